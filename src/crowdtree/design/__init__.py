@@ -1,0 +1,105 @@
+"""Designers: functions from a problem to a tree, picked by name.
+
+``DESIGNERS`` maps a method's name to its function. Every designer obeys one contract
+(``tests/contracts``): each node's question splits its classes, and each leaf is one class or a
+group that no question splits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from crowdtree.design.baselines import gain, gini, random
+from crowdtree.design.greedy import fc, fc_printed, fm
+from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.problem import Dash, Problem
+from crowdtree.tree import Tree
+
+__all__ = ["DESIGNERS", "design"]
+
+DESIGNERS: Mapping[str, Callable[..., Tree]] = MappingProxyType(
+    {
+        "fm": fm,
+        "fc": fc,
+        "fc-printed": fc_printed,
+        "gain": gain,
+        "gini": gini,
+        "random": random,
+    }
+)
+
+
+def design(
+    problem: Problem,
+    method: str = "fm",
+    *,
+    dash: Dash | None = None,
+    allow_groups: bool = False,
+    **options: Any,
+) -> Tree:
+    """Design the decision tree of questions that misclassifies least.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    method
+        ``"fm"`` and ``"fc"``: the paper's level-greedy designs; ``"fc-printed"``: the second with
+        the score as the paper prints it; ``"gain"`` (ID3), ``"gini"`` (CART) and ``"random"``
+        (questions in a random order): baselines that ignore errors.
+    dash
+        What ``-`` means, if other than in the problem.
+    allow_groups
+        Accept leaves of several classes that no question tells apart; they are labelled with
+        their likeliest class.
+    options
+        What the method takes: ``r`` for ``"fc"``, ``rng`` or ``order`` for ``"random"``.
+
+    Returns
+    -------
+    Tree
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> tree = ct.design(ct.example("table1"))
+    >>> print(tree.to_text())
+    T1
+    ├─ no  → T5
+    │        ├─ no  → c1
+    │        └─ yes → T3
+    │                 ├─ no  → c3
+    │                 └─ yes → T2
+    │                          ├─ no  → c2
+    │                          └─ yes → c5
+    └─ yes → c4
+    """
+    designer = DESIGNERS.get(method)
+    if designer is None:
+        raise CrowdtreeError(f"method: {method!r} is unknown; choose from {', '.join(DESIGNERS)}")
+    if dash is not None and dash != problem.dash:
+        problem = problem.replace(dash=dash)
+    try:
+        tree = designer(problem, **options)
+    except TypeError as error:
+        if "unexpected keyword" in str(error):
+            raise CrowdtreeError(f"design: method {method!r} takes no such option ({error})") from None
+        raise
+    if not allow_groups:
+        refuse_groups(tree)
+    return tree
+
+
+def refuse_groups(tree: Tree) -> None:
+    """Raise and name the groups if some classes stay together."""
+    names = tree.problem.classes
+    groups = [members for members in tree.leaf_classes if len(members) > 1]
+    if not groups:
+        return
+    shown = listing(("{" + listing(names[c] for c in group) + "}" for group in groups), most=4)
+    raise CrowdtreeError(
+        f"design: no question separates {shown}; add a question, or pass allow_groups=True "
+        "(--allow-groups) to label each group with its likeliest class"
+    )

@@ -1,0 +1,203 @@
+"""What a tree or a plan is worth, exactly (MODEL sections 3 and 4): the independent oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree import scores
+from crowdtree.plan import Plan, as_plan
+from crowdtree.problem import DASH
+from crowdtree.scores import Interval
+from crowdtree.tree import Tree
+
+__all__ = ["Bounds", "Evaluation", "evaluate"]
+
+FloatArray = NDArray[np.float64]
+_BLOCK_CELLS = 4_000_000  # (class, node) pairs in memory at once
+
+
+class Bounds(NamedTuple):
+    """What the level scores prove, and what the paper prints in their place.
+
+    Attributes
+    ----------
+    misclassification_upper
+        ``H(L_0) / F^m_min`` plus the errors inside groups: a bound.
+    additive
+        Interval that holds the additive error without group errors: a bound.
+    product
+        Interval that holds ``prod b``, the multiplicative approximation of P_c: a bound.
+    printed_misclassification
+        The paper's interval for P_m. Its lower end is no bound.
+    printed_correct
+        The paper's interval for P_c. Neither end is a bound, and the lower can exceed 1.
+    """
+
+    misclassification_upper: float
+    additive: Interval
+    product: Interval
+    printed_misclassification: Interval
+    printed_correct: Interval
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The worth of a plan. Every number is exact unless its name says otherwise.
+
+    What needs the walk of every class through every node (`confusion`, `expected_questions`,
+    `expected_answers`) is computed when it is first asked for.
+    """
+
+    plan: Plan
+
+    @property
+    def tree(self) -> Tree:
+        """The tree of the plan."""
+        return self.plan.tree
+
+    @cached_property
+    def correct(self) -> FloatArray:
+        """Probability that an item of each class gets its own label."""
+        tree, prior = self.tree, self.tree.problem.prior
+        right = np.zeros_like(prior)
+        alive = prior
+        for step, rows in zip(tree.steps, tree.leaf_rows, strict=True):
+            stays = np.where(step.answer == DASH, 0.5, 1 - self.plan.error_at(step.node, step.cls))
+            passed = alive[step.parent] * stays
+            mine = tree.leaf_label[rows.node] == rows.cls
+            np.add.at(right, rows.cls[mine], passed[rows.parent[mine]])
+            alive = passed
+        return np.minimum(right / prior, 1.0)
+
+    @cached_property
+    def misclassification(self) -> float:
+        """``sum_i p_i (1 - prod_d (1 - e_{i,d}))`` (eq. 2), group errors included. Exact."""
+        return float(self.tree.problem.prior @ (1 - self.correct))
+
+    @cached_property
+    def group_error(self) -> float:
+        """Share of items whose class stays together with a likelier one, without any mistake."""
+        tree = self.tree
+        return float(
+            sum(
+                rows.share[tree.leaf_label[rows.node] != rows.cls].sum() for rows in tree.leaf_rows
+            )
+        )
+
+    @cached_property
+    def additive(self) -> float:
+        """``sum_d g(d)`` plus the group errors (eq. 3, 4): at least the misclassification."""
+        return float(self.plan.node_error.sum()) + self.group_error
+
+    @cached_property
+    def multiplicative(self) -> float:
+        """``prod_d b(d)`` (eq. 7): an approximation of P_c, not a bound either way."""
+        return float(np.prod([level.b for level in self.plan.levels[1:] if level.b is not None]))
+
+    @property
+    def planned_answers(self) -> float:
+        """Expected answers an item on its error-free way. Exact for that way."""
+        return self.plan.planned_answers
+
+    @property
+    def confusion(self) -> FloatArray:
+        """Probability of each label (column) given the class (row), wrong turns included."""
+        return self._walked[0]
+
+    @property
+    def expected_questions(self) -> float:
+        """Expected number of questions an item passes, wrong turns included."""
+        return self._walked[1]
+
+    @property
+    def expected_answers(self) -> float:
+        """Expected number of answers an item takes, wrong turns included."""
+        return self._walked[2]
+
+    @property
+    def visits(self) -> FloatArray:
+        """Share of items that pass each inner node, wrong turns included."""
+        return self._walked[3]
+
+    @cached_property
+    def _walked(self) -> tuple[FloatArray, float, float, FloatArray]:
+        n = self.tree.problem.n_classes
+        confusion = np.zeros((n, n))
+        visits = np.zeros(self.tree.n_nodes)
+        answers = 0.0
+        for classes in self._blocks():
+            answers += self._walk_block(classes, confusion, visits)
+        return confusion, float(visits.sum()), answers, visits
+
+    def _blocks(self) -> Iterator[NDArray[np.intp]]:
+        n = self.tree.problem.n_classes
+        widest = int(np.bincount(self.tree.level).max(initial=1))
+        rows = max(1, _BLOCK_CELLS // widest)
+        for start in range(0, n, rows):
+            yield np.arange(start, min(start + rows, n))
+
+    def _walk_block(
+        self, classes: NDArray[np.intp], confusion: FloatArray, visits: FloatArray
+    ) -> float:
+        """Send some classes through the whole tree, add to the tallies, return the answers."""
+        tree, problem = self.tree, self.tree.problem
+        reach = np.ones((len(classes), 1))
+        nodes = np.zeros(1, dtype=np.int32)
+        answers = 0.0
+        prior = problem.prior[classes]
+        while len(nodes):
+            grid = nodes[None, :], classes[:, None]
+            wrong = self.plan.error_at(*grid)
+            outcome = problem.outcome[tree.question[nodes][None, :], classes[:, None]]
+            yes = np.where(outcome == 1, 1 - wrong, wrong)  # wrong is 0.5 where the cell is -
+            visits[nodes] += prior @ reach
+            answers += float(prior @ (reach * self.plan.answers_at(*grid)).sum(axis=1))
+            child = tree.children[nodes].ravel()
+            flow = np.stack([reach * (1 - yes), reach * yes], axis=2).reshape(len(classes), -1)
+            leaf = child < 0
+            labels = tree.leaf_label[~child[leaf]]
+            np.add.at(confusion, (classes[:, None], labels[None, :]), flow[:, leaf])
+            nodes, reach = child[~leaf], flow[:, ~leaf]
+        return answers
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Bounds from the level scores, corrected and as printed, side by side."""
+        levels = self.plan.levels
+        entropy = levels[0].entropy
+        fm = [level.fm for level in levels if level.fm is not None]
+        fc = [level.fc for level in levels if level.fc is not None]
+        printed = [level.fc_printed for level in levels if level.fc_printed is not None]
+        additive = scores.additive_interval(entropy, fm)
+        return Bounds(
+            misclassification_upper=additive.upper + self.group_error,
+            additive=additive,
+            product=scores.product_interval(entropy, fc),
+            printed_misclassification=additive,
+            printed_correct=scores.printed_correct_interval(entropy, printed),
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Evaluation(misclassification={self.misclassification:.6g}, "
+            f"additive={self.additive:.6g}, planned_answers={self.planned_answers:.4g})"
+        )
+
+
+def evaluate(tree: Tree | Plan) -> Evaluation:
+    """Say exactly how often a tree (one worker a question) or a plan goes wrong, and its cost.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> value = ct.evaluate(ct.design(ct.example("table1")))
+    >>> round(value.misclassification, 8), round(value.additive, 8)
+    (0.08231187, 0.085)
+    """
+    return Evaluation(as_plan(tree))

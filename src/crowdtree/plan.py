@@ -1,0 +1,133 @@
+"""Plan: a tree and the votes of each of its questions (MODEL sections 6 and 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdtree import fusion
+from crowdtree.errors import CrowdtreeError
+from crowdtree.problem import DASH
+from crowdtree.tree import Level, Tree
+
+__all__ = ["Plan", "Pool", "Vote", "as_plan"]
+
+Vote = Literal["majority", "margin"]
+Pool = Literal["node", "question"]
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A tree, and how many votes each of its inner nodes takes.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    votes
+        Votes of each inner node, in the order of ``tree.nodes``: their number for a `majority`,
+        the lead at which the vote stops for a `margin`.
+    vote
+        ``"majority"`` (the paper) or ``"margin"``.
+    method
+        How it was staffed.
+    pool
+        Whether a team serves one ``"node"`` or all nodes that ask the same ``"question"``.
+
+    Examples
+    --------
+    >>> from crowdtree import Problem
+    >>> problem = Problem(["a", "b", "c"], None, ["q", "r"], [[0, 0, 1], [0, 1, 1]], 0.1)
+    >>> tree = Tree(problem, [0, 1], [[1, -1], [-2, -3]])
+    >>> round(Plan(tree, [3, 1]).planned_answers, 4)
+    3.6667
+    """
+
+    tree: Tree
+    votes: NDArray[np.int64]
+    vote: Vote = "majority"
+    method: str = "given"
+    pool: Pool = "node"
+
+    def __post_init__(self) -> None:
+        votes = np.array(self.votes, dtype=np.int64)
+        if votes.shape != (self.tree.n_nodes,):
+            raise CrowdtreeError(
+                f"votes: one number a node needed ({self.tree.n_nodes}), got shape {votes.shape}"
+            )
+        if np.any(votes < 1):
+            raise CrowdtreeError(f"votes: every node needs at least 1, got {votes.min()}")
+        votes.flags.writeable = False
+        object.__setattr__(self, "votes", votes)
+
+    @property
+    def workers(self) -> int:
+        """Workers when each belongs to one node (or to one question, with pooled teams)."""
+        if self.pool == "node":
+            return int(self.votes.sum())
+        _, first = np.unique(self.tree.question, return_index=True)
+        return int(self.votes[first].sum())
+
+    @cached_property
+    def planned_answers(self) -> float:
+        """Answers an item needs on its error-free way: ``sum over nodes p(S) x votes``."""
+        per_node = np.zeros(self.tree.n_nodes)
+        for step in self.tree.steps:
+            np.add.at(per_node, step.node, step.share * self.answers_at(step.node, step.cls))
+        return float(per_node.sum())
+
+    def error_at(self, node: ArrayLike, cls: ArrayLike) -> FloatArray:
+        """Probability that the verdict of a node is wrong for a class (0.5 where it has ``-``)."""
+        node, cls = np.asarray(node), np.asarray(cls)
+        question = self.tree.question[node]
+        error = self.tree.problem.worker_error[question, cls]
+        if self.vote == "majority":
+            fused = error if not self._voting else fusion.majority_error(error, self.votes[node])
+        else:
+            fused = fusion.margin_error(error, self.votes[node])
+        return np.where(self.tree.problem.outcome[question, cls] == DASH, 0.5, fused)
+
+    def answers_at(self, node: ArrayLike, cls: ArrayLike) -> FloatArray:
+        """Expected answers that a node takes for an item of a class."""
+        node, cls = np.asarray(node), np.asarray(cls)
+        if self.vote == "majority":
+            return np.broadcast_to(self.votes[node], np.broadcast(node, cls).shape).astype(float)
+        question = self.tree.question[node]
+        dash = self.tree.problem.outcome[question, cls] == DASH
+        error = np.where(dash, 0.5, self.tree.problem.worker_error[question, cls])
+        return fusion.margin_votes(error, self.votes[node])
+
+    @cached_property
+    def _voting(self) -> bool:
+        return bool(np.any(self.votes > 2))
+
+    @cached_property
+    def node_error(self) -> FloatArray:
+        """``sum_i p_i e_i`` over the classes of each node: its part of the additive error."""
+        error = np.zeros(self.tree.n_nodes)
+        for step in self.tree.steps:
+            wrong = np.where(step.answer == DASH, 0.0, self.error_at(step.node, step.cls))
+            np.add.at(error, step.node, step.share * wrong)
+        return error
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """Levels of the tree, scored with the fused errors."""
+        return self.tree.levels_with(self.node_error)
+
+    def __repr__(self) -> str:
+        low, high = self.votes.min(), self.votes.max()
+        votes = f"{low}" if low == high else f"{low} to {high}"
+        return f"Plan({self.method}: {self.tree.n_nodes} nodes, {self.vote} of {votes})"
+
+
+def as_plan(tree: Tree | Plan) -> Plan:
+    """Take a tree as the plan that asks one worker a node."""
+    if isinstance(tree, Plan):
+        return tree
+    return Plan(tree, np.ones(tree.n_nodes, dtype=np.int64), method="one worker a node")

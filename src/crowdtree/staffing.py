@@ -1,0 +1,359 @@
+"""Staffing: how many workers vote at each node of a tree (MODEL section 7).
+
+``STAFFERS`` maps a method's name to its function. A budget is either *workers* (each belongs to
+one node; beyond the one that every node has) or *answers* (expected answers an item).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree import fusion, scores
+from crowdtree.errors import CrowdtreeError
+from crowdtree.evaluate import evaluate
+from crowdtree.plan import Plan, Pool
+from crowdtree.problem import DASH
+from crowdtree.tree import Tree
+
+__all__ = ["STAFFERS", "random_mean", "single_mean", "staff"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+MOST_WORKERS = 10_000_000
+
+
+def staff(
+    tree: Tree,
+    workers: int | None = None,
+    method: str = "marginal",
+    *,
+    answers: float | None = None,
+    pool: Pool = "node",
+    rng: np.random.Generator | int | None = None,
+) -> Plan:
+    """Decide how many workers vote on each question of a tree.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+    workers
+        Extra workers beyond the one that every node has (the paper's ``2K``).
+    method
+        ``"marginal"``: two more votes where the additive error falls most per unit of budget,
+        which is optimal for the additive error at every budget it stops at (Fox 1966);
+        ``"paper-fm"`` and ``"paper-fc"``: Algorithm 1 of the paper; ``"single"``: all extra
+        workers to one random node; ``"random"``: each extra worker to a random node;
+        ``"everyone"``: all workers answer every question.
+    answers
+        In place of `workers`: the expected answers an item may take, on its error-free way.
+    pool
+        ``"question"`` lets one team serve all nodes that ask the same question.
+    rng
+        Source of randomness or its seed, for ``"single"`` and ``"random"``.
+
+    Returns
+    -------
+    Plan
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> tree = ct.design(ct.example("table1").replace(worker_error=0.2))
+    >>> plan = ct.staff(tree, workers=20)
+    >>> plan.votes.tolist(), round(ct.evaluate(plan).misclassification, 6)
+    ([9, 7, 5, 3], 0.052922)
+    """
+    staffer = STAFFERS.get(method)
+    if staffer is None:
+        raise CrowdtreeError(f"method: {method!r} is unknown; choose from {', '.join(STAFFERS)}")
+    if pool not in ("node", "question"):
+        raise CrowdtreeError(f'pool: must be "node" or "question", got {pool!r}')
+    teams = _Teams(tree, pool)
+    budget = _Budget.of(workers, answers, teams)
+    if method not in ("random", "everyone") and workers is not None and workers % 2:
+        raise CrowdtreeError(
+            f"workers: {method!r} adds workers in pairs, so that votes stay odd; "
+            f"got {workers}, use {workers - 1} or {workers + 1}"
+        )
+    votes = staffer(teams, budget, np.random.default_rng(0 if rng is None else rng))
+    return Plan(tree, votes[teams.of_node], method=method, pool=pool)
+
+
+class _Teams:
+    """Teams of voters: one a node, or one a question when pooled.
+
+    Rows are the (team, class) pairs on the error-free way, with the share of items that they
+    hold; classes with ``-`` have no error but are paid for.
+    """
+
+    def __init__(self, tree: Tree, pool: Pool) -> None:
+        self.tree = tree
+        if pool == "question":
+            _, of_node = np.unique(tree.question, return_inverse=True)
+            # number the teams by their first node, so that ties go to the earliest
+            first = np.full(of_node.max() + 1, tree.n_nodes)
+            np.minimum.at(first, of_node, np.arange(tree.n_nodes))
+            of_node = np.argsort(np.argsort(first))[of_node]
+        else:
+            of_node = np.arange(tree.n_nodes)
+        self.of_node: NDArray[np.intp] = of_node
+        self.count = int(of_node.max()) + 1
+        self.load = np.bincount(of_node, weights=tree.share)
+        """Expected answers an item per vote of the team."""
+        node = np.concatenate([step.node for step in tree.steps])
+        cls = np.concatenate([step.cls for step in tree.steps])
+        error = tree.problem.worker_error[tree.question[node], cls]
+        dash = np.concatenate([step.answer for step in tree.steps]) == DASH
+        share = np.concatenate([step.share for step in tree.steps])
+        order = np.argsort(of_node[node], kind="stable")
+        self.row_node = node[order]
+        self.row_error = error[order]
+        self.row_share = np.where(dash, 0.0, share)[order]
+        self.row_start = np.searchsorted(of_node[node][order], np.arange(self.count + 1))
+
+    def rows(self, team: int) -> slice:
+        """Rows of a team."""
+        return slice(int(self.row_start[team]), int(self.row_start[team + 1]))
+
+    def gains(self, team: int) -> Iterator[float]:
+        """Fall of the additive error with each further pair of workers, O(rows) each."""
+        rows = self.rows(team)
+        share = self.row_share[rows]
+        for gain in fusion.majority_gains(self.row_error[rows]):
+            yield float(share @ gain)
+
+    def node_error(self, votes: IntArray) -> FloatArray:
+        """Additive error of every node, given the votes of the teams."""
+        wrong = fusion.majority_error(self.row_error, votes[self.of_node[self.row_node]])
+        return np.bincount(
+            self.row_node, weights=self.row_share * wrong, minlength=self.tree.n_nodes
+        )
+
+
+@dataclass
+class _Budget:
+    """What may be spent, and the price of one vote of each team."""
+
+    left: float
+    price: FloatArray
+
+    @classmethod
+    def of(cls, workers: int | None, answers: float | None, teams: _Teams) -> _Budget:
+        if (workers is None) == (answers is None):
+            raise CrowdtreeError(
+                "staff: give either workers (extra workers) or answers (expected answers an item)"
+            )
+        if workers is not None:
+            if workers != int(workers) or not 0 <= workers <= MOST_WORKERS:
+                raise CrowdtreeError(
+                    f"workers: a whole number from 0 to {MOST_WORKERS:,} needed, got {workers!r}"
+                )
+            return cls(float(workers), np.ones(teams.count))
+        assert answers is not None
+        base = float(teams.load.sum())
+        if not math.isfinite(answers) or answers < base * (1 - 1e-12):
+            raise CrowdtreeError(
+                f"answers: {answers:g} is below the {base:.4g} that one worker a node takes"
+            )
+        return cls(answers - base, teams.load)
+
+    def affords(self, team: int, votes: int = 2) -> bool:
+        """Whether some more votes of a team fit, up to rounding."""
+        return votes * float(self.price[team]) <= self.left * (1 + 1e-12) + 1e-12
+
+    def spend(self, team: int, votes: int = 2) -> None:
+        """Pay for some more votes of a team."""
+        self.left -= votes * float(self.price[team])
+
+
+def marginal(teams: _Teams, budget: _Budget, _rng: np.random.Generator) -> IntArray:
+    """Two more votes where the additive error falls most per unit of budget."""
+    votes = np.ones(teams.count, dtype=np.int64)
+    sources = [teams.gains(team) for team in range(teams.count)]
+    heap = [
+        (-_rounded(next(source) / budget.price[team]), team) for team, source in enumerate(sources)
+    ]
+    heapq.heapify(heap)
+    while heap:
+        gain, team = heapq.heappop(heap)
+        if gain >= 0 or not budget.affords(team):
+            continue  # useless or too dear: the others may still fit
+        budget.spend(team)
+        votes[team] += 2
+        heapq.heappush(heap, (-_rounded(next(sources[team]) / budget.price[team]), team))
+    return votes
+
+
+def _rounded(value: float) -> float:
+    """Round to 10 digits: gains that differ by rounding alone are ties, which the first node wins."""
+    return float(f"{value:.10e}")
+
+
+def paper_fm(teams: _Teams, budget: _Budget, _rng: np.random.Generator) -> IntArray:
+    """Algorithm 1 with ``F^m``: raise the smallest score."""
+    return _algorithm_1(teams, budget, lambda _h, drop, g: -scores.additive_score(drop, g))
+
+
+def paper_fc(teams: _Teams, budget: _Budget, _rng: np.random.Generator) -> IntArray:
+    """Algorithm 1 with the corrected ``F^c``: raise the smallest score."""
+    return _algorithm_1(teams, budget, lambda h, drop, g: -scores.multiplicative_score(h, drop, g))
+
+
+def _algorithm_1(
+    teams: _Teams,
+    budget: _Budget,
+    badness: Callable[[float, FloatArray, FloatArray], FloatArray],
+) -> IntArray:
+    """Find the worst level; in it, give two workers where that score improves most; repeat.
+
+    Ties (up to rounding) go to the earliest level and the leftmost node. A level that cannot be
+    improved any more (no error left, or no budget for it) gives way to the next worst.
+    """
+    tree = teams.tree
+    drop = np.bincount(tree.level, weights=tree.gain)
+    entropy = np.cumsum(drop[::-1])[::-1]
+    votes = np.ones(teams.count, dtype=np.int64)
+    sources = [teams.gains(team) for team in range(teams.count)]
+    gain = np.array([next(source) for source in sources])
+    by_level = [np.unique(teams.of_node[tree.level == d]) for d in range(tree.depth)]
+    level_error = np.bincount(tree.level, weights=teams.node_error(votes))
+    while True:
+        bad = np.array(
+            [float(badness(h, x, g)) for h, x, g in zip(entropy, drop, level_error, strict=True)]
+        )
+        team = _worst_level_team(bad, by_level, gain, budget)
+        if team is None:
+            return votes
+        budget.spend(team)
+        votes[team] += 2
+        gain[team] = next(sources[team])
+        level_error = np.bincount(tree.level, weights=teams.node_error(votes))
+
+
+def _worst_level_team(
+    bad: FloatArray, by_level: list[NDArray[np.intp]], gain: FloatArray, budget: _Budget
+) -> int | None:
+    rounded = np.array([_rounded(value) if np.isfinite(value) else value for value in bad])
+    for d in np.argsort(-rounded, kind="stable"):
+        options = [t for t in by_level[d].tolist() if gain[t] > 0 and budget.affords(t)]
+        if options:
+            return int(min(options, key=lambda t: (-_rounded(gain[t]), t)))
+    return None
+
+
+def single(teams: _Teams, budget: _Budget, rng: np.random.Generator) -> IntArray:
+    """All extra workers to one randomly chosen node."""
+    return _single_at(teams, budget, int(rng.integers(teams.count)))
+
+
+def _single_at(teams: _Teams, budget: _Budget, team: int) -> IntArray:
+    votes = np.ones(teams.count, dtype=np.int64)
+    votes[team] += 2 * int(budget.left * (1 + 1e-12) / (2 * budget.price[team]))
+    return votes
+
+
+def random(teams: _Teams, budget: _Budget, rng: np.random.Generator) -> IntArray:
+    """Each extra worker alone to a uniformly random node: even votes occur."""
+    votes = np.ones(teams.count, dtype=np.int64)
+    if np.all(budget.price == 1):  # a budget of workers: one draw does it
+        return votes + rng.multinomial(int(budget.left), np.full(teams.count, 1 / teams.count))
+    while options := [t for t in range(teams.count) if budget.affords(t, 1)]:
+        team = options[int(rng.integers(len(options)))]
+        budget.spend(team, 1)
+        votes[team] += 1
+    return votes
+
+
+def everyone(teams: _Teams, budget: _Budget, _rng: np.random.Generator) -> IntArray:
+    """All workers answer every question: ``2K + 1`` votes each, far beyond a budget of workers."""
+    if np.all(budget.price == 1):
+        return np.full(teams.count, 1 + int(budget.left))
+    extra = int(budget.left * (1 + 1e-12) / float(budget.price.sum()))
+    return np.full(teams.count, 1 + extra - extra % 2)
+
+
+STAFFERS: Mapping[str, Callable[[_Teams, _Budget, np.random.Generator], IntArray]] = (
+    MappingProxyType(
+        {
+            "paper-fm": paper_fm,
+            "paper-fc": paper_fc,
+            "marginal": marginal,
+            "single": single,
+            "random": random,
+            "everyone": everyone,
+        }
+    )
+)
+
+
+def single_mean(tree: Tree, workers: int) -> float:
+    """Exact mean of the misclassification over the choice of ``"single"``'s node.
+
+    >>> import crowdtree as ct
+    >>> tree = ct.design(ct.example("table1").replace(worker_error=0.2))
+    >>> round(single_mean(tree, 0), 6)
+    0.29984
+    """
+    teams = _Teams(tree, "node")
+    total = 0.0
+    for team in range(teams.count):
+        votes = _single_at(teams, _Budget(float(workers), np.ones(teams.count)), team)
+        total += evaluate(Plan(tree, votes)).misclassification
+    return total / teams.count
+
+
+def random_mean(tree: Tree, workers: int) -> float:
+    """Exact mean of the misclassification over the draws of ``"random"``.
+
+    The extra workers of the nodes are multinomial, which is a chain of binomial splits: the first
+    node of a way takes each of the ``n`` workers with probability ``1 / m``, the next each of
+    the rest with ``1 / (m - 1)``, and so on. The mean success of a way follows backwards.
+
+    >>> import crowdtree as ct
+    >>> tree = ct.design(ct.example("table1").replace(worker_error=0.2))
+    >>> round(random_mean(tree, 0), 6)
+    0.29984
+    """
+    from scipy.stats import binom
+
+    m, n = tree.n_nodes, int(workers)
+    count = np.arange(n + 1)
+    rest = count[:, None] - count[None, :]
+    split = [binom.pmf(count[None, :], count[:, None], 1 / (m - d)) for d in range(tree.depth)]
+    right = 0.0
+    for share, errors in _ways(tree):
+        value = np.ones(n + 1)  # mean success of the rest of the way, by the workers left for it
+        for depth in reversed(range(len(errors))):
+            stays = 1 - fusion.majority_error(errors[depth], 1 + count)
+            onward = np.where(rest >= 0, value[np.maximum(rest, 0)], 0.0)
+            value = (split[depth] * stays[None, :] * onward).sum(axis=1)
+        right += share * float(value[n])
+    return float(tree.problem.prior.sum()) - right
+
+
+def _ways(tree: Tree) -> Iterator[tuple[float, list[float]]]:
+    """Yield each way to a leaf of one's own label: the share that takes it, and its errors.
+
+    A ``-`` on the way is a fair coin that both outcomes of which are right: no error.
+    """
+    trail: list[list[float]] = [[] for _ in range(tree.problem.n_classes)]
+    for step, rows in zip(tree.steps, tree.leaf_rows, strict=True):
+        error = tree.problem.worker_error[tree.question[step.node], step.cls]
+        error = np.where(step.answer == DASH, 0.0, error)
+        trail = [
+            [*trail[parent], wrong]
+            for parent, wrong in zip(step.parent.tolist(), error.tolist(), strict=True)
+        ]
+        mine = tree.leaf_label[rows.node] == rows.cls
+        for share, parent in zip(
+            rows.share[mine].tolist(), rows.parent[mine].tolist(), strict=True
+        ):
+            yield share, trail[parent]

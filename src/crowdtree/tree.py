@@ -1,0 +1,401 @@
+"""Tree: which question is asked where. Immutable arrays; everything else follows from them.
+
+A node is a set of classes and the question asked there; outcome 0 goes left, 1 goes right
+(MODEL section 2). Inner nodes are numbered level by level, left to right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree import scores
+from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.problem import DASH, Problem
+
+__all__ = ["Certificate", "Level", "Node", "Step", "Tree"]
+
+IntArray = NDArray[np.int32]
+FloatArray = NDArray[np.float64]
+
+
+class Node(NamedTuple):
+    """An inner node: what is asked, of whom, and how many items pass."""
+
+    index: int
+    question: str
+    text: str
+    classes: tuple[str, ...]
+    level: int
+    share: float
+    no: int
+    yes: int
+
+
+class Level(NamedTuple):
+    """A level of the tree; the scores are those of the step that leads to it."""
+
+    depth: int
+    entropy: float
+    partition: tuple[tuple[str, ...], ...]
+    g: float | None
+    b: float | None
+    fm: float | None
+    fc: float | None
+    fc_printed: float | None
+
+
+class Certificate(NamedTuple):
+    """What is proven about a tree: no tree has a value below `lower_bound`."""
+
+    objective: str
+    value: float
+    lower_bound: float
+    gap: float
+    status: str
+    nodes: int
+
+
+class Step(NamedTuple):
+    """Where the classes are before question d is asked, one row a (node, class).
+
+    `parent` is the row of the step before from which this row came. A class whose outcome is
+    ``-`` in an `either` problem follows both branches and so has two rows, each of half the share.
+    """
+
+    node: IntArray
+    cls: IntArray
+    share: FloatArray
+    parent: IntArray
+    answer: NDArray[np.int8]
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A decision tree of questions.
+
+    Parameters
+    ----------
+    problem
+        The problem the tree is for.
+    question
+        Index of the question of each inner node, level by level, left to right.
+    children
+        Two a node (outcome 0, outcome 1): the index of an inner node, or any negative number for
+        a leaf, which becomes ``~leaf`` with the leaves numbered level by level, left to right.
+    method
+        How it was designed.
+    certificate
+        What is proven about it, where something is.
+
+    Examples
+    --------
+    >>> problem = Problem(["a", "b", "c"], None, ["q", "r"], [[0, 0, 1], [0, 1, 1]], 0.1)
+    >>> tree = Tree.from_dict(problem, {"question": "q", "yes": {"label": "c"},
+    ...     "no": {"question": "r", "no": {"label": "a"}, "yes": {"label": "b"}}})
+    >>> print(tree.to_text())
+    q
+    ├─ no  → r
+    │        ├─ no  → a
+    │        └─ yes → b
+    └─ yes → c
+    """
+
+    problem: Problem
+    question: IntArray
+    children: IntArray
+    method: str = "given"
+    certificate: Certificate | None = None
+
+    def __post_init__(self) -> None:
+        question = np.array(self.question, dtype=np.int32)
+        children = np.array(self.children, dtype=np.int32).reshape(-1, 2)
+        if not len(question):
+            raise CrowdtreeError("tree: no question is asked")
+        leaf = children < 0
+        children[leaf] = ~np.arange(leaf.sum(), dtype=np.int32)  # numbered as they are met
+        for name, values in (("question", question), ("children", children)):
+            values.flags.writeable = False
+            object.__setattr__(self, name, values)
+
+    # ---------------------------------------------------------------- shape
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of inner nodes."""
+        return len(self.question)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return self.n_nodes + 1
+
+    @cached_property
+    def level(self) -> IntArray:
+        """Level of each inner node; the root is 0."""
+        level = np.zeros(self.n_nodes, dtype=np.int32)
+        for node in range(self.n_nodes):  # children come after their parents
+            for child in self.children[node]:
+                if child >= 0:
+                    level[child] = level[node] + 1
+        return level
+
+    @property
+    def depth(self) -> int:
+        """The most questions that any item is asked."""
+        return int(self.level.max(initial=-1)) + 1
+
+    # ---------------------------------------------------------------- who is where
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """Rows of (node, class) on the error-free way through the tree, level by level."""
+        return tuple(step for step, _ in self._walk)
+
+    @cached_property
+    def leaf_rows(self) -> tuple[Step, ...]:
+        """Rows that reach a leaf after question d: `node` is the leaf, `parent` a row of step d."""
+        return tuple(rows for _, rows in self._walk)
+
+    @cached_property
+    def _walk(self) -> tuple[tuple[Step, Step], ...]:
+        problem = self.problem
+        n = problem.n_classes
+        row = Step(
+            node=np.zeros(n, dtype=np.int32),
+            cls=np.arange(n, dtype=np.int32),
+            share=problem.prior,
+            parent=np.arange(n, dtype=np.int32),
+            answer=np.zeros(0, dtype=np.int8),
+        )
+        walk = []
+        while len(row.node):
+            answer = problem.outcome[self.question[row.node], row.cls]
+            row = row._replace(answer=answer)
+            arrived = self._descend(row)
+            inner = arrived.node >= 0
+            leaves = Step(*(part[~inner] for part in arrived[:4]), arrived.answer)
+            walk.append((row, leaves._replace(node=~leaves.node)))
+            row = Step(*(part[inner] for part in arrived[:4]), arrived.answer)
+        return tuple(walk)
+
+    def _descend(self, row: Step) -> Step:
+        dash = row.answer == DASH
+        if not dash.any():
+            node = self.children[row.node, row.answer]
+            parent = np.arange(len(row.node), dtype=np.int32)
+            share = row.share
+        elif self.problem.dash == "either":
+            definite = np.flatnonzero(~dash)
+            both = np.repeat(np.flatnonzero(dash), 2)
+            parent = np.concatenate([definite, both]).astype(np.int32)
+            answer = np.concatenate([row.answer[definite], np.tile([0, 1], len(both) // 2)])
+            node = self.children[row.node[parent], answer]
+            share = np.where(dash[parent], 0.5, 1.0) * row.share[parent]
+        else:
+            bad = int(np.argmax(dash))
+            raise CrowdtreeError(
+                f"tree: question {self.problem.questions[self.question[row.node[bad]]]!r} is asked "
+                f"where class {self.problem.classes[row.cls[bad]]!r} is still possible, but does "
+                'not apply to it (-); use dash="either" if - means that both answers occur'
+            )
+        rank = np.where(node >= 0, node, len(self.question) + ~node)
+        order = np.lexsort((row.cls[parent], rank))
+        parent = parent[order]
+        return Step(node[order], row.cls[parent], share[order], parent, row.answer[:0])
+
+    @cached_property
+    def leaf_classes(self) -> tuple[tuple[int, ...], ...]:
+        """Classes of each leaf, by leaf; more than one where no question splits them."""
+        found: list[tuple[int, ...]] = [()] * self.n_leaves
+        for rows in self.leaf_rows:
+            for leaf, members in _grouped(rows.node, rows.cls):
+                found[leaf] = tuple(members.tolist())
+        return tuple(found)
+
+    @cached_property
+    def leaf_label(self) -> IntArray:
+        """Label of each leaf: its likeliest class (the first of equals)."""
+        label = np.full(self.n_leaves, -1, dtype=np.int32)
+        for rows in self.leaf_rows:
+            order = np.lexsort((rows.cls, -rows.share, rows.node))
+            leaf, first = np.unique(rows.node[order], return_index=True)
+            label[leaf] = rows.cls[order][first]
+        return label
+
+    @cached_property
+    def share(self) -> FloatArray:
+        """Share of items that pass each inner node when nobody errs, ``p(S)``."""
+        share = np.zeros(self.n_nodes)
+        for step in self.steps:
+            np.add.at(share, step.node, step.share)
+        return share
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """The inner nodes, level by level, left to right."""
+        members: dict[int, tuple[str, ...]] = {}
+        for step in self.steps:
+            for node, classes in _grouped(step.node, step.cls):
+                members[node] = tuple(self.problem.classes[c] for c in classes)
+        return tuple(
+            Node(
+                index=i,
+                question=self.problem.questions[q],
+                text=self.problem.text(q),
+                classes=members.get(i, ()),
+                level=int(self.level[i]),
+                share=float(self.share[i]),
+                no=int(self.children[i, 0]),
+                yes=int(self.children[i, 1]),
+            )
+            for i, q in enumerate(self.question.tolist())
+        )
+
+    # ---------------------------------------------------------------- levels
+
+    @cached_property
+    def gain(self) -> FloatArray:
+        """Fall of the entropy at each inner node, in bits; they add up to ``H(L_0)``."""
+        yes, dash = np.zeros(self.n_nodes), np.zeros(self.n_nodes)
+        for step in self.steps:
+            np.add.at(yes, step.node, step.share * (step.answer == 1))
+            np.add.at(dash, step.node, step.share * (step.answer == DASH))
+        return scores.split_gain(self.share, yes + dash / 2, dash)
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """Levels ``L_0 .. L_D`` with one worker a question."""
+        node_error = np.zeros(self.n_nodes)
+        for step in self.steps:
+            error = self.problem.worker_error[self.question[step.node], step.cls]
+            np.add.at(node_error, step.node, step.share * np.where(step.answer == DASH, 0, error))
+        return self.levels_with(node_error)
+
+    def levels_with(self, node_error: FloatArray) -> tuple[Level, ...]:
+        """Levels ``L_0 .. L_D``, given ``sum_i p_i e_i`` over the classes of each node."""
+        drop = np.bincount(self.level, weights=self.gain, minlength=self.depth)
+        error = np.bincount(self.level, weights=node_error, minlength=self.depth)
+        entropy = np.append(np.cumsum(drop[::-1])[::-1], 0.0)
+        found = [Level(0, float(entropy[0]), self._partition(0), None, None, None, None, None)]
+        for d, (h, dh, g) in enumerate(zip(entropy, drop, error, strict=False), start=1):
+            found.append(
+                Level(
+                    depth=d,
+                    entropy=float(entropy[d]),
+                    partition=self._partition(d),
+                    g=float(g),
+                    b=float(1 - g),
+                    fm=float(scores.additive_score(dh, g)),
+                    fc=float(scores.multiplicative_score(h, dh, g)),
+                    fc_printed=float(scores.printed_score(h, dh, g)),
+                )
+            )
+        return tuple(found)
+
+    def _partition(self, depth: int) -> tuple[tuple[str, ...], ...]:
+        sets: list[tuple[int, ...]] = []
+        if depth < len(self.steps):
+            step = self.steps[depth]
+            sets.extend(tuple(members) for _, members in _grouped(step.node, step.cls))
+        for rows in self.leaf_rows[:depth]:
+            sets.extend(tuple(members) for _, members in _grouped(rows.node, rows.cls))
+        return tuple(tuple(self.problem.classes[c] for c in members) for members in sorted(sets))
+
+    # ---------------------------------------------------------------- in and out
+
+    def to_dict(self) -> dict[str, Any]:
+        """Nest the tree as ``{"question", "no", "yes"}`` and ``{"label"}`` (``"group"`` if many)."""
+        made: list[dict[str, Any]] = [{}] * self.n_nodes
+        for node in reversed(range(self.n_nodes)):
+            no, yes = (
+                made[child] if child >= 0 else self._leaf_dict(~child)
+                for child in self.children[node].tolist()
+            )
+            name = self.problem.questions[self.question[node]]
+            made[node] = {"question": name, "no": no, "yes": yes}
+        return made[0]
+
+    def _leaf_dict(self, leaf: int) -> dict[str, Any]:
+        found: dict[str, Any] = {"label": self.problem.classes[self.leaf_label[leaf]]}
+        if len(self.leaf_classes[leaf]) > 1:
+            found["group"] = [self.problem.classes[c] for c in self.leaf_classes[leaf]]
+        return found
+
+    @classmethod
+    def from_dict(
+        cls, problem: Problem, nested: Mapping[str, Any], method: str = "given"
+    ) -> Tree:
+        """Read the form of :meth:`to_dict`; labels are checked against the table."""
+        question: list[int] = []
+        children: list[list[int]] = []
+        leaves: list[tuple[str, int]] = []
+        queue: list[tuple[Mapping[str, Any], int, int]] = [(nested, -1, 0)]
+        for entry, parent, side in queue:
+            if "question" in entry:
+                place = len(question)
+                question.append(problem.question_index(str(entry["question"])))
+                children.append([0, 0])
+                for branch, key in enumerate(("no", "yes")):
+                    if not isinstance(entry.get(key), Mapping):
+                        raise CrowdtreeError(
+                            f"tree: question {entry['question']!r} has no {key!r} branch"
+                        )
+                    queue.append((entry[key], place, branch))
+            elif "label" in entry:
+                place = ~len(leaves)
+                leaves.append((str(entry["label"]), parent))
+            else:
+                raise CrowdtreeError('tree: every entry needs a "question" or a "label"')
+            if parent >= 0:
+                children[parent][side] = place
+        tree = cls(problem, np.array(question), np.array(children), method)
+        tree.check_labels([name for name, _ in leaves])
+        return tree
+
+    def check_labels(self, labels: list[str]) -> None:
+        """Raise unless every leaf holds its given label and nothing that contradicts the table."""
+        for leaf, name in enumerate(labels):
+            here = [self.problem.classes[c] for c in self.leaf_classes[leaf]]
+            if name not in here:
+                found = f"the table leads {listing(here)} there" if here else "no class gets there"
+                raise CrowdtreeError(f"tree: a leaf is labelled {name!r}, but {found}")
+
+    def to_text(self) -> str:
+        """Draw the tree with line characters."""
+        return "\n".join(self._text_lines())
+
+    def _text_lines(self) -> Iterator[str]:
+        yield self.problem.questions[self.question[0]]
+        stack = [(int(self.children[0, side]), side, "") for side in (1, 0)]
+        while stack:
+            child, side, indent = stack.pop()
+            joint, rail = ("├─ no  → ", "│        ") if side == 0 else ("└─ yes → ", "         ")
+            if child < 0:
+                yield f"{indent}{joint}{self._leaf_text(~child)}"
+                continue
+            yield f"{indent}{joint}{self.problem.questions[self.question[child]]}"
+            stack += [(int(self.children[child, s]), s, indent + rail) for s in (1, 0)]
+
+    def _leaf_text(self, leaf: int) -> str:
+        names = [self.problem.classes[c] for c in self.leaf_classes[leaf]]
+        label = self.problem.classes[self.leaf_label[leaf]]
+        others = [name for name in names if name != label]
+        return f"{label} (or {listing(others)})" if others else label
+
+    def __repr__(self) -> str:
+        return f"Tree({self.method}: {self.n_nodes} questions asked, depth {self.depth})"
+
+
+def _grouped(key: IntArray, values: IntArray) -> Iterator[tuple[int, IntArray]]:
+    """Cut values into runs of equal key; rows come sorted by key."""
+    starts = np.flatnonzero(np.diff(key, prepend=-1))
+    if not len(starts):
+        return
+    for start, part in zip(starts, np.split(values, starts[1:]), strict=True):
+        yield int(key[start]), part
