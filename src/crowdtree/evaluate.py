@@ -113,27 +113,31 @@ class Evaluation:
     @property
     def expected_questions(self) -> float:
         """Expected number of questions an item passes, wrong turns included."""
-        return self._walked[1]
+        return float(self.visits.sum())
 
     @property
     def expected_answers(self) -> float:
         """Expected number of answers an item takes, wrong turns included."""
-        return self._walked[2]
+        return float(self.answers_by_node.sum())
 
     @property
     def visits(self) -> FloatArray:
         """Share of items that pass each inner node, wrong turns included."""
-        return self._walked[3]
+        return self._walked[1]
+
+    @property
+    def answers_by_node(self) -> FloatArray:
+        """Expected answers an item takes at each inner node, wrong turns included."""
+        return self._walked[2]
 
     @cached_property
-    def _walked(self) -> tuple[FloatArray, float, float, FloatArray]:
+    def _walked(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         n = self.tree.problem.n_classes
         confusion = np.zeros((n, n))
-        visits = np.zeros(self.tree.n_nodes)
-        answers = 0.0
+        visits, answers = np.zeros(self.tree.n_nodes), np.zeros(self.tree.n_nodes)
         for classes in self._blocks():
-            answers += self._walk_block(classes, confusion, visits)
-        return confusion, float(visits.sum()), answers, visits
+            self._walk_block(classes, confusion, visits, answers)
+        return confusion, visits, answers
 
     def _blocks(self) -> Iterator[NDArray[np.intp]]:
         n = self.tree.problem.n_classes
@@ -143,13 +147,16 @@ class Evaluation:
             yield np.arange(start, min(start + rows, n))
 
     def _walk_block(
-        self, classes: NDArray[np.intp], confusion: FloatArray, visits: FloatArray
-    ) -> float:
-        """Send some classes through the whole tree, add to the tallies, return the answers."""
+        self,
+        classes: NDArray[np.intp],
+        confusion: FloatArray,
+        visits: FloatArray,
+        answers: FloatArray,
+    ) -> None:
+        """Send some classes through the whole tree and add to the tallies."""
         tree, problem = self.tree, self.tree.problem
         reach = np.ones((len(classes), 1))
         nodes = np.zeros(1, dtype=np.int32)
-        answers = 0.0
         prior = problem.prior[classes]
         while len(nodes):
             grid = nodes[None, :], classes[:, None]
@@ -157,14 +164,13 @@ class Evaluation:
             outcome = problem.outcome[tree.question[nodes][None, :], classes[:, None]]
             yes = np.where(outcome == 1, 1 - wrong, wrong)  # wrong is 0.5 where the cell is -
             visits[nodes] += prior @ reach
-            answers += float(prior @ (reach * self.plan.answers_at(*grid)).sum(axis=1))
+            answers[nodes] += prior @ (reach * self.plan.answers_at(*grid))
             child = tree.children[nodes].ravel()
             flow = np.stack([reach * (1 - yes), reach * yes], axis=2).reshape(len(classes), -1)
             leaf = child < 0
             labels = tree.leaf_label[~child[leaf]]
             np.add.at(confusion, (classes[:, None], labels[None, :]), flow[:, leaf])
             nodes, reach = child[~leaf], flow[:, ~leaf]
-        return answers
 
     @cached_property
     def bounds(self) -> Bounds:

@@ -1,0 +1,45 @@
+# Every target sets up what it needs: a virtual environment with pinned packages.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.ready
+OUT    ?= out
+
+.PHONY: help setup demo test lint bench check-slow format clean
+
+help:            ## show this list
+	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(STAMP)  ## make the virtual environment with pinned packages
+
+$(STAMP): pyproject.toml constraints.txt tools/setup.sh
+	@PYTHON="$(PYTHON)" tools/setup.sh $(VENV)
+	@touch $@
+
+demo: $(STAMP)   ## run the main job end to end and write out/demo/report.html
+	@$(BIN)/crowdtree demo --out $(OUT)/demo
+
+test: $(STAMP)   ## all checks and tests (under ten minutes on two cores)
+	@$(MAKE) --no-print-directory lint
+	$(BIN)/pytest -q -n 2 --dist worksteal -m "not slow"
+
+lint: $(STAMP)   ## style, types and import direction
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)  ## speed and memory, side by side with named peers
+	$(BIN)/pip install -q -c constraints.txt -e ".[bench]"
+	$(BIN)/python -m benchmarks
+
+check-slow: $(STAMP)  ## slow tests and mutation testing
+	$(BIN)/pytest -q -m slow
+	tools/mutation.sh $(BIN)
+
+format: $(STAMP) ## put the code in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:           ## remove everything that was made
+	rm -rf $(VENV) $(OUT) mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis

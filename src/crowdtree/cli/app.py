@@ -1,0 +1,91 @@
+"""The command `crowdtree`: its verbs, and how it fails (one line on stderr, exit code 2)."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import TextIO
+
+import click
+import typer
+
+from crowdtree.cli import demo, designing, showing
+from crowdtree.errors import CrowdtreeError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="crowdtree",
+    help="Labels from an unreliable crowd, at the error you ask for and the lowest cost.",
+    epilog="Start with: crowdtree design example:animals",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+app.command("design")(designing.design_verb)
+app.command("staff")(designing.staff_verb)
+app.command("evaluate")(designing.evaluate_verb)
+app.command("check")(designing.check_verb)
+app.command("report")(showing.report_verb)
+app.command("reproduce")(showing.reproduce_verb)
+app.command("demo")(demo.demo_verb)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: bool = typer.Option(False, "--version", help="Print the version and stop."),
+) -> None:
+    if version:
+        from crowdtree import __version__
+
+        print(__version__)
+        raise typer.Exit
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and leave with 0, 2 (a mistake in the input) or 130 (interrupted)."""
+    warnings.showwarning = _show_warning
+    raise SystemExit(_run(arguments))
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
+        result = app(arguments, prog_name="crowdtree", standalone_mode=False)
+    except CrowdtreeError as error:
+        return _fail(str(error))
+    except click.UsageError as error:
+        verb = error.ctx.command_path if error.ctx else "crowdtree"
+        return _fail(f"{error.format_message()} (see {verb} --help)")
+    except click.ClickException as error:
+        return _fail(error.format_message())
+    except (KeyboardInterrupt, click.Abort):
+        return _fail("interrupted", code=130)
+    except MemoryError:
+        return _fail("out of memory: the problem is too large for this machine")
+    except BrokenPipeError:  # the reader of a pipe went away: nothing is wrong
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{place}{error.strerror or error}")
+    return result if isinstance(result, int) else 0
+
+
+def _fail(message: str, code: int = 2) -> int:
+    print(f"crowdtree: {' '.join(message.split())}", file=sys.stderr)
+    return code
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    del category, filename, lineno, line
+    print(f"crowdtree: warning: {message}", file=file or sys.stderr)

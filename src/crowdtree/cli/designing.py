@@ -1,0 +1,274 @@
+"""Verbs that make and judge trees and plans: design, staff, evaluate, check."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from crowdtree.cli import common, terminal
+from crowdtree.cli.common import (
+    AllowGroups,
+    AsJson,
+    DashOption,
+    Errors,
+    File,
+    Normalise,
+    Output,
+    Seed,
+    Strengths,
+    WorkerError,
+)
+from crowdtree.design import DESIGNERS, design
+from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.evaluate import Evaluation, evaluate
+from crowdtree.plan import Plan
+from crowdtree.problem import Problem
+from crowdtree.staffing import STAFFERS, staff
+from crowdtree.text import plural
+from crowdtree.tree import Tree
+
+__all__ = ["check_verb", "design_verb", "evaluate_verb", "report_of", "staff_verb"]
+
+Method = Annotated[
+    str, typer.Option("-m", "--method", help=f"One of: {', '.join(DESIGNERS)}.", metavar="NAME")
+]
+Design = Annotated[
+    str, typer.Option("--design", help=f"One of: {', '.join(DESIGNERS)}.", metavar="NAME")
+]
+Draw = Annotated[
+    Path | None,
+    typer.Option("--draw", metavar="FILE", help="Draw the tree to FILE.svg, .png or .html."),
+]
+Full = Annotated[bool, typer.Option("--full", help="Print large trees without folding.")]
+Levels = Annotated[bool, typer.Option("--levels", help="Print the level table too.")]
+
+
+def design_verb(
+    file: File,
+    method: Method = "fm",
+    as_json: AsJson = False,
+    output: Output = None,
+    draw: Draw = None,
+    levels: Levels = False,
+    full: Full = False,
+    worker_error: WorkerError = None,
+    errors: Errors = None,
+    dash: DashOption = None,
+    normalise: Normalise = False,
+    strengths: Strengths = False,
+    allow_groups: AllowGroups = False,
+    seed: Seed = 0,
+) -> None:
+    """Design the decision tree of questions that misclassifies least.
+
+    Examples:
+
+      crowdtree design example:animals
+
+      crowdtree design birds.csv --draw tree.svg -o plan.json
+
+      crowdtree design birds.xlsx --method gain --worker-error 0.1 --json
+    """
+    problem = common.read_problem(file, worker_error, errors, dash, normalise, strengths)
+    tree = make_tree(problem, method, allow_groups, seed)
+    value = evaluate(tree)
+
+    def tell(console: Any) -> None:
+        terminal.show_summary(console, value)
+        terminal.show_tree(console, value, full)
+        if levels:
+            terminal.show_levels(console, value)
+        console.print(f"[dim]Next: crowdtree staff {file} --workers {2 * 5 * tree.n_nodes}[/]")
+
+    finish(value, tell, as_json, output, draw)
+
+
+def staff_verb(
+    file: File,
+    workers: Annotated[
+        int | None, typer.Option("--workers", help="Extra workers beyond one a node.")
+    ] = None,
+    answers: Annotated[
+        float | None,
+        typer.Option("--answers", help="Expected answers an item, in place of workers."),
+    ] = None,
+    method: Annotated[
+        str, typer.Option("-m", "--method", help=f"One of: {', '.join(STAFFERS)}.", metavar="NAME")
+    ] = "marginal",
+    design_method: Design = "fm",
+    pool: Annotated[
+        Literal["node", "question"], typer.Option("--pool", help="What a team of workers serves.")
+    ] = "node",
+    as_json: AsJson = False,
+    output: Output = None,
+    draw: Draw = None,
+    levels: Levels = False,
+    full: Full = False,
+    worker_error: WorkerError = None,
+    errors: Errors = None,
+    dash: DashOption = None,
+    normalise: Normalise = False,
+    strengths: Strengths = False,
+    allow_groups: AllowGroups = False,
+    seed: Seed = 0,
+) -> None:
+    """Say how many workers each question of the tree needs.
+
+    FILE is a problem (its tree is designed first) or a plan made by design.
+
+    Examples:
+
+      crowdtree staff example:animals --workers 100
+
+      crowdtree staff plan.json --answers 20 -o staffed.json
+
+      crowdtree staff birds.csv --workers 50 --method paper-fm --json
+    """
+    given = common.read_plan(file)
+    if given is None:
+        problem = common.read_problem(file, worker_error, errors, dash, normalise, strengths)
+        tree = make_tree(problem, design_method, allow_groups, seed)
+    else:
+        tree = given.tree
+    plan = staff(tree, workers, method, answers=answers, pool=pool, rng=seed)
+    value = evaluate(plan)
+
+    def tell(console: Any) -> None:
+        terminal.show_summary(console, value)
+        terminal.show_tree(console, value, full)
+        if levels:
+            terminal.show_levels(console, value)
+        console.print(f"[dim]Next: crowdtree report {file} --out report.html[/]")
+
+    finish(value, tell, as_json, output, draw)
+
+
+def evaluate_verb(file: File, as_json: AsJson = False, full: Full = False) -> None:
+    """Say exactly how often a plan goes wrong and what it costs.
+
+    Example:
+
+      crowdtree evaluate plan.json --json
+    """
+    plan = common.read_plan(file)
+    if plan is None:
+        raise CrowdtreeError(
+            f"{file}: not a plan; make one with crowdtree design {file} -o plan.json"
+        )
+    value = evaluate(plan)
+
+    def tell(console: Any) -> None:
+        terminal.show_summary(console, value)
+        terminal.show_tree(console, value, full)
+        terminal.show_levels(console, value)
+
+    finish(value, tell, as_json, None, None)
+
+
+def check_verb(
+    file: File,
+    as_json: AsJson = False,
+    worker_error: WorkerError = None,
+    errors: Errors = None,
+    dash: DashOption = None,
+    normalise: Normalise = False,
+    strengths: Strengths = False,
+) -> None:
+    """Check a problem file: what is in it, and which classes no question tells apart.
+
+    Example:
+
+      crowdtree check birds.csv
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        problem = common.read_problem(file, worker_error, errors, dash, normalise, strengths)
+    tree = design(problem, "gain", allow_groups=True)
+    groups = [
+        [problem.classes[c] for c in members] for members in tree.leaf_classes if len(members) > 1
+    ]
+    notes = [str(w.message) for w in caught]
+    found = {
+        "classes": problem.n_classes,
+        "questions": problem.n_questions,
+        "dash": problem.dash,
+        "groups": groups,
+        "warnings": notes,
+    }
+
+    def tell(console: Any) -> None:
+        counts = plural(problem.n_classes, "class", "classes")
+        console.print(f"[bold]{counts}, {plural(problem.n_questions, 'question')}: fine.[/]")
+        for note in notes:
+            console.print(f"Note: {note}", soft_wrap=True)
+        for group in groups:
+            console.print(f"No question tells apart: {listing(group, 20)}", soft_wrap=True)
+        groups_hint = " --allow-groups" if groups else ""
+        console.print(f"[dim]Next: crowdtree design {file}{groups_hint}[/]")
+
+    common.emit(as_json, found, tell)
+
+
+def make_tree(problem: Problem, method: str, allow_groups: bool, seed: int) -> Tree:
+    """Design with the options that the method takes."""
+    options: dict[str, Any] = {"rng": seed} if method == "random" else {}
+    return design(problem, method, allow_groups=allow_groups, **options)
+
+
+def finish(
+    value: Evaluation, tell: Any, as_json: bool, output: Path | None, draw: Path | None
+) -> None:
+    """Write what was asked for, then print."""
+    common.save(value.plan, output)
+    if draw is not None:
+        from crowdtree.plots import draw_tree
+
+        draw_tree(value.plan, draw)
+    common.emit(as_json, report_of(value), tell)
+
+
+def report_of(value: Evaluation) -> dict[str, Any]:
+    """Make the JSON object of a plan: the public names, in words that others rely on."""
+    plan, tree = value.plan, value.tree
+    return {
+        "method": tree.method,
+        "tree": tree.to_dict(),
+        "misclassification": value.misclassification,
+        "additive": value.additive,
+        "multiplicative": value.multiplicative,
+        "expected_questions": value.expected_questions,
+        "expected_answers": value.expected_answers,
+        "planned_answers": value.planned_answers,
+        "bounds": {
+            name: list(bound) if isinstance(bound, tuple) else bound
+            for name, bound in value.bounds._asdict().items()
+        },
+        "levels": [_finite(level._asdict()) for level in plan.levels],
+        "nodes": [_node_dict(plan, index) for index in range(tree.n_nodes)],
+        "staffing": {"method": plan.method, "vote": plan.vote, "workers": plan.workers},
+        "votes": plan.votes.tolist(),
+        "certificate": None if tree.certificate is None else tree.certificate._asdict(),
+    }
+
+
+def _node_dict(plan: Plan, index: int) -> dict[str, Any]:
+    node = plan.tree.nodes[index]
+    return {
+        "question": node.question,
+        "classes": list(node.classes),
+        "level": node.level,
+        "share": node.share,
+        "votes": int(plan.votes[index]),
+        "error": float(plan.node_error[index]) / node.share,
+    }
+
+
+def _finite(values: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity: a score without error is written as null."""
+    return {
+        name: None if isinstance(value, float) and abs(value) == float("inf") else value
+        for name, value in values.items()
+    }

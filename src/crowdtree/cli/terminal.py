@@ -1,0 +1,112 @@
+"""How trees, levels and plans look in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from crowdtree.evaluate import Evaluation
+from crowdtree.plan import Plan
+from crowdtree.text import number, percent, plural
+
+__all__ = ["show_levels", "show_summary", "show_tree"]
+
+FOLD_FROM_LEAVES = 60
+FOLD_BELOW = 0.01
+
+
+def show_summary(console: Any, value: Evaluation) -> None:
+    """Say the answer first: how often it goes wrong, and what it costs."""
+    plan = value.plan
+    tree = plan.tree
+    console.print(
+        f"[bold]Misclassifies {percent(value.misclassification)}[/] of items "
+        f"[dim](exact)[/] with {number(value.expected_answers)} answers an item."
+    )
+    kind = "one worker a question" if int(plan.votes.max()) == 1 else plan.method
+    console.print(
+        f"[dim]{tree.method} · {plural(tree.n_nodes, 'node')}, depth {tree.depth} · {kind} · "
+        f"additive {percent(value.additive)} (upper bound)[/]\n"
+    )
+
+
+def show_tree(console: Any, value: Evaluation, full: bool = False) -> None:
+    """Draw the tree; small subtrees of large trees are folded unless `full`."""
+    from rich.text import Text
+
+    for line in tree_lines(value, full):
+        text = Text()
+        for words, style in line:
+            text.append(words, style=style)
+        console.print(text, soft_wrap=True)
+    console.print()
+
+
+def tree_lines(value: Evaluation, full: bool = False) -> Iterator[list[tuple[str, str]]]:
+    """Yield the lines of the drawing as (words, style) pieces."""
+    plan = value.plan
+    tree, problem = plan.tree, plan.tree.problem
+    fold = not full and tree.n_leaves > FOLD_FROM_LEAVES
+    stack: list[tuple[int, str, str, str]] = [(0, "", "", "")]
+    while stack:
+        child, lead, branch, rail = stack.pop()
+        style = {"no  ": "dark_orange3", "yes ": "dark_cyan"}.get(branch, "")
+        start = [(lead, "dim"), (branch, style)]
+        if child < 0:
+            yield [*start, *_leaf_words(value, ~child)]
+            continue
+        share = float(tree.share[child])
+        if fold and share < FOLD_BELOW and child:
+            count = plural(len(tree.nodes[child].classes), "class", "classes")
+            yield [*start, (f"… {count}", "italic"), (f"  {percent(share)} of items", "dim")]
+            continue
+        question = int(tree.question[child])
+        yield [*start, (problem.text(question), "bold"), (_node_words(plan, child), "dim")]
+        no, yes = tree.children[child].tolist()
+        stack.append((yes, rail + "└─ ", "yes ", rail + "       "))
+        stack.append((no, rail + "├─ ", "no  ", rail + "│      "))
+
+
+def _node_words(plan: Plan, node: int) -> str:
+    tree = plan.tree
+    share = float(tree.share[node])
+    words = [f"error {percent(float(plan.node_error[node]) / share)}"]
+    votes = int(plan.votes[node])
+    if plan.vote == "margin":
+        words.append(f"until a lead of {votes}")
+    elif votes > 1:
+        words.append(plural(votes, "vote"))
+    words.append("all items" if node == 0 else f"{percent(share)} of items")
+    words.append(plural(len(tree.nodes[node].classes), "class", "classes"))
+    return "   " + " · ".join(words)
+
+
+def _leaf_words(value: Evaluation, leaf: int) -> list[tuple[str, str]]:
+    tree = value.tree
+    label = int(tree.leaf_label[leaf])
+    others = [tree.problem.classes[c] for c in tree.leaf_classes[leaf] if c != label]
+    found = [(tree.problem.classes[label], "bold dark_cyan")]
+    if others:
+        found.append((f" (or {', '.join(others)})", "dark_cyan"))
+    share = percent(float(tree.problem.prior[label]))
+    right = percent(float(value.correct[label]))
+    return [*found, (f"   {share} of items · right {right}", "dim")]
+
+
+def show_levels(console: Any, value: Evaluation) -> None:
+    """Print the level table: entropy, error and scores."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("level", "sets", "entropy (bits)", "g", "b", "F^m", "F^c"):
+        table.add_column(name, justify="right")
+    for level in value.plan.levels:
+        scores = (level.g, level.b, level.fm, level.fc)
+        table.add_row(
+            str(level.depth),
+            str(len(level.partition)),
+            number(level.entropy, 4),
+            *("" if score is None else number(score, 4) for score in scores),
+        )
+    console.print(table)
+    console.print()
