@@ -61,6 +61,19 @@ def design_verb(
     strengths: Strengths = False,
     allow_groups: AllowGroups = False,
     seed: Seed = 0,
+    objective: Annotated[
+        Literal["additive", "exact"],
+        typer.Option("--objective", help="What method optimal proves least."),
+    ] = "additive",
+    time_limit: Annotated[
+        float | None, typer.Option("--time-limit", metavar="S", help="Seconds for method optimal.")
+    ] = None,
+    gap_limit: Annotated[
+        float, typer.Option("--gap-limit", help="Relative gap at which optimal may stop.")
+    ] = 0.0,
+    node_limit: Annotated[
+        int | None, typer.Option("--node-limit", help="Sets that optimal may search.")
+    ] = None,
 ) -> None:
     """Design the decision tree of questions that misclassifies least.
 
@@ -68,16 +81,30 @@ def design_verb(
 
       crowdtree design example:animals
 
+      crowdtree design example:animals --method optimal
+
       crowdtree design birds.csv --draw tree.svg -o plan.json
 
       crowdtree design birds.xlsx --method gain --worker-error 0.1 --json
     """
     problem = common.read_problem(file, worker_error, errors, dash, normalise, strengths)
-    tree = make_tree(problem, method, allow_groups, seed)
+    limits: dict[str, Any] = {}
+    if method == "optimal":
+        limits = {
+            "objective": objective,
+            "time_limit": time_limit,
+            "gap_limit": gap_limit,
+            "node_limit": node_limit,
+        }
+    with terminal.watching() as progress:
+        if method == "optimal":
+            limits["progress"] = progress
+        tree = make_tree(problem, method, allow_groups, seed, **limits)
     value = evaluate(tree)
 
     def tell(console: Any) -> None:
         terminal.show_summary(console, value)
+        terminal.show_certificate(console, tree)
         terminal.show_tree(console, value, full)
         if levels:
             terminal.show_levels(console, value)
@@ -212,9 +239,10 @@ def check_verb(
     common.emit(as_json, found, tell)
 
 
-def make_tree(problem: Problem, method: str, allow_groups: bool, seed: int) -> Tree:
+def make_tree(problem: Problem, method: str, allow_groups: bool, seed: int, **options: Any) -> Tree:
     """Design with the options that the method takes."""
-    options: dict[str, Any] = {"rng": seed} if method == "random" else {}
+    if method == "random":
+        options["rng"] = seed
     return design(problem, method, allow_groups=allow_groups, **options)
 
 

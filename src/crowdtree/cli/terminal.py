@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from crowdtree.evaluate import Evaluation
 from crowdtree.plan import Plan
 from crowdtree.text import number, percent, plural
+from crowdtree.tree import Tree
 
-__all__ = ["show_levels", "show_summary", "show_tree"]
+__all__ = [
+    "show_certificate",
+    "show_frontier",
+    "show_levels",
+    "show_summary",
+    "show_tree",
+    "watching",
+]
 
 FOLD_FROM_LEAVES = 60
 FOLD_BELOW = 0.01
@@ -28,6 +38,38 @@ def show_summary(console: Any, value: Evaluation) -> None:
         f"[dim]{tree.method} · {plural(tree.n_nodes, 'node')}, depth {tree.depth} · {kind} · "
         f"additive {percent(value.additive)} (upper bound)[/]\n"
     )
+
+
+def show_certificate(console: Any, tree: Tree) -> None:
+    """Say what is proven about the tree, where something is."""
+    proof = tree.certificate
+    if proof is None:
+        return
+    what = "additive error" if proof.objective == "additive" else "misclassification"
+    if proof.status == "optimal":
+        console.print(f"Proven: no tree has a smaller {what} than {percent(proof.value)}.")
+    else:
+        console.print(
+            f"Stopped by the {proof.status}: {what} {percent(proof.value)}, and no tree is below "
+            f"{percent(proof.lower_bound)} (gap {percent(proof.gap)})."
+        )
+    console.print(f"[dim]{plural(proof.nodes, 'set')} of classes searched.[/]\n")
+
+
+@contextmanager
+def watching() -> Iterator[Callable[[float, float, int], None] | None]:
+    """Show a progress line on stderr while something is searched, if a person looks on."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+
+    def line(value: float, lower: float, nodes: int) -> None:
+        gap = (value - lower) / value if value > 0 else 0.0
+        words = f"best {percent(value)} · proven from {percent(lower)} · gap {percent(gap)}"
+        print(f"\r{words} · {nodes:,} sets   ", end="", file=sys.stderr, flush=True)
+
+    yield line
+    print("\r" + " " * 90 + "\r", end="", file=sys.stderr, flush=True)
 
 
 def show_tree(console: Any, value: Evaluation, full: bool = False) -> None:
@@ -110,3 +152,34 @@ def show_levels(console: Any, value: Evaluation) -> None:
         )
     console.print(table)
     console.print()
+
+
+def show_frontier(console: Any, points: Any, chosen: Any = None, most: int = 12) -> None:
+    """Print the frontier as a small table, evenly thinned, the chosen plan marked."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("answers an item", "misclassified", "additive", "votes", "proof"):
+        table.add_column(name, justify="right")
+    step = max(1, -(-len(points) // most))
+    shown = sorted({*range(0, len(points), step), len(points) - 1})
+    for place in shown:
+        point = points[place]
+        low, high = int(point.plan.votes.min()), int(point.plan.votes.max())
+        table.add_row(
+            number(point.expected_answers),
+            percent(point.misclassification),
+            percent(point.additive),
+            f"{low}" if low == high else f"{low} to {high}",
+            "proven" if point.status == "optimal" else point.status,
+        )
+    if chosen is not None:
+        table.add_row(
+            f"[bold]{number(chosen.expected_answers)}[/]",
+            f"[bold]{percent(chosen.misclassification)}[/]",
+            f"[bold]{percent(chosen.additive)}[/]",
+            "",
+            "[bold]your plan[/]",
+        )
+    console.print(table)
+    console.print(f"[dim]{len(shown)} of {plural(len(points), 'point')} shown[/]\n")

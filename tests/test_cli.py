@@ -1,0 +1,151 @@
+"""The command line: answers first, one line for a mistake, exit code 2."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import crowdtree as ct
+from crowdtree.cli import app, main
+
+TABLE = """question,error,robin,eagle,trout,shark
+prior,,0.4,0.1,0.3,0.2
+flies,0.05,1,1,0,0
+hunts,0.15,0,1,0,1
+sings,0.10,1,0,-,-
+"""
+
+
+@pytest.fixture
+def birds(tmp_path: Path) -> Path:
+    path = tmp_path / "birds.csv"
+    path.write_text(TABLE)
+    return path
+
+
+def run(*words: object) -> int:
+    with pytest.raises(SystemExit) as left:
+        main([str(word) for word in words])
+    return int(left.value.code or 0)
+
+
+def result(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, object]:
+    assert run(*words, "--json") == 0
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    found = json.loads(out)
+    assert isinstance(found, dict)
+    return found
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    assert run(*words) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1, shown.err
+    assert shown.err.startswith("crowdtree: ")
+    return shown.err
+
+
+def test_design_prints_the_answer_first_and_how_to_go_on(birds, capsys):
+    assert run("design", birds) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("Misclassifies 16.9 % of items")
+    assert "flies" in "\n".join(lines)
+    assert lines[-1] == f"Next: crowdtree staff {birds} --workers 30"
+
+
+def test_design_json_has_the_public_names(birds, capsys):
+    found = result(capsys, "design", birds)
+    value = ct.evaluate(ct.design(ct.load_problem(birds)))
+    assert found["misclassification"] == value.misclassification
+    assert found["expected_answers"] == value.expected_answers
+    assert found["tree"]["question"] == "flies"
+    assert found["tree"]["yes"] == {
+        "question": "sings",
+        "no": {"label": "eagle"},
+        "yes": {"label": "robin"},
+    }
+    assert [level["entropy"] for level in found["levels"]][-1] == 0
+    assert found["votes"] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("method", list(ct.DESIGNERS))
+def test_every_method_designs(method, capsys):
+    found = result(capsys, "design", "example:table1", "--method", method)
+    assert found["method"] == method
+
+
+@pytest.mark.parametrize("method", list(ct.STAFFERS))
+def test_every_method_staffs(method, birds, capsys):
+    found = result(capsys, "staff", birds, "--workers", 6, "--method", method)
+    assert sum(found["votes"]) >= 3
+    assert found["staffing"]["method"] == method
+
+
+def test_a_plan_goes_from_verb_to_verb(birds, tmp_path, capsys):
+    plan, staffed = tmp_path / "plan.json", tmp_path / "staffed.json"
+    assert run("design", birds, "-o", plan) == 0
+    assert run("staff", plan, "--answers", 9.5, "-o", staffed) == 0
+    capsys.readouterr()
+    found = result(capsys, "evaluate", staffed)
+    assert found["planned_answers"] <= 9.5
+    assert found["misclassification"] < 0.1
+    page = tmp_path / "page.html"
+    assert result(capsys, "report", staffed, "--out", page)["report"] == str(page)
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def test_check_names_what_cannot_be_told_apart(tmp_path, capsys):
+    path = tmp_path / "twins.csv"
+    path.write_text("question,error,a,b,c\nq,0.1,0,0,1\n")
+    assert result(capsys, "check", path)["groups"] == [["a", "b"]]
+    assert "{a, b}" in complaint(capsys, "design", path)
+    assert run("design", path, "--allow-groups") == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["design", "nowhere.csv"], "nowhere.csv"),
+        (["design", "example:unicorns"], "animals"),
+        (["design", "example:table1", "--method", "best"], "choose from"),
+        (["design", "example:table1", "--worker-error", "2"], "from 0 to 1"),
+        (["design", "example:table1", "--wrong-option"], "--wrong-option"),
+        (["design", "example:table1", "--draw", "tree.doc"], ".svg"),
+        (["design", "example:table1", "-o", "plan.txt"], ".json"),
+        (["staff", "example:table1"], "workers"),
+        (["staff", "example:table1", "--workers", "3"], "pairs"),
+        (["staff", "example:table1", "--workers", "-2"], "whole number"),
+        (["staff", "example:table1", "--answers", "0.5"], "one worker a node"),
+        (["evaluate", "example:table1"], "not a plan"),
+        (["report", "example:table1", "--out", "page.pdf"], ".html"),
+        (["fly"], "fly"),
+    ],
+)
+def test_mistakes_get_one_line_and_exit_code_2(words, says, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert says in complaint(capsys, *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_useless_worker_is_warned_about_on_stderr_only(birds, capsys):
+    birds.write_text(TABLE.replace("0.15", "0.6"))
+    with pytest.warns(ct.CrowdtreeWarning, match="hunts"):
+        assert run("design", birds, "--json") == 0
+    json.loads(capsys.readouterr().out)
+
+
+def test_every_verb_is_in_the_readme_and_shows_an_example(capsys):
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    for command in app.registered_commands:
+        assert f"`{command.name}`" in readme or f"crowdtree {command.name}" in readme
+        assert run(command.name, "--help") == 0
+        assert f"crowdtree {command.name}" in capsys.readouterr().out.split("Example")[1]
+
+
+def test_version(capsys):
+    assert run("--version") == 0
+    assert capsys.readouterr().out.strip() == ct.__version__
