@@ -23,6 +23,7 @@ from crowdtree.cli.common import (
 from crowdtree.cli.designing import report_of
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluate import evaluate
+from crowdtree.problem import Problem
 from crowdtree.text import number, percent, plural
 
 __all__ = ["frontier_verb"]
@@ -87,7 +88,7 @@ def frontier_verb(
         problem,
         vote,
         method=method,
-        price=_prices(price),
+        price=_prices(problem, price),
         max_votes=max_votes,
         max_points=max_points,
         time_limit=time_limit,
@@ -126,27 +127,24 @@ def frontier_verb(
     common.emit(as_json, found, tell)
 
 
-def _prices(given: list[str] | None) -> float | dict[str, float] | None:
-    """Read ``--price 0.02`` and ``--price question=0.05``."""
+def _prices(problem: Problem, given: list[str] | None) -> list[float] | None:
+    """Read ``--price 0.02`` (all questions) and ``--price question=0.05`` (one of them)."""
     if not given:
         return None
-    named: dict[str, float] = {}
-    plain: float | None = None
-    for entry in given:
-        name, found, amount = entry.rpartition("=")
+    prices = [1.0] * problem.n_questions
+    for entry in sorted(given, key=lambda words: "=" in words):
+        name, named, amount = entry.rpartition("=")
         try:
             value = float(amount)
         except ValueError:
             raise CrowdtreeError(
                 f"--price: {entry!r} is no price; write 0.02 or question=0.02"
             ) from None
-        if found:
-            named[name] = value
+        if named:
+            prices[problem.question_index(name)] = value
         else:
-            plain = value
-    if plain is not None and named:
-        raise CrowdtreeError("--price: give one price for all questions, or prices by question")
-    return plain if plain is not None else named
+            prices = [value] * problem.n_questions
+    return prices
 
 
 def _progress(points: int, settled: float) -> None:
