@@ -110,12 +110,13 @@ def migrate(engine: Engine, revision: str = "head") -> None:
 class Sql:
     """A statement of the hot path: written once, with ``:name`` and ``IN :names`` for lists.
 
-    ``{lock items}`` and ``{skip wanted, items}`` become ``FOR UPDATE OF`` (with ``SKIP LOCKED``)
-    on PostgreSQL and nothing on SQLite, where there is only one writer.
+    ``{lock items}`` and ``{skip wanted, items}`` become ``FOR NO KEY UPDATE OF`` (with ``SKIP
+    LOCKED``) on PostgreSQL and nothing on SQLite, where there is only one writer. Not ``FOR
+    UPDATE``: that would wait for everybody who inserts a row that refers to the locked one.
 
     >>> sql = Sql("SELECT id FROM items WHERE id IN :ids AND open > :n {lock items}")
     >>> sql.postgresql
-    'SELECT id FROM items WHERE id = ANY(%(ids)s) AND open > %(n)s FOR UPDATE OF items'
+    'SELECT id FROM items WHERE id = ANY(%(ids)s) AND open > %(n)s FOR NO KEY UPDATE OF items'
     >>> sql.sqlite
     'SELECT id FROM items WHERE id IN (SELECT value FROM json_each(:ids)) AND open > :n '
     """
@@ -126,8 +127,8 @@ class Sql:
         text = " ".join(text.split())
         lite = re.sub(r"\{[^}]*\}", "", text)
         self.sqlite = re.sub(r"IN :(\w+)", r"IN (SELECT value FROM json_each(:\1))", lite)
-        post = re.sub(r"\{lock ([^}]*)\}", r"FOR UPDATE OF \1", text)
-        post = re.sub(r"\{skip ([^}]*)\}", r"FOR UPDATE OF \1 SKIP LOCKED", post)
+        post = re.sub(r"\{lock ([^}]*)\}", r"FOR NO KEY UPDATE OF \1", text)
+        post = re.sub(r"\{skip ([^}]*)\}", r"FOR NO KEY UPDATE OF \1 SKIP LOCKED", post)
         post = re.sub(r"IN :(\w+)", r"= ANY(:\1)", post)
         self.postgresql = re.sub(r"(?<!:):(\w+)", r"%(\1)s", post)
 

@@ -12,7 +12,7 @@ import os
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,15 @@ from crowdtree.policy import Label, policy_from_dict
 from crowdtree.problem import DASH
 from crowdtree.store import codec, statements as sql
 from crowdtree.store.database import fetch, run, run_many, run_one
-from crowdtree.store.reliability import reliability
 from crowdtree.store.requests import Refused, Submit, Undo
 from crowdtree.store.settings import Settings
 from crowdtree.store.tables import ITEM, LEASE
 from crowdtree.store.work import CLOSED, STANDING, Held, Loaded, Work, item_state, path_of, task_of
 
-__all__ = ["Batch", "Desk", "Who"]
+__all__ = ["JUDGED", "Batch", "Desk", "Who"]
+
+SEEN = ("answers", "skips", "overdue", "earned", "last_question")
+JUDGED = ("gold_right", "gold_asked", "agreed", "judged")
 
 
 @dataclass
@@ -176,7 +178,7 @@ class Batch:
                 item = item_state(campaign, task, state, events[number])
                 self.works[number] = Work(number, task, status, gold, campaign, item)
                 if status in (ITEM.labelled, ITEM.set_aside):
-                    self.works[number].item = _closed(item)
+                    self.works[number].item = replace(item, label=CLOSED)
         for row in fetch(self.connection, sql.LEASES_OF_ITEMS, items=ids, ids=list(leases)):
             self.works[row[2]].leases[row[0]] = Held(*row)
         for row in fetch(self.connection, sql.WANTED_OF_ITEMS, items=ids):
@@ -360,6 +362,7 @@ class Batch:
         else:
             self._undo_gold(who, work, lease, value)
         gains = self.gains[who.id]
+        gains.seen = True
         gains.answers -= kind == "answer"
         gains.skips -= kind == "skip"
         gains.overdue -= overdue
@@ -555,54 +558,29 @@ class Batch:
         )
 
     def _write_people(self) -> None:
-        if not self.gains:
-            return
-        rows = []
-        for row in fetch(self.connection, sql.LOCK_WORKERS, ids=sorted(self.gains)):
-            rows.append(self._judged(row, self.gains[row[0]]))
-        run_many(self.connection, sql.SAVE_WORKER, rows)
-
-    def _judged(self, row: Any, gains: Gains) -> dict[str, Any]:
-        """Add a batch's gains to a worker, and pause one who is not reliable enough."""
-        number, campaign_id, status, gold_right, gold_asked, agreed, judged = row
-        campaign = self.campaigns[campaign_id]
-        gold_right += gains.gold_right
-        gold_asked += gains.gold_asked
-        agreed += gains.agreed
-        judged += gains.judged
-        mean_error = float(campaign.problem.worker_error.mean())
-        found = reliability(mean_error, gold_right + agreed, gold_asked + judged)
-        least, after = campaign.settings.pause_below, campaign.settings.pause_after
-        reason = ""
-        if (
-            status == "active"
-            and least is not None
-            and gold_asked + judged >= after
-            and found.right < least
-        ):
-            status, reason = "paused", f"reliability {found.right:.0%} is below {least:.0%}"
-        return {
-            "id": number,
-            "gold_right": gold_right,
-            "gold_asked": gold_asked,
-            "agreed": agreed,
-            "judged": judged,
-            "skill": found.skill,
-            "status": status,
-            "status_reason": reason,
-            "answers": gains.answers,
-            "skips": gains.skips,
-            "overdue": gains.overdue,
-            "earned": gains.earned,
-            "last_question": gains.last_question,
-            "seen_at": self.now if gains.seen else 0.0,
-        }
-
-
-def _closed(item: Any) -> Any:
-    from dataclasses import replace
-
-    return replace(item, label=CLOSED)
+        """Write what the workers of this batch did, and what was learnt about any worker."""
+        seen = [(number, gains) for number, gains in sorted(self.gains.items()) if gains.seen]
+        run_many(
+            self.connection,
+            sql.SEEN_WORKER,
+            (
+                {
+                    "id": number,
+                    "now": self.now,
+                    **{name: getattr(gains, name) for name in SEEN},
+                }
+                for number, gains in seen
+            ),
+        )
+        run_many(
+            self.connection,
+            sql.ADD_JUDGEMENT,
+            (
+                {"worker_id": number, **{name: getattr(gains, name) for name in JUDGED}}
+                for number, gains in sorted(self.gains.items())
+                if gains.gold_asked or gains.judged
+            ),
+        )
 
 
 def _node(work: Work) -> int | None:

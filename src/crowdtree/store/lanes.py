@@ -25,6 +25,8 @@ from crowdtree.store.requests import Call, Next, Request, Submit, Sweep, Unavail
 __all__ = ["Lane"]
 
 MOST_AT_ONCE = 256
+AGAIN = ("DeadlockDetected", "SerializationFailure", "LockNotAvailable")
+"""Failures after which the same transaction may well succeed."""
 log = logging.getLogger("crowdtree.store")
 
 
@@ -101,11 +103,15 @@ class Lane:
                 break
         return [request for request in found if request is not None], None in found
 
-    def _attempt(self, requests: list[Request]) -> None:
+    def _attempt(self, requests: list[Request], tries: int = 3) -> None:
         try:
             self._commit(requests)
         except self.errors as error:
-            self._failed(requests, error)
+            if tries > 1 and type(error).__name__ in AGAIN:
+                log.info("trying a batch again: %s", type(error).__name__)
+                self._attempt([r for r in requests if not r.finished], tries - 1)
+            else:
+                self._failed(requests, error)
         except BaseException as error:
             log.exception("a batch of %d requests failed", len(requests))
             self._drop()

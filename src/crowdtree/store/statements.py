@@ -1,7 +1,7 @@
 """The statements that run for every question and every answer.
 
 Locks on PostgreSQL are always taken in one order, so that server processes cannot block each
-other for good: budgets, items (by id), workers (by id), tallies. Choosing a question never waits:
+other for good: budgets, items (by id), workers, tallies. Choosing a question never waits:
 it skips what somebody else holds.
 """
 
@@ -80,17 +80,28 @@ ADD_LABEL = Sql(
 )
 
 # ------------------------------------------------------------------------------ people and counts
+SEEN_WORKER = Sql(
+    """UPDATE workers SET answers = answers + :answers, skips = skips + :skips,
+    overdue = overdue + :overdue, earned = earned + :earned,
+    last_question = CASE WHEN :last_question < 0 THEN last_question ELSE :last_question END,
+    seen_at = CASE WHEN :now > seen_at THEN :now ELSE seen_at END WHERE id = :id"""
+)
+ADD_JUDGEMENT = Sql(
+    """INSERT INTO judgements (worker_id, gold_right, gold_asked, agreed, judged)
+    VALUES (:worker_id, :gold_right, :gold_asked, :agreed, :judged)"""
+)
+TAKE_JUDGEMENTS = Sql(
+    """DELETE FROM judgements WHERE id IN (SELECT id FROM judgements ORDER BY id LIMIT :most
+    {skip judgements}) RETURNING worker_id, gold_right, gold_asked, agreed, judged"""
+)
 LOCK_WORKERS = Sql(
-    """SELECT id, campaign_id, status, gold_right, gold_asked, agreed, judged FROM workers
-    WHERE id IN :ids ORDER BY id {lock workers}"""
+    """SELECT id, campaign_id, status, status_reason, gold_right, gold_asked, agreed, judged
+    FROM workers WHERE id IN :ids ORDER BY id {lock workers}"""
 )
 SAVE_WORKER = Sql(
     """UPDATE workers SET gold_right = :gold_right, gold_asked = :gold_asked, agreed = :agreed,
-    judged = :judged, skill = :skill, status = :status, status_reason = :status_reason,
-    answers = answers + :answers, skips = skips + :skips, overdue = overdue + :overdue,
-    earned = earned + :earned,
-    last_question = CASE WHEN :last_question < 0 THEN last_question ELSE :last_question END,
-    seen_at = CASE WHEN :seen_at > seen_at THEN :seen_at ELSE seen_at END WHERE id = :id"""
+    judged = :judged, skill = :skill, status = :status, status_reason = :status_reason
+    WHERE id = :id"""
 )
 ADD_TALLY = Sql(
     """INSERT INTO tallies (campaign_id, name, shard, value)

@@ -20,6 +20,7 @@ __all__ = [
     "campaigns",
     "credentials",
     "items",
+    "judgements",
     "labels",
     "leases",
     "metadata",
@@ -212,6 +213,20 @@ labels = sa.Table(
     _text("path", "[]"),
     _number("at", sa.Float),
     sa.Index("ix_labels_campaign_id_id", "campaign_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+# What has been learnt about workers and is not yet in their rows. Appended by everybody and folded
+# by one, so that two answers to the same item never wait for each other's workers.
+judgements = sa.Table(
+    "judgements",
+    metadata,
+    _id(),
+    _ref("worker_id", "workers"),
+    _number("gold_right"),
+    _number("gold_asked"),
+    _number("agreed"),
+    _number("judged"),
     sqlite_autoincrement=True,
 )
 

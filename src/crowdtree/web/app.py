@@ -97,11 +97,11 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _chores(site: Site) -> list[Any]:
-    from crowdtree.web import finishing, hooks
+    from crowdtree.web import chores, hooks
 
     return [
         _every(SWEEP_SECONDS, lambda: site.store.aask(Sweep())),
-        _every(SWEEP_SECONDS, lambda: finishing.finish_some(site)),
+        _every(SWEEP_SECONDS, lambda: chores.keep_house(site)),
         _every(SWEEP_SECONDS, lambda: hooks.deliver(site)),
     ]
 

@@ -15,6 +15,7 @@ from fastapi import Request
 from crowdtree.policy import Policy, policy_from_dict
 from crowdtree.store import Store
 from crowdtree.store.codec import problem_from_json
+from crowdtree.store.housekeeping import Housekeeper
 from crowdtree.web.limits import RateLimit
 
 __all__ = ["Options", "Site", "Waiters", "site_of"]
@@ -84,7 +85,11 @@ class Site:
     waiters: Waiters = field(default_factory=Waiters)
     login_limit: RateLimit = field(default_factory=lambda: RateLimit(20, 60.0))
     templates: Any = None
+    housekeeper: Housekeeper = field(init=False)
     policies: dict[tuple[int, int], Policy[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.housekeeper = Housekeeper(self.store.clock)
 
     @property
     def now(self) -> float:

@@ -1,4 +1,4 @@
-"""Bringing a campaign to its end, a few items at a time so that nobody has to wait."""
+"""Housekeeping: judging workers, and ending campaigns a few items at a time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from crowdtree.store import statements as sql
 from crowdtree.store.campaigns import note, set_status
 from crowdtree.store.database import Sql, fetch, run_many, run_one
 from crowdtree.store.desk import Batch, Desk
+from crowdtree.store.judging import fold
 from crowdtree.store.settings import Settings
 from crowdtree.store.tables import ITEM, budgets, campaigns
 
-__all__ = ["Finisher"]
+__all__ = ["Housekeeper"]
 
 OPEN_AT_ONCE = 200
 NEW_AT_ONCE = 5000
@@ -31,8 +32,8 @@ NEW_ITEMS = Sql(
 SET_ASIDE = Sql("UPDATE items SET status = 3 WHERE id = :id")
 
 
-class Finisher:
-    """Ends campaigns: those whose owner says so, and those with nothing left to do."""
+class Housekeeper:
+    """Keeps house: ends campaigns that are to end, and folds what was learnt about workers."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.desk = Desk(clock, np.random.default_rng(0))
@@ -44,7 +45,7 @@ class Finisher:
                 campaigns.c.status.in_(["running", "finishing"])
             )
         ).all()
-        more = False
+        more = fold(connection, self.desk)
         for number, status, settings in rows:
             if status == "finishing":
                 more |= self._finish(connection, number)
