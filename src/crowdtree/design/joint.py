@@ -40,7 +40,7 @@ def top(value: FloatArray, scale: FloatArray | None = None) -> Choice:
     best = np.argmax(value, axis=1)[:, None]
     size = np.abs(value) if scale is None else scale
     bar = np.take_along_axis(value, best, 1) - SLACK * np.take_along_axis(size, best, 1)
-    return np.argmax(value >= bar, axis=1)
+    return np.asarray(np.argmax(value >= bar, axis=1))
 
 
 def best_ratio(gain: FloatArray, error: FloatArray) -> Choice:
@@ -53,7 +53,7 @@ def best_ratio(gain: FloatArray, error: FloatArray) -> Choice:
     if np.all(free.max(axis=1) > -np.inf):
         return top(free)
     rows = np.arange(len(gain))
-    choice = np.argmin(np.where(gain > -np.inf, error, np.inf), axis=1)
+    choice: Choice = np.asarray(np.argmin(np.where(gain > -np.inf, error, np.inf), axis=1))
     ratio = _ratio(gain[rows, choice], error[rows, choice])
     while math.isfinite(ratio):
         choice = first_best(gain, error, ratio)
@@ -153,7 +153,7 @@ def _first_alike(choice: Choice, gain: FloatArray, error: FloatArray) -> Choice:
     with np.errstate(invalid="ignore"):
         alike = np.abs(gain - my_gain) <= SLACK * my_gain
         alike &= np.abs(error - my_error) <= SLACK * my_error
-    return np.argmax(alike, axis=1)
+    return np.asarray(np.argmax(alike, axis=1))
 
 
 def _blocks(candidates: list[list[int]], size: int = 8192) -> Iterator[Choice]:

@@ -91,9 +91,11 @@ def _read(  # type: ignore[no-untyped-def]
     return n_classes
 
 
-def best_questions(gain: FloatArray, error: FloatArray, price: float, slack: float) -> IntArray:
+def best_questions(
+    gain: FloatArray, error: FloatArray, price: float, slack: float
+) -> NDArray[np.intp]:
     """First question of each node whose ``gain - price x error`` is largest, up to the slack."""
-    best = np.empty(len(gain), dtype=np.int64)
+    best = np.empty(len(gain), dtype=np.intp)
     _best(gain, error, price, slack, best)
     return best
 
