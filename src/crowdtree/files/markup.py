@@ -1,0 +1,154 @@
+"""YAML and JSON as text: parse with the place of every fault, write wholly and exactly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.files.atomic import write_atomically
+from crowdtree.files.reading import MOST_BYTES, ending_of, one_line, read_text, shown, squeeze
+
+__all__ = ["json_lines", "parse_document", "write_document"]
+
+
+def parse_document(path: Path) -> Any:
+    """Read the data of a YAML or JSON file."""
+    text, name = read_text(path), shown(path)
+    if not text.strip():
+        raise CrowdtreeError(f"{name}: is blank")
+    try:
+        return _parse_json(text, name) if ending_of(path) == ".json" else _parse_yaml(text, name)
+    except RecursionError:
+        raise CrowdtreeError(f"{name}: is nested too deeply for a problem or a plan") from None
+
+
+def _parse_json(text: str, name: str) -> Any:
+    def no_constant(word: str) -> NoReturn:
+        raise CrowdtreeError(f"{name}: {word} is no number that can be used; write a finite one")
+
+    def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [key for key, _ in pairs]
+            twin = next(key for key in names if names.count(key) > 1)
+            raise CrowdtreeError(f"{name}: the field {one_line(twin)} occurs twice in one object")
+        return found
+
+    try:
+        return json.loads(text, parse_constant=no_constant, object_pairs_hook=no_twins)
+    except json.JSONDecodeError as error:
+        raise CrowdtreeError(
+            f"{name}, line {error.lineno}, column {error.colno}: is not JSON ({squeeze(error.msg)})"
+        ) from None
+    except CrowdtreeError:
+        raise
+    except ValueError as error:  # a whole number of thousands of digits
+        raise CrowdtreeError(f"{name}: is not JSON ({squeeze(error)[:80]})") from None
+
+
+def _parse_yaml(text: str, name: str) -> Any:
+    import yaml
+
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(base):  # type: ignore[misc]
+        """Plain data only; a field that occurs twice is an error."""
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            seen: set[str] = set()
+            for key, _ in node.value:
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"{one_line(key.value)} occurs twice", key.start_mark
+                    )
+                seen.add(key.value) if isinstance(key.value, str) else None
+            return super().construct_mapping(node, deep=deep)
+
+    try:
+        if "*" in text and "&" in text:
+            for event in yaml.parse(text, Loader=base):
+                if isinstance(event, yaml.AliasEvent):
+                    line = event.start_mark.line + 1 if event.start_mark else 0
+                    raise CrowdtreeError(
+                        f"{name}, line {line}: holds an alias (*{event.anchor}), which can make a "
+                        "small file huge; write the values out"
+                    )
+        return yaml.load(text, Loader=Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise CrowdtreeError(
+            f"{name}{where}: is not YAML ({squeeze(error.problem or error.context)}); check the "
+            'indentation, and put - and names with signs in quotes ("-")'
+        ) from None
+    except CrowdtreeError:
+        raise
+    except (yaml.YAMLError, ValueError) as error:
+        raise CrowdtreeError(f"{name}: is not YAML ({squeeze(error)[:120]})") from None
+
+
+def write_document(path: Path, data: dict[str, Any]) -> None:
+    """Write data as JSON (one entry a line) or YAML."""
+    ending = ending_of(path)
+    if ending == ".json":
+        text = "".join(json_lines(data)) + "\n"
+    else:
+        import yaml
+
+        text = yaml.dump(
+            data,
+            Dumper=_dumper(),
+            sort_keys=False,
+            allow_unicode=True,
+            width=100,
+            default_flow_style=None,  # rows of cells on one line, entries on several
+        )
+    write_atomically(path, lambda file: _write(file, text), MOST_BYTES[ending])
+
+
+def _write(file: Any, text: str) -> None:
+    file.write(text.encode("utf-8"))
+
+
+def _dumper() -> Any:
+    import yaml
+
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+        """Never writes aliases, which are not read."""
+
+        def ignore_aliases(self, _data: Any) -> bool:
+            return True
+
+    return Dumper
+
+
+def json_lines(data: Any, indent: str = "") -> Iterator[str]:
+    """Write JSON with one line an entry: objects of objects are opened up, tables stay rows.
+
+    >>> print("".join(json_lines({"a": 1, "b": [{"c": [1, 2]}, {"c": []}]})))
+    {
+      "a": 1,
+      "b": [
+        {"c": [1, 2]},
+        {"c": []}
+      ]
+    }
+    """
+    if isinstance(data, dict) and data and not indent:
+        opened, closed = "{", "}"
+        parts = [(json.dumps(key) + ": ", value) for key, value in data.items()]
+    elif isinstance(data, list) and data and isinstance(data[0], dict):
+        opened, closed = "[", "]"
+        parts = [("", value) for value in data]
+    else:
+        yield json.dumps(data, ensure_ascii=False, allow_nan=False)
+        return
+    yield f"{opened}\n"
+    for place, (key, value) in enumerate(parts):
+        yield f"{indent}  {key}"
+        yield from json_lines(value, indent + "  ")
+        yield ",\n" if place < len(parts) - 1 else "\n"
+    yield f"{indent}{closed}"
