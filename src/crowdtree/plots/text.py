@@ -67,7 +67,7 @@ def wrap(
 
     >>> wrap("Does it have a long trunk and big ears?", 110, 13)
     ('Does it have a', 'long trunk and', 'big ears?')
-    >>> wrap("one two three four", 30, 13, most=2)
+    >>> wrap("one two three four", 40, 13, most=2)
     ('one', 'two…')
     """
     lines: list[str] = []
