@@ -1,0 +1,337 @@
+"""One item of a campaign: events in, questions and a label out. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, NamedTuple, get_args
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.policy import Answer, Ask, Label, Policy
+
+__all__ = [
+    "Event",
+    "Fate",
+    "ItemState",
+    "Kind",
+    "Rules",
+    "Step",
+    "advance",
+    "dump_item",
+    "load_item",
+    "open_questions",
+    "path",
+    "start_item",
+]
+
+Kind = Literal["answer", "skip", "undo"]
+Fate = Literal[
+    "counted",
+    "duplicate",
+    "contradictory",
+    "skipped",
+    "undone",
+    "nothing to undo",
+    "late",
+    "surplus",
+]
+STANDING: tuple[Fate, ...] = ("counted", "skipped", "late", "surplus")
+"""Fates of events that an undo can take back."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the log. Never changed, never removed.
+
+    Parameters
+    ----------
+    item
+        The item's name.
+    question
+        Index of the question.
+    worker
+        Who answered.
+    value
+        0 (no) or 1 (yes); ``None`` for a skip or an undo.
+    kind
+        ``"answer"``, ``"skip"`` or ``"undo"`` (takes back this worker's last event on this
+        question of this item).
+    key
+        Given by the sender, unique: the same key again is the same event sent twice. Optional.
+    skill
+        The worker's reliability as known when the answer came, 0 if unknown: part of the log, so
+        that a replay gives the same state whatever is learnt later.
+    """
+
+    item: str
+    question: int
+    worker: str
+    value: int | None = None
+    kind: Kind = "answer"
+    key: str = ""
+    skill: float = 0.0
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How the campaign deals with people.
+
+    Parameters
+    ----------
+    most_skips
+        After this many skips of a question on an item nobody is asked it there any more.
+    same_worker
+        Whether a worker may answer the same question on the same item again (only sensible for
+        machines that answer independently each time).
+    """
+
+    most_skips: int = 3
+    same_worker: bool = False
+
+    def __post_init__(self) -> None:
+        if self.most_skips < 1:
+            raise CrowdtreeError(f"most_skips: at least 1 needed, got {self.most_skips}")
+
+
+RULES = Rules()
+
+
+@dataclass(frozen=True, eq=False)
+class ItemState:
+    """Everything about one item: its part of the log, what became of it, and the policy's state."""
+
+    item: str
+    state: Any
+    label: Label | None = None
+    events: tuple[Event, ...] = ()
+    fates: tuple[Fate, ...] = ()
+
+    @property
+    def answers(self) -> int:
+        """Answers that counted."""
+        return self.fates.count("counted")
+
+
+class Step(NamedTuple):
+    """One answer that counted, and what was known after it."""
+
+    question: int
+    value: int
+    worker: str
+    posterior: tuple[float, ...]
+
+
+def start_item(policy: Policy[Any], item: str) -> ItemState:
+    """Make the state of an item about which nothing is known."""
+    state = policy.start()
+    found = policy.ask(state)
+    return ItemState(item, state, found if isinstance(found, Label) else None)
+
+
+def advance(policy: Policy[Any], item: ItemState, event: Event, rules: Rules = RULES) -> ItemState:
+    """Take one event into account; its fate is the last of ``item.fates``.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    item
+        The item so far.
+    event
+        What happened; must be about this item and a question of the problem.
+    rules
+        The campaign's rules.
+
+    Returns
+    -------
+    ItemState
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> from crowdtree.policy import PlanPolicy
+    >>> policy = PlanPolicy(ct.design(ct.example("table1")))
+    >>> item = start_item(policy, "photo 1")
+    >>> item = advance(policy, item, Event("photo 1", 0, "ann", 1))
+    >>> item.fates, policy.problem.classes[item.label.label]
+    (('counted',), 'c4')
+    """
+    check_event(policy, event)
+    if event.item != item.item:
+        raise CrowdtreeError(f"event: is about item {event.item!r}, not {item.item!r}")
+    events = (*item.events, event)
+    if event.key and any(earlier.key == event.key for earlier in item.events):
+        return replace(item, events=events, fates=(*item.fates, "duplicate"))
+    if event.kind == "undo":
+        return _undo(policy, item, event, rules)
+    mine = [
+        e for e, fate in _standing(item) if (e.worker, e.question) == (event.worker, event.question)
+    ]
+    fate, state = _fate(policy, item, event, mine, rules)
+    label = item.label
+    if label is None:
+        label = _settled(policy, state, _closed(events, (*item.fates, fate), rules))
+    return ItemState(item.item, state, label, events, (*item.fates, fate))
+
+
+def _fate(
+    policy: Policy[Any], item: ItemState, event: Event, mine: list[Event], rules: Rules
+) -> tuple[Fate, Any]:
+    """Decide what becomes of an answer or a skip, and the policy's state after it."""
+    if event.kind == "skip":
+        return ("duplicate" if any(e.kind == "skip" for e in mine) else "skipped"), item.state
+    given = [e.value for e in mine if e.kind == "answer"]
+    if given and not rules.same_worker:
+        return ("duplicate" if event.value in given else "contradictory"), item.state
+    if item.label is not None:
+        return "late", item.state
+    if not policy.wants(item.state, event.question):
+        return "surplus", item.state
+    assert event.value is not None
+    return "counted", policy.update(item.state, Answer(event.question, event.value, event.skill))
+
+
+def _settled(policy: Policy[Any], state: Any, closed: frozenset[int]) -> Label | None:
+    """Label of a state: the policy's, or its best guess when only closed questions are left."""
+    found = policy.ask(state)
+    if isinstance(found, Label):
+        return found
+    if closed and closed.issuperset(found.questions):
+        found = policy.ask(state, exclude=closed)
+        if isinstance(found, Label):
+            return found
+        if not found.questions:
+            return policy.conclude(state, "skipped")
+    return None
+
+
+def _standing(item: ItemState) -> list[tuple[Event, Fate]]:
+    """Answers and skips of the item that have not been taken back, with their fates."""
+    return [
+        (event, fate)
+        for event, fate in zip(item.events, item.fates, strict=True)
+        if fate in STANDING
+    ]
+
+
+def _closed(events: tuple[Event, ...], fates: tuple[Fate, ...], rules: Rules) -> frozenset[int]:
+    """Questions that too many workers have passed on."""
+    skipped = [e.question for e, fate in zip(events, fates, strict=True) if fate == "skipped"]
+    return frozenset(q for q in skipped if skipped.count(q) >= rules.most_skips)
+
+
+def _undo(policy: Policy[Any], item: ItemState, event: Event, rules: Rules) -> ItemState:
+    """Replay the item without the worker's last standing event on the question."""
+    places = [
+        place
+        for place, (earlier, fate) in enumerate(zip(item.events, item.fates, strict=True))
+        if (earlier.worker, earlier.question) == (event.worker, event.question) and fate in STANDING
+    ]
+    if not places:
+        nothing: tuple[Fate, ...] = (*item.fates, "nothing to undo")
+        return replace(item, events=(*item.events, event), fates=nothing)
+    gone = places[-1]
+    again = start_item(policy, item.item)
+    fates: list[Fate] = []
+    for place, (earlier, fate) in enumerate(zip(item.events, item.fates, strict=True)):
+        if place != gone and fate in STANDING:  # what was a duplicate stays one
+            again = advance(policy, again, earlier, rules)
+            fate = again.fates[-1]
+        fates.append("undone" if place == gone else fate)
+    events = (*item.events, event)
+    return ItemState(item.item, again.state, again.label, events, (*fates, "undone"))
+
+
+def open_questions(
+    policy: Policy[Any],
+    item: ItemState,
+    outstanding: Sequence[int] = (),
+    worker: str | None = None,
+    rules: Rules = RULES,
+) -> tuple[int, ...]:
+    """Questions of an item to hand out now.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    item
+        The item.
+    outstanding
+        Questions of this item that are leased to workers and may still be answered, with
+        repeats: the policy counts them against its width and its budget.
+    worker
+        Who asks: questions that this worker has answered or skipped on this item are left out.
+    rules
+        The campaign's rules.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> from crowdtree.policy import AdaptivePolicy
+    >>> policy = AdaptivePolicy(ct.example("table1"))
+    >>> item = start_item(policy, "photo 1")
+    >>> open_questions(policy, item), open_questions(policy, item, outstanding=[0])
+    ((0,), ())
+    """
+    if item.label is not None:
+        return ()
+    exclude = set(_closed(item.events, item.fates, rules))
+    if worker is not None:
+        exclude |= {
+            event.question
+            for event, fate in _standing(item)
+            if event.worker == worker and (fate == "skipped" or not rules.same_worker)
+        }
+    found = policy.ask(item.state, outstanding, frozenset(exclude))
+    return found.questions if isinstance(found, Ask) else ()
+
+
+def path(policy: Policy[Any], item: ItemState) -> list[Step]:
+    """Say how the item came to its label: each answer that counted, and the posterior after it."""
+    state, steps = policy.start(), []
+    for event, fate in zip(item.events, item.fates, strict=True):
+        if fate != "counted":
+            continue
+        assert event.value is not None
+        state = policy.update(state, Answer(event.question, event.value, event.skill))
+        posterior = tuple(policy.posterior(state).tolist())
+        steps.append(Step(event.question, event.value, event.worker, posterior))
+    return steps
+
+
+def check_event(policy: Policy[Any], event: Event) -> None:
+    """Raise unless an event is well formed and about a question of the problem."""
+    if event.kind not in get_args(Kind):
+        raise CrowdtreeError(f"event: kind must be answer, skip or undo, got {event.kind!r}")
+    if not 0 <= event.question < policy.problem.n_questions:
+        raise CrowdtreeError(
+            f"event: question {event.question} does not exist; the problem has "
+            f"{policy.problem.n_questions}, counted from 0"
+        )
+    if event.kind == "answer" and event.value not in (0, 1):
+        raise CrowdtreeError(f"event: an answer must be 0 (no) or 1 (yes), got {event.value!r}")
+    if not event.worker:
+        raise CrowdtreeError("event: the worker has no name")
+
+
+def dump_item(policy: Policy[Any], item: ItemState) -> dict[str, Any]:
+    """Write an item as plain JSON."""
+    return {
+        "item": item.item,
+        "state": policy.dump(item.state),
+        "label": None if item.label is None else item.label._asdict(),
+        "events": [asdict(event) for event in item.events],
+        "fates": list(item.fates),
+    }
+
+
+def load_item(policy: Policy[Any], data: Mapping[str, Any]) -> ItemState:
+    """Read an item back as :func:`dump_item` wrote it."""
+    return ItemState(
+        item=data["item"],
+        state=policy.load(data["state"]),
+        label=None if data["label"] is None else Label(**data["label"]),
+        events=tuple(Event(**event) for event in data["events"]),
+        fates=tuple(data["fates"]),
+    )

@@ -1,0 +1,165 @@
+"""How few answers any policy can do with (MODEL section 8): limits to plot beside every policy.
+
+The Fano floor is rigorous for independent answers; Burnashev's line is asymptotic, a guide only,
+and a good policy goes below it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.likelihood import binary_entropy, yes_probability
+from crowdtree.problem import Problem
+
+__all__ = ["burnashev_guide", "capacity", "checked_price", "fano_bits", "fano_floor"]
+
+FloatArray = NDArray[np.float64]
+
+
+def capacity(problem: Problem, yes: ArrayLike | None = None) -> FloatArray:
+    """Most bits that one answer to each question can carry.
+
+    The capacity of the binary channel between the question's smallest and largest
+    ``P(yes | class)``: other classes lie between and cannot add to it.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    yes
+        ``P(yes | class)``, in place of outcome and error where not NaN.
+
+    Examples
+    --------
+    >>> problem = Problem(["a", "b"], None, ["q", "r"], [[0, 1], [0, 0]], [0.11, 0.11])
+    >>> capacity(problem).round(3).tolist()
+    [0.5, 0.0]
+    """
+    low, high = _extremes(problem, yes)
+    gap = high - low
+    useless = gap < 1e-12
+    width = np.where(useless, 1.0, gap)
+    h_low, h_high = binary_entropy(low), binary_entropy(high)
+    bits = (low * h_high - high * h_low) / width + np.logaddexp2(0.0, (h_low - h_high) / width)
+    return np.asarray(np.where(useless, 0.0, np.clip(bits, 0.0, 1.0)))
+
+
+def fano_bits(problem: Problem, error: float) -> float:
+    """Bits about the class that a label of some final error needs: ``H - h(Pe) - Pe log2(N - 1)``.
+
+    Never below 0. Beyond the error of blind guessing nothing needs to be asked.
+
+    >>> problem = Problem(["a", "b", "c", "d"], None, ["q"], [[0, 0, 1, 1]], 0.1)
+    >>> fano_bits(problem, 0.0), fano_bits(problem, 0.9)
+    (2.0, 0.0)
+    """
+    if not 0 <= error < 1:
+        raise CrowdtreeError(f"error: a probability from 0 to below 1 needed, got {error}")
+    n = problem.n_classes
+    if error >= 1 - 1 / n:  # beyond it the formula turns round, and guessing is good enough
+        return 0.0
+    entropy = float(-(problem.prior @ np.log2(problem.prior)))
+    lost = float(binary_entropy(error)) + error * float(np.log2(n - 1))
+    return max(0.0, entropy - lost)
+
+
+def fano_floor(
+    problem: Problem,
+    error: float,
+    *,
+    price: ArrayLike | None = None,
+    yes_probability: ArrayLike | None = None,
+) -> float:
+    """Fewest expected answers an item with which any policy reaches a final error. A floor.
+
+    ``E[answers] >= (H - h(Pe) - Pe log2(N - 1)) / C``, with ``C`` the largest capacity of any
+    question; with prices the least expected cost, with the largest capacity per price. Rigorous
+    for answers that are independent given the class, also for policies that stop when they like.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    error
+        Final misclassification.
+    price
+        Price of one answer, one number a question; the floor is then in that currency.
+    yes_probability
+        ``P(yes | class)``, in place of outcome and error where not NaN.
+
+    Examples
+    --------
+    >>> problem = Problem(["a", "b", "c", "d"], None, ["q", "r"],
+    ...                   [[0, 0, 1, 1], [0, 1, 0, 1]], 0.11)
+    >>> round(fano_floor(problem, 0.01), 3)
+    3.806
+    """
+    needed = fano_bits(problem, error)
+    if needed == 0:
+        return 0.0
+    rate = float((capacity(problem, yes_probability) / checked_price(price, problem)).max())
+    return needed / rate if rate > 0 else float("inf")
+
+
+def burnashev_guide(
+    problem: Problem,
+    error: float,
+    *,
+    price: ArrayLike | None = None,
+    yes_probability: ArrayLike | None = None,
+) -> float:
+    """Burnashev's ``H / C + log2(1 / Pe) / D``: an asymptotic guide line, not a floor.
+
+    ``D`` is the largest divergence between two classes' answers to one question, in bits (per
+    price).
+
+    >>> problem = Problem(["a", "b", "c", "d"], None, ["q", "r"],
+    ...                   [[0, 0, 1, 1], [0, 1, 0, 1]], 0.11)
+    >>> round(burnashev_guide(problem, 0.01), 3)
+    6.823
+    """
+    if not 0 < error < 1:
+        raise CrowdtreeError(f"error: a probability between 0 and 1 needed, got {error}")
+    cost = checked_price(price, problem)
+    bits = capacity(problem, yes_probability) / cost
+    low, high = _extremes(problem, yes_probability)
+    divergence = np.maximum(_divergence(low, high), _divergence(high, low)) / cost
+    if bits.max() <= 0:
+        return float("inf")
+    entropy = float(-(problem.prior @ np.log2(problem.prior)))
+    return float(entropy / bits.max() - np.log2(error) / divergence.max())
+
+
+def checked_price(price: ArrayLike | None, problem: Problem) -> FloatArray:
+    """Price of one answer to each question: 1 where none is given."""
+    if price is None:
+        return np.ones(problem.n_questions)
+    try:
+        cost = np.asarray(price, dtype=np.float64)
+        cost = np.array(np.broadcast_to(cost, (problem.n_questions,)))
+    except (TypeError, ValueError):
+        raise CrowdtreeError(
+            f"price: one number, or one a question ({problem.n_questions}), needed"
+        ) from None
+    bad = np.flatnonzero(~(np.isfinite(cost) & (cost > 0)))
+    if len(bad):
+        raise CrowdtreeError(
+            f"price: question {problem.questions[bad[0]]!r} costs {cost[bad[0]]:g}; "
+            "a price must be positive and finite"
+        )
+    return cost
+
+
+def _extremes(problem: Problem, given: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
+    yes = yes_probability(problem, given)
+    return yes.min(axis=1), yes.max(axis=1)
+
+
+def _divergence(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Kullback-Leibler divergence of coin `a` from coin `b`, in bits."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        yes = np.where(a > 0, a * np.log2(a / b), 0.0)
+        no = np.where(a < 1, (1 - a) * np.log2((1 - a) / (1 - b)), 0.0)
+    return np.asarray(yes + no)

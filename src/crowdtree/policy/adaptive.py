@@ -1,0 +1,428 @@
+"""Keep the posterior over the classes and ask what tells most (MODEL section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.floors import capacity, checked_price, fano_bits
+from crowdtree.likelihood import AnswerModel, urn
+from crowdtree.policy.base import (
+    Answer,
+    Ask,
+    FloatArray,
+    Label,
+    best_label,
+    check_answer,
+    normalised,
+)
+from crowdtree.policy.criteria import CRITERIA, Dense, Pairs, first_best
+from crowdtree.problem import DASH, Problem
+
+__all__ = ["AdaptivePolicy", "AdaptiveState", "Criterion"]
+
+Criterion = Literal["information", "accuracy", "ec2", "gbs"]
+IntArray = NDArray[np.int16]
+BEAM = 16
+"""Joint answers of the outstanding questions that are thought through, the likeliest first."""
+NOTHING = 1e-12
+"""Bits below which an answer tells nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptiveState:
+    """What is known about an item: the posterior, and how often each question was answered."""
+
+    log_posterior: FloatArray
+    yes: IntArray
+    no: IntArray
+
+    @property
+    def answers(self) -> int:
+        """Answers so far."""
+        return int(self.yes.sum() + self.no.sum())
+
+
+class AdaptivePolicy:
+    """Ask the question that is expected to tell most per cost, until the label is sure enough.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    target_error
+        Stop when the probability that the label is wrong is at most this; 0 spends the budget.
+    max_answers
+        Stop after this many answers to an item.
+    criterion
+        ``"information"`` (mutual information in bits), ``"accuracy"`` (expected probability of
+        the likeliest class), ``"ec2"`` (Golovin, Krause and Ray 2010) or ``"gbs"`` (generalised
+        binary search); each divided by the price of the question.
+    price
+        Price of an answer: one number, or one a question.
+    repeats
+        Most answers to the same question on the same item; ``None`` for no limit.
+    shared_difficulty
+        Correlation of different people's answers to one question on one item, from 0
+        (independent) to below 1; see :mod:`crowdtree.likelihood`.
+    yes_probability
+        ``P(yes | class)``, one row a question, in place of outcome and error wherever it is not
+        NaN. Without it ``-`` is answered yes and no equally often.
+    width
+        Most questions that are out for one item at the same time.
+    endgame
+        With this many answers left or fewer, choose for accuracy, not for information. ``None``:
+        1, where that is the best choice there is.
+    strict
+        Refuse a target that the questions cannot reach. Otherwise items that cannot get there
+        are labelled when nothing more can be learnt.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> policy = AdaptivePolicy(ct.example("table1"), target_error=0.01)
+    >>> state = policy.start()
+    >>> policy.ask(state)
+    Ask(questions=(0,))
+    >>> for question in (0, 0):
+    ...     state = policy.update(state, Answer(question, 1))
+    >>> policy.ask(state).label, policy.ask(state).reason
+    (3, 'target')
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        target_error: float = 0.01,
+        max_answers: int = 100,
+        *,
+        criterion: Criterion = "information",
+        price: ArrayLike | None = None,
+        repeats: int | None = None,
+        shared_difficulty: float = 0.0,
+        yes_probability: ArrayLike | None = None,
+        width: int = 1,
+        endgame: int | None = None,
+        strict: bool = True,
+    ) -> None:
+        self.problem = problem
+        self.target_error = _checked_target(target_error)
+        self.max_answers = _checked_count(max_answers, "max_answers")
+        if criterion not in CRITERIA:
+            raise CrowdtreeError(
+                f"criterion: {criterion!r} is unknown; choose from {', '.join(CRITERIA)}"
+            )
+        self.criterion: Criterion = criterion
+        self.price = checked_price(price, problem)
+        self.repeats = None if repeats is None else _checked_count(repeats, "repeats")
+        self.model = AnswerModel.of(problem, yes_probability, shared_difficulty)
+        self.width = _checked_count(width, "width")
+        if self.width > self.max_answers:
+            raise CrowdtreeError(
+                f"width: {width} questions at once are more than max_answers={max_answers}"
+            )
+        if endgame is not None and endgame < 0:
+            raise CrowdtreeError(f"endgame: 0 answers or more needed, got {endgame}")
+        self.endgame = 1 if endgame is None else int(endgame)
+        self.strict = bool(strict)
+        if self.strict and self.target_error > 0:
+            self._refuse_unreachable()
+
+    # ---------------------------------------------------------------- the protocol
+
+    def start(self) -> AdaptiveState:
+        """State of an item about which nothing is known."""
+        none = np.zeros(self.problem.n_questions, dtype=np.int16)
+        return AdaptiveState(normalised(np.log(self.problem.prior)), none, none)
+
+    def wants(self, state: AdaptiveState, question: int) -> bool:
+        """Whether one more answer to the question may be taken into account."""
+        asked = int(state.yes[question] + state.no[question])
+        return self.repeats is None or asked < self.repeats
+
+    def update(self, state: AdaptiveState, answer: Answer) -> AdaptiveState:
+        """Posterior after one more answer, by Bayes' rule with the worker's own reliability."""
+        check_answer(self.problem, answer)
+        question = answer.question
+        if not self.wants(state, question):
+            return state
+        yes, no = int(state.yes[question]), int(state.no[question])
+        evidence = self.model.log_likelihood(
+            question, answer.value, answer.skill, yes=yes, asked=yes + no
+        )
+        counts = [state.no, state.yes]
+        counts[answer.value] = counts[answer.value].copy()
+        counts[answer.value][question] += 1
+        return AdaptiveState(normalised(state.log_posterior + evidence), counts[1], counts[0])
+
+    def ask(
+        self, state: AdaptiveState, outstanding: Sequence[int] = (), exclude: Collection[int] = ()
+    ) -> Ask | Label:
+        """Next questions, up to `width` out at once, or the label."""
+        label, error = best_label(state.log_posterior)
+        if self.sure(error):
+            return Label(label, error, "target")
+        left = self.max_answers - state.answers - len(outstanding)
+        if left <= 0 and not outstanding:
+            return Label(label, error, "budget")
+        chosen: list[int] = []
+        while len(outstanding) + len(chosen) < self.width and left > 0:
+            question = self._next(state, [*outstanding, *chosen], exclude, left)
+            if question < 0:
+                break
+            chosen.append(question)
+            left -= 1
+        if not chosen and not outstanding and (not exclude or self._next(state, [], (), left) < 0):
+            return Label(label, error, "questions")
+        return Ask(tuple(chosen))
+
+    def sure(self, error: FloatArray | float) -> Any:
+        """Whether a posterior error reaches the target, up to rounding."""
+        return error <= self.target_error * (1 + 1e-9)
+
+    def conclude(self, state: AdaptiveState, reason: str) -> Label:
+        """Give the likeliest class on present evidence."""
+        return Label(*best_label(state.log_posterior), reason)
+
+    def posterior(self, state: AdaptiveState) -> FloatArray:
+        """Probability of each class given the answers so far."""
+        return np.exp(state.log_posterior)
+
+    # ---------------------------------------------------------------- choosing
+
+    def choose(
+        self,
+        posterior: FloatArray,
+        yes: IntArray | None,
+        no: IntArray | None,
+        left: int,
+        banned: NDArray[np.bool_] | None = None,
+    ) -> NDArray[np.intp]:
+        """Best question for each row of posteriors, -1 where none tells anything.
+
+        Parameters
+        ----------
+        posterior
+            One row an item.
+        yes, no
+            Answers to each question so far, one row an item; ``None`` where they do not matter
+            (no limit of repeats, no shared difficulty).
+        left
+            Answers left, this one included.
+        banned
+            Where a question must not be asked, one row an item.
+        """
+        worth = self._score("information", posterior, yes, no)
+        blocked = self._blocked(yes, no, banned)
+        if blocked is not None:
+            worth = np.where(blocked, -np.inf, worth)
+        name = "accuracy" if left <= self.endgame else self.criterion
+        if name == "information":
+            found = first_best(worth / self.price)
+        else:
+            scores = self._score(name, posterior, yes, no)
+            scores = np.where(worth > NOTHING, scores, -np.inf)
+            found = first_best(scores / self.price, worth / self.price)
+        told = worth[np.arange(len(worth)), found]
+        return np.where(told > NOTHING, found, -1)
+
+    @property
+    def counts_matter(self) -> bool:
+        """Whether the choice depends on how often each question was asked, too."""
+        return self.repeats is not None or self.model.shared_difficulty > 0
+
+    @cached_property
+    def _tables(self) -> Dense:
+        outcome = self.problem.outcome
+        side = np.where(outcome == DASH, 0.5, outcome)
+        return Dense(self.model.yes, np.where(side == 0.5, np.round(self.model.yes, 9), side))
+
+    def _score(
+        self, name: str, posterior: FloatArray, yes: IntArray | None, no: IntArray | None
+    ) -> FloatArray:
+        criterion = CRITERIA[name]
+        scores = criterion(posterior, self._tables)
+        rho = self.model.shared_difficulty
+        if rho and yes is not None and no is not None:
+            row, question = np.nonzero(yes + no)
+            if len(row):  # asked before: the next answer leans towards those
+                y = yes[row, question][:, None]
+                n = y + no[row, question][:, None]
+                table = urn(self.model.yes[question], rho, y, n)
+                scores[row, question] = criterion(
+                    posterior[row], Pairs(table, self._tables.side[question])
+                )
+        return scores
+
+    def _blocked(
+        self,
+        yes: IntArray | None,
+        no: IntArray | None,
+        banned: NDArray[np.bool_] | None,
+    ) -> NDArray[np.bool_] | None:
+        if self.repeats is None or yes is None or no is None:
+            return banned
+        spent = np.asarray(yes + no >= self.repeats)
+        return spent if banned is None else spent | banned
+
+    def _next(
+        self,
+        state: AdaptiveState,
+        outstanding: list[int],
+        exclude: Collection[int],
+        left: int,
+    ) -> int:
+        """Choose the best question, averaged over the answers that may still come in."""
+        banned = np.zeros((1, self.problem.n_questions), dtype=bool)
+        banned[0, list(exclude)] = True
+        if self.repeats is not None:
+            out = np.bincount(outstanding, minlength=banned.shape[1]) if outstanding else 0
+            banned[0] |= state.yes + state.no + out >= self.repeats
+        if not outstanding:
+            posterior = np.exp(state.log_posterior)[None, :]
+            return int(self.choose(posterior, state.yes[None], state.no[None], left, banned)[0])
+        weight, posterior, yes, no = self._futures(state, outstanding)
+        name = "accuracy" if left <= self.endgame else self.criterion
+        worth = weight @ self._score("information", posterior, yes, no)
+        score = weight @ self._score(name, posterior, yes, no) if name != "information" else worth
+        worth = np.where(banned, -np.inf, worth)
+        score = np.where(worth > NOTHING, score, -np.inf)
+        best = int(first_best(score / self.price, worth / self.price)[0])
+        return best if worth[0, best] > NOTHING else -1
+
+    def _futures(
+        self, state: AdaptiveState, outstanding: list[int]
+    ) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
+        """Joint answers that the outstanding questions may get: chance, posterior, counts."""
+        log_joint = state.log_posterior[None, :]
+        yes, no = state.yes[None, :], state.no[None, :]
+        for question in outstanding:
+            y = yes[:, question][:, None]
+            n = y + no[:, question][:, None]
+            share = urn(self.model.yes[question][None, :], self.model.shared_difficulty, y, n)
+            log_joint = np.concatenate([log_joint + np.log1p(-share), log_joint + np.log(share)])
+            half = len(yes)
+            yes, no = np.concatenate([yes, yes]), np.concatenate([no, no])
+            no[:half, question] += 1
+            yes[half:, question] += 1
+            chance = np.exp(log_joint).sum(axis=1)
+            if len(chance) > BEAM:
+                keep = np.argsort(-chance, kind="stable")[:BEAM]
+                log_joint, yes, no = log_joint[keep], yes[keep], no[keep]
+        chance = np.exp(log_joint).sum(axis=1)
+        posterior = np.exp(log_joint) / chance[:, None]
+        return (chance / chance.sum())[None, :], posterior, yes, no
+
+    # ---------------------------------------------------------------- what can be reached
+
+    def _refuse_unreachable(self) -> None:
+        """Raise if the target is out of reach, and say what can be reached."""
+        worst, overall, names = self._inseparable()
+        if worst > self.target_error * (1 + 1e-9):
+            raise CrowdtreeError(
+                f"target_error: {self.target_error:g} is out of reach: no question tells "
+                f"{{{listing(names)}}} apart, where the label stays wrong with {worst:.4g} "
+                f"(over all items {overall:.4g} at best); add a question, raise target_error "
+                "to that, or pass strict=False"
+            )
+        if self.repeats is None:
+            return
+        most = self.repeats * float(capacity(self.problem, self.model.yes).sum())
+        if fano_bits(self.problem, self.target_error) > most:
+            raise CrowdtreeError(
+                f"target_error: {self.target_error:g} is out of reach with {self.repeats} answers "
+                f"a question: they carry at most {most:.4g} bits, so that the error stays above "
+                f"{self._fano_error(most):.4g}; raise repeats or target_error, or pass strict=False"
+            )
+
+    def _inseparable(self) -> tuple[float, float, list[str]]:
+        """Worst group of classes that answer alike: its error, the error over all, its names."""
+        prior = self.problem.prior
+        _, group = np.unique(self.model.yes.T.round(12), axis=0, return_inverse=True)
+        group = np.ravel(group)
+        total = np.bincount(group, weights=prior)
+        top = np.zeros_like(total)
+        np.maximum.at(top, group, prior)
+        error = 1 - top / total
+        worst = int(np.argmax(error))
+        names = [self.problem.classes[c] for c in np.flatnonzero(group == worst)]
+        alone = np.bincount(group)[worst] == 1
+        return (0.0 if alone else float(error[worst])), float((total - top).sum()), names
+
+    def _fano_error(self, bits: float) -> float:
+        """Least final error that Fano's inequality allows for so many bits, by bisection."""
+        low, high = 0.0, 1 - 1 / self.problem.n_classes
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if fano_bits(self.problem, middle) > bits else (low, middle)
+        return high
+
+    # ---------------------------------------------------------------- in and out
+
+    def dump(self, state: AdaptiveState) -> dict[str, Any]:
+        """Write a state as plain JSON: the posterior, and the questions that were answered."""
+        asked = np.flatnonzero(state.yes + state.no).tolist()
+        return {
+            "log_posterior": state.log_posterior.tolist(),
+            "asked": [[q, int(state.yes[q]), int(state.no[q])] for q in asked],
+        }
+
+    def load(self, data: dict[str, Any]) -> AdaptiveState:
+        """Read a state back."""
+        yes = np.zeros(self.problem.n_questions, dtype=np.int16)
+        no = np.zeros(self.problem.n_questions, dtype=np.int16)
+        for question, y, n in data["asked"]:
+            yes[question], no[question] = y, n
+        return AdaptiveState(np.array(data["log_posterior"]), yes, no)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write the policy as plain JSON; a table of P(yes) only where one was given."""
+        plain = AnswerModel.of(self.problem).yes
+        return {
+            "policy": "adaptive",
+            "target_error": self.target_error,
+            "max_answers": self.max_answers,
+            "criterion": self.criterion,
+            "price": None if np.all(self.price == 1) else self.price.tolist(),
+            "repeats": self.repeats,
+            "shared_difficulty": self.model.shared_difficulty,
+            "yes_probability": (
+                None if np.array_equal(plain, self.model.yes) else self.model.yes.tolist()
+            ),
+            "width": self.width,
+            "endgame": self.endgame,
+            "strict": self.strict,
+        }
+
+    @classmethod
+    def from_dict(cls, problem: Problem, data: dict[str, Any]) -> AdaptivePolicy:
+        """Read what :meth:`to_dict` wrote."""
+        return cls(problem, **{key: value for key, value in data.items() if key != "policy"})
+
+    def __repr__(self) -> str:
+        return (
+            f"AdaptivePolicy({self.criterion}, target_error={self.target_error:g}, "
+            f"max_answers={self.max_answers})"
+        )
+
+
+def _checked_target(target_error: float) -> float:
+    if not 0 <= target_error < 1:
+        raise CrowdtreeError(
+            f"target_error: a probability from 0 to below 1 needed, got {target_error}"
+        )
+    return float(target_error)
+
+
+def _checked_count(value: int, name: str) -> int:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        raise CrowdtreeError(f"{name}: a whole number from 1 on needed, got {value!r}")
+    if value > 32_000:
+        raise CrowdtreeError(f"{name}: at most 32,000, got {value}")
+    return int(value)

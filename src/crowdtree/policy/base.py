@@ -1,0 +1,141 @@
+"""What every policy has in common: answers in, next questions or a label out.
+
+A policy never changes. What is known about one item lives in a *state*: an immutable value, made
+by :meth:`Policy.start`, moved on by :meth:`Policy.update`, written and read as JSON by
+:meth:`Policy.dump` and :meth:`Policy.load`. The same answers in the same order always give the
+same state and the same questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.problem import Problem
+
+__all__ = ["Answer", "Ask", "FloatArray", "Label", "Policy"]
+
+FloatArray = NDArray[np.float64]
+S = TypeVar("S")
+
+
+class Answer(NamedTuple):
+    """One worker's reply to one question about one item.
+
+    `skill` is the worker's own reliability where it is known: the logit of the error falls by
+    it (MODEL section 9), 0 is the average worker.
+    """
+
+    question: int
+    value: int
+    skill: float = 0.0
+
+
+class Ask(NamedTuple):
+    """Questions to hand out now, on top of the outstanding ones; empty means wait for those."""
+
+    questions: tuple[int, ...]
+
+
+class Label(NamedTuple):
+    """A decision: the label, the probability that it is wrong, and why it was given now.
+
+    `reason` is one of ``"target"`` (sure enough), ``"budget"`` (no answers left), ``"questions"``
+    (no question left that could tell more), ``"leaf"`` (the plan's end), or what the caller of
+    :meth:`Policy.conclude` said.
+    """
+
+    label: int
+    posterior_error: float
+    reason: str
+
+
+class Policy(Protocol[S]):
+    """What to ask next about an item, and when to stop."""
+
+    @property
+    def problem(self) -> Problem:
+        """The problem whose classes are labels and whose questions are asked."""
+        ...
+
+    def start(self) -> S:
+        """State of an item about which nothing is known."""
+        ...
+
+    def update(self, state: S, answer: Answer) -> S:
+        """State after one more answer; unchanged by an answer that the policy does not want."""
+        ...
+
+    def wants(self, state: S, question: int) -> bool:
+        """Whether an answer to this question would count now."""
+        ...
+
+    def ask(
+        self, state: S, outstanding: Sequence[int] = (), exclude: Collection[int] = ()
+    ) -> Ask | Label:
+        """Questions to hand out next, or the label.
+
+        `outstanding` are the questions (with repeats) that are out and may still be answered;
+        `exclude` are questions that must not be handed out now, for example because this worker
+        has answered them already.
+        """
+        ...
+
+    def conclude(self, state: S, reason: str) -> Label:
+        """Give the best label on present evidence, whatever is still open."""
+        ...
+
+    def posterior(self, state: S) -> FloatArray:
+        """Probability of each class, given the answers so far."""
+        ...
+
+    def dump(self, state: S) -> dict[str, Any]:
+        """Write a state as plain JSON."""
+        ...
+
+    def load(self, data: dict[str, Any]) -> S:
+        """Read a state back, exactly."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write the policy as plain JSON; :func:`crowdtree.policy.policy_from_dict` reads it."""
+        ...
+
+
+def check_answer(problem: Problem, answer: Answer) -> None:
+    """Raise unless an answer is 0 or 1 to a question of the problem."""
+    if not 0 <= answer.question < problem.n_questions:
+        raise CrowdtreeError(
+            f"answer: question {answer.question} does not exist; the problem has "
+            f"{problem.n_questions}, counted from 0"
+        )
+    if answer.value not in (0, 1):
+        raise CrowdtreeError(f"answer: must be 0 (no) or 1 (yes), got {answer.value!r}")
+    if not np.isfinite(answer.skill):
+        raise CrowdtreeError(f"answer: the worker's skill must be finite, got {answer.skill}")
+
+
+def normalised(log_posterior: FloatArray) -> FloatArray:
+    """Shift logarithms so that the probabilities along the last axis add up to 1; read-only."""
+    top = log_posterior.max(axis=-1, keepdims=True)
+    total = np.exp(log_posterior - top).sum(axis=-1, keepdims=True)
+    shifted: FloatArray = log_posterior - (top + np.log(total))
+    shifted.flags.writeable = False
+    return shifted
+
+
+def best_label(log_posterior: FloatArray) -> tuple[int, float]:
+    """Likeliest class (the first of equals, up to rounding) and the probability of all others."""
+    label = int(np.argmax(log_posterior >= log_posterior.max() - 1e-9))
+    return label, label_error(log_posterior, label)
+
+
+def label_error(log_posterior: FloatArray, label: int) -> float:
+    """Probability that a label is wrong, summed over the others so that tiny errors stay exact."""
+    posterior = np.exp(log_posterior)
+    posterior[label] = 0.0
+    return float(min(1.0, posterior.sum()))

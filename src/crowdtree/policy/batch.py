@@ -1,0 +1,184 @@
+"""All questions at once: the usual way, to compare with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.likelihood import AnswerModel
+from crowdtree.policy.base import (
+    Answer,
+    Ask,
+    FloatArray,
+    Label,
+    best_label,
+    check_answer,
+    label_error,
+    normalised,
+)
+from crowdtree.problem import DASH, Problem
+
+__all__ = ["BatchPolicy", "BatchState", "Decoder", "nearest_codeword"]
+
+Decoder = Literal["nearest", "posterior"]
+
+
+@dataclass(frozen=True, eq=False)
+class BatchState:
+    """Votes for yes and no, and the first answer (-1 before it), one number a question."""
+
+    yes: NDArray[np.int16]
+    no: NDArray[np.int16]
+    first: NDArray[np.int8]
+    log_posterior: FloatArray
+
+    @property
+    def answers(self) -> int:
+        """Answers so far."""
+        return int(self.yes.sum() + self.no.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class BatchPolicy:
+    """Ask every question `votes` times at once and decode the verdicts.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    votes
+        Answers to each question.
+    decoder
+        ``"nearest"``: majority vote a question, then the class whose outcomes differ least from
+        the verdicts (``-`` differs by one half); ``"posterior"``: the likeliest class given
+        every single answer.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> policy = BatchPolicy(ct.example("table1"), votes=1)
+    >>> policy.ask(policy.start())
+    Ask(questions=(0, 1, 2, 3, 4))
+    """
+
+    problem: Problem
+    votes: int = 1
+    decoder: Decoder = "nearest"
+
+    def __post_init__(self) -> None:
+        if int(self.votes) != self.votes or not 1 <= self.votes <= 32_000:
+            raise CrowdtreeError(f"votes: a whole number from 1 to 32,000 needed, got {self.votes}")
+        if self.decoder not in get_args(Decoder):
+            raise CrowdtreeError(f'decoder: must be "nearest" or "posterior", got {self.decoder!r}')
+
+    @cached_property
+    def model(self) -> AnswerModel:
+        """Likelihood of the answers."""
+        return AnswerModel.of(self.problem)
+
+    def start(self) -> BatchState:
+        """State of an item about which nothing is known."""
+        none = np.zeros(self.problem.n_questions, dtype=np.int16)
+        first = np.full(self.problem.n_questions, -1, dtype=np.int8)
+        return BatchState(none, none, first, normalised(np.log(self.problem.prior)))
+
+    def wants(self, state: BatchState, question: int) -> bool:
+        """Whether the question still lacks votes."""
+        return int(state.yes[question] + state.no[question]) < self.votes
+
+    def update(self, state: BatchState, answer: Answer) -> BatchState:
+        """Count a vote."""
+        check_answer(self.problem, answer)
+        question = answer.question
+        if not self.wants(state, question):
+            return state
+        yes, no, first = state.yes.copy(), state.no.copy(), state.first.copy()
+        (yes if answer.value else no)[question] += 1
+        if first[question] < 0:
+            first[question] = answer.value
+        evidence = self.model.log_likelihood(question, answer.value, answer.skill)
+        return BatchState(yes, no, first, normalised(state.log_posterior + evidence))
+
+    def ask(
+        self, state: BatchState, outstanding: Sequence[int] = (), exclude: Collection[int] = ()
+    ) -> Ask | Label:
+        """All votes that are neither in nor out, round by round, or the label when all are in."""
+        out = Counter(outstanding)
+        lacking = [
+            max(0, self.votes - int(y + n) - out[q])
+            for q, (y, n) in enumerate(zip(state.yes, state.no, strict=True))
+        ]
+        if not any(lacking) and not outstanding:
+            return self.conclude(state, "questions")
+        rounds = range(max(lacking, default=0))
+        return Ask(
+            tuple(
+                q for r in rounds for q, lack in enumerate(lacking) if lack > r and q not in exclude
+            )
+        )
+
+    def conclude(self, state: BatchState, reason: str) -> Label:
+        """Decode the votes so far."""
+        if self.decoder == "posterior":
+            return Label(*best_label(state.log_posterior), reason)
+        tie = np.where(state.first < 0, 0.5, state.first)  # given a tie, a fair coin
+        verdict = np.where(state.yes == state.no, tie, state.yes > state.no)
+        label = int(nearest_codeword(self.problem, verdict[None, :])[0])
+        return Label(label, label_error(state.log_posterior, label), reason)
+
+    def posterior(self, state: BatchState) -> FloatArray:
+        """Probability of each class given the answers so far."""
+        return np.exp(state.log_posterior)
+
+    def dump(self, state: BatchState) -> dict[str, Any]:
+        """Write a state as plain JSON."""
+        return {
+            "yes": state.yes.tolist(),
+            "no": state.no.tolist(),
+            "first": state.first.tolist(),
+            "log_posterior": state.log_posterior.tolist(),
+        }
+
+    def load(self, data: dict[str, Any]) -> BatchState:
+        """Read a state back."""
+        return BatchState(
+            np.array(data["yes"], dtype=np.int16),
+            np.array(data["no"], dtype=np.int16),
+            np.array(data["first"], dtype=np.int8),
+            np.array(data["log_posterior"]),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write the policy as plain JSON."""
+        return {"policy": "batch", "votes": int(self.votes), "decoder": self.decoder}
+
+    @classmethod
+    def from_dict(cls, problem: Problem, data: dict[str, Any]) -> BatchPolicy:
+        """Read what :meth:`to_dict` wrote."""
+        return cls(problem, data["votes"], data["decoder"])
+
+    def __repr__(self) -> str:
+        return f"BatchPolicy({self.votes} votes a question, {self.decoder})"
+
+
+def nearest_codeword(problem: Problem, verdicts: FloatArray) -> NDArray[np.intp]:
+    """Class whose outcomes differ least from the verdicts, one row an item.
+
+    A ``-`` differs by one half from either verdict. Equals: the likelier class, then the first.
+
+    >>> problem = Problem(["a", "b"], None, ["q", "r"], [[0, 1], [0, 1]], 0.1)
+    >>> nearest_codeword(problem, np.array([[1.0, 1.0], [0.0, 1.0]])).tolist()
+    [1, 0]
+    """
+    code = np.where(problem.outcome == DASH, 0.5, problem.outcome).astype(np.float64)
+    # |v - c| = v + c - 2 v c for verdicts of 0 and 1; for one half it is one half
+    distance = verdicts.sum(axis=1)[:, None] + code.sum(axis=0)[None, :] - 2 * verdicts @ code
+    order = np.argsort(-problem.prior, kind="stable")
+    return np.asarray(order[np.argmin(distance[:, order].round(6), axis=1)])

@@ -1,0 +1,174 @@
+"""What one more answer is expected to be worth: four criteria, one signature.
+
+Each criterion takes posteriors (rows) and tables of ``P(yes | class)`` and returns a score, larger
+is better. The tables come in two shapes with the same two operations: :class:`Dense` scores every
+row with every question (matrix products), :class:`Pairs` scores row ``i`` with its own table ``i``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from crowdtree.likelihood import binary_entropy
+from crowdtree.policy.base import FloatArray
+
+__all__ = ["CRITERIA", "Dense", "Pairs", "first_best"]
+
+TIE = 1e-9
+
+
+class _Tables:
+    """Functions of P(yes | class) that the criteria need, each computed when first used."""
+
+    def __init__(self, yes: FloatArray, side: FloatArray | None = None) -> None:
+        self.yes = yes
+        self.side = yes if side is None else side
+        """Which answer each class should give: 1 yes, 0 no, one half either."""
+
+    @cached_property
+    def no(self) -> FloatArray:
+        return 1 - self.yes
+
+    @cached_property
+    def entropy(self) -> FloatArray:
+        return binary_entropy(self.yes)
+
+    @cached_property
+    def yes_squared(self) -> FloatArray:
+        return self.yes**2
+
+    @cached_property
+    def no_squared(self) -> FloatArray:
+        return self.no**2
+
+
+class Dense(_Tables):
+    """Every row of weights with every question."""
+
+    def mean(self, weight: FloatArray, table: FloatArray) -> FloatArray:
+        """Sum over the classes of weight x table: one row a row, one column a question."""
+        return weight @ table.T
+
+    def mean_entropy(self, posterior: FloatArray) -> FloatArray:
+        """Expected noise in the answer; needs no product where it is the same for all classes."""
+        if self._flat:
+            return np.broadcast_to(self.entropy[:, 0], (len(posterior), len(self.entropy)))
+        return posterior @ self.entropy.T
+
+    @cached_property
+    def _flat(self) -> bool:
+        return bool(np.ptp(self.entropy, axis=1).max(initial=0.0) < 1e-12)
+
+    def peak(self, posterior: FloatArray, table: FloatArray) -> FloatArray:
+        """Largest over the classes of posterior x table."""
+        found = np.empty((len(posterior), len(table)))
+        if len(posterior) < len(table):  # along the shorter side: no three-dimensional array
+            for item, row in enumerate(posterior):
+                found[item] = (row * table).max(axis=1)
+        else:
+            for question, row in enumerate(table):
+                found[:, question] = (posterior * row).max(axis=1)
+        return found
+
+
+class Pairs(_Tables):
+    """Row i of weights with row i of the table."""
+
+    def mean(self, weight: FloatArray, table: FloatArray) -> FloatArray:
+        """Sum over the classes of weight x table, row by row."""
+        return np.asarray((weight * table).sum(axis=1))
+
+    def mean_entropy(self, posterior: FloatArray) -> FloatArray:
+        """Expected noise in the answer."""
+        return self.mean(posterior, self.entropy)
+
+    def peak(self, posterior: FloatArray, table: FloatArray) -> FloatArray:
+        """Largest over the classes of posterior x table, row by row."""
+        return np.asarray((posterior * table).max(axis=1))
+
+
+def information(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
+    """Mutual information between the class and the next answer, in bits.
+
+    >>> information(np.array([[0.5, 0.5]]), Dense(np.array([[0.11, 0.89]]))).round(3).tolist()
+    [[0.5]]
+    """
+    yes = tables.mean(posterior, tables.yes)
+    # No clipping: the tables stay off 0 and 1, and so does every mean of them.
+    heard = -(yes * np.log2(yes) + (1 - yes) * np.log2(1 - yes))
+    return np.asarray(heard - tables.mean_entropy(posterior))
+
+
+def accuracy(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
+    """Expected rise of the likeliest class's probability after the next answer.
+
+    >>> accuracy(np.array([[0.5, 0.5]]), Dense(np.array([[0.11, 0.89]]))).round(3).tolist()
+    [[0.39]]
+    """
+    now = _column(posterior.max(axis=1), tables)
+    return np.asarray(tables.peak(posterior, tables.yes) + tables.peak(posterior, tables.no) - now)
+
+
+def ec2(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
+    """Expected fall of the weight of edges between different classes (EC2).
+
+    An edge joins two classes and weighs the product of their probabilities, so all edges weigh
+    ``1 - sum p^2``; the expectation is over the noisy answer, by Bayes' rule.
+
+    References
+    ----------
+    Golovin, Krause and Ray (2010), with the posterior form of their noisy setting.
+
+    Examples
+    --------
+    >>> ec2(np.array([[0.5, 0.5]]), Dense(np.array([[0.11, 0.89]]))).round(3).tolist()
+    [[0.304]]
+    """
+    yes = tables.mean(posterior, tables.yes)
+    square = posterior**2
+    after = tables.mean(square, tables.yes_squared) / yes + tables.mean(
+        square, tables.no_squared
+    ) / (1 - yes)
+    return np.asarray(after - _column(square.sum(axis=1), tables))
+
+
+def gbs(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
+    """Generalised binary search: the most even split by the error-free answers, noise ignored.
+
+    >>> gbs(np.array([[0.5, 0.3, 0.2]]), Dense(np.array([[0.1, 0.1, 0.9]]),
+    ...     np.array([[0.0, 0.0, 1.0]]))).round(3).tolist()
+    [[0.2]]
+    """
+    yes = tables.mean(posterior, tables.side)
+    return np.minimum(yes, 1 - yes)
+
+
+def _column(values: FloatArray, tables: Dense | Pairs) -> FloatArray:
+    return values[:, None] if isinstance(tables, Dense) else values
+
+
+CRITERIA: Mapping[str, Callable[[FloatArray, Any], FloatArray]] = MappingProxyType(
+    {"information": information, "accuracy": accuracy, "ec2": ec2, "gbs": gbs}
+)
+
+
+def first_best(scores: FloatArray, then: FloatArray | None = None) -> np.ndarray[Any, Any]:
+    """Column of the largest score in each row; ties by the second score, then the first column.
+
+    Scores closer than rounding are ties, so that one item alone and a thousand in a matrix
+    product choose alike.
+
+    >>> first_best(np.array([[0.1, 0.3, 0.3 + 1e-15]])).tolist()
+    [1]
+    """
+    best = scores.max(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):  # a row of -inf, where nothing may be asked
+        good = scores >= best - (TIE * np.abs(best) + 1e-13)
+    if then is None:
+        return np.asarray(np.argmax(good, axis=1))
+    return first_best(np.where(good, then, -np.inf))

@@ -1,0 +1,290 @@
+"""The tree with its votes as a policy, with early stopping (MODEL section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdtree import fusion
+from crowdtree.errors import CrowdtreeError
+from crowdtree.evaluate import evaluate
+from crowdtree.likelihood import AnswerModel
+from crowdtree.plan import Plan, as_plan
+from crowdtree.policy.base import (
+    Answer,
+    Ask,
+    FloatArray,
+    Label,
+    best_label,
+    check_answer,
+    label_error,
+    normalised,
+)
+from crowdtree.problem import DASH, Problem
+from crowdtree.tree import Tree
+
+__all__ = ["PlanPolicy", "PlanState", "Stopping", "expected_answers", "margin_plan"]
+
+Stopping = Literal["none", "curtailed", "margin"]
+MOST_MARGIN = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class PlanState:
+    """Where an item stands in the tree: the node, and the votes there so far.
+
+    `node` is an inner node, or ``~leaf`` at the end; `first` is the first answer at the node,
+    -1 before it.
+    """
+
+    node: int
+    yes: int
+    no: int
+    first: int
+    answers: int
+    log_posterior: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class PlanPolicy:
+    """Ask the tree's questions with the plan's votes.
+
+    Every answer counts alike, as in the paper; only the stated posterior error uses the skill of
+    the worker.
+
+    Parameters
+    ----------
+    plan
+        The plan, or a tree, which is the plan of one worker a node.
+    stopping
+        ``"none"``: all votes of a node are collected; ``"curtailed"``: a vote ends once its
+        verdict is certain (same verdicts, fewer answers); ``"margin"``: a vote ends when one
+        side leads by a margin. For a majority plan the margin of each node is the smallest whose
+        error is no worse for any class on its way. A plan made with ``vote="margin"`` always
+        votes by its margins.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> plan = ct.staff(ct.design(ct.example("table1")), workers=8)
+    >>> policy = PlanPolicy(plan, "curtailed")
+    >>> state = policy.start()
+    >>> policy.ask(state)
+    Ask(questions=(0, 0, 0))
+    >>> for _ in range(3):
+    ...     state = policy.update(state, Answer(question=0, value=1))
+    >>> policy.ask(state).label, policy.ask(state).reason
+    (3, 'leaf')
+    """
+
+    plan: Plan
+    stopping: Stopping = "none"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "plan", as_plan(self.plan))
+        if self.stopping not in get_args(Stopping):
+            raise CrowdtreeError(
+                f'stopping: must be "none", "curtailed" or "margin", got {self.stopping!r}'
+            )
+        if self.plan.vote == "margin" and self.stopping == "curtailed":
+            raise CrowdtreeError(
+                'stopping: a plan of margin votes cannot be "curtailed"; it stops by its margins'
+            )
+
+    @property
+    def problem(self) -> Problem:
+        """The problem of the plan's tree."""
+        return self.plan.tree.problem
+
+    @cached_property
+    def voted(self) -> Plan:
+        """The plan as it is voted: of margins where the stopping is by margin."""
+        if self.stopping == "margin" and self.plan.vote == "majority":
+            return margin_plan(self.plan)
+        return self.plan
+
+    @cached_property
+    def model(self) -> AnswerModel:
+        """Likelihood of the answers, for the posterior error of a label."""
+        return AnswerModel.of(self.problem)
+
+    def start(self) -> PlanState:
+        """State of an item at the root."""
+        return PlanState(0, 0, 0, -1, 0, normalised(np.log(self.problem.prior)))
+
+    def wants(self, state: PlanState, question: int) -> bool:
+        """Whether this is the question of the node where the item stands."""
+        return state.node >= 0 and int(self.plan.tree.question[state.node]) == question
+
+    def update(self, state: PlanState, answer: Answer) -> PlanState:
+        """Count a vote and go on to the next node when the verdict is there."""
+        check_answer(self.problem, answer)
+        if not self.wants(state, answer.question):
+            return state
+        evidence = self.model.log_likelihood(answer.question, answer.value, answer.skill)
+        state = PlanState(
+            node=state.node,
+            yes=state.yes + answer.value,
+            no=state.no + 1 - answer.value,
+            first=answer.value if state.first < 0 else state.first,
+            answers=state.answers + 1,
+            log_posterior=normalised(state.log_posterior + evidence),
+        )
+        verdict = self.verdict(state)
+        if verdict < 0:
+            return state
+        node = int(self.plan.tree.children[state.node, verdict])
+        return replace(state, node=node, yes=0, no=0, first=-1)
+
+    def verdict(self, state: PlanState) -> int:
+        """Verdict of the node, 0 or 1, or -1 while the vote is open."""
+        need_no, need_yes = self._needed(state)
+        if self._stops_early:
+            return 0 if need_no == 0 else 1 if need_yes == 0 else -1
+        if state.yes + state.no < int(self.voted.votes[state.node]):
+            return -1
+        return int(need_yes <= 0)
+
+    @property
+    def _stops_early(self) -> bool:
+        return self.stopping == "curtailed" or self.voted.vote == "margin"
+
+    def _needed(self, state: PlanState) -> tuple[int, int]:
+        """Answers that no, and that yes, still lacks to win (at most 0 for the winner)."""
+        votes = int(self.voted.votes[state.node])
+        if self.voted.vote == "margin":
+            return votes - (state.no - state.yes), votes - (state.yes - state.no)
+        # An even vote that ties goes to the first answer: given a tie, a fair coin.
+        need = votes // 2 + 1
+        tie = int(votes % 2 == 0)
+        no = need - state.no - (tie if state.first == 0 else 0)
+        return no, need - state.yes - (tie if state.first == 1 else 0)
+
+    def ask(
+        self, state: PlanState, outstanding: Sequence[int] = (), exclude: Collection[int] = ()
+    ) -> Ask | Label:
+        """Hand out the votes that the node is sure to need, or label the item at a leaf."""
+        if state.node < 0:
+            label = int(self.plan.tree.leaf_label[~state.node])
+            return Label(label, label_error(state.log_posterior, label), "leaf")
+        question = int(self.plan.tree.question[state.node])
+        if question in exclude:
+            return Ask(())
+        if self._stops_early:
+            sure = max(1, min(self._needed(state)))
+        else:
+            sure = int(self.voted.votes[state.node]) - state.yes - state.no
+        return Ask((question,) * max(0, sure - list(outstanding).count(question)))
+
+    def conclude(self, state: PlanState, reason: str) -> Label:
+        """Give the tree's label at a leaf, else the likeliest class on present evidence."""
+        if state.node < 0:
+            label = int(self.plan.tree.leaf_label[~state.node])
+            return Label(label, label_error(state.log_posterior, label), reason)
+        return Label(*best_label(state.log_posterior), reason)
+
+    def posterior(self, state: PlanState) -> FloatArray:
+        """Probability of each class given all answers so far."""
+        return np.exp(state.log_posterior)
+
+    def dump(self, state: PlanState) -> dict[str, Any]:
+        """Write a state as plain JSON."""
+        return {
+            "node": state.node,
+            "yes": state.yes,
+            "no": state.no,
+            "first": state.first,
+            "answers": state.answers,
+            "log_posterior": state.log_posterior.tolist(),
+        }
+
+    def load(self, data: dict[str, Any]) -> PlanState:
+        """Read a state back."""
+        return PlanState(**{**data, "log_posterior": np.array(data["log_posterior"])})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write the policy as plain JSON."""
+        return {
+            "policy": "plan",
+            "stopping": self.stopping,
+            "tree": self.plan.tree.to_dict(),
+            "votes": self.plan.votes.tolist(),
+            "vote": self.plan.vote,
+            "method": self.plan.method,
+            "pool": self.plan.pool,
+        }
+
+    @classmethod
+    def from_dict(cls, problem: Problem, data: dict[str, Any]) -> PlanPolicy:
+        """Read what :meth:`to_dict` wrote."""
+        tree = Tree.from_dict(problem, data["tree"])
+        votes: NDArray[np.int64] = np.array(data["votes"], dtype=np.int64)
+        method, pool = data.get("method", "given"), data.get("pool", "node")
+        return cls(Plan(tree, votes, data["vote"], method, pool), data["stopping"])
+
+    def __repr__(self) -> str:
+        return f"PlanPolicy({self.plan!r}, stopping={self.stopping!r})"
+
+
+def margin_plan(plan: Plan) -> Plan:
+    """Turn a majority plan into margin votes that err no more at any node, for any class there.
+
+    >>> import crowdtree as ct
+    >>> plan = ct.staff(ct.design(ct.example("table1")), workers=20)
+    >>> plan.votes.tolist(), margin_plan(plan).votes.tolist()
+    ([7, 7, 5, 5], [3, 3, 3, 3])
+    """
+    tree = plan.tree
+    margins = np.ones(tree.n_nodes, dtype=np.int64)
+    for step in tree.steps:
+        definite = step.answer != DASH
+        node, cls = step.node[definite], step.cls[definite]
+        np.maximum.at(margins, node, _margin_for(plan, node, cls))
+    return Plan(tree, margins, "margin", plan.method, plan.pool)
+
+
+def _margin_for(plan: Plan, node: NDArray[Any], cls: NDArray[Any]) -> NDArray[np.int64]:
+    """Smallest margin whose error is at most that of the majority, for each (node, class)."""
+    from scipy.special import logit
+
+    error = plan.tree.problem.worker_error[plan.tree.question[node], cls]
+    fused = plan.error_at(node, cls)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        quotient = logit(fused) / logit(error)  # margin_error is expit(margin x logit error)
+    quotient = np.where(np.isfinite(quotient), quotient, 1.0)
+    margin = np.ceil(quotient - 1e-9)
+    # From an error of one half on, every vote helps the wrong side: one answer is best.
+    margin = np.where(error >= 0.5, 1.0, margin)
+    return np.clip(margin, 1, MOST_MARGIN).astype(np.int64)
+
+
+class _Curtailed(Plan):
+    """A majority plan whose votes stop when they are decided: its errors, fewer answers."""
+
+    def answers_at(self, node: ArrayLike, cls: ArrayLike) -> FloatArray:
+        node, cls = np.asarray(node), np.asarray(cls)
+        problem, question = self.tree.problem, self.tree.question[node]
+        error = np.where(
+            problem.outcome[question, cls] == DASH, 0.5, problem.worker_error[question, cls]
+        )
+        return fusion.curtailed_votes(error, self.votes[node])
+
+
+def expected_answers(plan: Plan | Tree, stopping: Stopping = "none") -> float:
+    """Exact expected answers an item of a plan with early stopping, wrong turns included.
+
+    >>> import crowdtree as ct
+    >>> plan = ct.staff(ct.design(ct.example("table1")), workers=20)
+    >>> [round(expected_answers(plan, how), 3) for how in ("none", "curtailed", "margin")]
+    [11.3, 6.841, 5.666]
+    """
+    policy = PlanPolicy(as_plan(plan), stopping)
+    voted = policy.voted
+    if stopping == "curtailed":
+        voted = _Curtailed(voted.tree, voted.votes, voted.vote, voted.method, voted.pool)
+    return evaluate(voted).expected_answers
