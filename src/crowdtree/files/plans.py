@@ -21,7 +21,7 @@ from crowdtree.plan import Plan, as_plan
 from crowdtree.problem import Problem
 from crowdtree.tree import Certificate, Tree
 
-__all__ = ["load_plan", "load_tree", "plan_to_dict", "save_plan", "tree_to_json"]
+__all__ = ["is_plan", "load_plan", "load_tree", "plan_to_dict", "save_plan", "tree_to_json"]
 
 MOST_NESTED = 100
 """Levels up to which a tree is written nested; readers of JSON give up on very deep nests."""
@@ -161,6 +161,14 @@ def load_plan(path: str | os.PathLike[str], problem: Problem | None = None) -> P
         tree = dataclasses.replace(tree, certificate=proven)
     votes = [_votes(node, source) for node in _inner(nested)]
     return named(source, Plan, tree, votes, found.vote, found.method, found.pool)
+
+
+def is_plan(path: str | os.PathLike[str]) -> bool:
+    """Whether a file holds a plan rather than a problem."""
+    if ending_of(path) != ".json":
+        return False
+    data = parse_document(Path(path))
+    return isinstance(data, dict) and ("tree" in data or "nodes" in data or "question" in data)
 
 
 def load_tree(path: str | os.PathLike[str], problem: Problem | None = None) -> Tree:
