@@ -13,6 +13,12 @@ from crowdtree.files.reading import MOST_BYTES, ending_of, one_line, read_text, 
 
 __all__ = ["json_lines", "parse_document", "write_document"]
 
+MOST_DEPTH = 20
+"""Levels of nesting of a YAML file; a problem has five."""
+MOST_VALUES = 1_500_000
+"""Values and brackets in a YAML file, which take some 5 microseconds each."""
+_TOO_MANY = f"holds more than {MOST_VALUES:,} values; keep large tables as .csv or .json"
+
 
 def parse_document(path: Path) -> Any:
     """Read the data of a YAML or JSON file."""
@@ -68,26 +74,47 @@ def _parse_yaml(text: str, name: str) -> Any:
             return super().construct_mapping(node, deep=deep)
 
     try:
-        if "*" in text and "&" in text:
-            for event in yaml.parse(text, Loader=base):
-                if isinstance(event, yaml.AliasEvent):
-                    line = event.start_mark.line + 1 if event.start_mark else 0
-                    raise CrowdtreeError(
-                        f"{name}, line {line}: holds an alias (*{event.anchor}), which can make a "
-                        "small file huge; write the values out"
-                    )
+        _check_yaml_shape(text, name, base)
         return yaml.load(text, Loader=Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise CrowdtreeError(
-            f"{name}{where}: is not YAML ({squeeze(error.problem or error.context)}); check the "
-            'indentation, and put - and names with signs in quotes ("-")'
+            f"{name}{where}: is not YAML ({squeeze(error.problem or error.context)[:120]}); check "
+            'the indentation, and put - and names with signs in quotes ("-")'
         ) from None
     except CrowdtreeError:
         raise
     except (yaml.YAMLError, ValueError) as error:
         raise CrowdtreeError(f"{name}: is not YAML ({squeeze(error)[:120]})") from None
+
+
+def _check_yaml_shape(text: str, name: str, loader: Any) -> None:
+    """Refuse aliases and deep nests before anything is built.
+
+    An alias can make a small file huge, a nest can overflow the loader's stack.
+    """
+    import yaml
+
+    depth = 0
+    for number, event in enumerate(yaml.parse(text, Loader=loader)):
+        line = event.start_mark.line + 1 if event.start_mark else 0
+        if isinstance(event, yaml.AliasEvent):
+            raise CrowdtreeError(
+                f"{name}, line {line}: holds an alias (*{event.anchor}); write the values out"
+            )
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth == 1 and isinstance(event, yaml.SequenceStartEvent):
+                raise CrowdtreeError(f"{name}, line {line}: is a list; fields (name: value) needed")
+            if depth > MOST_DEPTH:
+                raise CrowdtreeError(
+                    f"{name}, line {line}: is nested too deeply for a problem or a plan"
+                )
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if number > MOST_VALUES + 4:
+            raise CrowdtreeError(f"{name}: {_TOO_MANY}")
 
 
 def write_document(path: Path, data: dict[str, Any]) -> None:
@@ -98,6 +125,8 @@ def write_document(path: Path, data: dict[str, Any]) -> None:
     else:
         import yaml
 
+        if _size(data) > MOST_VALUES:
+            raise CrowdtreeError(f"{shown(path)}: {_TOO_MANY}")
         text = yaml.dump(
             data,
             Dumper=_dumper(),
@@ -107,6 +136,13 @@ def write_document(path: Path, data: dict[str, Any]) -> None:
             default_flow_style=None,  # rows of cells on one line, entries on several
         )
     write_atomically(path, lambda file: _write(file, text), MOST_BYTES[ending])
+
+
+def _size(data: Any) -> int:
+    """Count the values and brackets of data, as :func:`_check_yaml_shape` does or more."""
+    if isinstance(data, dict):
+        return 2 + sum(1 + _size(value) for value in data.values())
+    return 2 + sum(map(_size, data)) if isinstance(data, list) else 1
 
 
 def _write(file: Any, text: str) -> None:

@@ -37,8 +37,8 @@ MOST_BYTES = {
     ".tsv": 4_000 * MB,
     ".csv.gz": 4_000 * MB,  # unpacked
     ".xlsx": 100 * MB,
-    ".yaml": 32 * MB,
-    ".yml": 32 * MB,
+    ".yaml": 10 * MB,
+    ".yml": 10 * MB,
     ".json": 500 * MB,
 }
 """The largest file of each kind that is read."""
@@ -63,6 +63,8 @@ def one_line(value: Any, most: int = 40) -> str:
     >>> one_line("two\\nlines"), one_line("x" * 100, most=5)
     ("'two\\\\nlines'", "'xxxxx'...")
     """
+    if isinstance(value, list | dict):
+        return f"a list of {len(value)}" if isinstance(value, list) else "fields"
     text = str(value)
     return repr(text) if len(text) <= most else f"{text[:most]!r}..."
 

@@ -95,14 +95,16 @@ def write_delimited(path: Path, rows: Iterable[list[Any]]) -> None:
     ending = ending_of(path)
 
     def write(file: BinaryIO) -> None:
-        packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if ending.endswith(".gz") else file
+        packed = (
+            gzip.GzipFile("", "wb", 4, fileobj=file, mtime=0) if ending.endswith(".gz") else file
+        )
         text = io.TextIOWrapper(packed, encoding="utf-8", newline="")
         separator = "\t" if ending == ".tsv" else ","
         csv.writer(text, delimiter=separator, lineterminator="\n").writerows(rows)
         text.flush()
+        text.detach()  # or the file would be closed before it is safe on the disk
         if packed is not file:
             packed.close()
-        text.detach()
 
     write_atomically(path, write, MOST_BYTES[ending] if ending != ".csv.gz" else None)
 
@@ -204,7 +206,6 @@ def cell_text(value: Any) -> str:
 def write_workbook(path: Path, sheets: Mapping[str, Iterable[list[Any]]]) -> None:
     """Write sheets of rows as an XLSX workbook."""
     import openpyxl
-    from openpyxl.cell import WriteOnlyCell
 
     name = shown(path)
     book = openpyxl.Workbook(write_only=True)
@@ -216,17 +217,26 @@ def write_workbook(path: Path, sheets: Mapping[str, Iterable[list[Any]]]) -> Non
                     f"{name}: a sheet holds {MOST_ROWS:,} rows and {MOST_COLUMNS:,} columns, which "
                     "is too few for this problem; save it as .csv"
                 )
-            cells = []
-            for value in row:
-                if isinstance(value, str) and value:
-                    _check_cell_text(value, name)
-                    cell = WriteOnlyCell(sheet, value)
-                    cell.data_type = "s"  # a name that begins with = is no formula
-                    cells.append(cell)
-                else:
-                    cells.append(None if value == "" else value)
-            sheet.append(cells)
+            sheet.append([_cell(sheet, value, name) for value in row])
     write_atomically(path, book.save, MOST_BYTES[".xlsx"])
+
+
+def _cell(sheet: Any, value: Any, name: str) -> Any:
+    """Make a cell that comes back exactly as it is."""
+    from openpyxl.cell import WriteOnlyCell
+
+    if value == "":
+        return None
+    if isinstance(value, str):
+        _check_cell_text(value, name)
+        cell = WriteOnlyCell(sheet, value)
+        cell.data_type = "s"  # a name that begins with = is no formula
+        return cell
+    if isinstance(value, float) and float(f"{value:.16g}") != value:
+        cell = WriteOnlyCell(sheet, repr(value))
+        cell.data_type = "n"  # a number in all its digits; the library would write 16
+        return cell
+    return value
 
 
 def _check_cell_text(value: str, name: str) -> None:
