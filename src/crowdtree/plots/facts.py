@@ -12,6 +12,7 @@ from crowdtree.plan import Plan, as_plan
 from crowdtree.plots.folding import leaf_counts
 from crowdtree.plots.style import percent
 from crowdtree.plots.text import clean
+from crowdtree.text import plural
 from crowdtree.tree import Tree
 
 __all__ = ["Facts", "tree_table"]
@@ -33,9 +34,9 @@ class Facts:
     def title(self) -> str:
         """What to see in the whole drawing."""
         n = self.tree.problem.n_classes
-        asked = _count(self.tree.n_nodes, "question")
+        asked = plural(self.tree.n_nodes, "question")
         wrong = percent(self.value.misclassification)
-        return f"{asked} for {_count(n, 'class', 'classes')}: {wrong} of items get a wrong label"
+        return f"{asked} for {plural(n, 'class', 'classes')}: {wrong} of items get a wrong label"
 
     def name(self, node: int) -> str:
         """Name of the question."""
@@ -52,7 +53,7 @@ class Facts:
     def votes(self, node: int) -> str:
         """Votes of a node in words."""
         votes = int(self.plan.votes[node])
-        return _count(votes, "vote") if self.plan.vote == "majority" else f"lead of {votes}"
+        return plural(votes, "vote") if self.plan.vote == "majority" else f"lead of {votes}"
 
     def small(self, node: int) -> str:
         """Small print of a question."""
@@ -83,7 +84,7 @@ class Facts:
         """Words of a pill."""
         # an inner node has at least two leaves, but "either" may lead one class to several
         n = len(self.tree.nodes[node].classes)
-        return f"{_count(n, 'class', 'classes')} · {percent(float(self.tree.share[node]))}"
+        return f"{plural(n, 'class', 'classes')} · {percent(float(self.tree.share[node]))}"
 
     @cached_property
     def entropy(self) -> list[float]:
@@ -129,7 +130,3 @@ def tree_table(tree: Tree | Plan) -> dict[str, Any]:
             "yes": yes,
         }
     return found[0]
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"

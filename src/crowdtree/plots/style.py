@@ -128,7 +128,7 @@ def chart_config(tokens: Tokens = LIGHT) -> Mapping[str, Any]:
     }
     title = {
         "anchor": "start",
-        "frame": "group",
+        "frame": "bounds",
         "color": tokens.text,
         "font": FONT,
         "fontSize": 15,
