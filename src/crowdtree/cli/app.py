@@ -14,7 +14,7 @@ from crowdtree.errors import CrowdtreeError
 
 __all__ = ["app", "main"]
 
-USAGE_FAULT = typer.BadParameter.__bases__[0]
+USAGE_FAULT: type[Exception] = typer.BadParameter.__mro__[1]
 """What the parser raises for words it does not know; its home differs between versions."""
 
 app = typer.Typer(
