@@ -124,6 +124,7 @@ def problems(
     most_error: float = 0.45,
     separable: bool = False,
     nasty: bool = False,
+    texts: bool = False,
 ) -> Problem:
     """Small problems.
 
@@ -144,6 +145,8 @@ def problems(
         (More questions than asked for may be drawn where fewer cannot do.)
     nasty
         Names, texts and descriptions that are hard to write to a file.
+    texts
+        Texts and descriptions of any kind, with plain names.
     """
     n = draw(st.integers(*classes))
     low, high = questions
@@ -154,7 +157,7 @@ def problems(
     table = draw(outcomes(m, n, dashes=dashes, separable_in=mode if separable else None))
     error = draw(errors_of(m, n, kinds=errors, most=most_error))
     words: dict[str, Any] = {}
-    if nasty:
+    if nasty or texts:
         words = {
             "texts": draw(st.none() | nasty_names(m)),
             "descriptions": draw(st.none() | nasty_names(n)),

@@ -66,11 +66,15 @@ def _parse_yaml(text: str, name: str) -> Any:
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             seen: set[str] = set()
             for key, _ in node.value:
+                if not isinstance(key.value, str):
+                    raise yaml.constructor.ConstructorError(
+                        None, None, "a field must have a name", key.start_mark
+                    )
                 if key.value in seen:
                     raise yaml.constructor.ConstructorError(
                         None, None, f"{one_line(key.value)} occurs twice", key.start_mark
                     )
-                seen.add(key.value) if isinstance(key.value, str) else None
+                seen.add(key.value)
             return super().construct_mapping(node, deep=deep)
 
     try:

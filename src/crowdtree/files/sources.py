@@ -95,15 +95,15 @@ def write_delimited(path: Path, rows: Iterable[list[Any]]) -> None:
     ending = ending_of(path)
 
     def write(file: BinaryIO) -> None:
-        packed = (
-            gzip.GzipFile("", "wb", 4, fileobj=file, mtime=0) if ending.endswith(".gz") else file
-        )
+        is_packed = ending.endswith(".gz")
+        # no name and no time in it, so that the same problem makes the same file
+        packed = gzip.GzipFile("", "wb", 4, fileobj=file, mtime=0) if is_packed else file
         text = io.TextIOWrapper(packed, encoding="utf-8", newline="")
         separator = "\t" if ending == ".tsv" else ","
         csv.writer(text, delimiter=separator, lineterminator="\n").writerows(rows)
         text.flush()
         text.detach()  # or the file would be closed before it is safe on the disk
-        if packed is not file:
+        if is_packed:
             packed.close()
 
     write_atomically(path, write, MOST_BYTES[ending] if ending != ".csv.gz" else None)
@@ -167,9 +167,9 @@ def _sheets(path: Path) -> dict[str, list[tuple[int, list[str]]]]:
     """Rows of the first sheet and of the sheet named errors, blank ones left out."""
     import openpyxl
 
-    book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    try:
-        found: dict[str, list[tuple[int, list[str]]]] = {}
+    found: dict[str, list[tuple[int, list[str]]]] = {}
+    with path.open("rb") as file:  # the library leaves it open when it fails
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
         for sheet in book.worksheets:
             is_errors = sheet.title.strip().casefold() == "errors"
             if is_errors or not any(t.strip().casefold() != "errors" for t in found):
@@ -179,9 +179,7 @@ def _sheets(path: Path) -> dict[str, list[tuple[int, list[str]]]]:
                     for number, row in enumerate(sheet.iter_rows(values_only=True), start=1)
                     if any(value is not None for value in row)
                 ]
-        return found
-    finally:
-        book.close()
+    return found
 
 
 def cell_text(value: Any) -> str:

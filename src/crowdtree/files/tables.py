@@ -307,7 +307,7 @@ class _Reader:
     ) -> FloatArray:
         """Read a row of numbers, which is the prior if it has no name."""
         try:
-            found = np.array([float(value) for value in values])
+            found = np.array([float(value) if value else np.nan for value in values])
         except ValueError:
             found = np.array([self._number(value) for value in values])
         top = np.finfo(float).max if name is None else 1.0
