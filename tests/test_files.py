@@ -45,6 +45,11 @@ FORMATS = [".csv", ".tsv", ".csv.gz", ".xlsx", ".yaml", ".yml", ".json"]
 GOOD = "question,error,a,b,c\nprior,,0.5,0.3,0.2\nq1,0.1,0,1,-\nq2,0.2,1,1,0\n"
 
 
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
 def expected() -> Problem:
     return Problem(
         ["a", "b", "c"], [0.5, 0.3, 0.2], ["q1", "q2"], [[0, 1, -1], [1, 1, 0]], [0.1, 0.2]
