@@ -11,6 +11,7 @@ import altair as alt
 from crowdtree.evaluate import Evaluation
 from crowdtree.plots.chart import COLOURS, PER_CENT, WIDTH, Chart, Row, table, title_of
 from crowdtree.plots.style import LIGHT, percent
+from crowdtree.text import number
 from crowdtree.tree import Level
 
 __all__ = ["bounds_chart", "design_chart", "level_chart"]
@@ -53,7 +54,7 @@ def _columns(rows: Sequence[Row], x: str, y: str, colour: str, form: str) -> Cha
     if many:
         return alt.layer(bars).properties(width=320, height=200)
     words = base.mark_text(dy=-7).encode(text="text:N")
-    return alt.layer(bars, words).properties(width=max(56 * len(rows), 112), height=200)
+    return alt.layer(bars, words).properties(width=max(68 * len(rows), 136), height=200)
 
 
 def bounds_chart(value: Evaluation, *, title: str | None = None) -> Chart:
@@ -84,7 +85,9 @@ def _intervals(
             "low": low,
             "high": high,
             "kind": kind,
-            "text": f"{low:.3g} to {high:.3g}" if low else f"at most {high:.3g}",
+            "text": f"{number(low, 4)} to {number(high, 4)}"
+            if low
+            else f"at most {number(high, 4)}",
         }
         for name, low, high, kind in rows
         if math.isfinite(low) and math.isfinite(high)
@@ -102,13 +105,18 @@ def _intervals(
             legend=None,
         ),
     )
-    across = alt.X("low:Q", title=x, scale=scale, axis=alt.Axis(tickCount=5))
+    across = alt.X(
+        "low:Q",
+        title=x,
+        scale=scale,
+        axis=alt.Axis(tickCount=4, labelExpr="format(datum.value, '~g')"),
+    )
     layers: list[Chart] = [
         base.mark_bar(height=12).encode(x=across, x2="high:Q"),
         base.mark_text(align="left", dx=8).encode(
             x=alt.value(INTERVAL_WIDTH), text="text:N", color=alt.value(LIGHT.text)
         ),
-        *_rule(exact, f"exact {exact:.4g}", LIGHT.text, scale, left=True),
+        *_rule(exact, f"exact {number(exact, 4)}", LIGHT.text, scale, left=True),
     ]
     if most is not None and max(edges) > most:
         layers += _rule(most, "nothing exceeds 1", LIGHT.error, scale, left=False)
@@ -118,7 +126,7 @@ def _intervals(
 def _rule(at: float, words: str, colour: str, scale: alt.Scale, left: bool) -> list[Chart]:
     """A line down the chart with words beside its upper end."""
     base = alt.Chart(table([{"at": at, "text": words}])).encode(x=alt.X("at:Q", scale=scale))
-    side: dict[str, Any] = {"align": "right", "dx": 3} if left else {"align": "left", "dx": -1}
+    side: dict[str, Any] = {"align": "right", "dx": -2} if left else {"align": "left", "dx": 3}
     return [
         base.mark_rule(color=colour, strokeWidth=1.5),
         base.mark_text(color=colour, **side).encode(y=alt.value(-8), text="text:N"),

@@ -39,7 +39,10 @@ def chart_svg(chart: Chart, *, page: bool = False) -> str:
     """Render a chart as SVG; for a `page`, in the colours of its custom properties."""
     import vl_convert
 
-    svg = str(vl_convert.vegalite_to_svg(_spec(chart)))
+    spec = _spec(chart)
+    if page:  # flush with the text of the page
+        spec["config"]["padding"] = {"left": 0, "right": 16, "top": 8, "bottom": 8}
+    svg = str(vl_convert.vegalite_to_svg(spec))
     return to_css_variables(svg) if page else svg
 
 

@@ -59,7 +59,9 @@ def curve_chart(
     shown = [dict(row) for row in rows if row["y"] >= floor]
     scale, ticks = _error_scale(shown, floor, log)
     ends = [min(row["x"] for row in shown), max(row["x"] for row in shown)]
-    across = alt.X("x:Q", title=x, scale=alt.Scale(domain=ends), axis=alt.Axis(tickCount=8))
+    across = alt.X(
+        "x:Q", title=x, scale=alt.Scale(domain=ends, nice=False), axis=alt.Axis(tickCount=8)
+    )
     up = alt.Y("y:Q", title=y, scale=scale, axis=alt.Axis(labelExpr=PER_CENT, **ticks))
     layers: list[Chart] = []
     bands = [row for row in shown if row.get("high", row["y"]) > row.get("low", row["y"])]
@@ -139,7 +141,7 @@ def _end_labels(rows: Sequence[Row], scale: alt.Scale, log: bool) -> Chart:
     span = (high - low) / HEIGHT
     # lines that stop early keep their label there; those that end together share one column
     wanted = [((math.log(r["y"]) if log else r["y"]) - low) / span for r in ends.values()]
-    placed = _apart(wanted, [r["x"] for r in ends.values()], 14.0)
+    placed = _apart(wanted, [r["x"] for r in ends.values()], 14.0, lowest=8.0)
     labels = [
         {
             "x": row["x"],
@@ -161,10 +163,12 @@ def _end_labels(rows: Sequence[Row], scale: alt.Scale, log: bool) -> Chart:
     )
 
 
-def _apart(wanted: Sequence[float], column: Sequence[float], gap: float) -> list[float]:
+def _apart(
+    wanted: Sequence[float], column: Sequence[float], gap: float, lowest: float
+) -> list[float]:
     """Move heights of the same column apart, as little as may be: crowds share their middle.
 
-    >>> _apart([10.0, 12.0, 50.0], [1, 1, 1], 14.0)
+    >>> _apart([10.0, 12.0, 50.0], [1, 1, 1], 14.0, lowest=0.0)
     [4.0, 18.0, 50.0]
     """
     placed = list(wanted)
@@ -179,7 +183,7 @@ def _apart(wanted: Sequence[float], column: Sequence[float], gap: float) -> list
                 crowds[-1] += last
         for crowd in crowds:
             for row, place in enumerate(crowd):
-                placed[place] = _start(crowd, wanted, gap) + gap * row
+                placed[place] = max(_start(crowd, wanted, gap), lowest) + gap * row
     return placed
 
 

@@ -30,14 +30,19 @@ def confusion_chart(
             (float(confusion[i][j]), i, j)
             for i in range(n)
             for j in range(n)
-            if confusion[i][j] >= 5e-5 or i == j
+            if confusion[i][j] >= (5e-5 if n > 8 else 1e-12) or i == j
         ),
         reverse=True,
     )[:MOST_CELLS]
     names = _distinct(classes)
     size = _cell_size(n)
     rows: list[dict[str, Any]] = [
-        {"truth": names[i], "label": names[j], "value": v, "text": percent(v).replace(" %", "")}
+        {
+            "truth": names[i],
+            "label": names[j],
+            "value": v,
+            "text": percent(v).replace(" %", "").replace("< ", "<").replace("> ", ">"),
+        }
         for v, i, j in cells
     ]
     right = [row for row in rows if row["truth"] == row["label"]]

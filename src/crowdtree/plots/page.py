@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterable
+from functools import cache
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from crowdtree.plots.style import FONT, css_variables
+from crowdtree.plots.style import FONT, css_variables, percent
 from crowdtree.plots.text import clean
+from crowdtree.text import number
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+
     from crowdtree.plots.trees import TreeView
 
-__all__ = ["page", "page_css", "tree_page", "tree_section"]
+__all__ = ["digits", "evidence", "page", "page_css", "render", "tree_page", "tree_section"]
 
 
 def page_css() -> str:
@@ -34,6 +40,50 @@ def page(title: str, body: str) -> str:
         f"<title>{escape(clean(title))}</title>\n<style>\n{page_css()}\n</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>\n<script>{FOLDING_JS}</script>\n</body>\n</html>\n"
     )
+
+
+def render(template: str, **values: Any) -> str:
+    """Fill a template of the package; what is not marked as safe is escaped."""
+    return _templates().get_template(template).render(**values)
+
+
+@cache
+def _templates() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("crowdtree"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"percent": percent, "digits": digits, "evidence": evidence}
+    return made
+
+
+def digits(value: float | None, count: int = 3) -> str:
+    """A number in a table; nothing where there is none.
+
+    >>> digits(0.08231), digits(None), digits(float("inf"))
+    ('0.0823', '', '∞')
+    """
+    if value is None:
+        return ""
+    return number(value, count) if math.isfinite(value) else "∞"
+
+
+def evidence(value: Any) -> str:
+    """A value of any kind, for people.
+
+    >>> evidence(True), evidence(42), evidence(0.08231187500000008)
+    ('yes', '42', '0.08231188')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return json.dumps(value)
+    return number(value, 7) if isinstance(value, float) else str(value)
 
 
 def tree_page(title: str, shown: Iterable[TreeView]) -> str:
@@ -95,6 +145,8 @@ body { margin: 0; background: var(--ct-background); color: var(--ct-text);
 main { max-width: 1120px; margin: 0 auto; padding: 32px 24px 64px; }
 h1 { font-size: 26px; line-height: 1.25; margin: 0 0 8px; text-wrap: balance; }
 h2 { font-size: 18px; line-height: 1.3; margin: 56px 0 8px; }
+h3 { font-size: 15px; margin: 32px 0 8px; }
+summary { cursor: pointer; color: var(--ct-accent); }
 p, li, dd { max-width: 75ch; margin: 0 0 8px; }
 small, .small { font-size: 13px; color: var(--ct-muted); }
 a { color: var(--ct-accent); }
@@ -109,7 +161,7 @@ a:focus-visible, [tabindex]:focus-visible { outline: 2px solid var(--ct-accent);
 figure { margin: 16px 0 0; }
 figure svg { max-width: 100%; height: auto; }
 figure.wide { overflow-x: auto; }
-figure.wide svg { max-width: none; }
+figure.wide svg { max-width: none; overflow: visible; display: block; }
 dl.facts { display: flex; flex-wrap: wrap; gap: 16px 48px; margin: 24px 0; }
 dl.facts div { min-width: 120px; }
 dl.facts dt { font-size: 13px; color: var(--ct-muted); }
