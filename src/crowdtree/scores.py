@@ -76,7 +76,7 @@ def additive_score(entropy_drop: ArrayLike, error: ArrayLike) -> NDArray[np.floa
     drop, g = np.broadcast_arrays(
         np.asarray(entropy_drop, dtype=np.float64), np.asarray(error, dtype=np.float64)
     )
-    return np.asarray(np.divide(drop, g, out=np.full(drop.shape, np.inf), where=g > 0))
+    return _quotient(drop, g)
 
 
 def multiplicative_score(
@@ -91,8 +91,7 @@ def multiplicative_score(
     with np.errstate(divide="ignore"):
         shrink = -np.log1p(-np.minimum(drop / (entropy + r), 1.0))
         loss = -np.log1p(-np.minimum(np.asarray(error, dtype=np.float64), 1.0))
-    shrink, loss = np.broadcast_arrays(shrink, loss)
-    return np.asarray(np.divide(shrink, loss, out=np.full(shrink.shape, np.inf), where=loss > 0))
+    return _quotient(*np.broadcast_arrays(shrink, loss))
 
 
 def printed_score(entropy: float, entropy_drop: ArrayLike, error: ArrayLike) -> NDArray[np.float64]:
@@ -139,6 +138,12 @@ def printed_correct_interval(entropy: float, scores: Sequence[float]) -> Interva
     Interval(lower=1.0, upper=2.0)
     """
     return Interval((entropy + 1) / max(scores), (entropy + 1) / min(scores))
+
+
+def _quotient(top: NDArray[np.float64], bottom: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``top / bottom``; +inf where the bottom is 0 or too small for a float."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.divide(top, bottom, out=np.full(top.shape, np.inf), where=bottom > 0))
 
 
 def _xlog2(share: NDArray[np.float64]) -> NDArray[np.float64]:

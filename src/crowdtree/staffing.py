@@ -166,6 +166,8 @@ class _Budget:
 
     left: float
     price: FloatArray
+    workers: bool
+    """Whether it counts workers, each of whom costs the same, or answers."""
 
     @classmethod
     def of(cls, workers: int | None, answers: float | None, teams: _Teams) -> _Budget:
@@ -180,7 +182,7 @@ class _Budget:
                 raise CrowdtreeError(
                     f"workers: a whole number from 0 to {MOST_WORKERS:,} needed, got {workers!r}"
                 )
-            return cls(float(workers), np.ones(teams.count))
+            return cls(float(workers), np.ones(teams.count), workers=True)
         base = float(teams.load.sum())
         if answers is None or not _is_number(answers) or not -math.inf < answers <= MOST_WORKERS:
             raise CrowdtreeError(
@@ -190,7 +192,7 @@ class _Budget:
             raise CrowdtreeError(
                 f"answers: {answers:g} is below the {base:.4g} that one worker a node takes"
             )
-        return cls(float(answers) - base, teams.load)
+        return cls(float(answers) - base, teams.load, workers=False)
 
     def affords(self, team: int, votes: int = 2) -> bool:
         """Whether some more votes of a team fit, up to rounding."""
@@ -298,7 +300,7 @@ def _single_at(teams: _Teams, budget: _Budget, team: int) -> IntArray:
 def random(teams: _Teams, budget: _Budget, rng: np.random.Generator) -> IntArray:
     """Each extra worker alone to a uniformly random node: even votes occur."""
     votes = np.ones(teams.count, dtype=np.int64)
-    if np.all(budget.price == 1):  # a budget of workers: one draw does it
+    if budget.workers:  # one draw does it
         return votes + rng.multinomial(int(budget.left), np.full(teams.count, 1 / teams.count))
     while options := [t for t in range(teams.count) if budget.affords(t, 1)]:
         team = options[int(rng.integers(len(options)))]
@@ -309,7 +311,7 @@ def random(teams: _Teams, budget: _Budget, rng: np.random.Generator) -> IntArray
 
 def everyone(teams: _Teams, budget: _Budget, _rng: np.random.Generator) -> IntArray:
     """All workers answer every question: ``2K + 1`` votes each, far beyond a budget of workers."""
-    if np.all(budget.price == 1):
+    if budget.workers:
         return np.full(teams.count, 1 + int(budget.left))
     extra = int(budget.left * (1 + 1e-12) / float(budget.price.sum()))
     return np.full(teams.count, 1 + extra - extra % 2)
@@ -340,7 +342,7 @@ def single_mean(tree: Tree, workers: int) -> float:
     teams = _Teams(tree, "node")
     total = 0.0
     for team in range(teams.count):
-        votes = _single_at(teams, _Budget(float(workers), np.ones(teams.count)), team)
+        votes = _single_at(teams, _Budget(float(workers), np.ones(teams.count), True), team)
         total += evaluate(Plan(tree, votes)).misclassification
     return total / teams.count
 

@@ -113,17 +113,16 @@ def majority(errors: Sequence[Fraction]) -> Fraction:
 
 def binomial_majority(error: Fraction, votes: int) -> Fraction:
     """Error of the majority of equally good workers: the sum of the binomial."""
-    wrong = sum(
-        (
-            math.comb(votes, k) * error**k * (1 - error) ** (votes - k)
-            for k in range(votes // 2 + 1, votes + 1)
-        ),
-        Fraction(0),
-    )
-    if votes % 2 == 0:
-        half = votes // 2
-        wrong += Fraction(math.comb(votes, half), 2) * (error * (1 - error)) ** half
-    return wrong
+    bad, base = error.numerator, error.denominator
+    powers = [1]
+    for _ in range(votes):
+        powers.append(powers[-1] * (base - bad))
+    wrong, choose, power = 0, 1, 1  # twice the sum, over base ** votes
+    for k in range(votes + 1):
+        wrong += ((2 * k > votes) + (2 * k >= votes)) * choose * power * powers[votes - k]
+        choose = choose * (votes - k) // (k + 1)
+        power *= bad
+    return Fraction(wrong, 2 * base**votes)
 
 
 def margin_walk(error: Fraction, margin: int) -> tuple[Fraction, Fraction]:
