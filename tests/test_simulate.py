@@ -124,14 +124,6 @@ def test_dashes_are_simulated_too():
     alike(simulate(problem, plan, 100), simulate(problem, plan, 100, stepwise=True))
 
 
-def test_a_tree_that_repeats_a_question_is_run_step_by_step():
-    problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2)
-    tree = Tree(problem, [0, 0], [[-1, 1], [-1, -1]])
-    run = simulate(problem, PlanPolicy(tree), 200)
-    alike(run, simulate(problem, PlanPolicy(tree), 200, stepwise=True))
-    assert run.answers.max() == 2
-
-
 def test_several_at_once_costs_little_more_and_labels_as_well():
     one = simulate(PROBLEM, AdaptivePolicy(PROBLEM, 0.02), 600)
     four = simulate(PROBLEM, AdaptivePolicy(PROBLEM, 0.02, width=3), 600)

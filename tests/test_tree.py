@@ -165,7 +165,7 @@ def test_more_refusals() -> None:
         (None, "tree: a nested table of questions needed, got None"),
         ({}, 'tree: every entry needs a "question" or a "label"'),
         (leaf("robin"), "tree: no question is asked"),
-        ({"question": "size"}, "question 'size' is not in the problem, which has flies, hunts"),
+        ({"question": "size"}, "question 'size' is not in the problem, which has 'flies', 'hunts'"),
         ({"question": "flies", "no": leaf("trout")}, "tree: question 'flies' has no 'yes' branch"),
         ({"question": "flies", "no": 3, "yes": 4}, "tree: question 'flies' has no 'no' branch"),
         (
