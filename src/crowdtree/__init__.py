@@ -7,10 +7,11 @@
 0.0062
 """
 
-from crowdtree.design import DESIGNERS, design
+from crowdtree.design import DESIGNERS, design, verify
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.evaluate import Bounds, Evaluation, evaluate
 from crowdtree.files import example, load_plan, load_problem, save_plan, save_problem
+from crowdtree.frontier import Frontier, frontier
 from crowdtree.plan import Plan
 from crowdtree.problem import Problem
 from crowdtree.staffing import STAFFERS, staff
@@ -26,6 +27,7 @@ __all__ = [
     "CrowdtreeError",
     "CrowdtreeWarning",
     "Evaluation",
+    "Frontier",
     "Level",
     "Node",
     "Plan",
@@ -34,9 +36,11 @@ __all__ = [
     "design",
     "evaluate",
     "example",
+    "frontier",
     "load_plan",
     "load_problem",
     "save_plan",
     "save_problem",
     "staff",
+    "verify",
 ]

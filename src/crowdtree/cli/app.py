@@ -50,8 +50,9 @@ def _root(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with 0, 2 (a mistake in the input) or 130 (interrupted)."""
-    warnings.showwarning = _show_warning
-    raise SystemExit(_run(arguments))
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        raise SystemExit(_run(arguments))
 
 
 def _run(arguments: list[str] | None) -> int:
