@@ -109,7 +109,7 @@ def test_text_width_is_at_least_that_of_helvetica() -> None:
     # advance widths of Helvetica in thousandths, summed by hand from its published metrics
     for text, thousandths in {"Hello": 2278, "Does it fly?": 4946, "8.23 %": 3113}.items():
         assert text_width(text, 10) >= thousandths / 100
-        assert text_width(text, 10) <= 1.15 * thousandths / 100
+        assert text_width(text, 10) <= 1.25 * thousandths / 100  # the margin, and a little
     assert text_width("象", 10) >= 10
     assert text_width("e\u0301", 10) == text_width("e", 10)
 

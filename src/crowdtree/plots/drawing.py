@@ -272,6 +272,7 @@ def drawing_css(t: Tokens) -> str:
         f".ct-tree .bold{{font-weight:600}}"
         f".ct-tree .small{{font-size:{SMALL_SIZE}px;fill:{t.muted}}}"
         f".ct-tree .paper{{fill:{t.background}}}"
+        ".scroll .ct-tree .paper{fill:none}"
         f".ct-tree .rail{{stroke:{t.line};stroke-width:1;stroke-dasharray:1 5;fill:none}}"
         f".ct-tree .edge{{fill:none}}"
         f".ct-tree .edge.no{{stroke:{t.orange}}}"

@@ -158,6 +158,13 @@ a:focus-visible, [tabindex]:focus-visible { outline: 2px solid var(--ct-accent);
 .crumbs { margin: 8px 0; }
 .scroll { overflow-x: auto; max-width: 100%; }
 .scroll > svg { display: block; max-width: none; }
+.tree-view > .scroll { /* as wide as the window, with the text's left edge */
+  max-width: none; margin: 0 calc(-1 * max(24px, (100vw - 1120px) / 2 + 24px));
+  padding: 0 max(0px, (100vw - 1120px) / 2); scrollbar-width: thin;
+  background:
+    linear-gradient(to left, var(--ct-background) 30%, transparent) right / 48px 100% local,
+    linear-gradient(to left, var(--ct-line), transparent) right / 16px 100%;
+  background-repeat: no-repeat; }
 figure { margin: 16px 0 0; }
 figure svg { max-width: 100%; height: auto; }
 figure.wide { overflow-x: auto; }
@@ -177,6 +184,7 @@ td.words { min-width: 22ch; max-width: 52ch; }
 .tag { white-space: nowrap; font-size: 13px; color: var(--ct-muted); }
 @media (max-width: 600px) {
   main { padding: 24px 16px 48px; }
+  .tree-view > .scroll { margin: 0 -16px; padding: 0; }
   h1 { font-size: 22px; }
   th, td { padding-right: 16px; }
   dl.facts { gap: 16px 32px; }
