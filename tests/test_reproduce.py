@@ -171,3 +171,8 @@ def test_the_summary_is_made_of_the_numbers(made: Reproduction) -> None:
     for text in ("0.1110375", "0.08231188", "0.06216", "0.052922", "5 of 5 errata"):
         assert text in lines
     assert json.dumps(made.to_dict())
+
+
+def test_the_errata_of_the_docs_are_those_computed(made: Reproduction) -> None:
+    docs = Path(__file__).parent.parent / "docs" / "errata.md"
+    assert docs.read_text() == (Path(made.out) / "errata.md").read_text()

@@ -7,6 +7,7 @@ Questions and votes are chosen together: each price of an answer gives the plan 
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,7 @@ from crowdtree.frontier.options import Options, question_prices
 from crowdtree.frontier.solve import Priced, Solver, exact_solver, greedy_solver, more_votes
 from crowdtree.plan import Plan, Vote
 from crowdtree.problem import DASH, Problem
+from crowdtree.staffing import staff
 from crowdtree.tree import Tree
 
 __all__ = ["Frontier", "Point", "frontier"]
@@ -182,6 +184,7 @@ class Frontier:
                 return affordable(self._point(tree, votes))
 
             found.extend(self._staffed(tree, fits))
+        found.extend(filter(affordable, self._algorithm_1(affordable)))
         if not found:
             least = self.points[0]
             raise CrowdtreeError(
@@ -189,6 +192,20 @@ class Frontier:
                 f"{least.expected_cost:.4g} an item and misclassifies {least.misclassification:.4g}"
             )
         return min(found, key=lambda point: point.misclassification).plan
+
+    def _algorithm_1(self, affordable: Callable[[Point], bool]) -> Iterator[Point]:
+        """Yield the paper's own plans up to the budget: a coarse budget can suit them."""
+        if self.vote != "majority":
+            return
+        tree = design(self.options.problem, "fm", allow_groups=True)
+        for workers in itertools.count(0, 2):
+            votes = staff(tree, workers, "paper-fm").votes
+            if votes.max() > self.max_votes:
+                return
+            point = self._point(tree, votes)
+            yield point
+            if not affordable(point):
+                return
 
     def _trees_around(self, place: int) -> list[Tree]:
         """Trees of the points around a place of the frontier, and the paper's."""

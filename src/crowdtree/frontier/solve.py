@@ -65,7 +65,8 @@ def exact_solver(
             node_limit=node_limit,
             memory_limit_bytes=memory,
         )
-        tree = Tree(problem, found.question, found.children, "optimal")
+        shape = found.question.astype(np.int32), found.children.astype(np.int32)
+        tree = Tree(problem, *shape, "optimal")
         option = first[found.question] + found.variant
         error, cost = _worth(tree, options, option)
         return Priced(tree, option, error, cost, price, found.lower_bound, found.status)

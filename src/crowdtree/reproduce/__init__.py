@@ -168,7 +168,15 @@ def _errata_text(found: Iterable[Erratum]) -> str:
             "",
             f"This is {shown} the evidence:",
             "",
-            *(f"- {key.replace('_', ' ')}: {value}" for key, value in erratum.evidence.items()),
+            *(
+                f"- {key.replace('_', ' ')}: {_plain(value)}"
+                for key, value in erratum.evidence.items()
+            ),
             "",
         ]
     return "\n".join(lines)
+
+
+def _plain(value: Any) -> Any:
+    """Write a number without the last digits, which are rounding."""
+    return f"{value:.8g}" if isinstance(value, float) else value
