@@ -30,7 +30,7 @@ def make_problem(classes: int, questions: int, error: float = 0.2) -> ct.Problem
 
 
 def loop_adaptive(problem: ct.Problem, items: int, target: float) -> tuple[float, float]:
-    """The matrix loop that one would write by hand: every item has its row, every step is a product."""
+    """The matrix loop that one would write by hand: a row an item, a product a step."""
     rng = np.random.default_rng(0)
     yes = np.where(problem.outcome == 1, 1 - problem.worker_error, problem.worker_error)
     noise = -(yes * np.log2(yes) + (1 - yes) * np.log2(1 - yes))
@@ -94,6 +94,7 @@ def memory() -> str:
 def plan_row(classes: int, items: int) -> None:
     problem = make_problem(classes, 2 * classes)
     plan = ct.staff(ct.design(problem), workers=4 * classes)
+    simulate(problem, PlanPolicy(plan), 10_000)  # compiled once and kept on disk
     mine, run = timed(lambda: simulate(problem, PlanPolicy(plan), items))
     used = memory()
     hand, (wrong, answers) = timed(lambda: loop_plan(plan, items))
