@@ -102,6 +102,17 @@ def test_vectorised_gives_the_labels_of_the_steps(policy, crowd):
     assert fast.asked.sum() == fast.answers.sum()
 
 
+@pytest.mark.parametrize("crowd", ["plain", "leaning", "other"])
+@pytest.mark.parametrize("policy", ["plan", "curtailed", "margin", "even"])
+def test_compiled_walk_gives_the_labels_of_the_plain_one(policy, crowd, monkeypatch):
+    monkeypatch.setattr("crowdtree.simulate.engine.COMPILE_FROM", 1)
+    fast = simulate(PROBLEM, POLICIES[policy], 3000, rng=3, crowd=CROWDS[crowd])
+    monkeypatch.setattr("crowdtree.simulate.engine.COMPILE_FROM", 10**9)
+    plain = simulate(PROBLEM, POLICIES[policy], 3000, rng=3, crowd=CROWDS[crowd])
+    alike(fast, plain)
+    np.testing.assert_allclose(fast.posterior_error, plain.posterior_error, rtol=1e-9, atol=1e-14)
+
+
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from(["information", "ec2", "accuracy", "gbs"]))
 def test_vectorised_equals_steps_on_symmetric_problems(seed, criterion):
