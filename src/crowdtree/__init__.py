@@ -13,7 +13,9 @@ from crowdtree.evaluate import Bounds, Evaluation, evaluate
 from crowdtree.files import example, load_plan, load_problem, save_plan, save_problem
 from crowdtree.frontier import Frontier, frontier
 from crowdtree.plan import Plan
+from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, policy_from_dict
 from crowdtree.problem import Problem
+from crowdtree.simulate import Crowd, simulate, sweep
 from crowdtree.staffing import STAFFERS, staff
 from crowdtree.tree import Certificate, Level, Node, Tree
 
@@ -22,8 +24,11 @@ __version__ = "0.1.0"
 __all__ = [
     "DESIGNERS",
     "STAFFERS",
+    "AdaptivePolicy",
+    "BatchPolicy",
     "Bounds",
     "Certificate",
+    "Crowd",
     "CrowdtreeError",
     "CrowdtreeWarning",
     "Evaluation",
@@ -31,6 +36,7 @@ __all__ = [
     "Level",
     "Node",
     "Plan",
+    "PlanPolicy",
     "Problem",
     "Tree",
     "design",
@@ -39,8 +45,11 @@ __all__ = [
     "frontier",
     "load_plan",
     "load_problem",
+    "policy_from_dict",
     "save_plan",
     "save_problem",
+    "simulate",
     "staff",
+    "sweep",
     "verify",
 ]

@@ -211,9 +211,7 @@ def search(
             break
         if control[KRAFT] == 1 and not work.refined[depth, question]:
             work.refined[depth, question] = True
-            estimate[depth, question] = max(
-                expected, _refine(depth, question, tables, cache, work)
-            )
+            estimate[depth, question] = max(expected, _refine(depth, question, tables, cache, work))
             continue
         estimate[depth, question] = np.inf
         ceiling = min(limit, best - status[TOLERANCE])

@@ -78,9 +78,7 @@ def _question(current: Words, exact: bool, run: "_Run") -> int:
         search(0, np.inf, run.tables, run.exact, run.work, run.control, status)
     found = _remembered_question(current, run.tables, run.exact, run.upper, run.work)
     if found == MISSING:
-        descend(
-            0, run.rate, 1, run.turn, run.tables, run.exact, run.upper, run.work, run.control
-        )
+        descend(0, run.rate, 1, run.turn, run.tables, run.exact, run.upper, run.work, run.control)
         found = _remembered_question(current, run.tables, run.exact, run.upper, run.work)
     return int(found)
 

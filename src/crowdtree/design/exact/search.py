@@ -3,16 +3,15 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from . import cache as memo
+from .bounds import kraft_bound
 from .branch import BUDGET, KRAFT, LOWER, NODES, STOP, TOLERANCE, UPPER, search
 from .extract import TreeArrays, extract, tree_value
 from .incumbent import descend
-from .bounds import kraft_bound
 from .solution import Solution
 from .tables import Floats, build, scratch
 

@@ -145,9 +145,7 @@ def _mask_value(
         below = 0.0
         one = mask & np.int64(local[0, question])
         for side in (one, mask ^ one):
-            below += _mask_value(
-                side, members, cost, keep, local, lower, exact, costs, estimates
-            )
+            below += _mask_value(side, members, cost, keep, local, lower, exact, costs, estimates)
         best = min(best, costs[row, question] + keep[question] * below)
     lower[mask] = best if best < np.inf else 0.0  # nothing splits it: a group
     exact[mask] = True
