@@ -23,7 +23,6 @@ from crowdtree.simulate import Crowd, Recorded, simulate, sweep, tune_target
 from crowdtree.simulate import work as work_module
 from crowdtree.simulate.run import Estimate, mean_estimate, share_estimate
 from crowdtree.staffing import staff
-from crowdtree.tree import Tree
 
 
 def make_problem(seed: int = 0, classes: int = 6, questions: int = 9, dash: float = 0.0) -> Problem:
