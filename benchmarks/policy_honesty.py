@@ -33,7 +33,7 @@ def calibration(problem: ct.Problem, items: int) -> None:
     aware = AdaptivePolicy(problem, 0.02, 200, shared_difficulty=0.2)
     run = simulate(problem, aware, items, rng=3, crowd=Crowd(shared_difficulty=0.2))
     print(
-        f"  the same, modelled by the policy: stated {float(run.stated_error):.4f}, observed "
+        f"  leaning, modelled by the policy: stated {float(run.stated_error):.4f}, observed "
         f"{run.misclassification}, {float(run.answers_per_item):.2f} answers"
     )
     run = simulate(problem, AdaptivePolicy(problem, 0.1, 8), items, rng=4)
