@@ -7,10 +7,12 @@ transpose (one row a node), which costs nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import log2
 
 import numpy as np
-from numba import njit, prange
+from numba import get_num_threads, njit, prange, set_num_threads
 from numpy.typing import NDArray
 
 from crowdtree.problem import Problem
@@ -20,8 +22,19 @@ __all__ = ["best_questions", "first_alike", "hull_corners", "read_level"]
 IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
 
-_SMALL = 5  # classes up to which the gain of a node is looked up by its pattern of answers
+_SMALL = 8  # classes up to which the gain of a node is looked up by its pattern of answers
 _ANY_ORDER = {"reassoc", "contract", "nsz"}  # sums may be taken in any order; no more than that
+
+
+@contextmanager
+def _threads(cells: int, enough: int = 1_000_000) -> Iterator[None]:
+    """Use no more threads than the work is worth: waiting for each other costs more on a few."""
+    most = get_num_threads()
+    set_num_threads(min(most, max(1, cells // enough)))
+    try:
+        yield
+    finally:
+        set_num_threads(most)
 
 
 def read_level(
@@ -36,10 +49,11 @@ def read_level(
     whole = np.add.reduceat(share, start[:-1])
     by_pattern = _gain_by_pattern(share, start, whole)
     place = cls.astype(np.uint32)  # unsigned: no test for an index from the end
-    _read(
-        problem.outcome, table, per_cell, strict, place, share, start, whole, by_pattern,
-        gain, error,
-    )  # fmt: skip
+    with _threads(problem.n_questions * len(cls)):
+        _read(
+            problem.outcome, table, per_cell, strict, place, share, start, whole, by_pattern,
+            gain, error,
+        )  # fmt: skip
     return gain.T, error.T
 
 
@@ -139,7 +153,8 @@ def best_questions(
     """
     best = np.empty(len(nodes), dtype=np.intp)
     least = np.empty(len(nodes))
-    _best(_by_question(gain), _by_question(error), price, slack, nodes, best, least)
+    with _threads(len(nodes) * gain.shape[1]):
+        _best(_by_question(gain), _by_question(error), price, slack, nodes, best, least)
     return best, least
 
 
