@@ -102,7 +102,7 @@ def design(
 def refuse_groups(tree: Tree) -> None:
     """Raise and name the groups if some classes stay together."""
     names = tree.problem.classes
-    groups = [members for members in tree.leaf_classes if len(members) > 1]
+    groups = list(dict.fromkeys(members for members in tree.leaf_classes if len(members) > 1))
     if not groups:
         return
     shown = listing(("{" + listing(names[c] for c in group) + "}" for group in groups), most=4)
