@@ -232,11 +232,10 @@ class Report:
                 self.faults.append(f"{case.title}: {peer.title} proved {additive}, not the same")
 
     def verdict(self) -> list[str]:
-        lines = [
-            f"{self.checks} proofs of pystreed were compared with crowdtree's; "
-            + ("all values agree." if not self.faults else "DISAGREEMENTS: ")
-            + "; ".join(self.faults)
-        ]
+        lines = [f"Proofs of pystreed compared with crowdtree's value: {self.checks}."]
+        if self.checks and not self.faults:
+            lines[0] += " All agree."
+        lines += [f"DISAGREEMENT: {fault}" for fault in self.faults]
         for errors, prior in (("common", True), ("common", False), ("question", False)):
             found = self._least_ratios(errors, prior)
             if found:

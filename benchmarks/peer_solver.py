@@ -161,7 +161,8 @@ def solve_crowdtree(task: Task) -> Outcome:
         classes=names[:6], prior=None, outcome=problem.outcome[:, :6], worker_error=0.1
     )
     ct.design(few, "optimal", allow_groups=True)  # compiles, or loads what was compiled
-    tree, seconds = timed(lambda: ct.design(problem, "optimal", time_limit=task["time_limit"]))
+    limits = {"time_limit": task["time_limit"], "memory_limit": min(2e9, task["memory_limit"] / 4)}
+    tree, seconds = timed(lambda: ct.design(problem, "optimal", **limits))
 
     def nested(node: dict[str, Any]) -> Any:
         if "label" in node:
