@@ -19,6 +19,7 @@ __all__ = [
     "encode_range",
     "find_repeats",
     "label_pass",
+    "lost_pass",
     "skill_pass",
     "vote_shares",
 ]
@@ -179,6 +180,34 @@ def count_pass(
             cell = counts[worker[j], label[j]]
             for s in range(posterior.shape[1]):
                 cell[s] += posterior[t, s]
+
+
+@njit(cache=True)
+def lost_pass(
+    start: NDArray[np.int64],
+    worker: IntArray,
+    label: NDArray[np.int8],
+    posterior: FloatArray,
+    right: FloatArray,
+    by_class: FloatArray,
+    by_worker: FloatArray,
+) -> None:
+    """Information lost because classes are not known for sure (Louis 1982, own terms only).
+
+    ``right[w, c]`` is the chance that a worker answers an item of a class right.
+    """
+    by_class[:] = 0.0
+    by_worker[:] = 0.0
+    for t in range(len(start) - 1):
+        for j in range(start[t], start[t + 1]):
+            mean, square = 0.0, 0.0
+            for c in range(posterior.shape[1]):
+                mass = posterior[t, c]
+                slope = (1.0 if label[j] == c else 0.0) - right[worker[j], c]
+                mean += mass * slope
+                square += mass * slope * slope
+                by_class[c] += mass * (1 - mass) * slope * slope
+            by_worker[worker[j]] += square - mean * mean
 
 
 # ---------------------------------------------------------------- many questions, one class an item
