@@ -177,9 +177,7 @@ def _relabelled(read: Answers, classes: Sequence[str] | None) -> Answers:
     return replace(read, labels=names, label=place[read.label])
 
 
-def _gold_codes(
-    read: Answers, truths: dict[str, str] | None, names: tuple[str, ...]
-) -> IntArray:
+def _gold_codes(read: Answers, truths: dict[str, str] | None, names: tuple[str, ...]) -> IntArray:
     from crowdtree.learn.model import unknown_names
 
     codes = np.full(read.n_tasks, -1, np.int32)
@@ -230,9 +228,7 @@ def _learn_classes(
         learn_sign=problem is None,
         cells=start,
     )
-    outcome = (
-        problem.outcome if problem else _outcomes(read, fit.posterior, fit.sign, certain)
-    )
+    outcome = problem.outcome if problem else _outcomes(read, fit.posterior, fit.sign, certain)
     questions = problem.questions if problem else read.questions
     # a sign that was learned holds only while the error is below one half
     error = fit.error if problem else np.minimum(fit.error, 0.499)
@@ -272,7 +268,7 @@ def _class_names(
 
 
 def _signs(read: Answers, gold: IntArray, n_classes: int) -> NDArray[np.int8]:
-    """Which answer is right, by the majority in items of known class; of all items if there is none."""
+    """Which answer is right, by the majority among items of known class (ties: among all)."""
     from crowdtree.learn import kernels
 
     known = np.zeros((read.n_tasks, n_classes))

@@ -290,10 +290,7 @@ def _codes(
         if bool((whole.cast(pl.Float64) == column).all()):
             return _integer_codes(whole.to_numpy())
     text = _text(column)
-    if known is None:
-        names = text.unique().sort().to_numpy()
-    else:
-        names = np.array(known, dtype=object)
+    names = text.unique().sort().to_numpy() if known is None else np.array(known, dtype=object)
     order = pl.Enum([str(name) for name in names])
     try:
         codes = text.cast(order).to_physical().to_numpy()

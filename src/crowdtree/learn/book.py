@@ -140,7 +140,7 @@ class WorkerBook:
         return float(made[c])
 
     def likelihood(self, worker: Any, question: Any, answer: int) -> FloatArray:
-        """P(this answer | class) for this worker: what the posterior of an item is multiplied by."""
+        """P(this answer | class) for this worker: the factor of the posterior."""
         q = self._place(question)
         wrong = self.error(worker, q)
         sign = self._sign[q] * (1 if answer else -1)

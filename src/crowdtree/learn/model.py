@@ -19,6 +19,7 @@ from crowdtree.problem import DASH, Problem
 if TYPE_CHECKING:
     import polars as pl
 
+    from crowdtree.learn.book import WorkerBook
     from crowdtree.learn.flags import Flag
     from crowdtree.learn.online import Online
 
@@ -118,22 +119,22 @@ class Learned:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Likeliest class of each item; the first of equals."""
+        """Likeliest class of each item, updates included; the first of equals."""
         best = np.argmax(self.posterior, axis=1)
         names = np.array(self.classes, dtype=object)[best]
-        return dict(zip(map(str, self.answers.tasks.tolist()), names.tolist(), strict=True))
+        made = dict(zip(map(str, self.answers.tasks.tolist()), names.tolist(), strict=True))
+        if self._online is not None:
+            made |= {task: self.classes[int(np.argmax(p))] for task, p in self._online.items()}
+        return made
 
     def label_frame(self) -> pl.DataFrame:
         """Frame of ``task, label, probability``, which crowd-kit's metrics read."""
         import polars as pl
 
-        best = np.argmax(self.posterior, axis=1)
+        labels = self.labels
+        sure = [float(self.item(task).max()) for task in labels]
         return pl.DataFrame(
-            {
-                "task": list(map(str, self.answers.tasks.tolist())),
-                "label": np.array(self.classes)[best],
-                "probability": self.posterior[np.arange(len(best)), best],
-            }
+            {"task": list(labels), "label": list(labels.values()), "probability": sure}
         )
 
     def item(self, task: Any) -> FloatArray:
@@ -160,13 +161,13 @@ class Learned:
         return {str(name): i for i, name in enumerate(self.answers.workers.tolist())}
 
     @cached_property
-    def _worker_columns(self) -> tuple[FloatArray, ...]:
-        """Answers, agreement with the labels, and typical cell (over the answers) of workers."""
+    def _worker_columns(self) -> tuple[FloatArray, FloatArray]:
+        """Answers of each worker, and the share that agrees with the labels."""
         a = self.answers
         count = np.bincount(a.worker, minlength=a.n_workers).astype(np.float64)
-        agreed = np.zeros(a.n_workers)
         if self.kind == "labels":
             agreed = np.einsum("wll->w", self.counts)
+            count = self.counts.sum(axis=(1, 2))  # updates included
         else:
             best = np.argmax(self.posterior, axis=1)[a.task]
             said = np.where(a.label == 1, 1, -1) == self.fit.sign[a.question_column(), best]
@@ -196,7 +197,7 @@ class Learned:
         skill = self.fit.skill
         columns = zip(
             map(str, self.answers.workers.tolist()),
-            count.astype(int).tolist(),
+            np.rint(count).astype(int).tolist(),
             skill.tolist(),
             (skill - half).tolist(),
             (skill + half).tolist(),
@@ -208,6 +209,12 @@ class Learned:
         )
         for row in columns:
             yield Worker(*row)
+
+    def book(self) -> WorkerBook:
+        """A book of the workers for a live run, starting from what is known of them."""
+        from crowdtree.learn.book import WorkerBook
+
+        return WorkerBook.from_learned(self)
 
     def worker_error(self, worker: Any) -> FloatArray:
         """Error of one worker per cell: ``sigmoid(logit e - skill)``; a typical one if unknown."""
@@ -244,7 +251,9 @@ class Learned:
     def yes_rate(self) -> FloatArray:
         """P(yes) of a typical worker per cell, whether or not the table dares to say 0 or 1."""
         error = self.problem.worker_error if self.kind == "labels" else self.fit.error
-        sign = np.where(self.problem.outcome == 1, 1, -1) if self.kind == "labels" else self.fit.sign
+        sign = (
+            np.where(self.problem.outcome == 1, 1, -1) if self.kind == "labels" else self.fit.sign
+        )
         return np.where(sign > 0, 1 - error, np.where(sign < 0, error, 0.5))
 
     @cached_property

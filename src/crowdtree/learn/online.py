@@ -8,6 +8,7 @@ touched, whose posteriors would have moved a little.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +44,12 @@ class Online:
         if place is None:
             raise CrowdtreeError(f"task {task!s} is unknown; it was never answered")
         return self._posterior(place)
+
+    def items(self) -> Iterator[tuple[str, FloatArray]]:
+        """Items that updates touched, and their posteriors."""
+        names = {place: name for name, place in self.task.items() if place in self.posterior}
+        for place, posterior in self.posterior.items():
+            yield names[place], posterior
 
     def _posterior(self, place: int) -> FloatArray:
         found = self.posterior.get(place)

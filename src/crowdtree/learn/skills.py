@@ -119,9 +119,7 @@ class _CountSums:
         by_class, by_worker = np.zeros(cell.shape[1]), np.zeros(len(skill))
         chance = np.ascontiguousarray(1 / (1 + np.exp(-cell - skill[:, None])))
         a = self.answers
-        kernels.lost_pass(
-            a.start, a.worker, a.label, self.posterior, chance, by_class, by_worker
-        )
+        kernels.lost_pass(a.start, a.worker, a.label, self.posterior, chance, by_class, by_worker)
         return by_class[None], by_worker
 
     def by_cell(self, cell: FloatArray, skill: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -291,9 +289,7 @@ def fit_classes(
             state.step(sums if not learn_sign else _Sums(answers, sign, posterior))
         if round_ < _ROUNDS - 1:
             state.refresh(_Sums(answers, sign, posterior))
-    return _finished(
-        state, _Sums(answers, sign, posterior), posterior, sign, prior, tuple(trace)
-    )
+    return _finished(state, _Sums(answers, sign, posterior), posterior, sign, prior, tuple(trace))
 
 
 def _evidence(
@@ -354,9 +350,7 @@ def _wrong_counts(
     from crowdtree.learn import kernels
 
     counts = np.zeros((*sign.shape, 2))
-    kernels.cell_counts(
-        answers.start, answers.question_column(), answers.label, posterior, counts
-    )
+    kernels.cell_counts(answers.start, answers.question_column(), answers.label, posterior, counts)
     wrong = np.where(sign > 0, counts[..., 0], counts[..., 1])
     total = counts.sum(axis=2)
     return np.where(sign == 0, 0.0, wrong), np.where(sign == 0, 0.0, total)
