@@ -34,7 +34,8 @@ __all__ = [
     "write_zooniverse",
 ]
 
-Rows = list[tuple[str, str, str, str]]  # task, question, worker, label
+Row = tuple[str, str, str, str]  # task, question, worker, label
+Rows = list[Row]
 
 
 def read_crowdkit(path: str | Path) -> pl.DataFrame:
@@ -68,7 +69,9 @@ def read_label_studio(path: str | Path) -> pl.DataFrame:
     return _frame(rows, path, "choices")
 
 
-def _studio_choices(task: str, annotation: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+def _studio_choices(
+    task: str, annotation: Mapping[str, Any]
+) -> Iterator[tuple[str, str, str, str]]:
     who = annotation.get("completed_by", "unknown")
     worker = str(who.get("email") or who.get("id")) if isinstance(who, dict) else str(who)
     for result in annotation.get("result") or ():

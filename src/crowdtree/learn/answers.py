@@ -149,7 +149,20 @@ def read_frame(
     """Read the named columns of anything that is a table; rows with a blank are left out."""
     import polars as pl
 
-    lazy = _scan(source, what) if isinstance(source, str | Path) else _as_polars(source, what)
+    if not isinstance(source, str | Path):
+        return _select(_as_polars(source, what), needed, optional, what)
+    try:
+        return _select(_scan(source, what), needed, optional, what)
+    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as problem:
+        first = (str(problem).splitlines() or ["unknown format"])[0]
+        raise CrowdtreeError(f"{what}: {Path(source).name!r} cannot be read: {first}") from None
+
+
+def _select(
+    lazy: pl.LazyFrame, needed: tuple[str, ...], optional: tuple[str, ...], what: str
+) -> pl.DataFrame:
+    import polars as pl
+
     found = lazy.collect_schema().names()
     missing = [name for name in needed if name not in found]
     if missing:
@@ -174,17 +187,9 @@ def _scan(source: str | Path, what: str) -> pl.LazyFrame:
     if path.stat().st_size == 0:
         raise CrowdtreeError(f"{what}: {path.name!r} is empty; a header and rows needed")
     _check_memory(path, what)
-    try:
-        if path.suffix.lower() in (".parquet", ".pq"):
-            return pl.scan_parquet(path)
-        # blanks inside a cell are part of a name; ids such as 007 keep their zeros by luck of
-        # inference only, so ids that start with 0 are read as text
-        lazy = pl.scan_csv(path, infer_schema_length=10_000)
-        lazy.collect_schema()
-    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as problem:
-        first = str(problem).splitlines()[0]
-        raise CrowdtreeError(f"{what}: {path.name!r} cannot be read: {first}") from None
-    return lazy
+    if path.suffix.lower() in (".parquet", ".pq"):
+        return pl.scan_parquet(path)
+    return pl.scan_csv(path, infer_schema_length=10_000)
 
 
 def _check_memory(path: Path, what: str) -> None:

@@ -125,7 +125,6 @@ def _twins(learned: Learned) -> Iterator[Flag]:
     cell = a.task.astype(np.int64) * len(a.questions) + a.question_column()
     width = a.n_tasks * len(a.questions)
     same = np.zeros((workers, workers))
-    both = np.zeros((workers, workers))
     for label in range(len(a.labels)):
         mine = a.label == label
         ones = np.ones(int(mine.sum()), np.float32)
@@ -133,7 +132,7 @@ def _twins(learned: Learned) -> Iterator[Flag]:
         same += (said @ said.T).toarray()
     ones = np.ones(a.n_answers, np.float32)
     seen = csr_array((ones, (a.worker, cell)), shape=(workers, width))
-    both = (seen @ seen.T).toarray()
+    both = np.asarray((seen @ seen.T).toarray(), np.float64)
     right = np.array([w.agreement for w in list(learned.workers.values())[:workers]])
     expected = np.outer(right, right) + np.outer(1 - right, 1 - right) / max(1, len(a.labels) - 1)
     first, second = np.nonzero(np.triu((both >= 20) & (same >= TWIN_AGREEMENT * both), 1))

@@ -28,7 +28,7 @@ __all__ = ["LABEL_METHODS", "LabelFit", "fit_labels"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
-TYPES_SHARE = 0.25
+TYPES_SHARE = 0.2
 """Types replace classes when they explain this much more, as a share of what classes explain."""
 MOST_TYPES = 4
 """Types tried a class."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.learn.answers import Answers
 from crowdtree.learn.skills import SkillFit
-from crowdtree.problem import DASH, Problem
+from crowdtree.problem import DASH, Dash, Problem
 
 if TYPE_CHECKING:
     import polars as pl
@@ -141,7 +141,7 @@ class Learned:
         """Posterior of an item that was learned from, or met in an update."""
         if self._online is not None:
             return self._online.item(task)
-        return self.posterior[self._place(task)]
+        return np.asarray(self.posterior[self._place(task)])
 
     def _place(self, task: Any) -> int:
         place = self._task_index.get(str(task))
@@ -250,10 +250,10 @@ class Learned:
     @property
     def yes_rate(self) -> FloatArray:
         """P(yes) of a typical worker per cell, whether or not the table dares to say 0 or 1."""
-        error = self.problem.worker_error if self.kind == "labels" else self.fit.error
-        sign = (
-            np.where(self.problem.outcome == 1, 1, -1) if self.kind == "labels" else self.fit.sign
-        )
+        if self.kind == "labels":
+            error, sign = self.problem.worker_error, 2 * self.problem.outcome - 1
+        else:
+            error, sign = self.fit.error, self.fit.sign
         return np.where(sign > 0, 1 - error, np.where(sign < 0, error, 0.5))
 
     @cached_property
@@ -337,8 +337,8 @@ def make_problem(
     error: FloatArray,
     like: Problem | None = None,
 ) -> Problem:
-    """Make a problem of learned numbers; errors above one half are told by a flag, not a warning."""
-    dash = "either" if bool((outcome == DASH).any()) else "inapplicable"
+    """Make a problem of learned numbers; a flag, not a warning, tells errors above one half."""
+    dash: Dash = "either" if bool((outcome == DASH).any()) else "inapplicable"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdtreeWarning)
         return Problem(
@@ -357,5 +357,5 @@ def make_problem(
 def unknown_names(what: str, extra: list[str], known: tuple[str, ...], fix: str) -> CrowdtreeError:
     """Say which names are unknown, and what to do."""
     return CrowdtreeError(
-        f"{what}: {listing(map(repr, extra))} is not among {listing(map(repr, known))}; {fix}"
+        f"{what} {listing(map(repr, extra))} is not among {listing(map(repr, known))}; {fix}"
     )

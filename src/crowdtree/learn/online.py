@@ -56,7 +56,7 @@ class Online:
         if found is not None:
             return found
         if place < self.base.n_tasks:
-            return self.learned.posterior[place]
+            return np.asarray(self.learned.posterior[place])
         return np.zeros(self.learned.problem.n_classes)
 
     def update(self, source: Any) -> None:

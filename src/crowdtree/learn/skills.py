@@ -61,25 +61,25 @@ class SkillFit:
 def cell_prior(wrong: FloatArray, total: FloatArray) -> tuple[FloatArray, float]:
     """Beta prior of the cells: a mean per question and one strength, by empirical Bayes.
 
-    The question's mean is itself pulled to that of all questions with the weight of two answers;
-    the strength maximises the beta-binomial likelihood of the cells over a grid.
+    The question's mean is itself pulled to that of all questions with the weight of two answers.
+    The strength weighs a grid by the beta-binomial likelihood of the cells and averages its
+    inverse, which leans to the weak side where the cells cannot tell.
 
     >>> mean, strength = cell_prior(np.array([[1.0, 1.0]]), np.array([[10.0, 10.0]]))
-    >>> mean.round(3).tolist(), strength
-    ([0.1], 500.0)
+    >>> mean.round(3).tolist(), 2 < strength < 20
+    ([0.101], True)
     """
     from scipy.special import betaln
 
     overall = (wrong.sum() + 0.5) / (total.sum() + 2.5)
     mean = (wrong.sum(axis=1) + 2 * overall) / (total.sum(axis=1) + 2)
     mean = np.clip(mean, 1e-3, 0.49)
-    best, best_value = _STRENGTHS[0], -np.inf
-    for strength in _STRENGTHS:
+    value = np.empty(len(_STRENGTHS))
+    for i, strength in enumerate(_STRENGTHS):
         a, b = strength * mean[:, None], strength * (1 - mean[:, None])
-        value = float(np.sum(betaln(a + wrong, b + total - wrong) - betaln(a, b)))
-        if value > best_value + 1e-9:
-            best, best_value = strength, value
-    return mean, float(best)
+        value[i] = np.sum(betaln(a + wrong, b + total - wrong) - betaln(a, b))
+    weight = np.exp(value - value.max())
+    return mean, float(weight.sum() / (weight / _STRENGTHS).sum())
 
 
 class _Sums:
@@ -381,7 +381,10 @@ def _finished(
     asked = cells[..., 2] > 0
     shift = state.spread**2 / len(workers)
     information = 1 / (1 / (own + of_prior) + np.where(asked, shift, 0.0))
-    size = information / unit
+    # the prior's mean is an estimate too: what a cell takes from it, it takes with its doubt
+    told = np.sum(own * of_prior / (own + of_prior) / unit, axis=1, keepdims=True)
+    borrowed = (of_prior / (own + of_prior)) ** 2 / (told + 1)
+    size = 1 / (unit / information + borrowed)
     variance = 1 / (worker_own + state.spread**-2) + shift
     return SkillFit(
         cell=state.cell,
