@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from crowdtree.design.grow import refuse_unsplit
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluate import evaluate
 from crowdtree.problem import DASH, Problem
@@ -64,6 +65,9 @@ def optimal(
     ('optimal', 0.085, 0.0)
     """
     _check(problem, objective, time_limit, gap_limit, node_limit, memory_limit)
+    applies = np.all(problem.outcome != DASH, axis=1)
+    if not np.any(applies & np.any(problem.outcome != problem.outcome[:, :1], axis=1)):
+        refuse_unsplit(problem)
     from crowdtree.design import exact
 
     options: dict[str, Any] = {
