@@ -39,14 +39,14 @@ def fc(problem: Problem, r: float = 1.0) -> Tree:
     ----------
     Geng, Li and Varshney (2018), section III-B, corrected as docs/errata.md says.
     """
-    if not r > 0:
-        raise CrowdtreeError(f"r: must be positive, got {r!r}")
+    if not 0 < r < np.inf:
+        raise CrowdtreeError(f"r: must be positive and finite, got {r!r}")
 
     def choose(level: LevelTable) -> Choice:
         def score(drop: NDArray[np.float64], error: NDArray[np.float64]) -> NDArray[np.float64]:
             return scores.multiplicative_score(level.entropy, drop, error, r)
 
-        if np.all(np.where(level.error > 0, -np.inf, level.gain).max(axis=1) > -np.inf):
+        if joint.all_free(level.gain, level.error):
             return joint.best_ratio(level.gain, level.error)  # a level without any error
         corner = joint.best_vertex(level.gain, level.error, score)
         rows = np.arange(len(corner))
