@@ -275,6 +275,10 @@ class Batch:
         paid = lease.state != LEASE.expired  # its price was set aside when it was handed out
         if purse is not None and not paid and price and not purse.room(price):
             return "over budget", 0
+        if work.closed:  # the engine has nothing more to say about it
+            if purse is not None and paid:
+                purse.move(price, -work.campaign.settings.price_micros)
+            return "late", price if paid else 0
         before = _node(work)
         event = Event(
             item=work.task,
