@@ -61,7 +61,7 @@ def solve_pystreed(task: Task) -> Outcome:
             max_depth=task["depth"], time_limit=task["time_limit"]
         )
         if task["variant"] == "dataset cache":
-            # Its cost-sensitive task leaves this cache off, as discounts would make it wrong.
+            # Its cost-sensitive class leaves this cache off; without discounts it is sound.
             solver.use_branch_caching = False
             solver.use_dataset_caching = True
             solver.use_similarity_lower_bound = True
