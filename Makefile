@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 OUT    ?= out
 
-.PHONY: help setup demo test lint bench check-slow format clean
+.PHONY: help setup demo test lint bench bench-peers check-slow format clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,9 @@ lint: $(STAMP)   ## style, types and import direction
 bench: $(STAMP)  ## speed and memory, side by side with named peers
 	$(BIN)/pip install -q -c constraints.txt -e ".[bench]"
 	$(BIN)/python -m benchmarks
+
+bench-peers: $(STAMP)  ## side by side with other solvers and tools, each in its own environment
+	tools/bench_peers.sh $(BIN)/python
 
 check-slow: $(STAMP)  ## slow tests and mutation testing
 	$(BIN)/pytest -q -m slow
