@@ -200,7 +200,7 @@ def _tell(console: Any, learned: Any) -> None:
     if learned.flags:
         console.print("\nWhat deserves a look:")
         for flag in learned.flags[: 2 * SHOWN]:
-            console.print(f"  {flag.message}", soft_wrap=True, markup=False)
+            console.print(f"  {flag.subject}: {flag.message}", soft_wrap=True, markup=False)
         rest = len(learned.flags) - 2 * SHOWN
         if rest > 0:
             console.print(f"  and {rest:,} more (see --json or --report)")
