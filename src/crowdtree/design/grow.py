@@ -25,6 +25,7 @@ __all__ = [
     "grow",
     "read_level_compiled",
     "read_level_plain",
+    "refuse_unsplit",
 ]
 
 IntArray = NDArray[np.int32]
@@ -115,7 +116,7 @@ def grow(problem: Problem, choose: Chooser, method: str, unresolved: float = 0.0
         several = np.diff(frontier.start) > 1
         frontier, pending = _keep(frontier, several), np.flatnonzero(several)
     if not question:
-        _refuse_unsplit(problem)
+        refuse_unsplit(problem)
     return Tree(problem, np.concatenate(question), np.concatenate(children).reshape(-1, 2), method)
 
 
@@ -189,7 +190,7 @@ def _entropy(frontier: Frontier) -> float:
     return float(total @ np.log2(total) - share @ np.log2(share))
 
 
-def _refuse_unsplit(problem: Problem) -> None:
+def refuse_unsplit(problem: Problem) -> None:
     """Raise: a root that no question splits makes no tree, with groups or without."""
     hint = "add a question on which the classes differ"
     if problem.dash == "inapplicable" and (problem.outcome == DASH).any():

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from crowdtree.design.grow import refuse_unsplit
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluate import evaluate
 from crowdtree.problem import DASH, Problem
@@ -75,6 +76,8 @@ def optimal(
     }
     solve = exact.solve_additive if objective == "additive" else exact.solve_exact
     found = solve(problem.outcome, np.asarray(problem.worker_error), problem.prior, **options)
+    if not len(found.question):
+        refuse_unsplit(problem)
     shape = found.question.astype(np.int32), found.children.astype(np.int32)
     tree = Tree(problem, *shape, "optimal")
     value = _value(tree, objective)
