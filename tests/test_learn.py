@@ -292,7 +292,9 @@ def test_a_file_that_cannot_fit_says_so_before_reading(tmp_path, monkeypatch):
 
 def test_repeated_answers_are_told_and_the_last_counts():
     twice = {k: [*v, v[0]] for k, v in GOOD.items()} | {"label": ["x", "x", "y", "x", "y"]}
-    with pytest.warns(CrowdtreeWarning, match=r"1 answer given twice \(first: worker a on task 1\)"):
+    with pytest.warns(
+        CrowdtreeWarning, match=r"1 answer given twice \(first: worker a on task 1\)"
+    ):
         read = read_answers(twice)
     assert read.n_answers == 4
     assert read.to_crowdkit().filter(pl.col("task") == "1")["label"].sort().to_list() == ["x", "y"]
