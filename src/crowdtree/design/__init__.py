@@ -7,6 +7,7 @@ group that no question splits.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from crowdtree.design.baselines import gain, gini, random
 from crowdtree.design.greedy import fc, fc_printed, fm
 from crowdtree.design.optimal import optimal, verify
-from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.problem import Dash, Problem
 from crowdtree.tree import Tree
 
@@ -100,13 +101,42 @@ def design(
 
 
 def refuse_groups(tree: Tree) -> None:
-    """Raise and name the groups if some classes stay together."""
-    names = tree.problem.classes
+    """Raise and name the groups if some classes stay together.
+
+    Where ``-`` means either, classes often share a leaf for no other reason than a ``-``: that is
+    a warning, and only classes with the same outcome everywhere are refused.
+    """
     groups = list(dict.fromkeys(members for members in tree.leaf_classes if len(members) > 1))
     if not groups:
         return
-    shown = listing(("{" + listing(names[c] for c in group) + "}" for group in groups), most=4)
+    if tree.problem.dash == "either":
+        alike = _alike(tree, groups)
+        if not alike:
+            warnings.warn(
+                f"design: no two definite answers tell apart {_shown(tree, groups)}; each leaf is "
+                "labelled with its likeliest class",
+                CrowdtreeWarning,
+                stacklevel=3,
+            )
+            return
+        groups = alike
     raise CrowdtreeError(
-        f"design: no question separates {shown}; add a question, or pass allow_groups=True "
-        "(--allow-groups) to label each group with its likeliest class"
+        f"design: no question separates {_shown(tree, groups)}; add a question, or pass "
+        "allow_groups=True (--allow-groups) to label each group with its likeliest class"
     )
+
+
+def _alike(tree: Tree, groups: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Groups of classes whose outcomes are the same for every question."""
+    found: dict[tuple[int, ...], None] = {}
+    for members in groups:
+        columns: dict[bytes, list[int]] = {}
+        for c in members:
+            columns.setdefault(tree.problem.outcome[:, c].tobytes(), []).append(c)
+        found |= {tuple(same): None for same in columns.values() if len(same) > 1}
+    return list(found)
+
+
+def _shown(tree: Tree, groups: list[tuple[int, ...]]) -> str:
+    names = tree.problem.classes
+    return listing(("{" + listing(names[c] for c in group) + "}" for group in groups), most=4)
