@@ -19,6 +19,7 @@ __all__ = ["learned_page"]
 
 MOST_WORKERS = 200
 MOST_FLAGS = 30
+MOST_THIN = 8
 MOST_QUESTIONS = 40
 MOST_CLASSES = 16
 MOST_PAIRS = 15
@@ -71,7 +72,8 @@ def _summary(learned: Learned) -> str:
 
 
 def _attention(learned: Learned) -> str:
-    flags = learned.flags
+    thin = sorted((f for f in learned.flags if f.kind == "thin"), key=lambda f: -f.value)
+    flags = [*(f for f in learned.flags if f.kind != "thin"), *thin[:MOST_THIN]]
     if not flags:
         return "<h2>Nothing needs a look</h2><p>No spammers, blunt questions or thin cells.</p>"
     rows = "".join(
@@ -79,7 +81,8 @@ def _attention(learned: Learned) -> str:
         f"<td>{_text(flag.message)}</td></tr>"
         for flag in flags[:MOST_FLAGS]
     )
-    more = f"<p>and {len(flags) - MOST_FLAGS} more</p>" if len(flags) > MOST_FLAGS else ""
+    left = len(learned.flags) - min(len(flags), MOST_FLAGS)
+    more = f"<p>and {left} more, most of them thin cells</p>" if left > 0 else ""
     head = "<tr><th>What</th><th>Who or where</th><th>Why</th></tr>"
     return f"<h2>What needs a look</h2>{_scrolling(head + rows)}{more}"
 
