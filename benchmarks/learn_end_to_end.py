@@ -1,4 +1,4 @@
-"""From answers of real people to labels of new items, beside classifiers trained on the same answers.
+"""From answers of real people to labels of new items, beside classifiers of the same answers.
 
 ``python benchmarks/learn_end_to_end.py DATA_FOLDER [leuven apascal soybean] [--items N]``
 
@@ -148,14 +148,14 @@ def leuven(folder: Path, _items: int):
 def apascal(folder: Path, items: int):
     table = pl.read_csv(folder / "apascal" / "objects_wide.csv.gz")
     questions = table.columns[3:]
-    yield from cross_validated(
-        table.select(questions).to_numpy().astype(np.int8), questions, table["class"].to_list(), items
-    )
+    values = table.select(questions).to_numpy().astype(np.int8)
+    yield from cross_validated(values, questions, table["class"].to_list(), items)
 
 
 def soybean(folder: Path, items: int):
-    table = pl.read_csv(folder / "soybean_large" / "objects.csv", infer_schema=False)
-    questions = pl.read_csv(folder / "soybean_large" / "table.csv", infer_schema=False)["test"].to_list()
+    here = folder / "soybean_large"
+    table = pl.read_csv(here / "objects.csv", infer_schema=False)
+    questions = pl.read_csv(here / "table.csv", infer_schema=False)["test"].to_list()
     columns = []
     for name in questions:
         symptom, state = name.split("==")
