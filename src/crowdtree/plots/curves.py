@@ -36,6 +36,7 @@ def curve_chart(
     x: str,
     y: str = "misclassified items",
     log: bool = True,
+    log_x: bool = False,
     subtitle: Sequence[str] = (),
     points: Sequence[Row] = (),
 ) -> Chart:
@@ -52,6 +53,8 @@ def curve_chart(
         Names of the axes, with units.
     log
         A logarithmic error axis, where any error is left to show on it.
+    log_x
+        A logarithmic cost axis.
     points
         Single points to mark: ``x``, ``y`` and ``label``.
     """
@@ -60,9 +63,7 @@ def curve_chart(
     shown = [dict(row) for row in rows if row["y"] >= floor]
     scale, ticks = _error_scale(shown, floor, log)
     ends = [min(row["x"] for row in shown), max(row["x"] for row in shown)]
-    across = alt.X(
-        "x:Q", title=x, scale=alt.Scale(domain=ends, nice=False), axis=alt.Axis(tickCount=8)
-    )
+    across = _cost_axis(x, ends, log_x)
     up = alt.Y("y:Q", title=y, scale=scale, axis=alt.Axis(labelExpr=PER_CENT, **ticks))
     layers: list[Chart] = []
     bands = [
@@ -79,6 +80,18 @@ def curve_chart(
     return alt.layer(*layers).properties(
         width=WIDTH, height=HEIGHT, title=title_of(title, *subtitle)
     )
+
+
+def _cost_axis(title: str, ends: list[float], log: bool) -> alt.X:
+    if not log:
+        scale = alt.Scale(domain=ends, nice=False)
+        return alt.X("x:Q", title=title, scale=scale, axis=alt.Axis(tickCount=8))
+    decades = range(math.floor(math.log10(ends[0])), math.ceil(math.log10(ends[1])) + 1)
+    ticks = [step * 10.0**d for d in decades for step in (1, 2, 5)]
+    values = [tick for tick in ticks if ends[0] <= tick <= ends[1]]
+    scale = alt.Scale(type="log", domain=ends, nice=False)
+    axis = alt.Axis(values=values, labelExpr="format(datum.value, '~r')")
+    return alt.X("x:Q", title=title, scale=scale, axis=axis)
 
 
 def _floor(rows: Sequence[Row]) -> float:
