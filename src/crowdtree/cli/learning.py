@@ -86,9 +86,10 @@ def learn_verb(
     if labels is not None:
         _write_labels(learned, labels)
     if report is not None:
-        from crowdtree.learn.report import write_report
+        from crowdtree.plots.learned import learned_page
+        from crowdtree.plots.save import write_as
 
-        write_report(report, learned)
+        write_as(report, {".html": lambda: learned_page(learned)})
 
     def tell(console: Any) -> None:
         _tell(console, learned)

@@ -16,6 +16,7 @@ from crowdtree.design.baselines import gain, gini, random
 from crowdtree.design.greedy import fc, fc_printed, fm
 from crowdtree.design.optimal import optimal, verify
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
+from crowdtree.evaluate import Uncertain
 from crowdtree.problem import Dash, Problem
 from crowdtree.tree import Tree
 
@@ -40,6 +41,7 @@ def design(
     *,
     dash: Dash | None = None,
     allow_groups: bool = False,
+    uncertainty: Uncertain | None = None,
     **options: Any,
 ) -> Tree:
     """Design the decision tree of questions that misclassifies least.
@@ -58,6 +60,9 @@ def design(
     allow_groups
         Accept leaves of several classes that no question tells apart; they are labelled with
         their likeliest class.
+    uncertainty
+        What was learned: the tree is designed for the upper credible end of every error, and is
+        a tree of `problem` all the same.
     options
         What the method takes: ``r`` for ``"fc"``, ``rng`` or ``order`` for ``"random"``,
         ``objective``, ``time_limit``, ``gap_limit``, ``node_limit``, ``memory_limit`` and
@@ -87,8 +92,9 @@ def design(
         raise CrowdtreeError(f"method: {method!r} is unknown; choose from {', '.join(DESIGNERS)}")
     if dash is not None and dash != problem.dash:
         problem = problem.replace(dash=dash)
+    target = problem if uncertainty is None else _pessimistic(problem, uncertainty)
     try:
-        tree = designer(problem, **options)
+        tree = designer(target, **options)
     except TypeError as error:
         if "unexpected keyword" in str(error):
             raise CrowdtreeError(
@@ -97,7 +103,18 @@ def design(
         raise
     if not allow_groups:
         refuse_groups(tree)
-    return tree
+    if target is problem:
+        return tree
+    return Tree(problem, tree.question, tree.children, f"{method} for upper errors")
+
+
+def _pessimistic(problem: Problem, uncertainty: Uncertain) -> Problem:
+    upper = uncertainty.upper_problem()
+    if (upper.classes, upper.questions) != (problem.classes, problem.questions):
+        raise CrowdtreeError(
+            "uncertainty: was learned for other classes or questions; design learned.problem"
+        )
+    return problem.replace(worker_error=upper.worker_error)
 
 
 def refuse_groups(tree: Tree) -> None:
