@@ -86,7 +86,7 @@ def learn_verb(
     if labels is not None:
         _write_labels(learned, labels)
     if report is not None:
-        from crowdtree.learn.report import write_report
+        from crowdtree.plots.learned import write_report
 
         write_report(report, learned)
 
