@@ -86,10 +86,9 @@ def learn_verb(
     if labels is not None:
         _write_labels(learned, labels)
     if report is not None:
-        from crowdtree.plots.learned import learned_page
-        from crowdtree.plots.save import write_as
+        from crowdtree.plots.learned import write_report
 
-        write_as(report, {".html": lambda: learned_page(learned)})
+        write_report(report, learned)
 
     def tell(console: Any) -> None:
         _tell(console, learned)

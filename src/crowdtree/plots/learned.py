@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,9 @@ from crowdtree.problem import DASH
 if TYPE_CHECKING:
     from crowdtree.learn.model import Learned, Worker
 
-__all__ = ["learned_page"]
+__all__ = ["learned_page", "write_report"]
+
+TITLE = "What the answers say"
 
 MOST_WORKERS = 200
 MOST_FLAGS = 30
@@ -26,7 +29,7 @@ MOST_PAIRS = 15
 _WIDTH, _HEIGHT = 220, 20  # of a skill bar, in pixels
 
 
-def learned_page(learned: Learned, title: str = "What the answers say") -> str:
+def learned_page(learned: Learned, title: str = TITLE) -> str:
     """Self-contained HTML: no script is needed and nothing is fetched.
 
     Examples
@@ -50,6 +53,14 @@ def learned_page(learned: Learned, title: str = "What the answers say") -> str:
     return page(title, "\n".join(part for part in sections if part))
 
 
+def write_report(path: str | Path, learned: Learned, title: str = TITLE) -> None:
+    """Write the page, whole or not at all."""
+    from crowdtree.files.atomic import write_atomically
+
+    html = learned_page(learned, title)
+    write_atomically(path, lambda file: file.write(html.encode()))
+
+
 def _text(value: object) -> str:
     return escape(clean(str(value)))
 
@@ -65,7 +76,8 @@ def _summary(learned: Learned) -> str:
     sure = float(np.mean(learned.posterior.max(axis=1)))
     return (
         f"<p>{a.n_answers:,} answers of {a.n_workers:,} workers about {a.n_tasks:,} items "
-        f"({gold}), {learned.problem.n_classes} classes, {learned.problem.n_questions} questions.</p>"
+        f"({gold}), {learned.problem.n_classes} classes, "
+        f"{learned.problem.n_questions} questions.</p>"
         f"<p>A typical worker errs in <strong>{percent(learned.typical_error)}</strong> of "
         f"answers; the labels are right with an estimated <strong>{percent(sure)}</strong>.</p>"
     )
