@@ -18,10 +18,12 @@ def test_import_stays_light():
 
 
 def test_a_small_design_compiles_nothing():
-    code = "import sys, crowdtree as ct; ct.design(ct.example('table1')); print('numba' in sys.modules)"
+    code = (
+        "import sys, crowdtree as ct; ct.design(ct.example('table1')); "
+        "print('numba' in sys.modules)"
+    )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"
-
 
 
 def test_links_of_the_docs_lead_somewhere():

@@ -4,7 +4,7 @@
 >>> tree = ct.design(ct.example("table1"))
 >>> plan = ct.staff(tree, workers=10)
 >>> round(ct.evaluate(plan).misclassification, 4)
-0.0189
+0.0062
 """
 
 from crowdtree.design import DESIGNERS, design

@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
+_CERTAIN = 1e4  # beyond the logarithm of every ratio of positive floats
 
 
 def majority_error(worker_error: ArrayLike, votes: ArrayLike) -> FloatArray:
@@ -82,8 +83,8 @@ def majority_gain(worker_error: ArrayLike, pairs: ArrayLike) -> FloatArray:
 
     Examples
     --------
-    >>> float(majority_gain(0.2, 0)), float(majority_error(0.2, 1) - majority_error(0.2, 3))
-    (0.096, 0.096)
+    >>> majority_gain(0.2, [0, 1, 2]).round(6).tolist()
+    [0.096, 0.04608, 0.024576]
     """
     from scipy.special import betaln, xlog1py, xlogy
 
@@ -130,9 +131,7 @@ def margin_error(worker_error: ArrayLike, margin: ArrayLike) -> FloatArray:
     """
     from scipy.special import expit, logit
 
-    return np.asarray(
-        expit(np.asarray(margin) * logit(np.asarray(worker_error, dtype=np.float64)))
-    )
+    return np.asarray(expit(np.asarray(margin) * logit(np.asarray(worker_error, dtype=np.float64))))
 
 
 def margin_votes(worker_error: ArrayLike, margin: ArrayLike) -> FloatArray:
@@ -146,9 +145,10 @@ def margin_votes(worker_error: ArrayLike, margin: ArrayLike) -> FloatArray:
     error = np.asarray(worker_error, dtype=np.float64)
     lead = np.asarray(margin, dtype=np.float64)
     bias = 1 - 2 * error
-    fair = np.abs(bias) < 1e-6  # the limit, where the quotient would be 0 / 0
-    quotient = lead * (1 - 2 * margin_error(error, lead)) / np.where(fair, 1.0, bias)
-    return np.asarray(np.where(fair, lead**2, quotient))
+    with np.errstate(divide="ignore"):  # a faultless worker: tanh(inf) = 1
+        won = np.tanh(lead * np.arctanh(bias))  # 1 - 2 error, without its cancellation
+    fair = bias == 0  # the limit, where the quotient would be 0 / 0
+    return np.asarray(np.where(fair, lead**2, lead * won / np.where(fair, 1.0, bias)))
 
 
 def curtailed_votes(worker_error: ArrayLike, votes: ArrayLike) -> FloatArray:
@@ -204,7 +204,7 @@ def vote_weights(worker_errors: ArrayLike) -> FloatArray:
     """
     from scipy.special import logit
 
-    return np.asarray(-logit(np.asarray(worker_errors, dtype=np.float64)))
+    return np.asarray(0.0 - logit(np.asarray(worker_errors, dtype=np.float64)))
 
 
 def decide(answers: Sequence[int], weights: ArrayLike | None = None) -> float:
@@ -281,10 +281,10 @@ def _merge_equal_evidence(yes: FloatArray, no: FloatArray) -> tuple[FloatArray, 
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.log(yes) - np.log(no)
     alive = ~np.isnan(ratio)  # both zero: impossible evidence
+    ratio = np.clip(ratio, -_CERTAIN, _CERTAIN)  # infinities would look alike below
     yes, no, ratio = yes[alive], no[alive], ratio[alive]
     order = np.argsort(ratio, kind="stable")
     ratio = ratio[order]
-    with np.errstate(invalid="ignore"):
-        step = np.diff(ratio) > 1e-12 * np.maximum(1.0, np.abs(ratio[1:]))
+    step = np.diff(ratio) > 1e-12 * np.maximum(1.0, np.abs(ratio[1:]))
     starts = np.flatnonzero(np.concatenate([[True], step]))
     return np.add.reduceat(yes[order], starts), np.add.reduceat(no[order], starts)

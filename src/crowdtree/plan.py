@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,15 +55,30 @@ class Plan:
     pool: Pool = "node"
 
     def __post_init__(self) -> None:
-        votes = np.array(self.votes, dtype=np.int64)
+        votes = _whole(self.votes)
         if votes.shape != (self.tree.n_nodes,):
             raise CrowdtreeError(
                 f"votes: one number a node needed ({self.tree.n_nodes}), got shape {votes.shape}"
             )
         if np.any(votes < 1):
             raise CrowdtreeError(f"votes: every node needs at least 1, got {votes.min()}")
+        for name, value, known in (("vote", self.vote, Vote), ("pool", self.pool, Pool)):
+            if value not in get_args(known):
+                raise CrowdtreeError(f"{name}: must be one of {get_args(known)}, got {value!r}")
+        if self.pool == "question":
+            self._refuse_uneven(votes)
         votes.flags.writeable = False
         object.__setattr__(self, "votes", votes)
+
+    def _refuse_uneven(self, votes: NDArray[np.int64]) -> None:
+        _, first, team = np.unique(self.tree.question, return_index=True, return_inverse=True)
+        uneven = np.flatnonzero(votes != votes[first][team])
+        if len(uneven):
+            name = self.tree.problem.questions[self.tree.question[uneven[0]]]
+            raise CrowdtreeError(
+                f"votes: question {name!r} has nodes of different votes, but one team serves them "
+                'all; give them the same, or use pool="node"'
+            )
 
     @property
     def workers(self) -> int:
@@ -124,6 +139,16 @@ class Plan:
         low, high = self.votes.min(), self.votes.max()
         votes = f"{low}" if low == high else f"{low} to {high}"
         return f"Plan({self.method}: {self.tree.n_nodes} nodes, {self.vote} of {votes})"
+
+
+def _whole(votes: ArrayLike) -> NDArray[np.int64]:
+    given = np.asarray(votes)
+    whole = given.dtype.kind in "iu" or (
+        given.dtype.kind == "f" and bool(np.all(np.isfinite(given) & (given == np.round(given))))
+    )
+    if not whole:
+        raise CrowdtreeError(f"votes: whole numbers needed, got {votes!r:.80}")
+    return given.astype(np.int64)
 
 
 def as_plan(tree: Tree | Plan) -> Plan:

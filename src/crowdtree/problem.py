@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from functools import cached_property
+from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 
-__all__ = ["DASH", "Dash", "Problem"]
+__all__ = ["DASH", "Dash", "Problem", "check_names"]
 
 Dash = Literal["inapplicable", "either"]
 DASH = -1
@@ -87,8 +89,8 @@ class Problem:
         normalise: bool = False,
     ) -> None:
         put = object.__setattr__
-        put(self, "classes", _names(classes, "classes", at_least=2))
-        put(self, "questions", _names(questions, "questions", at_least=1))
+        put(self, "classes", check_names(classes, "classes", at_least=2))
+        put(self, "questions", check_names(questions, "questions", at_least=1))
         put(self, "prior", _prior(prior, self.classes, normalise))
         put(self, "outcome", _outcome(outcome, self.questions, self.classes))
         put(self, "worker_error", _worker_error(worker_error, self))
@@ -123,17 +125,32 @@ class Problem:
         >>> made.outcome.tolist(), made.worker_error.round(2).tolist()
         ([[0, 1]], [[0.05, 0.02]])
         """
-        share = np.asarray(strength, dtype=np.float64)
-        if np.any((share < 0) | (share > 1)):
-            raise CrowdtreeError("strength: every share must lie in [0, 1]")
+        names = (check_names(questions, "questions", 1), check_names(classes, "classes", 2))
+        share = _floats(strength, "strength")
+        if share.shape != (len(names[0]), len(names[1])):
+            raise CrowdtreeError(
+                f"strength: {len(names[0])} questions x {len(names[1])} classes need a table of "
+                f"that shape, got {_shape(share)}"
+            )
+        _check_unclear(unclear)
         missing = np.isnan(share)
+        bad = np.argwhere((share < 0) | (share > 1) | (missing & (outcome is None)))
+        if len(bad):
+            q, c = bad[0]
+            value = (
+                "no share; pass the outcome table as well"
+                if missing[q, c]
+                else (f"{share[q, c]:g}; a share lies in [0, 1]")
+            )
+            raise CrowdtreeError(
+                f"strength: question {_quoted(names[0][q])}, class {_quoted(names[1][c])} has "
+                f"{value}"
+            )
         if outcome is None:
-            if missing.any():
-                raise CrowdtreeError("strength: a share is missing; pass the outcome table as well")
             answers = (share >= unclear[1]).astype(np.int8)
             answers[(share > unclear[0]) & (share < unclear[1])] = DASH
         else:
-            answers = _outcome(outcome, tuple(questions), tuple(classes))
+            answers = _outcome(outcome, *names)
         error = np.where(missing, missing_error, np.abs(answers - share))
         error = np.clip(np.where(answers == DASH, 0.5, error), least_error, 0.5)
         error = np.where((answers != DASH) & (error >= 0.5), 0.499, error)
@@ -160,11 +177,17 @@ class Problem:
 
     def question_index(self, name: str) -> int:
         """Index of a question by its name."""
-        if name not in self.questions:
+        place = self._question_places.get(name)
+        if place is None:
             raise CrowdtreeError(
-                f"question {name!r} is not in the problem, which has {listing(self.questions)}"
+                f"question {_quoted(name)} is not in the problem, which has "
+                f"{listing(map(_quoted, self.questions))}"
             )
-        return self.questions.index(name)
+        return place
+
+    @cached_property
+    def _question_places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.questions)}
 
     def replace(self, **changes: Any) -> Problem:
         """Make a copy with some arguments changed.
@@ -202,23 +225,47 @@ class Problem:
         return f"Problem({size}, worker error {error}{dash})"
 
 
-def _names(names: Sequence[str], what: str, at_least: int) -> tuple[str, ...]:
-    found = tuple(str(name).strip() for name in names)
-    thing = "class" if what == "classes" else "question"
-    if len(found) < at_least:
-        count = "two classes" if at_least == 2 else "one question"
-        raise CrowdtreeError(f"{what}: at least {count} needed, got {len(found)}")
+def check_names(names: Sequence[str], what: str, at_least: int) -> tuple[str, ...]:
+    """Names without blanks around them; raise where one is empty or occurs twice.
+
+    >>> check_names(["a ", "b"], "classes", at_least=2)
+    ('a', 'b')
+    """
+    thing, count = ("class", "two classes") if what == "classes" else ("question", "one question")
+    given = _listed(names, what, f"{thing} names")
+    if len(given) < at_least:
+        raise CrowdtreeError(f"{what}: at least {count} needed, got {len(given)}")
+    found = tuple("" if name is None or name != name else str(name).strip() for name in given)
     for place, name in enumerate(found, start=1):
         if not name:
             raise CrowdtreeError(f"{what}: {thing} {place} has no name; give it one")
     if len(set(found)) < len(found):
-        seen: set[str] = set()
-        twice = [name for name in found if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+        twice = [name for name, times in Counter(found).items() if times > 1]
         raise CrowdtreeError(
-            f"{what}: {listing(repr(name) for name in dict.fromkeys(twice))} "
-            "occurs more than once; names must differ"
+            f"{what}: {listing(_quoted(name) for name in twice)} occurs more than once; "
+            "names must differ"
         )
     return found
+
+
+def _listed(values: Any, what: str, things: str) -> list[Any]:
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise CrowdtreeError(f"{what}: a list of {things} needed, got {_quoted(values)}")
+    return list(values)
+
+
+def _quoted(value: object, most: int = 40) -> str:
+    """Quote a value for a message: on one line, and not too long."""
+    text = str(value)
+    return repr(text) if len(text) <= most else f"{text[:most]!r}..."
+
+
+def _check_unclear(unclear: tuple[float, float]) -> None:
+    low, high = unclear
+    if not 0 <= low <= high <= 1:
+        raise CrowdtreeError(
+            f"unclear: two shares in [0, 1] needed, the smaller first, got {low:g} and {high:g}"
+        )
 
 
 def _prior(
@@ -229,17 +276,23 @@ def _prior(
     values = _floats(prior, "prior")
     if values.shape != (len(classes),):
         raise CrowdtreeError(
-            f"prior: one number a class needed ({len(classes)}), got shape {values.shape}"
+            f"prior: one number a class needed ({len(classes)}), got {_shape(values)}"
         )
-    for name, value in zip(classes, values.tolist(), strict=True):
-        if not np.isfinite(value) or value <= 0:
-            raise CrowdtreeError(
-                f"prior: class {name!r} has {value:g}; every class needs a positive, finite share "
-                "(leave out a class that never occurs)"
-            )
+    bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+    if len(bad):
+        raise CrowdtreeError(
+            f"prior: class {_quoted(classes[bad[0]])} has {values[bad[0]]:g}; every class needs a "
+            "positive, finite share (leave out a class that never occurs)"
+        )
     total = float(values.sum())
     if normalise:
-        values = values / total
+        values = values / values.max()  # so that the sum of large numbers stays finite
+        values = values / values.sum()
+        if not values.all():
+            raise CrowdtreeError(
+                f"prior: class {_quoted(classes[int(np.argmin(values))])} vanishes beside the "
+                "others; leave it out"
+            )
     elif abs(total - 1) > PRIOR_TOLERANCE:
         raise CrowdtreeError(
             f"prior: sums to {total:.6g}, not 1; correct it, or pass normalise=True "
@@ -254,11 +307,13 @@ def _outcome(
     classes: tuple[str, ...],
 ) -> NDArray[np.int8]:
     shape = (len(questions), len(classes))
+    if hasattr(outcome, "to_numpy"):
+        outcome = outcome.to_numpy()  # a data frame, whose iterator would yield column names
     cells = outcome if isinstance(outcome, np.ndarray) else _rectangle(outcome, questions, shape)
     if cells.shape != shape:
         raise CrowdtreeError(
             f"outcome: {shape[0]} questions x {shape[1]} classes need a table of that shape, "
-            f"got {cells.shape}"
+            f"got {_shape(cells)}"
         )
     if cells.dtype == np.int8 and not cells.flags.writeable:
         table = cells
@@ -282,30 +337,29 @@ def _outcome(
 
 
 def _cell_text(value: Any) -> str:
-    if isinstance(value, float | np.floating) and value == int(value if value == value else 0):
+    if isinstance(value, bool | np.bool_):
         return str(int(value))
-    return str(int(value)) if isinstance(value, bool | np.bool_) else str(value).strip()
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value).strip()
 
 
 def _bad_cell(
     cells: NDArray[Any], place: Sequence[int], questions: tuple[str, ...], classes: tuple[str, ...]
-) -> None:
-    value = cells[tuple(place)]
+) -> NoReturn:
     raise CrowdtreeError(
-        f"outcome: question {questions[place[0]]!r}, class {classes[place[1]]!r} "
-        f"is {str(value)!r}; write 0, 1 or -"
+        f"outcome: question {_quoted(questions[place[0]])}, class {_quoted(classes[place[1]])} "
+        f"is {_quoted(cells[tuple(place)])}; write 0, 1 or -"
     )
 
 
-def _rectangle(
-    rows: Any, questions: tuple[str, ...], shape: tuple[int, int]
-) -> NDArray[Any]:
+def _rectangle(rows: Any, questions: tuple[str, ...], shape: tuple[int, int]) -> NDArray[Any]:
     if not hasattr(rows, "__len__") or isinstance(rows, str):
         rows = list(rows) if hasattr(rows, "__iter__") else [[rows]]
     table = [list(row) if hasattr(row, "__iter__") else [row] for row in rows]
     for number, row in enumerate(table):
         if len(row) != shape[1]:
-            name = repr(questions[number]) if number < len(questions) else f"{number + 1}"
+            name = _quoted(questions[number]) if number < len(questions) else f"{number + 1}"
             raise CrowdtreeError(
                 f"outcome: question {name} has {len(row)} cells for {shape[1]} classes"
             )
@@ -318,6 +372,10 @@ def _rectangle(
 def _worker_error(worker_error: ArrayLike, problem: Problem) -> NDArray[np.float64]:
     shape = problem.outcome.shape
     given = _floats(worker_error, "worker_error")
+    if given.ndim == 0 and not 0 <= given <= 1:
+        raise CrowdtreeError(
+            f"worker_error: {given:g} is no probability; give a number from 0 to 1"
+        )
     if given.ndim == 2 and given.shape == shape and given.strides[1] == 0:
         given = given[:, 0]  # the broadcast rows of another problem
     if given.ndim == 0:
@@ -325,7 +383,7 @@ def _worker_error(worker_error: ArrayLike, problem: Problem) -> NDArray[np.float
     if given.shape not in ((shape[0],), shape):
         raise CrowdtreeError(
             f"worker_error: give one number, one a question ({shape[0]}) or one a cell "
-            f"{shape}, got shape {given.shape}"
+            f"({shape[0]} x {shape[1]}), got {_shape(given)}"
         )
     if given.ndim == 2:
         unneeded = np.isnan(given) & (problem.outcome == DASH)
@@ -333,10 +391,10 @@ def _worker_error(worker_error: ArrayLike, problem: Problem) -> NDArray[np.float
             given = np.where(unneeded, 0.5, given)
     bad = np.argwhere(~((given >= 0) & (given <= 1)))
     if len(bad):
-        where = _place(tuple(bad[0]), problem)
+        value = given[tuple(bad[0])]
+        needed = "is missing; give" if np.isnan(value) else f"has {value:g}; an error is"
         raise CrowdtreeError(
-            f"worker_error: {where} has {given[tuple(bad[0])]:g}; an error is a probability, "
-            "from 0 to 1"
+            f"worker_error: {_place(tuple(bad[0]), problem)} {needed} a probability, from 0 to 1"
         )
     _warn_useless(given, problem)
     if given.ndim == 1:
@@ -360,24 +418,50 @@ def _warn_useless(given: NDArray[np.float64], problem: Problem) -> None:
 
 
 def _place(index: tuple[int, ...], problem: Problem) -> str:
-    where = f"question {problem.questions[index[0]]!r}"
-    return where if len(index) == 1 else f"{where}, class {problem.classes[index[1]]!r}"
+    where = f"question {_quoted(problem.questions[index[0]])}"
+    return where if len(index) == 1 else f"{where}, class {_quoted(problem.classes[index[1]])}"
 
 
 def _texts(
     texts: Sequence[str] | None, names: tuple[str, ...], what: str, thing: str
 ) -> tuple[str, ...]:
-    found = tuple(str(text).strip() for text in texts or ())
-    if found and len(found) != len(names):
-        raise CrowdtreeError(f"{what}: one a {thing} needed ({len(names)}), got {len(found)}")
+    given = [] if texts is None else _listed(texts, what, what)
+    if given and len(given) != len(names):
+        raise CrowdtreeError(f"{what}: one a {thing} needed ({len(names)}), got {len(given)}")
+    found = tuple("" if text is None else str(text).strip() for text in given)
     return found if any(found) else ()
 
 
 def _floats(values: ArrayLike, what: str) -> NDArray[np.float64]:
     try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise CrowdtreeError(f"{what}: numbers needed, got {values!r:.80}") from None
+        found = np.asarray(values)
+        if found.dtype.kind in "cmM":
+            raise TypeError
+        return np.asarray(found, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise CrowdtreeError(f"{what}: {_not_numbers(values)}") from None
+
+
+def _not_numbers(values: Any) -> str:
+    """Say what keeps values from being an array of numbers: the first bad one, or their shape."""
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        return f"numbers needed, got {_quoted(values)}"
+    rows = list(values)
+    lengths = {len(row) for row in rows if hasattr(row, "__len__") and not isinstance(row, str)}
+    if len(lengths) > 1:
+        return f"all rows must be as long, got rows of {min(lengths)} and of {max(lengths)}"
+    for place, row in enumerate(rows, start=1):
+        for value in row if hasattr(row, "__iter__") and not isinstance(row, str) else [row]:
+            try:
+                float(value)
+            except (TypeError, ValueError, OverflowError):
+                return f"numbers needed, got {_quoted(value)} in place {place}"
+    return "one number, a list or a table of numbers needed"
+
+
+def _shape(values: NDArray[Any]) -> str:
+    """Say how large an array is: ``3 x 2``, ``5`` or ``one number``."""
+    return " x ".join(map(str, values.shape)) or "one number"
 
 
 def _frozen(values: NDArray[Any]) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -41,10 +42,14 @@ def split_gain(total: ArrayLike, yes: ArrayLike, dash: ArrayLike = 0.0) -> NDArr
     whole = np.asarray(total, dtype=np.float64)
     ones = np.asarray(yes, dtype=np.float64)
     zeros = np.maximum(whole - ones, 0.0)
-    return np.asarray(_xlog2(whole) - _xlog2(ones) - _xlog2(zeros) - dash)
+    return np.asarray(
+        _xlog2(whole) - _xlog2(ones) - _xlog2(zeros) - np.asarray(dash, dtype=np.float64)
+    )
 
 
-def gini_drop(total: ArrayLike, yes: ArrayLike, squares: Sequence[ArrayLike]) -> NDArray[np.float64]:
+def gini_drop(
+    total: ArrayLike, yes: ArrayLike, squares: Sequence[ArrayLike]
+) -> NDArray[np.float64]:
     """Fall of the Gini impurity, weighted by the share of items, when a node is split.
 
     With ``Q`` the sum of squared class shares (of the node, its no and its yes branch), the
@@ -71,7 +76,7 @@ def additive_score(entropy_drop: ArrayLike, error: ArrayLike) -> NDArray[np.floa
     drop, g = np.broadcast_arrays(
         np.asarray(entropy_drop, dtype=np.float64), np.asarray(error, dtype=np.float64)
     )
-    return np.divide(drop, g, out=np.full(drop.shape, np.inf), where=g > 0)
+    return _quotient(drop, g)
 
 
 def multiplicative_score(
@@ -86,13 +91,10 @@ def multiplicative_score(
     with np.errstate(divide="ignore"):
         shrink = -np.log1p(-np.minimum(drop / (entropy + r), 1.0))
         loss = -np.log1p(-np.minimum(np.asarray(error, dtype=np.float64), 1.0))
-    shrink, loss = np.broadcast_arrays(shrink, loss)
-    return np.divide(shrink, loss, out=np.full(shrink.shape, np.inf), where=loss > 0)
+    return _quotient(*np.broadcast_arrays(shrink, loss))
 
 
-def printed_score(
-    entropy: float, entropy_drop: ArrayLike, error: ArrayLike
-) -> NDArray[np.float64]:
+def printed_score(entropy: float, entropy_drop: ArrayLike, error: ArrayLike) -> NDArray[np.float64]:
     """``F^c`` as the paper prints it (eq. 8), to be minimised; see docs/errata.md.
 
     >>> round(float(printed_score(1.0, 1.0, 0.05)), 4)
@@ -100,7 +102,7 @@ def printed_score(
     """
     ratio = (entropy + 1) / (entropy - np.asarray(entropy_drop, dtype=np.float64) + 1)
     with np.errstate(divide="ignore"):
-        return np.asarray(ratio / (1 - np.asarray(error, dtype=np.float64)))
+        return np.asarray(ratio / np.maximum(1 - np.asarray(error, dtype=np.float64), 0.0))
 
 
 def additive_interval(entropy: float, scores: Sequence[float]) -> Interval:
@@ -111,7 +113,8 @@ def additive_interval(entropy: float, scores: Sequence[float]) -> Interval:
     >>> additive_interval(1.5, [10.0, 15.0])
     Interval(lower=0.1, upper=0.15)
     """
-    return Interval(entropy / max(scores), entropy / min(scores))
+    least, most = min(scores), max(scores)
+    return Interval(entropy / most, entropy / least if least > 0 else math.inf)
 
 
 def product_interval(entropy: float, scores: Sequence[float], r: float = 1.0) -> Interval:
@@ -124,7 +127,8 @@ def product_interval(entropy: float, scores: Sequence[float], r: float = 1.0) ->
     (0.933, 0.9659)
     """
     base = (entropy + r) / r
-    return Interval(base ** (-1 / min(scores)), base ** (-1 / max(scores)))
+    least, most = min(scores), max(scores)  # 0: a level where everybody is wrong
+    return Interval(*(base ** (-1 / score) if score > 0 else 0.0 for score in (least, most)))
 
 
 def printed_correct_interval(entropy: float, scores: Sequence[float]) -> Interval:
@@ -134,6 +138,12 @@ def printed_correct_interval(entropy: float, scores: Sequence[float]) -> Interva
     Interval(lower=1.0, upper=2.0)
     """
     return Interval((entropy + 1) / max(scores), (entropy + 1) / min(scores))
+
+
+def _quotient(top: NDArray[np.float64], bottom: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``top / bottom``; +inf where the bottom is 0 or too small for a float."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.divide(top, bottom, out=np.full(top.shape, np.inf), where=bottom > 0))
 
 
 def _xlog2(share: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ import heapq
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from types import MappingProxyType
 
 import numpy as np
@@ -47,8 +48,10 @@ def staff(
     workers
         Extra workers beyond the one that every node has (the paper's ``2K``).
     method
-        ``"marginal"``: two more votes where the additive error falls most per unit of budget,
-        which is optimal for the additive error at every budget it stops at (Fox 1966);
+        ``"marginal"``: two more votes where the additive error falls most per unit of budget.
+        While every worker error is at most one half, that is optimal for the additive error with
+        a budget of `workers`, and with one of `answers` up to the first pair that no longer fits
+        (Fox 1966); from there on the cheaper pairs that fit are an approximation;
         ``"paper-fm"`` and ``"paper-fc"``: Algorithm 1 of the paper; ``"single"``: all extra
         workers to one random node; ``"random"``: each extra worker to a random node;
         ``"everyone"``: all workers answer every question.
@@ -90,8 +93,9 @@ def staff(
 class _Teams:
     """Teams of voters: one a node, or one a question when pooled.
 
-    Rows are the (team, class) pairs on the error-free way, with the share of items that they
-    hold; classes with ``-`` have no error but are paid for.
+    Rows are the (node, class) pairs on the error-free way, sorted by team and level, with the
+    share of items that they hold; classes with ``-`` have no error but are paid for. A *part* is
+    what one team does in one level: a pooled team may have several.
     """
 
     def __init__(self, tree: Tree, pool: Pool) -> None:
@@ -106,22 +110,32 @@ class _Teams:
             of_node = np.arange(tree.n_nodes)
         self.of_node: NDArray[np.intp] = of_node
         self.count = int(of_node.max()) + 1
-        self.load = np.bincount(of_node, weights=tree.share)
+        self.load = np.asarray(np.bincount(of_node, weights=tree.share), dtype=np.float64)
         """Expected answers an item per vote of the team."""
         node = np.concatenate([step.node for step in tree.steps])
         cls = np.concatenate([step.cls for step in tree.steps])
         error = tree.problem.worker_error[tree.question[node], cls]
         dash = np.concatenate([step.answer for step in tree.steps]) == DASH
         share = np.concatenate([step.share for step in tree.steps])
-        order = np.argsort(of_node[node], kind="stable")
-        self.row_node = node[order]
+        order = np.lexsort((node, of_node[node]))  # nodes are numbered level by level
+        node = node[order]
         self.row_error = error[order]
         self.row_share = np.where(dash, 0.0, share)[order]
-        self.row_start = np.searchsorted(of_node[node][order], np.arange(self.count + 1))
+        self.row_start = np.searchsorted(of_node[node], np.arange(self.count + 1))
+        part = np.stack([of_node[node], tree.level[node]])
+        self.part_start = np.flatnonzero(np.diff(part, axis=1, prepend=-1).any(axis=0))
+        team, self.part_level = part[:, self.part_start]
+        self.part_node = node[self.part_start]
+        """Leftmost node of each part."""
+        self.first_part = np.searchsorted(team, np.arange(self.count + 1))
 
     def rows(self, team: int) -> slice:
         """Rows of a team."""
         return slice(int(self.row_start[team]), int(self.row_start[team + 1]))
+
+    def parts(self, team: int) -> slice:
+        """Parts of a team."""
+        return slice(int(self.first_part[team]), int(self.first_part[team + 1]))
 
     def gains(self, team: int) -> Iterator[float]:
         """Fall of the additive error with each further pair of workers, O(rows) each."""
@@ -130,12 +144,20 @@ class _Teams:
         for gain in fusion.majority_gains(self.row_error[rows]):
             yield float(share @ gain)
 
-    def node_error(self, votes: IntArray) -> FloatArray:
-        """Additive error of every node, given the votes of the teams."""
-        wrong = fusion.majority_error(self.row_error, votes[self.of_node[self.row_node]])
-        return np.bincount(
-            self.row_node, weights=self.row_share * wrong, minlength=self.tree.n_nodes
-        )
+    def part_gains(self, team: int) -> Iterator[FloatArray]:
+        """Fall of the error of each part of a team with each further pair of workers."""
+        rows, share, start = self._by_part(team)
+        for gain in fusion.majority_gains(self.row_error[rows]):
+            yield np.add.reduceat(share * gain, start)
+
+    def part_error(self, team: int, votes: int) -> FloatArray:
+        """Additive error of each part of a team."""
+        rows, share, start = self._by_part(team)
+        return np.add.reduceat(share * fusion.majority_error(self.row_error[rows], votes), start)
+
+    def _by_part(self, team: int) -> tuple[slice, FloatArray, NDArray[np.intp]]:
+        rows = self.rows(team)
+        return rows, self.row_share[rows], self.part_start[self.parts(team)] - rows.start
 
 
 @dataclass
@@ -144,6 +166,8 @@ class _Budget:
 
     left: float
     price: FloatArray
+    workers: bool
+    """Whether it counts workers, each of whom costs the same, or answers."""
 
     @classmethod
     def of(cls, workers: int | None, answers: float | None, teams: _Teams) -> _Budget:
@@ -152,18 +176,23 @@ class _Budget:
                 "staff: give either workers (extra workers) or answers (expected answers an item)"
             )
         if workers is not None:
-            if workers != int(workers) or not 0 <= workers <= MOST_WORKERS:
+            if not _is_number(workers) or not (
+                0 <= workers <= MOST_WORKERS and workers == int(workers)
+            ):
                 raise CrowdtreeError(
                     f"workers: a whole number from 0 to {MOST_WORKERS:,} needed, got {workers!r}"
                 )
-            return cls(float(workers), np.ones(teams.count))
-        assert answers is not None
+            return cls(float(workers), np.ones(teams.count), workers=True)
         base = float(teams.load.sum())
-        if not math.isfinite(answers) or answers < base * (1 - 1e-12):
+        if answers is None or not _is_number(answers) or not -math.inf < answers <= MOST_WORKERS:
+            raise CrowdtreeError(
+                f"answers: a number of at most {MOST_WORKERS:,} needed, got {answers!r}"
+            )
+        if answers < base * (1 - 1e-12):
             raise CrowdtreeError(
                 f"answers: {answers:g} is below the {base:.4g} that one worker a node takes"
             )
-        return cls(answers - base, teams.load)
+        return cls(float(answers) - base, teams.load, workers=False)
 
     def affords(self, team: int, votes: int = 2) -> bool:
         """Whether some more votes of a team fit, up to rounding."""
@@ -172,6 +201,10 @@ class _Budget:
     def spend(self, team: int, votes: int = 2) -> None:
         """Pay for some more votes of a team."""
         self.left -= votes * float(self.price[team])
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real)
 
 
 def marginal(teams: _Teams, budget: _Budget, _rng: np.random.Generator) -> IntArray:
@@ -193,7 +226,7 @@ def marginal(teams: _Teams, budget: _Budget, _rng: np.random.Generator) -> IntAr
 
 
 def _rounded(value: float) -> float:
-    """Round to 10 digits: gains that differ by rounding alone are ties, which the first node wins."""
+    """Round to 11 digits: gains that differ by rounding alone are ties, won by the first node."""
     return float(f"{value:.10e}")
 
 
@@ -221,31 +254,35 @@ def _algorithm_1(
     drop = np.bincount(tree.level, weights=tree.gain)
     entropy = np.cumsum(drop[::-1])[::-1]
     votes = np.ones(teams.count, dtype=np.int64)
-    sources = [teams.gains(team) for team in range(teams.count)]
-    gain = np.array([next(source) for source in sources])
-    by_level = [np.unique(teams.of_node[tree.level == d]) for d in range(tree.depth)]
-    level_error = np.bincount(tree.level, weights=teams.node_error(votes))
+    sources = [teams.part_gains(team) for team in range(teams.count)]
+    gain = np.concatenate([next(source) for source in sources])
+    error = np.concatenate([teams.part_error(team, 1) for team in range(teams.count)])
     while True:
+        level_error = np.bincount(teams.part_level, weights=error)
         bad = np.array(
             [float(badness(h, x, g)) for h, x, g in zip(entropy, drop, level_error, strict=True)]
         )
-        team = _worst_level_team(bad, by_level, gain, budget)
+        team = _worst_level_team(bad, teams, gain, budget)
         if team is None:
             return votes
         budget.spend(team)
         votes[team] += 2
-        gain[team] = next(sources[team])
-        level_error = np.bincount(tree.level, weights=teams.node_error(votes))
+        gain[teams.parts(team)] = next(sources[team])
+        error[teams.parts(team)] = teams.part_error(team, int(votes[team]))
 
 
 def _worst_level_team(
-    bad: FloatArray, by_level: list[NDArray[np.intp]], gain: FloatArray, budget: _Budget
+    bad: FloatArray, teams: _Teams, gain: FloatArray, budget: _Budget
 ) -> int | None:
     rounded = np.array([_rounded(value) if np.isfinite(value) else value for value in bad])
     for d in np.argsort(-rounded, kind="stable"):
-        options = [t for t in by_level[d].tolist() if gain[t] > 0 and budget.affords(t)]
+        options = [
+            (-_rounded(gain[part]), int(teams.part_node[part]))
+            for part in np.flatnonzero((teams.part_level == d) & (gain > 0))
+            if budget.affords(int(teams.of_node[teams.part_node[part]]))
+        ]
         if options:
-            return int(min(options, key=lambda t: (-_rounded(gain[t]), t)))
+            return int(teams.of_node[min(options)[1]])
     return None
 
 
@@ -263,7 +300,7 @@ def _single_at(teams: _Teams, budget: _Budget, team: int) -> IntArray:
 def random(teams: _Teams, budget: _Budget, rng: np.random.Generator) -> IntArray:
     """Each extra worker alone to a uniformly random node: even votes occur."""
     votes = np.ones(teams.count, dtype=np.int64)
-    if np.all(budget.price == 1):  # a budget of workers: one draw does it
+    if budget.workers:  # one draw does it
         return votes + rng.multinomial(int(budget.left), np.full(teams.count, 1 / teams.count))
     while options := [t for t in range(teams.count) if budget.affords(t, 1)]:
         team = options[int(rng.integers(len(options)))]
@@ -274,7 +311,7 @@ def random(teams: _Teams, budget: _Budget, rng: np.random.Generator) -> IntArray
 
 def everyone(teams: _Teams, budget: _Budget, _rng: np.random.Generator) -> IntArray:
     """All workers answer every question: ``2K + 1`` votes each, far beyond a budget of workers."""
-    if np.all(budget.price == 1):
+    if budget.workers:
         return np.full(teams.count, 1 + int(budget.left))
     extra = int(budget.left * (1 + 1e-12) / float(budget.price.sum()))
     return np.full(teams.count, 1 + extra - extra % 2)
@@ -305,7 +342,7 @@ def single_mean(tree: Tree, workers: int) -> float:
     teams = _Teams(tree, "node")
     total = 0.0
     for team in range(teams.count):
-        votes = _single_at(teams, _Budget(float(workers), np.ones(teams.count)), team)
+        votes = _single_at(teams, _Budget(float(workers), np.ones(teams.count), True), team)
         total += evaluate(Plan(tree, votes)).misclassification
     return total / teams.count
 

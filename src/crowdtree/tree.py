@@ -27,7 +27,7 @@ FloatArray = NDArray[np.float64]
 class Node(NamedTuple):
     """An inner node: what is asked, of whom, and how many items pass."""
 
-    index: int
+    index: int  # type: ignore[assignment]
     question: str
     text: str
     classes: tuple[str, ...]
@@ -117,7 +117,16 @@ class Tree:
         children = np.array(self.children, dtype=np.int32).reshape(-1, 2)
         if not len(question):
             raise CrowdtreeError("tree: no question is asked")
+        if not np.all((question >= 0) & (question < self.problem.n_questions)):
+            raise CrowdtreeError(f"tree: questions are numbered 0..{self.problem.n_questions - 1}")
         leaf = children < 0
+        if len(children) != len(question) or not np.array_equal(
+            children[~leaf], np.arange(1, len(question))
+        ):
+            raise CrowdtreeError(
+                f"tree: {len(question)} questions need two children each, and the inner nodes "
+                "must be numbered level by level, left to right"
+            )
         children[leaf] = ~np.arange(leaf.sum(), dtype=np.int32)  # numbered as they are met
         for name, values in (("question", question), ("children", children)):
             values.flags.writeable = False
@@ -179,9 +188,9 @@ class Tree:
             row = row._replace(answer=answer)
             arrived = self._descend(row)
             inner = arrived.node >= 0
-            leaves = Step(*(part[~inner] for part in arrived[:4]), arrived.answer)
+            leaves = _some_rows(arrived, ~inner)
             walk.append((row, leaves._replace(node=~leaves.node)))
-            row = Step(*(part[inner] for part in arrived[:4]), arrived.answer)
+            row = _some_rows(arrived, inner)
         return tuple(walk)
 
     def _descend(self, row: Step) -> Step:
@@ -226,6 +235,13 @@ class Tree:
             order = np.lexsort((rows.cls, -rows.share, rows.node))
             leaf, first = np.unique(rows.node[order], return_index=True)
             label[leaf] = rows.cls[order][first]
+        if np.any(label < 0):
+            empty = int(np.argmin(label))
+            node = int(np.argmax(np.any(self.children == ~empty, axis=1)))
+            raise CrowdtreeError(
+                f"tree: no class gets to a leaf of question "
+                f"{self.problem.questions[self.question[node]]!r}; leave that question out"
+            )
         return label
 
     @cached_property
@@ -310,7 +326,7 @@ class Tree:
     # ---------------------------------------------------------------- in and out
 
     def to_dict(self) -> dict[str, Any]:
-        """Nest the tree as ``{"question", "no", "yes"}`` and ``{"label"}`` (``"group"`` if many)."""
+        """Nest the tree as ``{"question", "no", "yes"}`` and ``{"label"}`` (and ``"group"``)."""
         made: list[dict[str, Any]] = [{}] * self.n_nodes
         for node in reversed(range(self.n_nodes)):
             no, yes = (
@@ -328,15 +344,15 @@ class Tree:
         return found
 
     @classmethod
-    def from_dict(
-        cls, problem: Problem, nested: Mapping[str, Any], method: str = "given"
-    ) -> Tree:
+    def from_dict(cls, problem: Problem, nested: Mapping[str, Any], method: str = "given") -> Tree:
         """Read the form of :meth:`to_dict`; labels are checked against the table."""
         question: list[int] = []
         children: list[list[int]] = []
         leaves: list[tuple[str, int]] = []
         queue: list[tuple[Mapping[str, Any], int, int]] = [(nested, -1, 0)]
         for entry, parent, side in queue:
+            if not isinstance(entry, Mapping):
+                raise CrowdtreeError(f"tree: a nested table of questions needed, got {entry!r:.80}")
             if "question" in entry:
                 place = len(question)
                 question.append(problem.question_index(str(entry["question"])))
@@ -390,6 +406,10 @@ class Tree:
 
     def __repr__(self) -> str:
         return f"Tree({self.method}: {self.n_nodes} questions asked, depth {self.depth})"
+
+
+def _some_rows(step: Step, kept: NDArray[np.bool_]) -> Step:
+    return Step(step.node[kept], step.cls[kept], step.share[kept], step.parent[kept], step.answer)
 
 
 def _grouped(key: IntArray, values: IntArray) -> Iterator[tuple[int, IntArray]]:

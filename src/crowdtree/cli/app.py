@@ -7,13 +7,15 @@ import sys
 import warnings
 from typing import TextIO
 
-import click
 import typer
 
 from crowdtree.cli import buying, demo, designing, showing
 from crowdtree.errors import CrowdtreeError
 
 __all__ = ["app", "main"]
+
+USAGE_FAULT: type[Exception] = typer.BadParameter.__mro__[1]
+"""What the parser raises for words it does not know; its home differs between versions."""
 
 app = typer.Typer(
     name="crowdtree",
@@ -57,12 +59,11 @@ def _run(arguments: list[str] | None) -> int:
         result = app(arguments, prog_name="crowdtree", standalone_mode=False)
     except CrowdtreeError as error:
         return _fail(str(error))
-    except click.UsageError as error:
-        verb = error.ctx.command_path if error.ctx else "crowdtree"
-        return _fail(f"{error.format_message()} (see {verb} --help)")
-    except click.ClickException as error:
-        return _fail(error.format_message())
-    except (KeyboardInterrupt, click.Abort):
+    except USAGE_FAULT as error:
+        context = getattr(error, "ctx", None)
+        verb = context.command_path if context else "crowdtree"
+        return _fail(f"{error.format_message()} (see {verb} --help)")  # type: ignore[attr-defined]
+    except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", code=130)
     except MemoryError:
         return _fail("out of memory: the problem is too large for this machine")

@@ -96,9 +96,9 @@ def read_problem(
 
 def read_plan(file: str) -> Plan | None:
     """Read a plan, or nothing if the file holds a problem."""
-    if file.endswith(".json") and Path(file).is_file() and files.is_plan(file):
-        return files.load_plan(file)
-    return None
+    if file.startswith("example:") or not files.is_plan(file):
+        return None
+    return files.load_plan(file)
 
 
 def console() -> Any:

@@ -85,7 +85,9 @@ def design(
         tree = designer(problem, **options)
     except TypeError as error:
         if "unexpected keyword" in str(error):
-            raise CrowdtreeError(f"design: method {method!r} takes no such option ({error})") from None
+            raise CrowdtreeError(
+                f"design: method {method!r} takes no such option ({error})"
+            ) from None
         raise
     if not allow_groups:
         refuse_groups(tree)

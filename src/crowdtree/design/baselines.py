@@ -54,7 +54,7 @@ def random(
     if order is None:
         order = np.random.default_rng(0 if rng is None else rng).permutation(problem.n_questions)
     ranks = np.asarray(order)
-    if sorted(ranks.tolist()) != list(range(problem.n_questions)):
+    if ranks.dtype.kind not in "iu" or sorted(ranks.tolist()) != list(range(problem.n_questions)):
         raise CrowdtreeError(f"order: every question index 0..{problem.n_questions - 1} once")
     return in_order(problem, ranks, "random")
 
@@ -63,7 +63,7 @@ def in_order(problem: Problem, order: NDArray[np.intp], method: str) -> Tree:
     """Ask, at each node, the first question of an order that splits it."""
 
     def choose(level: LevelTable) -> NDArray[np.intp]:
-        return order[np.argmax(level.gain[:, order] > -np.inf, axis=1)]
+        return np.asarray(order[np.argmax(level.gain[:, order] > -np.inf, axis=1)])
 
     return grow(problem, choose, method)
 

@@ -39,8 +39,8 @@ def fc(problem: Problem, r: float = 1.0) -> Tree:
     ----------
     Geng, Li and Varshney (2018), section III-B, corrected as docs/errata.md says.
     """
-    if not r > 0:
-        raise CrowdtreeError(f"r: must be positive, got {r!r}")
+    if not 0 < r < np.inf:
+        raise CrowdtreeError(f"r: must be positive and finite, got {r!r}")
 
     def choose(level: LevelTable) -> Choice:
         def score(drop: NDArray[np.float64], error: NDArray[np.float64]) -> NDArray[np.float64]:

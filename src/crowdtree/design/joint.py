@@ -22,12 +22,12 @@ Score = Callable[[FloatArray, FloatArray], FloatArray]
 
 SLACK = 1e-9
 MOST_COMBINATIONS = 100_000
-_COMPILED_FROM = 2_000_000
+COMPILED_FROM = 2_000_000
 
 
 def first_best(gain: FloatArray, error: FloatArray, price: float) -> Choice:
     """Question of each node that maximises ``gain - price x error``; ties to the first."""
-    if gain.size >= _COMPILED_FROM:
+    if gain.size >= COMPILED_FROM:
         from crowdtree.design.kernels import best_questions
 
         return best_questions(gain, error, price, SLACK)
@@ -36,11 +36,14 @@ def first_best(gain: FloatArray, error: FloatArray, price: float) -> Choice:
 
 
 def top(value: FloatArray, scale: FloatArray | None = None) -> Choice:
-    """First column of each row within the slack of the row's largest value."""
-    best = np.argmax(value, axis=1)[:, None]
-    size = np.abs(value) if scale is None else scale
-    bar = np.take_along_axis(value, best, 1) - SLACK * np.take_along_axis(size, best, 1)
-    return np.argmax(value >= bar, axis=1)
+    """First column of each row within the slack of the row's largest value.
+
+    The slack is a share of the candidate's own `scale`. Were it that of the winner, a candidate
+    that gains next to nothing for next to no error would pass for equal at the best price, where
+    the winner's value is 0; so, each sum of candidates has a ratio within twice the slack.
+    """
+    size = np.where(np.isfinite(value), np.abs(value), 0.0) if scale is None else scale
+    return np.asarray(np.argmax(value + SLACK * size >= value.max(axis=1)[:, None], axis=1))
 
 
 def best_ratio(gain: FloatArray, error: FloatArray) -> Choice:
@@ -53,7 +56,7 @@ def best_ratio(gain: FloatArray, error: FloatArray) -> Choice:
     if np.all(free.max(axis=1) > -np.inf):
         return top(free)
     rows = np.arange(len(gain))
-    choice = np.argmin(np.where(gain > -np.inf, error, np.inf), axis=1)
+    choice: Choice = np.asarray(np.argmin(np.where(gain > -np.inf, error, np.inf), axis=1))
     ratio = _ratio(gain[rows, choice], error[rows, choice])
     while math.isfinite(ratio):
         choice = first_best(gain, error, ratio)
@@ -141,7 +144,8 @@ def enumerate_choices(
     for block in _blocks(candidates):
         values = score(gain[rows, block].sum(axis=1), error[rows, block].sum(axis=1))
         place = int(top(values[None, :])[0])
-        if best is None or values[place] > best_score + SLACK * abs(best_score):
+        slack = SLACK * abs(best_score) if math.isfinite(best_score) else 0.0
+        if best is None or values[place] > best_score + slack:
             best, best_score = block[place], float(values[place])
     return None if best is None else _first_alike(best, gain, error)
 
@@ -153,7 +157,7 @@ def _first_alike(choice: Choice, gain: FloatArray, error: FloatArray) -> Choice:
     with np.errstate(invalid="ignore"):
         alike = np.abs(gain - my_gain) <= SLACK * my_gain
         alike &= np.abs(error - my_error) <= SLACK * my_error
-    return np.argmax(alike, axis=1)
+    return np.asarray(np.argmax(alike, axis=1))
 
 
 def _blocks(candidates: list[list[int]], size: int = 8192) -> Iterator[Choice]:

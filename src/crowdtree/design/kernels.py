@@ -91,9 +91,11 @@ def _read(  # type: ignore[no-untyped-def]
     return n_classes
 
 
-def best_questions(gain: FloatArray, error: FloatArray, price: float, slack: float) -> IntArray:
+def best_questions(
+    gain: FloatArray, error: FloatArray, price: float, slack: float
+) -> NDArray[np.intp]:
     """First question of each node whose ``gain - price x error`` is largest, up to the slack."""
-    best = np.empty(len(gain), dtype=np.int64)
+    best = np.empty(len(gain), dtype=np.intp)
     _best(gain, error, price, slack, best)
     return best
 
@@ -102,13 +104,10 @@ def best_questions(gain: FloatArray, error: FloatArray, price: float, slack: flo
 def _best(gain, error, price, slack, best):  # type: ignore[no-untyped-def]
     for k in prange(gain.shape[0]):
         top = -np.inf
-        scale = 0.0
         for q in range(gain.shape[1]):
-            value = gain[k, q] - price * error[k, q]
-            if value > top:
-                top = value
-                scale = gain[k, q] + price * error[k, q]
+            top = max(top, gain[k, q] - price * error[k, q])
         for q in range(gain.shape[1]):
-            if gain[k, q] - price * error[k, q] >= top - slack * scale:
+            loss = price * error[k, q]
+            if gain[k, q] - loss + slack * (gain[k, q] + loss) >= top:
                 best[k] = q
                 break

@@ -1,0 +1,202 @@
+"""Problems as the data of YAML and JSON documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.files.reading import one_line
+from crowdtree.files.tables import cell_code
+from crowdtree.problem import DASH, Dash, Problem, check_names
+
+__all__ = ["chosen_prior", "named", "problem_from_dict", "problem_to_dict"]
+
+Made = TypeVar("Made")
+
+
+def problem_from_dict(
+    data: Any,
+    source: str,
+    prior: Any = None,
+    worker_error: Any = None,
+    dash: Dash | None = None,
+    normalise: bool = False,
+) -> Problem:
+    """Make a problem of the data of a document; arguments that are given overrule it."""
+    from crowdtree.files.schema import ProblemFile, check
+
+    if isinstance(data, dict) and data.get("kind") == "plan":
+        raise CrowdtreeError(f"{source}: holds a plan, not a problem; use load_plan")
+    found = check(ProblemFile, data, source)
+    entries = [
+        (e, None, "") if isinstance(e, str) else (e.name, e.prior, e.description)
+        for e in found.classes
+    ]
+    names, own, descriptions = zip(*entries, strict=True) if entries else ((), (), ())
+    classes = named(source, check_names, names, "classes", at_least=2)
+    places = {name: place for place, name in enumerate(classes)}
+    outcome = np.empty((len(found.questions), len(classes)), dtype=np.int8)
+    for q, entry in enumerate(found.questions):
+        where = f"{source}: questions[{q}] ({one_line(entry.name)}).outcome"
+        outcome[q] = _outcomes(_by_class(entry.outcome, places, where, None), classes, where)
+    if worker_error is None:
+        worker_error = _errors(found, places, outcome, source)
+    return named(
+        source,
+        Problem,
+        classes,
+        named(source, chosen_prior, classes, _prior(own, classes, source), prior),
+        [entry.name for entry in found.questions],
+        outcome,
+        worker_error,
+        texts=[entry.text for entry in found.questions],
+        descriptions=descriptions,
+        dash=dash or found.dash,
+        normalise=normalise,
+    )
+
+
+def chosen_prior(classes: Sequence[str], own: Any, given: Any) -> Any:
+    """Prior of the file, or the one given in its place.
+
+    >>> chosen_prior(["a", "b"], [0.5, 0.5], {"b": 0.1, "a": 0.9})
+    [0.9, 0.1]
+    """
+    if given is None:
+        return own
+    if isinstance(given, str):
+        if given == "uniform":
+            return None
+        raise CrowdtreeError(f'prior: numbers, a mapping or "uniform" needed, got {given!r}')
+    if not isinstance(given, Mapping):
+        return given
+    for names, others, what in ((classes, given, "lacks"), (given, classes, "has the unknown")):
+        for name in names:
+            if name not in others:
+                raise CrowdtreeError(f"prior: {what} class {one_line(name)}")
+    return [given[name] for name in classes]
+
+
+def named(source: str, make: Callable[..., Made], *args: Any, **options: Any) -> Made:
+    """Call a maker; put the source in front of what it complains about."""
+    try:
+        return make(*args, **options)
+    except CrowdtreeError as error:
+        raise CrowdtreeError(f"{source}: {error}") from None
+
+
+def _prior(
+    shares: Sequence[float | None], classes: Sequence[str], source: str
+) -> list[float] | None:
+    missing = [name for name, share in zip(classes, shares, strict=True) if share is None]
+    if len(missing) == len(classes):
+        return None
+    if missing:
+        raise CrowdtreeError(
+            f"{source}: class {one_line(missing[0])} has no prior but others have; give it to all "
+            "classes, or to none for equal ones"
+        )
+    return [share for share in shares if share is not None]
+
+
+def _by_class(cells: Any, places: dict[str, int], where: str, default: Any) -> list[Any]:
+    """Put cells in the order of the classes."""
+    if isinstance(cells, list):
+        if len(cells) != len(places):
+            raise CrowdtreeError(f"{where}: {len(cells)} cells for {len(places)} classes")
+        return cells
+    row = [default] * len(places)
+    for name, cell in cells.items():
+        place = places.get(name) if isinstance(name, str) else None
+        if place is None:
+            raise CrowdtreeError(
+                f"{where}: {one_line(name)} is no class of this problem"
+                + ("" if isinstance(name, str) else "; put names in quotes")
+            )
+        row[place] = cell
+    return row
+
+
+_CODES: dict[Any, int] = {0: 0, 1: 1, -1: DASH, "0": 0, "1": 1, "-": DASH}
+
+
+def _outcomes(cells: list[Any], classes: Sequence[str], where: str) -> list[int]:
+    try:
+        return [_CODES[cell] for cell in cells]
+    except (KeyError, TypeError):
+        pass
+    row = []
+    for name, cell in zip(classes, cells, strict=True):
+        try:
+            row.append(cell_code(cell))
+        except KeyError:
+            found = "is missing" if cell is None else f"is {one_line(cell)}"
+            raise CrowdtreeError(
+                f'{where}: class {one_line(name)} {found}; write 0, 1 or "-"'
+            ) from None
+    return row
+
+
+def _errors(
+    found: Any, places: dict[str, int], outcome: NDArray[np.int8], source: str
+) -> NDArray[np.float64]:
+    """Errors one a question if all are so, else one a cell."""
+    per_cell = any(isinstance(entry.error, list | dict) for entry in found.questions)
+    shape = outcome.shape if per_cell else outcome.shape[:1]
+    errors = np.full(shape, np.nan)
+    for q, entry in enumerate(found.questions):
+        where = f"{source}: questions[{q}] ({one_line(entry.name)})"
+        whole = found.worker_error if entry.error is None else entry.error
+        if whole is None:
+            raise CrowdtreeError(
+                f"{where}: has no error; add error: to it, or worker_error: for all questions"
+            )
+        if isinstance(whole, float):
+            errors[q] = whole
+            continue
+        cells = _by_class(whole, places, f"{where}.error", found.worker_error)
+        for name, cell, place in zip(places, cells, range(len(cells)), strict=True):
+            if cell is None and outcome[q, place] == DASH:
+                continue
+            if isinstance(cell, bool) or not isinstance(cell, int | float):
+                got = "is missing" if cell is None else f"is {one_line(cell)}"
+                raise CrowdtreeError(
+                    f"{where}.error: class {one_line(name)} {got}; write a number from 0 to 1"
+                )
+            errors[q, place] = cell
+    return errors
+
+
+def problem_to_dict(problem: Problem) -> dict[str, Any]:
+    """Data of a problem as the documents hold it.
+
+    >>> problem = Problem(["a", "b"], None, ["q"], [[0, "-"]], 0.1)
+    >>> problem_to_dict(problem)["questions"]
+    [{'name': 'q', 'error': 0.1, 'outcome': [0, '-']}]
+    """
+    shown_as: dict[int, Any] = {0: 0, 1: 1, DASH: "-"}
+    classes = [
+        {"name": name, "prior": prior}
+        | ({"description": problem.descriptions[c]} if problem.descriptions else {})
+        for c, (name, prior) in enumerate(zip(problem.classes, problem.prior.tolist(), strict=True))
+    ]
+    questions = []
+    for q, name in enumerate(problem.questions):
+        row = problem.worker_error[q].tolist()
+        entry: dict[str, Any] = {"name": name}
+        if problem.texts:
+            entry["text"] = problem.texts[q]
+        entry["error"] = row[0] if problem.error_per_question else row
+        entry["outcome"] = [shown_as[cell] for cell in problem.outcome[q].tolist()]
+        questions.append(entry)
+    return {
+        "crowdtree": 1,
+        "kind": "problem",
+        "dash": problem.dash,
+        "classes": classes,
+        "questions": questions,
+    }

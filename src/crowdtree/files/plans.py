@@ -1,0 +1,191 @@
+"""Plans as JSON files: the tree, the votes of its nodes, and the problem they are for."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.files.documents import (
+    named,
+    problem_from_dict,
+    problem_to_dict,
+)
+from crowdtree.files.markup import parse_document, write_document
+from crowdtree.files.reading import ending_of, one_line, shown
+from crowdtree.plan import Plan, as_plan
+from crowdtree.problem import Problem
+from crowdtree.tree import Certificate, Tree
+
+__all__ = ["is_plan", "load_plan", "load_tree", "plan_to_dict", "save_plan", "tree_to_json"]
+
+MOST_NESTED = 100
+"""Levels up to which a tree is written nested; readers of JSON give up on very deep nests."""
+
+
+def tree_to_json(tree: Tree | Plan) -> dict[str, Any]:
+    """Nest a tree as ``{"question", "votes", "no", "yes"}`` and ``{"label"}``, ready for JSON.
+
+    The votes are there for a plan only; a leaf of several classes has them as ``"group"``.
+
+    >>> from crowdtree import Problem
+    >>> tree = Tree(Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1), [0], [[-1, -2]])
+    >>> tree_to_json(Plan(tree, [3]))
+    {'question': 'q', 'votes': 3, 'no': {'label': 'a'}, 'yes': {'label': 'b'}}
+    """
+    if not isinstance(tree, Plan):
+        return tree.to_dict()
+    nested = tree.tree.to_dict()
+    votes = iter(tree.votes.tolist())
+    for node in _inner(nested):
+        no, yes = node.pop("no"), node.pop("yes")
+        node |= {"votes": next(votes), "no": no, "yes": yes}
+    return nested
+
+
+def _inner(nested: Any) -> Iterator[Any]:
+    """Yield the inner nodes in the order of ``tree.nodes``: level by level, from the left."""
+    queue = [nested]
+    for entry in queue:
+        if "question" in entry:
+            children = [entry["no"], entry["yes"]]
+            yield entry
+            queue += children
+
+
+def plan_to_dict(plan: Plan | Tree) -> dict[str, Any]:
+    """Data of a plan as its file holds it."""
+    plan = as_plan(plan)
+    tree = plan.tree
+    data: dict[str, Any] = {
+        "crowdtree": 1,
+        "kind": "plan",
+        "design": tree.method,
+        "method": plan.method,
+        "vote": plan.vote,
+        "pool": plan.pool,
+    }
+    if tree.certificate is not None:
+        proven = tree.certificate._asdict()
+        data["certificate"] = {
+            key: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+            for key, value in proven.items()
+        }
+    data["problem"] = problem_to_dict(tree.problem)
+    nested = tree_to_json(plan)
+    if tree.depth <= MOST_NESTED:
+        return data | {"tree": nested}
+    return data | {"nodes": _flat(nested)}
+
+
+def _flat(nested: dict[str, Any]) -> list[dict[str, Any]]:
+    """List the inner nodes; branches to inner nodes become their numbers in the list."""
+    nodes = list(_inner(nested))
+    place = {id(node): number for number, node in enumerate(nodes)}
+    return [
+        node | {key: place.get(id(node[key]), node[key]) for key in ("no", "yes")} for node in nodes
+    ]
+
+
+def _nested(nodes: list[dict[Any, Any]], source: str) -> dict[Any, Any]:
+    """Undo :func:`_flat`."""
+    made = [dict(node) for node in nodes]
+    for number, node in enumerate(made):
+        for key in ("no", "yes"):
+            child = node.get(key)
+            if isinstance(child, int):
+                if not number < child < len(made):
+                    raise CrowdtreeError(
+                        f"{source}: nodes[{number}].{key}: must be the number of a later node"
+                    )
+                node[key] = made[child]
+    return made[0] if made else {}
+
+
+def save_plan(plan: Plan | Tree, path: str | os.PathLike[str]) -> None:
+    """Save a plan, or a tree as the plan of one vote each, with its problem, as JSON.
+
+    The file holds ``"tree"`` as :func:`tree_to_json` nests it; one deeper than 100 levels, too deep
+    for many readers of JSON, is a list ``"nodes"`` instead, whose branches are numbers in the list.
+
+    >>> import tempfile, crowdtree as ct
+    >>> plan = ct.staff(ct.design(ct.example("table1")), workers=4)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_plan(plan, Path(folder) / "plan.json")
+    ...     load_plan(Path(folder) / "plan.json").votes.tolist() == plan.votes.tolist()
+    True
+    """
+    _check_ending(Path(path))
+    write_document(Path(path), plan_to_dict(plan))
+
+
+def load_plan(path: str | os.PathLike[str], problem: Problem | None = None) -> Plan:
+    """Load a plan, for the problem in its file or for another with the same questions.
+
+    Parameters
+    ----------
+    path
+        A file of :func:`save_plan`, or one with a ``"tree"`` alone if `problem` is given.
+    problem
+        The problem in place of the one in the file, for instance with errors learned since.
+        Every leaf's label must agree with it.
+
+    Returns
+    -------
+    Plan
+    """
+    from crowdtree.files.schema import PlanFile, check
+
+    path = Path(path)
+    _check_ending(path)
+    source, data = shown(path), parse_document(path)
+    if isinstance(data, dict) and ("question" in data or "label" in data):
+        data = {"crowdtree": 1, "kind": "plan", "tree": data}  # a bare tree
+    if isinstance(data, dict) and (data.get("kind") == "problem" or "questions" in data):
+        raise CrowdtreeError(f"{source}: holds a problem, not a plan; use load_problem")
+    found = check(PlanFile, data, source)
+    if problem is None:
+        if found.problem is None:
+            raise CrowdtreeError(f"{source}: holds no problem; pass problem=")
+        problem = problem_from_dict(found.problem, f"{source}: problem")
+    nested = found.tree if found.nodes is None else _nested(found.nodes, source)
+    if not nested:
+        raise CrowdtreeError(f"{source}: tree: is missing; add it")
+    tree = named(source, Tree.from_dict, problem, nested, found.design)
+    if found.certificate is not None:
+        proven = Certificate(**found.certificate.model_dump())
+        tree = dataclasses.replace(tree, certificate=proven)
+    votes = [_votes(node, source) for node in _inner(nested)]
+    return named(source, Plan, tree, votes, found.vote, found.method, found.pool)
+
+
+def is_plan(path: str | os.PathLike[str]) -> bool:
+    """Whether a file holds a plan rather than a problem."""
+    if ending_of(path) != ".json":
+        return False
+    data = parse_document(Path(path))
+    return isinstance(data, dict) and ("tree" in data or "nodes" in data or "question" in data)
+
+
+def load_tree(path: str | os.PathLike[str], problem: Problem | None = None) -> Tree:
+    """Load the tree of a plan."""
+    return load_plan(path, problem).tree
+
+
+def _votes(node: Mapping[Any, Any], source: str) -> int:
+    votes = node.get("votes", 1)
+    if isinstance(votes, bool) or not isinstance(votes, int) or not 1 <= votes < 2**53:
+        raise CrowdtreeError(
+            f"{source}: tree: question {one_line(node['question'])} has {one_line(votes)} votes; "
+            "a whole number from 1 on needed"
+        )
+    return votes
+
+
+def _check_ending(path: Path) -> None:
+    if ending_of(path) != ".json":
+        raise CrowdtreeError(f"{shown(path)}: plans are kept as .json; use that ending")

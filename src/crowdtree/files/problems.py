@@ -1,0 +1,312 @@
+"""Load and save problems in every format."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
+from crowdtree.files.documents import (
+    chosen_prior,
+    named,
+    problem_from_dict,
+    problem_to_dict,
+)
+from crowdtree.files.markup import parse_document, write_document
+from crowdtree.files.reading import ending_of, errors_beside, one_line, shown
+from crowdtree.files.rows import error_rows, problem_rows
+from crowdtree.files.sources import (
+    delimited_grid,
+    frame_grid,
+    workbook_grids,
+    write_delimited,
+    write_workbook,
+)
+from crowdtree.files.tables import Grid, Kind, Table, read_table
+from crowdtree.problem import DASH, Dash, Problem
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["EXAMPLES", "example", "load_problem", "save_problem", "to_frame"]
+
+EXAMPLES: Mapping[str, str] = {"table1": "table1.csv", "animals": "animals.yaml"}
+"""Names of the example problems, and the files that hold them."""
+_DOCUMENTS = (".yaml", ".yml", ".json")
+
+
+def load_problem(
+    source: str | os.PathLike[str] | Any,
+    *,
+    errors: str | os.PathLike[str] | Any | None = None,
+    worker_error: ArrayLike | None = None,
+    prior: ArrayLike | Mapping[str, float] | str | None = None,
+    dash: Dash | None = None,
+    normalise: bool = False,
+    strengths: bool | str | os.PathLike[str] | Any = False,
+    unclear: tuple[float, float] = (0.5, 0.5),
+    least_error: float = 0.01,
+    missing_error: float = 0.25,
+) -> Problem:
+    """Load a problem from a file or a data frame.
+
+    Parameters
+    ----------
+    source
+        A ``.csv``, ``.tsv``, ``.csv.gz``, ``.xlsx``, ``.yaml``, ``.yml`` or ``.json`` file, or a
+        pandas or polars data frame laid out like the CSV file.
+    errors
+        Per-cell errors: a file or frame of the same layout with a number in each cell, blank where
+        ``-`` is. Found by itself if it is the sheet ``errors`` of the workbook, or if it is called
+        ``birds.errors.csv`` beside ``birds.csv`` whose own column ``error`` is blank.
+    worker_error
+        Probability that a worker errs, in place of what the file says: one number, one a question
+        or one a cell.
+    prior
+        How often each class occurs, in place of what the file says: numbers in the order of the
+        classes, a mapping from their names, or ``"uniform"``.
+    dash
+        What ``-`` means, if other than the file says: ``"inapplicable"`` or ``"either"``.
+    normalise
+        Scale a prior that does not sum to 1, such as counts.
+    strengths
+        True: the cells are the shares of people who say yes. Or a second file or frame with these
+        shares, blank where unknown, for the outcomes of the first. See
+        :meth:`Problem.from_strength`, also for `unclear`, `least_error` and `missing_error`.
+
+    Notes
+    -----
+    A table has the header ``question,error,<class>,<class>,...`` (``test`` will do for
+    ``question``), one row ``prior`` and one row a question with 0, 1 or ``-``::
+
+        question,error,text,robin,eagle,trout
+        prior,,,0.5,0.2,0.3
+        description,,,a small bird,a bird of prey,a fish
+        flies,0.05,Can it fly?,1,1,0
+        hunts,0.1,Does it hunt?,0,1,-
+
+    Without the row ``prior`` all classes are equally likely; ``text`` and ``description`` may be
+    left out; a row ``dash`` with ``either`` under the first class sets the meaning of ``-``.
+    Columns may be separated by commas, semicolons (then numbers may have decimal commas) or tabs.
+    The same as YAML (JSON has the same fields)::
+
+        dash: inapplicable
+        classes:
+          - {name: robin, prior: 0.5, description: a small bird}
+          - {name: eagle, prior: 0.2}
+          - {name: trout, prior: 0.3}
+        questions:
+          - name: flies
+            text: Can it fly?
+            error: 0.05
+            outcome: [1, 1, 0]
+          - name: hunts
+            error: {robin: 0.1, eagle: 0.05}
+            outcome: {robin: 0, eagle: 1, trout: "-"}
+
+    There `error` and `outcome` list the cells in the order of the classes, or name the classes;
+    ``worker_error: 0.1`` at the top serves all questions without an error of their own.
+
+    Returns
+    -------
+    Problem
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"question": ["q1", "q2"], "a": [0, 1], "b": [1, 1], "c": [0, 0]})
+    >>> load_problem(frame, worker_error=0.1)
+    Problem(3 classes x 2 questions, worker error 0.1)
+    """
+    options: dict[str, Any] = {"dash": dash, "normalise": normalise}
+    if isinstance(source, str | os.PathLike) and ending_of(source) in _DOCUMENTS:
+        path = Path(source)
+        for what, given in (("errors", errors), ("strengths", strengths or None)):
+            if given is not None:
+                raise CrowdtreeError(
+                    f"{what}: goes with a table (.csv, .xlsx, a frame), but {shown(path)} is none"
+                )
+        data = parse_document(path)
+        return problem_from_dict(data, shown(path), prior, worker_error, **options)
+    table, beside = _read(source, "strength" if strengths is True else "outcome", "frame")
+    options |= {"texts": table.texts, "descriptions": table.descriptions}
+    options["dash"] = dash or table.dash or "inapplicable"
+    shares = named(table.grid.source, chosen_prior, table.classes, table.prior, prior)
+    parts = (table.classes, shares, table.questions)
+    if strengths is False:
+        if worker_error is None:
+            worker_error = _errors_of(table, errors, beside)
+        return named(table.grid.source, Problem, *parts, table.body, worker_error, **options)
+    options |= {"unclear": unclear, "least_error": least_error, "missing_error": missing_error}
+    strength = table.body
+    if strengths is not True:
+        strength, options["outcome"] = _aligned(table, strengths, "strengths"), table.body
+    return named(table.grid.source, Problem.from_strength, *parts, strength, **options)
+
+
+def _read(source: Any, kind: Kind, what: str) -> tuple[Table, Any]:
+    """Read a table; with it comes what may hold its per-cell errors."""
+    if isinstance(source, Grid):
+        return read_table(source, kind), None
+    if not isinstance(source, str | os.PathLike):
+        return read_table(frame_grid(source, what), kind), None
+    path = Path(source)
+    ending = ending_of(path)
+    if ending in _DOCUMENTS:
+        raise CrowdtreeError(f"{what}: a table (.csv, .tsv, .xlsx) needed, got {shown(path)}")
+    if ending == ".xlsx":
+        main, errors = workbook_grids(path)
+        return read_table(main, kind), errors
+    with delimited_grid(path) as grid:
+        table = read_table(grid, kind)
+    beside = errors_beside(path)
+    return table, beside if beside.is_file() else None
+
+
+def _errors_of(table: Table, errors: Any, beside: Any) -> NDArray[np.float64]:
+    """Errors of a table: given ones before its own column before those found beside it."""
+    own = table.error
+    blank = own is None or bool(np.isnan(own).any())
+    if errors is None and beside is not None:
+        if own is not None and not np.isnan(own).all():
+            name = beside.source if isinstance(beside, Grid) else shown(beside)
+            warnings.warn(
+                f"{table.grid.source}: {name} is not read, for the column error is filled in; "
+                "empty that column, or pass errors=",
+                CrowdtreeWarning,
+                stacklevel=3,
+            )
+        else:
+            errors = beside
+    if errors is None:
+        if own is not None and not blank:
+            return own
+        if own is None:
+            number, what = None, "has no column error"
+        else:
+            place = int(np.argmax(np.isnan(own)))
+            number, what = (
+                table.lines[place],
+                f"question {one_line(table.questions[place])} has no error",
+            )
+        table.grid.refuse(
+            number,
+            f"{what}; fill in a column error (how often a worker errs, such as 0.1), or pass "
+            "worker_error=0.1 (--worker-error 0.1), or errors= with a table of one a cell",
+        )
+    cells = _aligned(table, errors, "errors")
+    if own is not None:
+        cells = np.where(np.isnan(cells), own[:, None], cells)
+    missing = np.argwhere(np.isnan(cells) & (table.body != DASH))
+    if len(missing):
+        q, c = missing[0]
+        raise CrowdtreeError(
+            f"errors: question {one_line(table.questions[q])}, class {one_line(table.classes[c])} "
+            "is blank; write a number from 0 to 1 (only cells with - need none)"
+        )
+    return cells
+
+
+def _aligned(table: Table, source: Any, what: str) -> NDArray[np.float64]:
+    """Read a second table of numbers; put its rows and columns in the order of the first."""
+    other, _ = _read(source, "errors", what)
+    order = []
+    for mine, theirs, thing in (
+        (table.questions, other.questions, "question"),
+        (table.classes, other.classes, "class"),
+    ):
+        places = {name: place for place, name in enumerate(theirs)}
+        missing = [name for name in mine if name not in places]
+        extra = sorted(set(theirs) - set(mine))
+        if missing or extra:
+            wrong = f"lacks the {thing} {one_line((missing or extra)[0])}"
+            if not missing:
+                wrong = f"has the {thing} {one_line(extra[0])}"
+            other.grid.refuse(None, f"{wrong}, unlike {table.grid.source}; names must be the same")
+        order.append([places[name] for name in mine])
+    if order == [list(range(len(part))) for part in order]:
+        return other.body
+    return other.body[np.ix_(*order)]
+
+
+def save_problem(problem: Problem, path: str | os.PathLike[str]) -> None:
+    """Save a problem in the format that the ending of the path names; it loads back exactly.
+
+    Per-cell errors of a CSV file go to a second file beside it (``birds.csv`` and
+    ``birds.errors.csv``, which together are one document: saving a problem without per-cell
+    errors removes the second), those of a workbook to a sheet ``errors``. Each file is written
+    wholly or not at all.
+
+    >>> import tempfile
+    >>> problem = example("table1")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_problem(problem, Path(folder) / "table1.yaml")
+    ...     load_problem(Path(folder) / "table1.yaml") == problem
+    True
+    """
+    path = Path(path)
+    ending = ending_of(path)
+    if ending in _DOCUMENTS:
+        write_document(path, problem_to_dict(problem))
+    elif ending == ".xlsx":
+        sheets = {"problem": problem_rows(problem)}
+        if not problem.error_per_question:
+            sheets["errors"] = error_rows(problem)
+        write_workbook(path, sheets)
+    else:
+        if not problem.error_per_question:
+            write_delimited(errors_beside(path), error_rows(problem))
+        write_delimited(path, problem_rows(problem))
+        if problem.error_per_question:
+            errors_beside(path).unlink(missing_ok=True)
+
+
+def to_frame(problem: Problem, part: str = "outcome") -> pl.DataFrame:
+    """Lay a problem out as a polars frame of text, like the CSV file.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    part
+        ``"outcome"``, or ``"errors"`` for the table of per-cell errors.
+
+    Examples
+    --------
+    >>> to_frame(example("table1")).head(2).rows()
+    [('prior', '', '0.2', '0.05', '0.1', '0.6', '0.05'), ('T1', '0.05', '0', '0', '0', '1', '0')]
+    """
+    import polars as pl
+
+    makers = {"outcome": problem_rows, "errors": error_rows}
+    if part not in makers:
+        raise CrowdtreeError(f'part: must be "outcome" or "errors", got {part!r}')
+    header, *rows = makers[part](problem)
+    twins = [name for place, name in enumerate(header) if name in header[:place]]
+    if twins:
+        raise CrowdtreeError(
+            f"to_frame: a frame cannot have two columns {one_line(twins[0])}; rename the class"
+        )
+    columns = zip(*rows, strict=True)
+    return pl.DataFrame(
+        {name: [str(cell) for cell in cells] for name, cells in zip(header, columns, strict=True)}
+    )
+
+
+def example(name: str) -> Problem:
+    """Load a problem that comes with the package: ``"table1"`` (the paper's) or ``"animals"``.
+
+    >>> example("table1")
+    Problem(5 classes x 5 questions, worker error 0.05)
+    """
+    if name not in EXAMPLES:
+        raise CrowdtreeError(f"example: there is no {name!r}; choose from {listing(EXAMPLES)}")
+    with resources.as_file(resources.files("crowdtree") / "data" / EXAMPLES[name]) as path:
+        return load_problem(path)

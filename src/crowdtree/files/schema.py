@@ -1,0 +1,136 @@
+"""What YAML and JSON files may say. Imported late: pydantic takes a while to load.
+
+Cells are left to :mod:`crowdtree.files.documents`, which reads millions of them quickly.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.files.reading import one_line, squeeze
+
+__all__ = ["ClassEntry", "PlanFile", "ProblemFile", "QuestionEntry", "check"]
+
+Text = Annotated[str, Field(strict=True)]
+Number = Annotated[float, Field(strict=True)]
+Cells = list[Any] | dict[Any, Any]
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ClassEntry(_Entry):
+    """A class; a prior is given for all of them or for none."""
+
+    name: Text
+    prior: Number | None = None
+    description: Text = ""
+
+
+class QuestionEntry(_Entry):
+    """A question; cells in the order of the classes, or by their names."""
+
+    name: Text
+    text: Text = ""
+    error: Number | Cells | None = None
+    outcome: Cells
+
+
+class ProblemFile(_Entry):
+    """A problem."""
+
+    crowdtree: Literal[1] = 1
+    kind: Literal["problem"] = "problem"
+    dash: Literal["inapplicable", "either"] = "inapplicable"
+    worker_error: Number | None = None
+    classes: list[ClassEntry | Text]
+    questions: list[QuestionEntry]
+
+
+class CertificateEntry(_Entry):
+    """What is proven about a tree."""
+
+    objective: Text
+    value: float
+    lower_bound: float
+    gap: float
+    status: Text
+    nodes: int
+
+
+class PlanFile(_Entry):
+    """A plan, or a tree, which is a plan of one vote each."""
+
+    crowdtree: Literal[1]
+    kind: Literal["plan"]
+    design: Text = "given"
+    method: Text = "given"
+    vote: Literal["majority", "margin"] = "majority"
+    pool: Literal["node", "question"] = "node"
+    certificate: CertificateEntry | None = None
+    problem: dict[Any, Any] | None = None
+    tree: dict[Any, Any] | None = None
+    nodes: list[dict[Any, Any]] | None = None
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def check(model: type[Model], data: Any, source: str) -> Model:
+    """Hold data against a schema; name the first place that does not fit, on one line.
+
+    >>> check(ClassEntry, {"name": "a", "prio": 1}, "birds.yaml: classes[0]")
+    Traceback (most recent call last):
+        ...
+    crowdtree.errors.CrowdtreeError: birds.yaml: classes[0]: prio: no such field; use one of name,
+    prior, description
+    """
+    if not isinstance(data, dict):
+        raise CrowdtreeError(
+            f"{source}: fields ({', '.join(model.model_fields)}) needed, got {one_line(data)}"
+        )
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+    # of the choices for one place, the longest way in is the one that was meant
+    first = max(
+        faults, key=lambda fault: (fault["loc"][:2] == faults[0]["loc"][:2], len(fault["loc"]))
+    )
+    raise CrowdtreeError(f"{source}: {_place(first['loc'])}: {_fault(model, first)}")
+
+
+def _place(loc: tuple[int | str, ...]) -> str:
+    """Write a place as ``questions[3].error``; drop pydantic's names of the choices in a union."""
+    text = ""
+    for part in loc:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif "[" not in part and part not in ("ClassEntry", "float", "str", "constrained-str"):
+            text += f".{part}"
+    return squeeze(text.lstrip("."))[:80]
+
+
+def _fault(model: type[BaseModel], fault: Any) -> str:
+    kind, value = fault["type"], fault["input"]
+    if kind == "extra_forbidden":
+        inner: dict[str, type[BaseModel]] = {
+            "classes": ClassEntry,
+            "questions": QuestionEntry,
+            "certificate": CertificateEntry,
+        }
+        known: type[BaseModel] = (
+            inner.get(str(fault["loc"][0]), model) if len(fault["loc"]) > 1 else model
+        )
+        return f"no such field; use one of {', '.join(known.model_fields)}"
+    if kind == "missing":
+        return "is missing; add it"
+    if kind == "string_type":
+        return f"text needed, got {one_line(value)}; put it in quotes"
+    if kind in ("float_type", "int_type"):
+        return f"a number needed, got {one_line(value)}"
+    return f"{squeeze(fault['msg'])}, got {one_line(value)}"

@@ -1,0 +1,22 @@
+"""Pictures of trees, plans and evaluations. Nothing here computes a statistic.
+
+Altair and the renderer are imported only when a chart or a PNG is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from crowdtree.plots.trees import draw_tree, tree_svg
+
+__all__ = ["draw_frontier", "draw_tree", "tree_svg"]
+
+
+def draw_frontier(rows: Iterable[Any], path: str | os.PathLike[str], chosen: Any = None) -> Path:
+    """Write the chart of a frontier; see :func:`crowdtree.plots.frontiers.draw_frontier`."""
+    from crowdtree.plots import frontiers
+
+    return frontiers.draw_frontier(rows, path, chosen)

@@ -1,0 +1,201 @@
+"""Lines of error over cost, labelled at their ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from crowdtree.plots.chart import (
+    COLOURS,
+    LABEL_COLOURS,
+    PER_CENT,
+    WIDTH,
+    Chart,
+    Row,
+    table,
+    title_of,
+)
+from crowdtree.plots.style import LIGHT
+from crowdtree.plots.text import clean
+
+__all__ = ["curve_chart"]
+
+HEIGHT = 320
+LOWEST = 1e-9
+"""Errors below this leave every chart."""
+_DASHES = {"plain": [1, 0], "dashed": [6, 3], "dotted": [2, 3], "floor": [1, 2]}
+
+
+def curve_chart(
+    rows: Sequence[Row],
+    *,
+    title: str,
+    x: str,
+    y: str = "misclassified items",
+    log: bool = True,
+    subtitle: Sequence[str] = (),
+    points: Sequence[Row] = (),
+) -> Chart:
+    """Lines of error over cost, labelled at their ends.
+
+    Parameters
+    ----------
+    rows
+        ``series``, ``x``, ``y`` and optionally ``kind`` (``ours``, ``paper``, ``baseline``),
+        ``dash`` (``plain``, ``dashed``, ``dotted``, ``floor``), ``low`` and ``high`` for a band.
+    title, subtitle
+        What to see.
+    x, y
+        Names of the axes, with units.
+    log
+        A logarithmic error axis, from `LOWEST` at the least.
+    points
+        Single points to mark: ``x``, ``y`` and ``label``.
+    """
+    floor = _floor(rows) if log else 0.0
+    shown = [dict(row) for row in rows if row["y"] >= floor]
+    scale, ticks = _error_scale(shown, floor, log)
+    ends = [min(row["x"] for row in shown), max(row["x"] for row in shown)]
+    across = alt.X(
+        "x:Q", title=x, scale=alt.Scale(domain=ends, nice=False), axis=alt.Axis(tickCount=8)
+    )
+    up = alt.Y("y:Q", title=y, scale=scale, axis=alt.Axis(labelExpr=PER_CENT, **ticks))
+    layers: list[Chart] = []
+    bands = [row for row in shown if row.get("high", row["y"]) > row.get("low", row["y"])]
+    if bands:
+        layers.append(_band(bands, across, scale))
+    layers.append(_lines(shown, across, up))
+    layers.append(_end_labels(shown, scale, log))
+    if points:
+        layers += _marked(points, across, up)
+    return alt.layer(*layers).properties(
+        width=WIDTH, height=HEIGHT, title=title_of(title, *subtitle)
+    )
+
+
+def _floor(rows: Sequence[Row]) -> float:
+    """Where a logarithmic axis ends: below the lines that matter; others may leave the chart."""
+    chief = [row["y"] for row in rows if row.get("kind") in ("ours", "paper")]
+    positive = [value for value in chief or [row["y"] for row in rows] if value > 0]
+    return max(LOWEST, min(positive, default=LOWEST) / 4)
+
+
+def _error_scale(rows: Sequence[Row], floor: float, log: bool) -> tuple[alt.Scale, dict[str, Any]]:
+    high = max(row.get("high", row["y"]) for row in rows)
+    if not log:
+        return alt.Scale(domain=[0.0, high * 1.05 or 1.0], nice=False), {"tickCount": 6}
+    domain = [max(floor, min(row["y"] for row in rows)) / 1.1, min(1.0, high * 1.3)]
+    decades = range(math.floor(math.log10(domain[0])), 1)
+    steps = (1, 2, 5) if len(decades) <= 5 else (1,)
+    ticks = [step * 10.0**d for d in decades for step in steps]
+    values = [tick for tick in ticks if domain[0] <= tick <= domain[1]]
+    return alt.Scale(type="log", domain=domain, nice=False), {"values": values}
+
+
+def _lines(rows: Sequence[dict[str, Any]], across: alt.X, up: alt.Y) -> Chart:
+    dashes: dict[str, str] = {}
+    for row in rows:
+        dashes.setdefault(str(row["series"]), str(row.get("dash", "plain")))
+    names = list(dashes)
+    coloured = [row | {"colour": COLOURS[row.get("kind", "baseline")]} for row in rows]
+    return (
+        alt.Chart(table(coloured))
+        .mark_line(strokeWidth=2.25, clip=True)
+        .encode(
+            x=across,
+            y=up,
+            color=alt.Color("colour:N", scale=None),
+            strokeDash=alt.StrokeDash(
+                "series:N",
+                scale=alt.Scale(domain=names, range=[_DASHES[dashes[n]] for n in names]),
+                legend=None,
+            ),
+        )
+    )
+
+
+def _band(rows: Sequence[Row], across: alt.X, scale: alt.Scale) -> Chart:
+    return (
+        alt.Chart(table(rows))
+        .mark_area(color=LIGHT.grey, opacity=0.22, clip=True)
+        .encode(
+            x=across,
+            y=alt.Y("low:Q", scale=scale),
+            y2="high:Q",
+            detail="series:N",
+        )
+    )
+
+
+def _end_labels(rows: Sequence[Row], scale: alt.Scale, log: bool) -> Chart:
+    """Names at the ends of the lines, moved apart where they would touch."""
+    ends: dict[str, Row] = {}
+    for row in rows:
+        if row["series"] not in ends or row["x"] >= ends[row["series"]]["x"]:
+            ends[row["series"]] = row
+    low, high = scale.to_dict()["domain"]
+    low, high = (math.log(low), math.log(high)) if log else (low, high)
+    span = (high - low) / HEIGHT
+    # lines that stop early keep their label there; those that end together share one column
+    wanted = [((math.log(r["y"]) if log else r["y"]) - low) / span for r in ends.values()]
+    placed = _apart(wanted, [r["x"] for r in ends.values()], 14.0, lowest=8.0)
+    labels = [
+        {
+            "x": row["x"],
+            "y": math.exp(low + at * span) if log else low + at * span,
+            "label": clean(str(row["series"])),
+            "colour": LABEL_COLOURS[row.get("kind", "baseline")],
+        }
+        for row, at in zip(ends.values(), placed, strict=True)
+    ]
+    return (
+        alt.Chart(table(labels))
+        .mark_text(align="left", dx=8, baseline="middle", fontWeight=600)
+        .encode(
+            x="x:Q",
+            y=alt.Y("y:Q", scale=scale),
+            text="label:N",
+            color=alt.Color("colour:N", scale=None),
+        )
+    )
+
+
+def _apart(
+    wanted: Sequence[float], column: Sequence[float], gap: float, lowest: float
+) -> list[float]:
+    """Move heights of the same column apart, as little as may be: crowds share their middle.
+
+    >>> _apart([10.0, 12.0, 50.0], [1, 1, 1], 14.0, lowest=0.0)
+    [4.0, 18.0, 50.0]
+    """
+    placed = list(wanted)
+    for at in set(column):
+        crowds: list[list[int]] = []
+        for place in sorted((i for i, c in enumerate(column) if c == at), key=lambda i: wanted[i]):
+            crowds.append([place])
+            while len(crowds) > 1 and _start(crowds[-1], wanted, gap) < gap + _start(
+                crowds[-2], wanted, gap
+            ) + gap * (len(crowds[-2]) - 1):
+                last = crowds.pop()
+                crowds[-1] += last
+        for crowd in crowds:
+            for row, place in enumerate(crowd):
+                placed[place] = max(_start(crowd, wanted, gap), lowest) + gap * row
+    return placed
+
+
+def _start(crowd: Sequence[int], wanted: Sequence[float], gap: float) -> float:
+    return sum(wanted[place] for place in crowd) / len(crowd) - gap * (len(crowd) - 1) / 2
+
+
+def _marked(points: Sequence[Row], across: alt.X, up: alt.Y) -> list[Chart]:
+    base = alt.Chart(table(points)).encode(x=across, y=up)
+    return [
+        base.mark_point(filled=True, size=90, color=LIGHT.accent, opacity=1),
+        base.mark_text(dy=-14, dx=4, align="left", fontWeight=600, color=LIGHT.accent).encode(
+            text="label:N"
+        ),
+    ]

@@ -1,0 +1,80 @@
+"""The frontier of error and cost beside what others do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+from crowdtree.plots.chart import Chart, draw_chart
+from crowdtree.plots.curves import curve_chart
+from crowdtree.plots.style import percent
+from crowdtree.text import number
+
+__all__ = ["draw_frontier", "frontier_chart"]
+
+_LOOK = {
+    "ours": ("co-design", "ours", "plain"),
+    "paper": ("paper", "paper", "plain"),
+    "random": ("random", "baseline", "dashed"),
+    "everyone": ("everyone", "baseline", "dotted"),
+    "floor": ("Fano floor", "baseline", "floor"),
+    "guide": ("Burnashev guide, no floor", "baseline", "floor"),
+}
+
+
+class CurvePoint(Protocol):
+    """A row of :func:`crowdtree.frontier.compare.compare`."""
+
+    @property
+    def series(self) -> str: ...
+    @property
+    def cost(self) -> float: ...
+    @property
+    def misclassification(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+
+
+class ChosenPoint(Protocol):
+    """The point that was asked for."""
+
+    @property
+    def misclassification(self) -> float: ...
+    @property
+    def expected_answers(self) -> float: ...
+
+
+def frontier_chart(
+    rows: Iterable[CurvePoint], chosen: ChosenPoint | None = None, *, cost: str = "answers an item"
+) -> Chart:
+    """Error over cost: the frontier, the paper, the baselines and the information floor."""
+    table: list[dict[str, Any]] = []
+    for row in rows:
+        name, kind, dash = _LOOK.get(row.series, (row.series, "baseline", "plain"))
+        look = {"series": name, "kind": kind, "dash": dash}
+        band = {"low": row.low, "high": row.high}
+        table.append(look | band | {"x": row.cost, "y": row.misclassification})
+    points = []
+    if chosen is not None:
+        words = f"{percent(chosen.misclassification)}, {number(chosen.expected_answers)} answers"
+        points = [{"x": chosen.expected_answers, "y": chosen.misclassification, "label": words}]
+    return curve_chart(
+        table,
+        title="What each error costs: lower left is better",
+        x=f"expected {cost}",
+        subtitle=["No policy goes below the Fano floor; the guide is asymptotic."],
+        points=points,
+    )
+
+
+def draw_frontier(
+    rows: Iterable[CurvePoint],
+    path: str | os.PathLike[str],
+    chosen: ChosenPoint | None = None,
+) -> Path:
+    """Write the chart of a frontier as ``.svg``, ``.png``, ``.html`` or ``.json``."""
+    return draw_chart(frontier_chart(rows, chosen), path)

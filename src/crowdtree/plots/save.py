@@ -1,0 +1,66 @@
+"""Write pictures: the ending of the file says the format, and nothing is ever half written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from crowdtree.errors import CrowdtreeError
+
+__all__ = ["ENDINGS", "check_ending", "svg_to_png", "write_as", "write_atomic"]
+
+ENDINGS = (".svg", ".png", ".html", ".json")
+
+
+def check_ending(path: str | os.PathLike[str], endings: tuple[str, ...] = ENDINGS) -> str:
+    """Return the ending of a file name, or say which are known.
+
+    >>> check_ending("tree.SVG")
+    '.svg'
+    >>> check_ending("tree.gif")
+    Traceback (most recent call last):
+        ...
+    crowdtree.errors.CrowdtreeError: tree.gif: cannot write '.gif'; use .svg, .png, .html or .json
+    """
+    ending = Path(path).suffix.lower()
+    if ending in endings:
+        return ending
+    *most, last = endings
+    known = f"{', '.join(most)} or {last}" if most else last
+    what = f"cannot write {ending!r}" if ending else "has no ending that says the format"
+    raise CrowdtreeError(f"{os.fspath(path)}: {what}; use {known}")
+
+
+def write_as(path: str | os.PathLike[str], makers: Mapping[str, Callable[[], str | bytes]]) -> Path:
+    """Write a file with the maker of its ending; an unknown ending is refused before any work."""
+    return write_atomic(path, makers[check_ending(path, tuple(makers))]())
+
+
+def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
+    """Write a whole file or nothing: a temporary file beside it takes its place at the end."""
+    target = Path(path)
+    data = content.encode() if isinstance(content, str) else content
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(data)
+        os.replace(part, target)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CrowdtreeError(
+            f"{target}: cannot be written ({reason}); choose another place"
+        ) from None
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+    return target
+
+
+def svg_to_png(svg: str, scale: float = 2.0) -> bytes:
+    """Render an SVG without a browser, at twice the resolution by default."""
+    import vl_convert
+
+    return bytes(vl_convert.svg_to_png(svg, scale=scale))

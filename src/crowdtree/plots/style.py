@@ -1,0 +1,164 @@
+"""The look: one set of tokens for drawings, charts and pages, light and dark.
+
+Colours are those of Okabe and Ito (2008), told apart by colour-blind people and in grey print,
+some of them deepened until text in them reads at a contrast of 4.5 to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = [
+    "DARK",
+    "FONT",
+    "FONT_SIZE",
+    "LIGHT",
+    "SMALL_SIZE",
+    "Tokens",
+    "chart_config",
+    "css_variables",
+    "percent",
+    "to_css_variables",
+]
+
+FONT = (
+    "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, "
+    "'Liberation Sans', sans-serif"
+)
+FONT_SIZE = 13
+SMALL_SIZE = 11
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Colours by meaning. No two are equal, so that a drawing can be re-coloured by value."""
+
+    background: str
+    surface: str
+    text: str
+    muted: str
+    line: str
+    grey: str
+    accent: str
+    accent_soft: str
+    orange: str
+    orange_text: str
+    error: str
+    error_soft: str
+
+
+LIGHT = Tokens(
+    background="#ffffff",
+    surface="#f3f5f5",
+    text="#1b2324",
+    muted="#566163",
+    line="#d5dbdc",
+    grey="#8a9597",
+    accent="#006d5b",
+    accent_soft="#d9efe9",
+    orange="#e69f00",
+    orange_text="#8a5a00",
+    error="#b84a00",
+    error_soft="#f9e3d5",
+)
+DARK = Tokens(
+    background="#121718",
+    surface="#1d2425",
+    text="#e6ebeb",
+    muted="#a3afb1",
+    line="#364143",
+    grey="#7c888a",
+    accent="#3fc7a5",
+    accent_soft="#17423a",
+    orange="#f0b23e",
+    orange_text="#f3bd58",
+    error="#ff9a5c",
+    error_soft="#4a2a17",
+)
+
+
+def css_variables() -> str:
+    """Custom properties ``--ct-...`` for a page, light by default and dark where asked for.
+
+    >>> css_variables().splitlines()[1].strip()
+    '--ct-background: #ffffff;'
+    """
+
+    def block(tokens: Tokens, indent: str) -> str:
+        return "".join(
+            f"{indent}--ct-{name.replace('_', '-')}: {value};\n"
+            for name, value in asdict(tokens).items()
+        )
+
+    return (
+        ":root {\n" + block(LIGHT, "  ") + "  color-scheme: light dark;\n}\n"
+        "@media (prefers-color-scheme: dark) {\n  :root {\n" + block(DARK, "    ") + "  }\n}\n"
+    )
+
+
+def to_css_variables(svg: str) -> str:
+    """Replace the light colours of a drawing by the page's custom properties.
+
+    >>> to_css_variables('<path fill="#006d5b"/>')
+    '<path fill="var(--ct-accent)"/>'
+    """
+    for name, value in asdict(LIGHT).items():
+        svg = svg.replace(f'"{value}"', f'"var(--ct-{name.replace("_", "-")})"')
+    return svg
+
+
+def chart_config(tokens: Tokens = LIGHT) -> Mapping[str, Any]:
+    """Vega-Lite configuration of every chart: calm axes, no boxes, the system font."""
+    axis = {
+        "domainColor": tokens.grey,
+        "gridColor": tokens.line,
+        "gridWidth": 0.75,
+        "tickColor": tokens.grey,
+        "labelColor": tokens.muted,
+        "titleColor": tokens.muted,
+        "labelFont": FONT,
+        "titleFont": FONT,
+        "labelFontSize": SMALL_SIZE,
+        "titleFontSize": SMALL_SIZE,
+        "titleFontWeight": "normal",
+        "titlePadding": 8,
+        "labelPadding": 4,
+    }
+    title = {
+        "anchor": "start",
+        "frame": "bounds",
+        "color": tokens.text,
+        "font": FONT,
+        "fontSize": 15,
+        "fontWeight": 600,
+        "subtitleColor": tokens.muted,
+        "subtitleFont": FONT,
+        "subtitleFontSize": 12,
+        "subtitlePadding": 4,
+        "offset": 14,
+    }
+    return {
+        "background": tokens.background,
+        "font": FONT,
+        "view": {"stroke": None},
+        "axis": axis,
+        "title": title,
+        "padding": 16,
+        "text": {"font": FONT, "fontSize": SMALL_SIZE, "color": tokens.text},
+        "concat": {"spacing": 40},
+    }
+
+
+def percent(share: float) -> str:
+    """A probability for people: three significant digits, never a false 0 or 100.
+
+    >>> [percent(x) for x in (0.0823119, 0.6, 1.0, 0.999999, 1e-9, 0.0)]
+    ['8.23 %', '60 %', '100 %', '> 99.9 %', '< 0.001 %', '0 %']
+    """
+    if 0 < share < 1e-5:
+        return "< 0.001 %"
+    if 0.9995 <= share < 1 - 1e-9:  # beyond that it is a sum of shares, rounded
+        return "> 99.9 %"
+    return f"{100 * share:.3g} %"

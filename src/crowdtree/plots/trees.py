@@ -1,0 +1,130 @@
+"""Drawings of a tree or plan as hand-laid SVG: text stays text, and nothing overlaps."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from crowdtree.plan import Plan, as_plan
+from crowdtree.plots.drawing import Drawing, drawing_css
+from crowdtree.plots.facts import Facts, tree_table
+from crowdtree.plots.folding import views
+from crowdtree.plots.layout import Direction
+from crowdtree.plots.save import svg_to_png, write_as
+from crowdtree.plots.style import LIGHT, Tokens
+from crowdtree.tree import Tree
+
+__all__ = ["TreeView", "draw_tree", "tree_css", "tree_svg", "tree_views"]
+
+
+def draw_tree(
+    tree: Tree | Plan,
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    fold: float | None = None,
+    direction: Direction | None = None,
+) -> Path:
+    """Draw a tree or plan to a file: ``.svg``, ``.png``, ``.html`` or ``.json`` by its ending.
+
+    Parameters
+    ----------
+    tree
+        A tree (one worker a question) or a plan.
+    path
+        Where to write. The HTML file is self-contained, and folded subtrees open in it.
+    title
+        What to see; by default the size of the tree and its exact misclassification.
+    fold
+        Share of items below which a subtree folds into a pill; 0 never folds. By default 1 % in
+        trees with more than 24 leaves, and more where over 64 ends would be drawn at once.
+    direction
+        ``"down"`` or ``"right"``; by default down while that is narrow and shallow.
+
+    Examples
+    --------
+    >>> import crowdtree as ct, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = draw_tree(ct.design(ct.example("table1")), pathlib.Path(folder, "tree.svg"))
+    ...     print(made.read_text()[:4])
+    <svg
+    """
+    options: dict[str, Any] = {"title": title, "fold": fold, "direction": direction}
+    return write_as(
+        path,
+        {
+            ".svg": lambda: tree_svg(tree, **options),
+            ".png": lambda: svg_to_png(tree_svg(tree, **options)),
+            ".html": lambda: _page(tree, options),
+            ".json": lambda: json.dumps(tree_table(tree), indent=2, ensure_ascii=False) + "\n",
+        },
+    )
+
+
+def tree_svg(
+    tree: Tree | Plan,
+    *,
+    title: str | None = None,
+    fold: float | None = None,
+    direction: Direction | None = None,
+    tokens: Tokens = LIGHT,
+) -> str:
+    """Draw a tree or plan as one SVG text; folded subtrees stay folded.
+
+    >>> import crowdtree as ct
+    >>> svg = tree_svg(ct.design(ct.example("table1")))
+    >>> svg.count('class="question"'), svg.count('class="leaf"')
+    (4, 5)
+    """
+    facts = Facts(as_plan(tree))
+    view = next(views(facts.tree, fold))
+    return Drawing(facts, view, direction, title=facts.title if title is None else title).svg(
+        f"<style>{drawing_css(tokens)}</style>"
+    )
+
+
+class TreeView(NamedTuple):
+    """One view of a tree for a page: its id, the ids and names of the views above it, its SVG."""
+
+    name: str
+    trail: tuple[tuple[str, str], ...]
+    heading: str
+    svg: str
+
+
+def tree_views(
+    tree: Tree | Plan,
+    *,
+    prefix: str = "tree",
+    fold: float | None = None,
+    direction: Direction | None = None,
+) -> Iterator[TreeView]:
+    """Yield the whole tree and each folded subtree as SVGs for a page, linked by their ids.
+
+    Their colours are the page's custom properties (:func:`crowdtree.plots.style.css_variables`).
+    """
+    facts = Facts(as_plan(tree))
+    trail: dict[int, tuple[tuple[str, str], ...]] = {}
+    for view in views(facts.tree, fold):
+        name = f"{prefix}-{view.root}"
+        above = () if view.parent is None else trail[view.parent]
+        heading = "Whole tree" if view.parent is None else facts.fold_text(view.root)
+        trail[view.root] = (*above, (name, heading))
+        drawing = Drawing(facts, view, direction, prefix=prefix, way=facts.way(view.root))
+        yield TreeView(name, above, heading, drawing.svg(""))
+
+
+def tree_css() -> str:
+    """Style of :func:`tree_views`, in terms of the page's custom properties."""
+    names = {name: f"var(--ct-{name.replace('_', '-')})" for name in Tokens.__dataclass_fields__}
+    return drawing_css(Tokens(**names))
+
+
+def _page(tree: Tree | Plan, options: dict[str, Any]) -> str:
+    from crowdtree.plots.page import tree_page
+
+    title = options.pop("title") or Facts(as_plan(tree)).title
+    return tree_page(title, tree_views(tree, **options))

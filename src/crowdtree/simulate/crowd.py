@@ -1,0 +1,318 @@
+"""Synthetic crowds, and recorded ones.
+
+Every answer is a function of (seed, item, question, how often that question was asked about that
+item before). So results do not depend on blocks, processes or the order of work, and two policies
+that are simulated with the same seed hear the same people: their difference is not noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.likelihood import AnswerModel, skilled, urn
+from crowdtree.problem import DASH, Problem
+
+__all__ = ["Answers", "Block", "Crowd", "Recorded", "Source"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+UintArray = NDArray[np.uint64]
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_ITEM, _CLASS, _ANSWER, _WORKER, _HARD = (np.uint64(n) for n in (1, 2, 3, 4, 5))
+
+
+def mixed(values: UintArray) -> UintArray:
+    """Scramble 64-bit numbers (the finaliser of SplitMix64, Steele, Lea and Flood 2014)."""
+    z = values + _GOLDEN
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(z ^ (z >> np.uint64(31)))
+
+
+def uniform(values: UintArray) -> FloatArray:
+    """Turn 64-bit numbers into uniform ones from 0 to below 1."""
+    return np.asarray((values >> np.uint64(11)) * 2.0**-53)
+
+
+class Answers(NamedTuple):
+    """Answers of one round: 0 or 1, and the worker's skill where the policy is told it."""
+
+    value: NDArray[np.int8]
+    skill: FloatArray | None
+
+
+class Block(Protocol):
+    """Some consecutive items and the people who answer about them."""
+
+    truth: IntArray
+
+    def answer(
+        self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any], yes: NDArray[Any]
+    ) -> Answers:
+        """Answer a question about each of some items of the block.
+
+        `repeat` is how often the question was asked about the item before, `yes` how many of
+        those answers were yes.
+        """
+        ...
+
+
+class Source(Protocol):
+    """Where items and answers come from."""
+
+    def block(self, problem: Problem, key: int, start: int, stop: int) -> Block:
+        """Make the items `start` to `stop` of the run with this key."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Plain JSON that tells this source from others."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """A synthetic crowd.
+
+    Parameters
+    ----------
+    problem
+        The truth about prior, outcomes and errors, where it differs from what the policy assumes;
+        same classes and questions.
+    yes_probability
+        The truth about ``P(yes | class)``, in place of outcome and error where not NaN.
+    workers
+        Size of the crowd; matters with `skill_sd` or `spammers`.
+    skill_sd
+        Standard deviation of the workers' skill, in logits of the error.
+    spammers
+        Share of workers who do not look at the question.
+    spam
+        What spammers answer: a ``"coin"``, always ``"yes"`` or always ``"no"``.
+    item_difficulty
+        Standard deviation of the items' difficulty, in logits of the error: all answers about
+        a hard item are worse.
+    shared_difficulty
+        Correlation of different people's answers to one question on one item.
+    known_skill
+        Whether the policy is told the skill of each worker.
+
+    Examples
+    --------
+    >>> Crowd(spammers=0.1, skill_sd=0.5)
+    Crowd(skill_sd=0.5, spammers=0.1)
+    """
+
+    problem: Problem | None = None
+    yes_probability: ArrayLike | None = None
+    workers: int = 1000
+    skill_sd: float = 0.0
+    spammers: float = 0.0
+    spam: Literal["coin", "yes", "no"] = "coin"
+    item_difficulty: float = 0.0
+    shared_difficulty: float = 0.0
+    known_skill: bool = False
+
+    def __post_init__(self) -> None:
+        if self.workers < 1:
+            raise CrowdtreeError(f"workers: a crowd needs at least one, got {self.workers}")
+        for name in ("skill_sd", "item_difficulty"):
+            if not 0 <= getattr(self, name) < np.inf:
+                raise CrowdtreeError(f"{name}: 0 or more needed, got {getattr(self, name)}")
+        if not 0 <= self.spammers <= 1:
+            raise CrowdtreeError(f"spammers: a share from 0 to 1 needed, got {self.spammers}")
+        if not 0 <= self.shared_difficulty < 1:
+            raise CrowdtreeError(
+                f"shared_difficulty: from 0 to below 1, got {self.shared_difficulty}"
+            )
+        if self.spam not in ("coin", "yes", "no"):
+            raise CrowdtreeError(f'spam: must be "coin", "yes" or "no", got {self.spam!r}')
+
+    def block(self, problem: Problem, key: int, start: int, stop: int) -> Block:
+        """Make some items of a run."""
+        truth = self.problem if self.problem is not None else problem
+        if truth.outcome.shape != problem.outcome.shape:
+            raise CrowdtreeError(
+                f"crowd: its problem has {truth.n_classes} classes and {truth.n_questions} "
+                f"questions, the policy's has {problem.n_classes} and {problem.n_questions}"
+            )
+        return _CrowdBlock(self, truth, key, start, stop)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain JSON of everything that matters."""
+        found: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        found["problem"] = None if self.problem is None else describe_problem(self.problem)
+        if self.yes_probability is not None:
+            found["yes_probability"] = np.asarray(self.yes_probability).tolist()
+        return found
+
+    def __repr__(self) -> str:
+        shown = [
+            f"{f.name}={getattr(self, f.name)!r}"
+            for f in fields(self)
+            if getattr(self, f.name) is not f.default and getattr(self, f.name) != f.default
+        ]
+        return f"Crowd({', '.join(shown)})"
+
+
+class _CrowdBlock:
+    """Items of a synthetic crowd; all arrays are functions of the key and the item's number."""
+
+    def __init__(self, crowd: Crowd, problem: Problem, key: int, start: int, stop: int) -> None:
+        self.crowd = crowd
+        self.problem = problem
+        self.model = AnswerModel.of(problem, crowd.yes_probability)
+        self.key = np.uint64(key)
+        self.item = mixed(mixed(np.arange(start, stop, dtype=np.uint64) ^ self.key) ^ _ITEM)
+        cumulative = np.cumsum(problem.prior)
+        drawn = uniform(mixed(self.item ^ _CLASS)) * cumulative[-1]
+        self.truth: IntArray = np.minimum(
+            np.searchsorted(cumulative, drawn, side="right"), problem.n_classes - 1
+        ).astype(np.int64)
+        self._plain = not (crowd.skill_sd or crowd.spammers or crowd.item_difficulty)
+
+    def answer(
+        self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any], yes: NDArray[Any]
+    ) -> Answers:
+        """Answer by the model, as seen by the worker whose turn it is."""
+        cls = self.truth[rows]
+        share = self.model.yes[question, cls]
+        skill = None
+        if not self._plain:
+            share, skill = self._seen(share, rows, question, repeat, cls)
+        share = urn(share, self.crowd.shared_difficulty, yes, repeat)
+        turn = (question.astype(np.uint64) << np.uint64(20)) + repeat.astype(np.uint64)
+        drawn = uniform(mixed((self.item[rows] ^ _ANSWER) + turn * _GOLDEN))
+        return Answers((drawn < share).astype(np.int8), skill)
+
+    def _seen(
+        self,
+        share: FloatArray,
+        rows: NDArray[Any],
+        question: NDArray[Any],
+        repeat: NDArray[Any],
+        cls: IntArray,
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """P(yes) by this worker on this item, and the skill that the policy is told."""
+        first = mixed((self.item[rows] ^ _WORKER) + question.astype(np.uint64))
+        worker = (first + repeat.astype(np.uint64)) % np.uint64(self.crowd.workers)
+        skill, spammer, told = self._people
+        ability = skill[worker]
+        if self.crowd.item_difficulty:
+            ability = ability - self._hardness[rows]
+        share = skilled(share, self.model.sign[question, cls], ability)
+        constant = {"coin": 0.5, "yes": 1.0, "no": 0.0}[self.crowd.spam]
+        share = np.where(spammer[worker], constant, share)
+        return share, told[worker] if self.crowd.known_skill else None
+
+    @cached_property
+    def _people(self) -> tuple[FloatArray, NDArray[np.bool_], FloatArray]:
+        """Skill of each worker, who is a spammer, and the skill that stands for that."""
+        crowd = self.crowd
+        rng = np.random.default_rng((int(self.key), 7))
+        skill = rng.normal(0.0, 1.0, crowd.workers) * crowd.skill_sd
+        spammer = np.zeros(crowd.workers, dtype=bool)
+        spammer[rng.permutation(crowd.workers)[: round(crowd.spammers * crowd.workers)]] = True
+        error = np.clip(self.problem.worker_error, 1e-6, 0.5)
+        useless = float(np.log(error / (1 - error)).mean())  # makes the average error one half
+        return skill, spammer, np.where(spammer, useless, skill)
+
+    @cached_property
+    def _hardness(self) -> FloatArray:
+        from scipy.special import ndtri
+
+        drawn = uniform(mixed(self.item ^ _HARD))
+        return np.asarray(ndtri(np.clip(drawn, 1e-16, 1 - 1e-16)) * self.crowd.item_difficulty)
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """Answers that were really given: items x questions (x repeats) of 0, 1, and -1 for none.
+
+    The policy must not ask more often than there are answers (``repeats``).
+
+    >>> Recorded([[0, 1], [1, 1]], truth=[0, 1])
+    Recorded(2 items x 2 questions, 1 answer each)
+    """
+
+    values: NDArray[np.int8]
+    truth: NDArray[np.int64]
+
+    def __init__(self, values: ArrayLike, truth: ArrayLike) -> None:
+        table = np.asarray(values, dtype=np.int8)
+        table = table[:, :, None] if table.ndim == 2 else table
+        classes = np.asarray(truth, dtype=np.int64)
+        if table.ndim != 3 or classes.shape != (len(table),):
+            raise CrowdtreeError(
+                "recorded: answers must be items x questions (x repeats), with one class an item; "
+                f"got shapes {table.shape} and {classes.shape}"
+            )
+        object.__setattr__(self, "values", table)
+        object.__setattr__(self, "truth", classes)
+
+    def block(self, problem: Problem, key: int, start: int, stop: int) -> Block:  # noqa: ARG002
+        """Take some of the items; the key does not matter."""
+        if stop > len(self.values):
+            raise CrowdtreeError(
+                f"items: {stop} asked for, but only {len(self.values)} were recorded"
+            )
+        if self.values.shape[1] != problem.n_questions:
+            raise CrowdtreeError(
+                f"recorded: answers to {self.values.shape[1]} questions, but the problem has "
+                f"{problem.n_questions}"
+            )
+        return _RecordedBlock(self.values[start:stop], self.truth[start:stop], problem)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain JSON that tells these answers from others."""
+        import hashlib
+
+        digest = hashlib.sha256(self.values.tobytes() + self.truth.tobytes()).hexdigest()
+        return {"recorded": digest, "shape": list(self.values.shape)}
+
+    def __repr__(self) -> str:
+        items, questions, repeats = self.values.shape
+        many = "answer" if repeats == 1 else "answers"
+        return f"Recorded({items} items x {questions} questions, {repeats} {many} each)"
+
+
+class _RecordedBlock:
+    def __init__(self, values: NDArray[np.int8], truth: IntArray, problem: Problem) -> None:
+        self.values, self.truth, self.problem = values, truth, problem
+
+    def answer(
+        self,
+        rows: NDArray[Any],
+        question: NDArray[Any],
+        repeat: NDArray[Any],
+        yes: NDArray[Any],  # noqa: ARG002
+    ) -> Answers:
+        """Look the answers up."""
+        depth = self.values.shape[2]
+        if np.any(repeat >= depth):
+            raise CrowdtreeError(
+                f"recorded: the policy asks a question more than {depth} times about an item; "
+                f"give it repeats={depth}"
+            )
+        found = self.values[rows, question, repeat]
+        if np.any(found == DASH):
+            missing = int(np.ravel(question)[np.argmax(np.ravel(found) == DASH)])
+            raise CrowdtreeError(
+                f"recorded: no answer to {self.problem.questions[missing]!r} for some item"
+            )
+        return Answers(found, None)
+
+
+def describe_problem(problem: Problem) -> dict[str, Any]:
+    """Plain JSON of what matters in a problem, short enough to be hashed."""
+    return {
+        "prior": problem.prior.tolist(),
+        "outcome": problem.outcome.tolist(),
+        "worker_error": problem.worker_error.tolist(),
+        "dash": problem.dash,
+    }

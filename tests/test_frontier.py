@@ -1,0 +1,220 @@
+"""The frontier: against enumeration of every tree with every choice of votes."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import crowdtree as ct
+from crowdtree.frontier.compare import compare
+from crowdtree.frontier.options import Options, question_prices
+from crowdtree.plan import Plan
+from crowdtree.tree import Tree
+
+
+def random_problem(seed: int, classes: int, questions: int, low=0.02, high=0.4, dashes=0.0):
+    """A separable problem with errors of its own in every cell."""
+    rng = np.random.default_rng(seed)
+    while True:
+        outcome = rng.integers(0, 2, (questions, classes)).astype(np.int8)
+        outcome[rng.random(outcome.shape) < dashes] = -1
+        problem = ct.Problem(
+            [f"c{i}" for i in range(classes)],
+            rng.dirichlet(np.full(classes, 2.0)),
+            [f"q{i}" for i in range(questions)],
+            outcome,
+            rng.uniform(low, high, (questions, classes)),
+        )
+        try:
+            ct.design(problem)
+        except ct.CrowdtreeError:
+            continue
+        return problem
+
+
+def all_trees(problem, members):
+    """Every tree over a set of classes, nested as tuples; the members where it is a leaf."""
+    found = []
+    for q in range(problem.n_questions):
+        row = problem.outcome[q, list(members)]
+        if (row == -1).any() or row.min() == row.max():
+            continue
+        zero = tuple(c for c, o in zip(members, row, strict=True) if o == 0)
+        one = tuple(c for c, o in zip(members, row, strict=True) if o == 1)
+        for no, yes in itertools.product(all_trees(problem, zero), all_trees(problem, one)):
+            found.append((q, no, yes))
+    return found or [members]
+
+
+def as_dict(problem, nested):
+    if isinstance(nested[-1], int):
+        return {"label": problem.classes[max(nested, key=lambda c: (problem.prior[c], -c))]}
+    q, no, yes = nested
+    return {
+        "question": problem.questions[q],
+        "no": as_dict(problem, no),
+        "yes": as_dict(problem, yes),
+    }
+
+
+def every_plan(problem, options, price):
+    """(cost, additive error) of every tree with every vote of every node."""
+    for nested in all_trees(problem, tuple(range(problem.n_classes))):
+        tree = Tree.from_dict(problem, as_dict(problem, nested))
+        for votes in itertools.product(options.votes, repeat=tree.n_nodes):
+            plan = Plan(tree, np.array(votes), options.vote)
+            cost = 0.0
+            for step in tree.steps:
+                paid = price[tree.question[step.node]]
+                cost += float((step.share * paid) @ plan.answers_at(step.node, step.cls))
+            yield cost, float(plan.node_error.sum())
+
+
+def hull_value(points, slope):
+    return min(error + slope * cost for cost, error in points)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    vote=st.sampled_from(["majority", "margin"]),
+    priced=st.booleans(),
+    dashes=st.sampled_from([0.0, 0.15]),
+)
+def test_supported_points_are_those_of_enumeration(seed, vote, priced, dashes):
+    problem = random_problem(seed, classes=4, questions=4, dashes=dashes)
+    price = np.linspace(1.0, 2.0, 4) if priced else np.ones(4)
+    most = 5 if vote == "majority" else 3
+    front = ct.frontier(problem, vote, price=price, max_votes=most)
+    options = Options.of(problem, vote, most, price)
+    everything = np.array(list(every_plan(problem, options, price)))
+    mine = np.array([(p.planned_cost, p.plan.node_error.sum()) for p in front])
+    assert front.proven
+    for slope in np.geomspace(2e-6, 5e3, 60):
+        assert hull_value(mine, slope) == pytest.approx(hull_value(everything, slope), rel=1e-9)
+    # every point is a corner of the hull of everything: none is superfluous
+    for left, middle, right in zip(mine, mine[1:], mine[2:], strict=False):
+        chord = left[1] + (right[1] - left[1]) * (middle[0] - left[0]) / (right[0] - left[0])
+        assert middle[1] < chord
+
+
+@pytest.mark.parametrize("vote", ["majority", "margin"])
+def test_no_point_is_dominated_and_errors_are_convex(vote):
+    front = ct.frontier(random_problem(3, 8, 12), vote, max_votes=15)
+    cost = np.array([p.planned_answers for p in front])
+    error = np.array([p.additive for p in front])
+    assert (np.diff(cost) > 0).all()
+    assert (np.diff(error) < 0).all()
+    assert (np.diff(np.diff(error) / np.diff(cost)) > 0).all()
+
+
+def test_beats_the_papers_method_at_every_budget():
+    problem = random_problem(1, 10, 20, low=0.1, high=0.3)
+    front = ct.frontier(problem)
+    tree = ct.design(problem)
+    for workers in range(0, 120, 6):
+        paper = ct.evaluate(ct.staff(tree, workers, "paper-fm"))
+        ours = ct.evaluate(front.plan_for(answers=paper.expected_answers))
+        assert ours.expected_answers <= paper.expected_answers * (1 + 1e-9)
+        assert ours.misclassification <= paper.misclassification * (1 + 1e-9)
+
+
+def test_plan_for_error_is_the_cheapest_of_what_it_looks_at():
+    front = ct.frontier(ct.example("table1").replace(worker_error=0.2))
+    for error in (0.2, 0.05, 0.01, 0.001):
+        value = ct.evaluate(front.plan_for(error=error))
+        assert value.misclassification <= error
+        cheaper = [p for p in front if p.misclassification <= error]
+        assert not cheaper or value.expected_answers <= cheaper[0].expected_answers
+
+
+def test_greedy_is_labelled_and_never_better_than_proven():
+    problem = random_problem(5, 7, 10)
+    proven, greedy = ct.frontier(problem), ct.frontier(problem, method="greedy")
+    assert not greedy.proven
+    assert {p.status for p in greedy} == {"greedy"}
+    mine = np.array([(p.planned_cost, p.additive) for p in proven])
+    theirs = np.array([(p.planned_cost, p.additive) for p in greedy])
+    for slope in np.geomspace(1e-5, 10, 20):
+        assert hull_value(mine, slope) <= hull_value(theirs, slope) * (1 + 1e-9)
+
+
+def test_either_dashes_are_greedy_by_default():
+    problem = random_problem(8, 5, 8).replace(dash="either")
+    outcome = problem.outcome.copy()
+    outcome[0, 0] = -1
+    front = ct.frontier(problem.replace(outcome=outcome), max_votes=9)
+    assert {p.status for p in front} == {"greedy"}
+    with pytest.raises(ct.CrowdtreeError, match="greedy"):
+        ct.frontier(problem.replace(outcome=outcome), method="optimal")
+
+
+def test_a_node_limit_is_honest():
+    problem = random_problem(2, 14, 14)
+    front = ct.frontier(problem, max_votes=5, node_limit=20, max_points=6)
+    again = ct.frontier(problem, max_votes=5, node_limit=20, max_points=6)
+    assert front.to_dicts() == again.to_dicts()
+    for point in front:
+        assert point.gap >= 0
+        assert (point.status == "optimal") == (point.gap == 0)
+
+
+@pytest.mark.parametrize(
+    ("ask", "says"),
+    [
+        (lambda f: f.plan_for(), "either error or answers"),
+        (lambda f: f.plan_for(error=0.01, answers=3), "either error or answers"),
+        (lambda f: f.plan_for(error=1e-9), "out of reach"),
+        (lambda f: f.plan_for(error=0), "between 0 and 1"),
+        (lambda f: f.plan_for(error=float("nan")), "between 0 and 1"),
+        (lambda f: f.plan_for(answers=0.5), "the cheapest plan takes"),
+        (lambda f: f.plan_for(answers=-3), "the cheapest plan takes"),
+        (lambda f: ct.frontier(f.options.problem, price=-1), "must be positive"),
+        (lambda f: ct.frontier(f.options.problem, price={"nope": 1}), "not in the problem"),
+        (lambda f: ct.frontier(f.options.problem, price=[1, 2]), "one a question"),
+        (lambda f: ct.frontier(f.options.problem, "loudest"), "majority"),
+        (lambda f: ct.frontier(f.options.problem, max_votes=0), "max_votes"),
+        (lambda f: ct.frontier(f.options.problem, max_points=1), "max_points"),
+    ],
+)
+def test_bad_input_gets_one_line_with_the_best_that_is_possible(ask, says):
+    front = ct.frontier(ct.example("table1"), max_votes=5)
+    with pytest.raises(ct.CrowdtreeError, match=says) as error:
+        ask(front)
+    assert "\n" not in str(error.value)
+
+
+def test_priced_options_leave_out_only_what_cannot_be_best():
+    problem = random_problem(4, 6, 6)
+    options = Options.of(problem, "majority", 31, np.ones(6))
+    for price in (1e-5, 1e-3, 0.05):
+        total, first = options.priced(price)
+        full = options.error + price * options.cost
+        for members in itertools.combinations(range(6), 3):
+            best = full[:, :, members].sum(axis=2)
+            kept = total[:, :, members].sum(axis=2)
+            assert kept.min(axis=0) == pytest.approx(best.min(axis=0), rel=1e-12)
+            assert (first + kept.argmin(axis=0) == best.argmin(axis=0)).all()
+
+
+def test_comparison_has_every_series_and_we_are_below_the_paper():
+    problem = random_problem(1, 8, 12, low=0.1, high=0.3)
+    front = ct.frontier(problem)
+    rows = compare(front)
+    assert {row.series for row in rows} == {"ours", "paper", "random", "everyone", "floor", "guide"}
+    for row in rows:
+        assert row.low <= row.misclassification <= row.high
+        if row.series == "floor":
+            better = [p for p in front if p.misclassification <= row.misclassification]
+            assert all(p.expected_answers >= row.cost - 1e-9 for p in better)
+
+
+def test_prices_by_name():
+    problem = ct.example("table1")
+    assert question_prices(problem, {"T2": 3.0}).tolist() == [1, 3, 1, 1, 1]
+    front = ct.frontier(problem, price={"T1": 100.0}, max_votes=3)
+    assert "T1" not in {node.question for node in front[0].plan.tree.nodes}
