@@ -136,8 +136,9 @@ async def me(request: Request, who: WorkerHash) -> dict[str, Any]:
     settings = campaign["settings"]
     return {
         "campaign": campaign["name"],
+        "campaign_id": campaign["id"],
         "status": campaign["status"],
-        "worker": {name: worker[name] for name in ("name", "status", "answers", "skips")},
+        "worker": {name: worker[name] for name in ("id", "name", "status", "answers", "skips")},
         "instructions": settings["instructions"],
         "examples": settings["examples"],
         "answers_per_worker": settings["answers_per_worker"],
