@@ -18,7 +18,7 @@ from contracts import check_tree
 from contracts.oracle import Choice, count_choices, level_choices
 from crowdtree import CrowdtreeError, Problem, Tree
 from crowdtree.design import grow, joint
-from crowdtree.design.grow import Frontier, read_level_plain
+from crowdtree.design.grow import Frontier, read_level_compiled, read_level_plain
 from strategies import problems
 
 MOST = 3_000
@@ -256,8 +256,6 @@ def random_frontier(rng: np.random.Generator, problem: Problem) -> Frontier:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_compiled_and_plain_readers_agree(seed: int) -> None:
-    from crowdtree.design.kernels import read_level_compiled
-
     rng = np.random.default_rng(seed)
     n, m = int(rng.integers(4, 60)), int(rng.integers(1, 40))
     errors = rng.uniform(0, 0.4, (m, n) if seed % 2 else m)
@@ -272,9 +270,7 @@ def test_compiled_and_plain_readers_agree(seed: int) -> None:
     )
     frontier = random_frontier(rng, problem)
     gain, error = read_level_plain(problem, frontier)
-    fast_gain, fast_error = read_level_compiled(
-        problem, frontier.cls, frontier.share, frontier.start
-    )
+    fast_gain, fast_error = read_level_compiled(problem, frontier)
     np.testing.assert_allclose(fast_gain, gain, rtol=1e-9, atol=1e-14)
     usable = gain > -np.inf
     np.testing.assert_allclose(fast_error[usable], error[usable], rtol=1e-12)
@@ -311,8 +307,13 @@ def test_compiled_and_plain_choices_agree(
     from crowdtree.design.kernels import best_questions
 
     gain, error = tables(drawn)
-    plain = joint.first_best(gain, error, price)
-    assert best_questions(gain, error, price, joint.SLACK).tolist() == plain.tolist()
+    nodes = np.arange(len(gain))[::-1]
+    for plain, fast in zip(
+        joint.first_best(gain, error, price, nodes),
+        best_questions(gain, error, price, joint.SLACK, nodes),
+        strict=True,
+    ):
+        assert fast.tolist() == plain.tolist()
 
 
 def test_no_compilation_on_the_small_path() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import crowdtree as ct
+from contracts.oracle import all_trees
 from crowdtree.frontier.compare import compare
 from crowdtree.frontier.options import Options, question_prices
 from crowdtree.plan import Plan
@@ -36,35 +37,10 @@ def random_problem(seed: int, classes: int, questions: int, low=0.02, high=0.4, 
         return problem
 
 
-def all_trees(problem, members):
-    """Every tree over a set of classes, nested as tuples; the members where it is a leaf."""
-    found = []
-    for q in range(problem.n_questions):
-        row = problem.outcome[q, list(members)]
-        if (row == -1).any() or row.min() == row.max():
-            continue
-        zero = tuple(c for c, o in zip(members, row, strict=True) if o == 0)
-        one = tuple(c for c, o in zip(members, row, strict=True) if o == 1)
-        for no, yes in itertools.product(all_trees(problem, zero), all_trees(problem, one)):
-            found.append((q, no, yes))
-    return found or [members]
-
-
-def as_dict(problem, nested):
-    if isinstance(nested[-1], int):
-        return {"label": problem.classes[max(nested, key=lambda c: (problem.prior[c], -c))]}
-    q, no, yes = nested
-    return {
-        "question": problem.questions[q],
-        "no": as_dict(problem, no),
-        "yes": as_dict(problem, yes),
-    }
-
-
 def every_plan(problem, options, price):
     """(cost, additive error) of every tree with every vote of every node."""
-    for nested in all_trees(problem, tuple(range(problem.n_classes))):
-        tree = Tree.from_dict(problem, as_dict(problem, nested))
+    for nested in all_trees(problem):
+        tree = Tree.from_dict(problem, nested)
         for votes in itertools.product(options.votes, repeat=tree.n_nodes):
             plan = Plan(tree, np.array(votes), options.vote)
             cost = 0.0

@@ -23,7 +23,6 @@ from crowdtree.simulate import Crowd, Recorded, simulate, sweep, tune_target
 from crowdtree.simulate import work as work_module
 from crowdtree.simulate.run import Estimate, mean_estimate, share_estimate
 from crowdtree.staffing import staff
-from crowdtree.tree import Tree
 
 
 def make_problem(seed: int = 0, classes: int = 6, questions: int = 9, dash: float = 0.0) -> Problem:
@@ -101,6 +100,17 @@ def test_vectorised_gives_the_labels_of_the_steps(policy, crowd):
     np.testing.assert_allclose(fast.posterior_error, slow.posterior_error, rtol=1e-6, atol=1e-12)
     assert fast.label.min() >= 0
     assert fast.asked.sum() == fast.answers.sum()
+
+
+@pytest.mark.parametrize("crowd", ["plain", "leaning", "other"])
+@pytest.mark.parametrize("policy", ["plan", "curtailed", "margin", "even"])
+def test_compiled_walk_gives_the_labels_of_the_plain_one(policy, crowd, monkeypatch):
+    monkeypatch.setattr("crowdtree.simulate.engine.COMPILE_FROM", 1)
+    fast = simulate(PROBLEM, POLICIES[policy], 3000, rng=3, crowd=CROWDS[crowd])
+    monkeypatch.setattr("crowdtree.simulate.engine.COMPILE_FROM", 10**9)
+    plain = simulate(PROBLEM, POLICIES[policy], 3000, rng=3, crowd=CROWDS[crowd])
+    alike(fast, plain)
+    np.testing.assert_allclose(fast.posterior_error, plain.posterior_error, rtol=1e-9, atol=1e-14)
 
 
 @settings(max_examples=15, deadline=None)

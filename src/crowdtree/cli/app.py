@@ -9,7 +9,7 @@ from typing import TextIO
 
 import typer
 
-from crowdtree.cli import buying, demo, designing, showing
+from crowdtree.cli import serving, asking, buying, demo, designing, showing
 from crowdtree.errors import CrowdtreeError
 
 __all__ = ["app", "main"]
@@ -30,11 +30,15 @@ app = typer.Typer(
 app.command("design")(designing.design_verb)
 app.command("staff")(designing.staff_verb)
 app.command("frontier")(buying.frontier_verb)
+app.command("simulate")(asking.simulate_verb)
+app.command("explain")(asking.explain_verb)
 app.command("evaluate")(designing.evaluate_verb)
 app.command("check")(designing.check_verb)
 app.command("report")(showing.report_verb)
 app.command("reproduce")(showing.reproduce_verb)
 app.command("demo")(demo.demo_verb)
+app.command("serve")(serving.serve_verb)
+app.add_typer(serving.campaign_app, name="campaign")
 
 
 @app.callback(invoke_without_command=True)
@@ -50,8 +54,9 @@ def _root(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with 0, 2 (a mistake in the input) or 130 (interrupted)."""
-    warnings.showwarning = _show_warning
-    raise SystemExit(_run(arguments))
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        raise SystemExit(_run(arguments))
 
 
 def _run(arguments: list[str] | None) -> int:

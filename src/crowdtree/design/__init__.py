@@ -13,11 +13,12 @@ from typing import Any
 
 from crowdtree.design.baselines import gain, gini, random
 from crowdtree.design.greedy import fc, fc_printed, fm
+from crowdtree.design.optimal import optimal, verify
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.problem import Dash, Problem
 from crowdtree.tree import Tree
 
-__all__ = ["DESIGNERS", "design"]
+__all__ = ["DESIGNERS", "design", "refuse_groups", "verify"]
 
 DESIGNERS: Mapping[str, Callable[..., Tree]] = MappingProxyType(
     {
@@ -27,6 +28,7 @@ DESIGNERS: Mapping[str, Callable[..., Tree]] = MappingProxyType(
         "gain": gain,
         "gini": gini,
         "random": random,
+        "optimal": optimal,
     }
 )
 
@@ -48,14 +50,17 @@ def design(
     method
         ``"fm"`` and ``"fc"``: the paper's level-greedy designs; ``"fc-printed"``: the second with
         the score as the paper prints it; ``"gain"`` (ID3), ``"gini"`` (CART) and ``"random"``
-        (questions in a random order): baselines that ignore errors.
+        (questions in a random order): baselines that ignore errors; ``"optimal"``: a proven
+        optimum, with a certificate.
     dash
         What ``-`` means, if other than in the problem.
     allow_groups
         Accept leaves of several classes that no question tells apart; they are labelled with
         their likeliest class.
     options
-        What the method takes: ``r`` for ``"fc"``, ``rng`` or ``order`` for ``"random"``.
+        What the method takes: ``r`` for ``"fc"``, ``rng`` or ``order`` for ``"random"``,
+        ``objective``, ``time_limit``, ``gap_limit``, ``node_limit``, ``memory_limit`` and
+        ``progress`` for ``"optimal"``.
 
     Returns
     -------
@@ -97,7 +102,7 @@ def design(
 def refuse_groups(tree: Tree) -> None:
     """Raise and name the groups if some classes stay together."""
     names = tree.problem.classes
-    groups = [members for members in tree.leaf_classes if len(members) > 1]
+    groups = list(dict.fromkeys(members for members in tree.leaf_classes if len(members) > 1))
     if not groups:
         return
     shown = listing(("{" + listing(names[c] for c in group) + "}" for group in groups), most=4)

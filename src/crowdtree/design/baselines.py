@@ -22,7 +22,7 @@ def gain(problem: Problem) -> Tree:
     ----------
     Quinlan (1986), ID3.
     """
-    return grow(problem, lambda level: joint.top(level.gain), "gain")
+    return grow(problem, lambda level: joint.first_best(level.gain, level.error, 0.0)[0], "gain")
 
 
 def gini(problem: Problem) -> Tree:
@@ -63,7 +63,12 @@ def in_order(problem: Problem, order: NDArray[np.intp], method: str) -> Tree:
     """Ask, at each node, the first question of an order that splits it."""
 
     def choose(level: LevelTable) -> NDArray[np.intp]:
-        return np.asarray(order[np.argmax(level.gain[:, order] > -np.inf, axis=1)])
+        asked = np.full(len(level.gain), -1, dtype=np.intp)
+        for q in order.tolist():
+            asked[(asked < 0) & (level.gain[:, q] > -np.inf)] = q
+            if np.all(asked >= 0):
+                break
+        return asked
 
     return grow(problem, choose, method)
 

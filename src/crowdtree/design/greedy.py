@@ -46,7 +46,7 @@ def fc(problem: Problem, r: float = 1.0) -> Tree:
         def score(drop: NDArray[np.float64], error: NDArray[np.float64]) -> NDArray[np.float64]:
             return scores.multiplicative_score(level.entropy, drop, error, r)
 
-        if np.all(np.where(level.error > 0, -np.inf, level.gain).max(axis=1) > -np.inf):
+        if joint.all_free(level.gain, level.error):
             return joint.best_ratio(level.gain, level.error)  # a level without any error
         corner = joint.best_vertex(level.gain, level.error, score)
         rows = np.arange(len(corner))

@@ -18,14 +18,23 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
 
-__all__ = ["Chooser", "Frontier", "LevelTable", "grow", "read_level"]
+__all__ = [
+    "Chooser",
+    "Frontier",
+    "LevelTable",
+    "grow",
+    "read_level_compiled",
+    "read_level_plain",
+]
 
 IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
 
 LEAF = -1
-COMPILED_FROM = 400_000
-"""Cells from which the compiled reader pays for its start-up."""
+COMPILED_FROM = 2_000_000
+"""Cells of a level from which the compiled reader pays for its start-up."""
+WORTH_A_CALL = 20_000
+"""Cells from which it pays once it is loaded."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +89,14 @@ def grow(problem: Problem, choose: Chooser, method: str, unresolved: float = 0.0
     children: list[IntArray] = []
     links, pending = np.full(1, LEAF, dtype=np.int32), np.zeros(1, dtype=np.intp)
     n_nodes = 0
+    compiled_from = COMPILED_FROM
     while len(pending):
-        gain, error = read_level(problem, frontier)
-        splits = gain.max(axis=1) > -np.inf
+        if problem.n_questions * len(frontier.cls) >= compiled_from:
+            compiled_from = min(compiled_from, WORTH_A_CALL)
+            gain, error = read_level_compiled(problem, frontier)
+        else:
+            gain, error = read_level_plain(problem, frontier)
+        splits = _splittable(gain)
         unresolved -= _entropy(_keep(frontier, ~splits))
         frontier, pending = _keep(frontier, splits), pending[splits]
         links[pending] = np.arange(n_nodes, n_nodes + len(pending))  # all others stay leaves
@@ -90,7 +104,7 @@ def grow(problem: Problem, choose: Chooser, method: str, unresolved: float = 0.0
         if not len(pending):
             break
         if not splits.all():
-            gain, error = gain[splits], error[splits]
+            gain, error = gain.T[:, splits].T, error.T[:, splits].T  # keeps their order in memory
         entropy = _entropy(frontier) - max(unresolved, 0.0)
         asked = choose(LevelTable(gain, error, entropy, problem, frontier))
         del gain, error
@@ -101,17 +115,15 @@ def grow(problem: Problem, choose: Chooser, method: str, unresolved: float = 0.0
         several = np.diff(frontier.start) > 1
         frontier, pending = _keep(frontier, several), np.flatnonzero(several)
     if not question:
-        _refuse_unsplit(problem)
+        refuse_unsplit(problem)
     return Tree(problem, np.concatenate(question), np.concatenate(children).reshape(-1, 2), method)
 
 
-def read_level(problem: Problem, frontier: Frontier) -> tuple[FloatArray, FloatArray]:
-    """Read the table once: gain and error of every question at every open node."""
-    if problem.n_questions * len(frontier.cls) >= COMPILED_FROM:
-        from crowdtree.design.kernels import read_level_compiled
+def read_level_compiled(problem: Problem, frontier: Frontier) -> tuple[FloatArray, FloatArray]:
+    """Read a large table once: gain and error of every question at every open node."""
+    from crowdtree.design import kernels
 
-        return read_level_compiled(problem, frontier.cls, frontier.share, frontier.start)
-    return read_level_plain(problem, frontier)
+    return kernels.read_level(problem, frontier.cls, frontier.share, frontier.start)
 
 
 def read_level_plain(problem: Problem, frontier: Frontier) -> tuple[FloatArray, FloatArray]:
@@ -133,6 +145,16 @@ def read_level_plain(problem: Problem, frontier: Frontier) -> tuple[FloatArray, 
     yes, either, wrong = sums
     gain = scores.split_gain(frontier.total[:, None], yes + either / 2, either)
     return np.where(splits, np.maximum(gain, 0.0), -np.inf), np.ascontiguousarray(wrong)
+
+
+def _splittable(gain: FloatArray, step: int = 64) -> NDArray[np.bool_]:
+    """Whether some question splits each node; mostly one of the first does."""
+    found = np.zeros(len(gain), dtype=np.bool_)
+    for first in range(0, gain.shape[1], step):
+        found |= np.any(gain[:, first : first + step] > -np.inf, axis=1)
+        if found.all():
+            break
+    return found
 
 
 def _keep(frontier: Frontier, nodes: NDArray[np.bool_]) -> Frontier:
@@ -167,7 +189,7 @@ def _entropy(frontier: Frontier) -> float:
     return float(total @ np.log2(total) - share @ np.log2(share))
 
 
-def _refuse_unsplit(problem: Problem) -> None:
+def refuse_unsplit(problem: Problem) -> None:
     """Raise: a root that no question splits makes no tree, with groups or without."""
     hint = "add a question on which the classes differ"
     if problem.dash == "inapplicable" and (problem.outcome == DASH).any():

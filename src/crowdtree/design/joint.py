@@ -14,7 +14,15 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SLACK", "best_ratio", "best_vertex", "enumerate_choices", "first_best", "top"]
+__all__ = [
+    "SLACK",
+    "all_free",
+    "best_ratio",
+    "best_vertex",
+    "enumerate_choices",
+    "first_best",
+    "top",
+]
 
 FloatArray = NDArray[np.float64]
 Choice = NDArray[np.intp]
@@ -22,17 +30,30 @@ Score = Callable[[FloatArray, FloatArray], FloatArray]
 
 SLACK = 1e-9
 MOST_COMBINATIONS = 100_000
-COMPILED_FROM = 2_000_000
+COMPILED_FROM = 200_000
 
 
-def first_best(gain: FloatArray, error: FloatArray, price: float) -> Choice:
-    """Question of each node that maximises ``gain - price x error``; ties to the first."""
-    if gain.size >= COMPILED_FROM:
+def first_best(
+    gain: FloatArray, error: FloatArray, price: float, nodes: Choice | None = None
+) -> tuple[Choice, FloatArray]:
+    """Question of each node that maximises ``gain - price x error``; ties to the first.
+
+    Also the least error of any question that splits the node.
+    """
+    rows = np.arange(len(gain)) if nodes is None else nodes
+    if _is_large(gain):
         from crowdtree.design.kernels import best_questions
 
-        return best_questions(gain, error, price, SLACK)
-    value = gain - price * error
-    return top(value, scale=gain + price * error)
+        return best_questions(gain, error, price, SLACK, rows)
+    if nodes is not None:
+        gain, error = gain[nodes], error[nodes]
+    least = np.where(gain > -np.inf, error, np.inf).min(axis=1)
+    return top(gain - price * error, scale=gain + price * error), least
+
+
+def _is_large(gain: FloatArray) -> bool:
+    """Whether a level came from the compiled reader (whose order in memory it has) and is large."""
+    return gain.size >= COMPILED_FROM and gain.T.flags.c_contiguous
 
 
 def top(value: FloatArray, scale: FloatArray | None = None) -> Choice:
@@ -52,19 +73,36 @@ def best_ratio(gain: FloatArray, error: FloatArray) -> Choice:
     Where every node can be split without error the score is infinite, and the largest gain
     among such choices wins.
     """
-    free = np.where(error > 0, -np.inf, gain)
-    if np.all(free.max(axis=1) > -np.inf):
-        return top(free)
-    rows = np.arange(len(gain))
-    choice: Choice = np.asarray(np.argmin(np.where(gain > -np.inf, error, np.inf), axis=1))
-    ratio = _ratio(gain[rows, choice], error[rows, choice])
-    while math.isfinite(ratio):
-        choice = first_best(gain, error, ratio)
-        better = _ratio(gain[rows, choice], error[rows, choice])
-        if better <= ratio * (1 + 1e-14):
+    rows: Choice = np.arange(len(gain))
+    choice = np.empty(len(gain), dtype=np.intp)
+    price, unsettled = _price_to_start(gain, error), rows
+    while True:
+        choice[unsettled], least = first_best(gain, error, price, unsettled)
+        # What wins with the least error of its node wins at every higher price as well.
+        unsettled = unsettled[error[unsettled, choice[unsettled]] > least]
+        ratio = _ratio(gain[rows, choice], error[rows, choice])
+        if ratio == math.inf:
             break
-        ratio = better
-    return choice
+        if ratio <= price * (1 + 1e-14):
+            return choice
+        price = ratio
+    return top(np.where(error > 0, -np.inf, gain)) if all_free(gain, error) else choice
+
+
+def all_free(gain: FloatArray, error: FloatArray) -> bool:
+    """Whether every node can be split by a question without error."""
+    _, least = first_best(gain, error, 0.0)
+    return not np.any(least > 0)
+
+
+def _price_to_start(gain: FloatArray, error: FloatArray, sample: int = 64) -> float:
+    """Ratio of some choice among the first questions, which the best cannot be below."""
+    few, wrong = gain[:, :sample], error[:, :sample]
+    rows, choice = np.arange(len(few)), np.argmax(few, axis=1)
+    if np.any(few[rows, choice] == -np.inf):
+        return 0.0
+    ratio = _ratio(few[rows, choice], wrong[rows, choice])
+    return ratio if math.isfinite(ratio) else 0.0
 
 
 def _ratio(gain: FloatArray, error: FloatArray) -> float:
@@ -78,7 +116,7 @@ def best_vertex(gain: FloatArray, error: FloatArray, score: Score) -> Choice:
     The vertices are swept by lowering the price of an error from infinity to zero: at each
     breakpoint one node moves to the next corner of its own hull. O(corners log corners).
     """
-    corners = [_hull(gain[k], error[k]) for k in range(len(gain))]
+    corners = hulls(gain, error)
     moves = sorted(
         (
             (-_slope(gain[k], error[k], here, there), k, place)
@@ -97,6 +135,16 @@ def best_vertex(gain: FloatArray, error: FloatArray, score: Score) -> Choice:
     for k, question in zip(node[:last].tolist(), goes[:last].tolist(), strict=True):
         choice[k] = question
     return _first_alike(choice, gain, error)
+
+
+def hulls(gain: FloatArray, error: FloatArray) -> list[list[int]]:
+    """Corners of the upper left hull of every node, from the least error up."""
+    if not _is_large(gain):
+        return [_hull(gain[k], error[k]) for k in range(len(gain))]
+    from crowdtree.design.kernels import hull_corners
+
+    steps = np.stack(hull_corners(gain, error, SLACK), axis=1)
+    return [[q for q in path if q >= 0] for path in steps.tolist()]
 
 
 def _slope(gain: FloatArray, error: FloatArray, here: int, there: int) -> float:
@@ -119,6 +167,8 @@ def undominated(gain: FloatArray, error: FloatArray) -> list[int]:
     """Questions such that no other gains as much for as little error, least error first."""
     usable = np.flatnonzero(gain > -np.inf)
     order = usable[np.lexsort((usable, -gain[usable], error[usable]))]
+    rising = np.append(True, gain[order[1:]] > np.maximum.accumulate(gain[order])[:-1])
+    order = order[rising]  # the rest is below one of less error
     kept: list[int] = []
     for q in order.tolist():
         if kept and gain[q] <= gain[kept[-1]] + SLACK * abs(gain[kept[-1]]):
@@ -152,6 +202,10 @@ def enumerate_choices(
 
 def _first_alike(choice: Choice, gain: FloatArray, error: FloatArray) -> Choice:
     """Replace each question by the first of the file that does the same at its node."""
+    if _is_large(gain):
+        from crowdtree.design.kernels import first_alike
+
+        return first_alike(choice, gain, error, SLACK)
     rows = np.arange(len(choice))
     my_gain, my_error = gain[rows, choice][:, None], error[rows, choice][:, None]
     with np.errstate(invalid="ignore"):

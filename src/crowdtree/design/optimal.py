@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
+from crowdtree.design.grow import refuse_unsplit
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluate import evaluate
 from crowdtree.problem import DASH, Problem
@@ -64,9 +65,12 @@ def optimal(
     ('optimal', 0.085, 0.0)
     """
     _check(problem, objective, time_limit, gap_limit, node_limit, memory_limit)
+    applies = np.all(problem.outcome != DASH, axis=1)
+    if not np.any(applies & np.any(problem.outcome != problem.outcome[:, :1], axis=1)):
+        refuse_unsplit(problem)
     from crowdtree.design import exact
 
-    options = {
+    options: dict[str, Any] = {
         "time_limit": time_limit,
         "gap_limit": gap_limit,
         "node_limit": node_limit,
@@ -75,13 +79,14 @@ def optimal(
     }
     solve = exact.solve_additive if objective == "additive" else exact.solve_exact
     found = solve(problem.outcome, np.asarray(problem.worker_error), problem.prior, **options)
-    tree = Tree(problem, found.question, found.children, "optimal")
+    shape = found.question.astype(np.int32), found.children.astype(np.int32)
+    tree = Tree(problem, *shape, "optimal")
     value = _value(tree, objective)
     # Groups cost the same in every tree, so they move the value and its bound alike.
     lower = value - max(found.value - found.lower_bound, 0.0)
     gap = (value - lower) / value if value > 0 else 0.0
     certificate = Certificate(objective, value, lower, gap, found.status, found.nodes)
-    return Tree(problem, tree.question, tree.children, "optimal", certificate)
+    return Tree(problem, *shape, "optimal", certificate)
 
 
 def verify(tree: Tree, certificate: Certificate | None = None) -> Certificate:

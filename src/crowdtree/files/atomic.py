@@ -15,7 +15,7 @@ __all__ = ["write_atomically"]
 
 
 def write_atomically(
-    path: str | os.PathLike[str], write: Callable[[BinaryIO], None], most: int | None = None
+    path: str | os.PathLike[str], write: Callable[[BinaryIO], object], most: int | None = None
 ) -> None:
     """Write to a temporary file in the same folder, then put it in the place of `path`.
 

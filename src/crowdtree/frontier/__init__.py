@@ -7,6 +7,7 @@ Questions and votes are chosen together: each price of an answer gives the plan 
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,8 @@ from crowdtree.frontier.options import Options, question_prices
 from crowdtree.frontier.solve import Priced, Solver, exact_solver, greedy_solver, more_votes
 from crowdtree.plan import Plan, Vote
 from crowdtree.problem import DASH, Problem
+from crowdtree.staffing import staff
+from crowdtree.tree import Tree
 
 __all__ = ["Frontier", "Point", "frontier"]
 
@@ -132,8 +135,9 @@ class Frontier:
     def plan_for(self, error: float | None = None, answers: float | None = None) -> Plan:
         """Cheapest plan of at most some misclassification, or best plan of at most some answers.
 
-        Between two points of the frontier the cheaper one is staffed further, two votes (or one
-        step of the margin) at a time where the additive error falls most per price.
+        Between two points of the frontier, the trees of the points around and the paper's tree
+        are staffed further, a step of votes at a time where the additive error falls most per
+        price; the best of these and the points is taken.
 
         Parameters
         ----------
@@ -153,52 +157,70 @@ class Frontier:
     def _for_error(self, error: float) -> Plan:
         if not 0 < error < 1:
             raise CrowdtreeError(f"error: must lie between 0 and 1, got {error!r}")
-        good = [point for point in self.points if point.misclassification <= error]
-        found = list(good[:1])
-        start = [point for point in self.points if point.misclassification > error]
-        if start:
-            best_cost = found[0].expected_cost if found else np.inf
-            for point in self._staffed(start[-1]):
-                if point.expected_cost >= best_cost:
-                    break
+        found = [point for point in self.points if point.misclassification <= error]
+        place = len(self) - len(found)
+        least = self.points[-1].misclassification
+        for tree in self._trees_around(place):
+            for point in self._staffed(tree, lambda _: True):
+                least = min(least, point.misclassification)
                 if point.misclassification <= error:
                     found.append(point)
                     break
         if not found:
-            least = min(self.points[-1].misclassification, self._last(self.points[-1]))
             raise CrowdtreeError(
                 f"error: {error:g} is out of reach with at most {self.max_votes} votes a node; "
                 f"the best possible here is {least:.4g}: raise max_votes or add better questions"
             )
         return min(found, key=lambda point: point.expected_cost).plan
 
-    def _last(self, point: Point) -> float:
-        least = point.misclassification
-        for better in self._staffed(point):
-            least = better.misclassification
-        return least
-
     def _for_answers(self, answers: float) -> Plan:
-        cheap = [point for point in self.points if point.expected_cost <= answers * (1 + 1e-12)]
-        if not cheap:
-            least = self.points[0].expected_cost
-            raise CrowdtreeError(
-                f"answers: {answers:g} is too few; the cheapest plan takes {least:.4g} an item and "
-                f"misclassifies {self.points[0].misclassification:.4g}"
-            )
-        best = min(cheap, key=lambda point: point.misclassification)
-        for point in self._staffed(cheap[-1]):
-            if point.expected_cost > answers * (1 + 1e-12):
-                break
-            if point.misclassification < best.misclassification:
-                best = point
-        return best.plan
+        def affordable(point: Point) -> bool:
+            return point.expected_cost <= answers * (1 + 1e-12)
 
-    def _staffed(self, point: Point) -> Iterator[Point]:
-        """Plans with more and more votes on the same tree."""
-        for votes in more_votes(point.plan.tree, self.options, point.plan.votes):
-            plan = Plan(point.plan.tree, votes, self.vote, "marginal from the frontier")
-            yield Point(plan, point.price, np.nan, "between points")
+        found = [point for point in self.points if affordable(point)]
+        for tree in self._trees_around(len(found)):
+
+            def fits(votes: NDArray[np.int64], tree: Tree = tree) -> bool:
+                return affordable(self._point(tree, votes))
+
+            found.extend(self._staffed(tree, fits))
+        found.extend(filter(affordable, self._algorithm_1(affordable)))
+        if not found:
+            least = self.points[0]
+            raise CrowdtreeError(
+                f"answers: {answers:g} is too few; the cheapest plan takes "
+                f"{least.expected_cost:.4g} an item and misclassifies {least.misclassification:.4g}"
+            )
+        return min(found, key=lambda point: point.misclassification).plan
+
+    def _algorithm_1(self, affordable: Callable[[Point], bool]) -> Iterator[Point]:
+        """Yield the paper's own plans up to the budget: a coarse budget can suit them."""
+        if self.vote != "majority":
+            return
+        tree = design(self.options.problem, "fm", allow_groups=True)
+        for workers in itertools.count(0, 2):
+            votes = staff(tree, workers, "paper-fm").votes
+            if votes.max() > self.max_votes:
+                return
+            point = self._point(tree, votes)
+            yield point
+            if not affordable(point):
+                return
+
+    def _trees_around(self, place: int) -> list[Tree]:
+        """Trees of the points around a place of the frontier, and the paper's."""
+        near = [point.plan.tree for point in self.points[max(place - 2, 0) : place + 2]]
+        near.append(design(self.options.problem, "fm", allow_groups=True))
+        return list({tree.question.tobytes(): tree for tree in near}.values())
+
+    def _staffed(self, tree: Tree, fits: Callable[[NDArray[np.int64]], bool]) -> Iterator[Point]:
+        """Yield plans with more and more votes on the same tree."""
+        for votes in more_votes(tree, self.options, fits):
+            yield self._point(tree, votes)
+
+    def _point(self, tree: Tree, votes: NDArray[np.int64]) -> Point:
+        plan = Plan(tree, votes, self.vote, "between points of the frontier")
+        return Point(plan, self.options.price, np.nan, "between points")
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Tabulate the points: one dictionary a point, with the public names."""

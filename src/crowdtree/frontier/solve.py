@@ -52,6 +52,8 @@ def exact_solver(
     from crowdtree.design import exact
 
     problem = options.problem
+    # A table of all sets is enough where there are few classes, and quicker to make.
+    memory = int(min(memory_limit, 128 * 2.0 ** min(problem.n_classes, 40) + 1e6))
 
     def solve(price: float) -> Priced:
         total, first = options.priced(price)
@@ -61,9 +63,10 @@ def exact_solver(
             problem.prior,
             time_limit=time_limit,
             node_limit=node_limit,
-            memory_limit_bytes=int(memory_limit),
+            memory_limit_bytes=memory,
         )
-        tree = Tree(problem, found.question, found.children, "optimal")
+        shape = found.question.astype(np.int32), found.children.astype(np.int32)
+        tree = Tree(problem, *shape, "optimal")
         option = first[found.question] + found.variant
         error, cost = _worth(tree, options, option)
         return Priced(tree, option, error, cost, price, found.lower_bound, found.status)
@@ -104,19 +107,24 @@ def restaff(tree: Tree, options: Options, price: float) -> Priced:
 
 
 def more_votes(
-    tree: Tree, options: Options, votes: NDArray[np.int64]
+    tree: Tree, options: Options, fits: Callable[[NDArray[np.int64]], bool]
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield more and more votes: one step at a time where the error falls most per cost."""
+    """Yield more and more votes, one step at a time where the error falls most per cost.
+
+    Starts with the fewest. A step that does not fit is left out, and the others go on.
+    """
     error, cost = _by_node(tree, options)
-    option = np.searchsorted(options.votes, votes)
+    option = np.zeros(tree.n_nodes, dtype=np.intp)
+    if not fits(options.votes[option]):
+        return
+    yield options.votes[option]
 
     def rate(node: int) -> float:
         here, there = option[node], option[node] + 1
         if there >= len(options.votes):
             return 0.0
-        return float(
-            (error[here, node] - error[there, node]) / (cost[there, node] - cost[here, node])
-        )
+        fall = error[here, node] - error[there, node]
+        return float(fall / (cost[there, node] - cost[here, node]))
 
     heap = [(-rate(node), node) for node in range(tree.n_nodes)]
     heapq.heapify(heap)
@@ -125,8 +133,11 @@ def more_votes(
         if gain >= 0:
             return
         option[node] += 1
-        yield options.votes[option]
-        heapq.heappush(heap, (-rate(node), node))
+        if fits(options.votes[option]):
+            yield options.votes[option]
+            heapq.heappush(heap, (-rate(node), node))
+        else:
+            option[node] -= 1
 
 
 def _worth(tree: Tree, options: Options, option: NDArray[np.intp]) -> tuple[float, float]:

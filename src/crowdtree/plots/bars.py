@@ -40,7 +40,7 @@ def level_chart(levels: Sequence[Level], *, title: str | None = None) -> Chart:
 
 def _columns(rows: Sequence[Row], x: str, y: str, colour: str, form: str) -> Chart:
     order = [row["level"] for row in rows]
-    many = len(rows) > 10
+    many = len(rows) > 6
     base = alt.Chart(table(rows)).encode(
         x=alt.X(
             "level:N",
@@ -50,9 +50,9 @@ def _columns(rows: Sequence[Row], x: str, y: str, colour: str, form: str) -> Cha
         ),
         y=alt.Y("value:Q", title=y, axis=alt.Axis(labelExpr=form, tickCount=5)),
     )
-    bars = base.mark_bar(color=colour, size=10 if many else 22)
+    bars = base.mark_bar(color=colour, size=max(3, min(22, 190 // len(rows))))
     if many:
-        return alt.layer(bars).properties(width=320, height=200)
+        return alt.layer(bars).properties(width=360, height=200)
     words = base.mark_text(dy=-7).encode(text="text:N")
     return alt.layer(bars, words).properties(width=max(68 * len(rows), 136), height=200)
 

@@ -40,8 +40,8 @@ def chart_svg(chart: Chart, *, page: bool = False) -> str:
     import vl_convert
 
     spec = _spec(chart)
-    if page:  # flush with the text of the page
-        spec["config"]["padding"] = {"left": 0, "right": 16, "top": 8, "bottom": 8}
+    if page:  # nearly flush with the text; other fonts need a little room
+        spec["config"]["padding"] = {"left": 12, "right": 16, "top": 8, "bottom": 8}
     svg = str(vl_convert.vegalite_to_svg(spec))
     return to_css_variables(svg) if page else svg
 

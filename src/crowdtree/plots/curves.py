@@ -51,10 +51,11 @@ def curve_chart(
     x, y
         Names of the axes, with units.
     log
-        A logarithmic error axis, from `LOWEST` at the least.
+        A logarithmic error axis, where any error is left to show on it.
     points
         Single points to mark: ``x``, ``y`` and ``label``.
     """
+    log = log and any(row["y"] >= LOWEST for row in rows)
     floor = _floor(rows) if log else 0.0
     shown = [dict(row) for row in rows if row["y"] >= floor]
     scale, ticks = _error_scale(shown, floor, log)
@@ -64,7 +65,11 @@ def curve_chart(
     )
     up = alt.Y("y:Q", title=y, scale=scale, axis=alt.Axis(labelExpr=PER_CENT, **ticks))
     layers: list[Chart] = []
-    bands = [row for row in shown if row.get("high", row["y"]) > row.get("low", row["y"])]
+    bands = [
+        row | {"low": max(row["low"], floor)}
+        for row in shown
+        if row.get("high", 0) > row.get("low", 0)
+    ]
     if bands:
         layers.append(_band(bands, across, scale))
     layers.append(_lines(shown, across, up))
@@ -103,11 +108,12 @@ def _lines(rows: Sequence[dict[str, Any]], across: alt.X, up: alt.Y) -> Chart:
     coloured = [row | {"colour": COLOURS[row.get("kind", "baseline")]} for row in rows]
     return (
         alt.Chart(table(coloured))
-        .mark_line(strokeWidth=2.25, clip=True)
+        .mark_line(strokeWidth=2.25)
         .encode(
             x=across,
             y=up,
             color=alt.Color("colour:N", scale=None),
+            description="series:N",  # what a screen reader says, in place of the colour
             strokeDash=alt.StrokeDash(
                 "series:N",
                 scale=alt.Scale(domain=names, range=[_DASHES[dashes[n]] for n in names]),
@@ -120,7 +126,7 @@ def _lines(rows: Sequence[dict[str, Any]], across: alt.X, up: alt.Y) -> Chart:
 def _band(rows: Sequence[Row], across: alt.X, scale: alt.Scale) -> Chart:
     return (
         alt.Chart(table(rows))
-        .mark_area(color=LIGHT.grey, opacity=0.22, clip=True)
+        .mark_area(color=LIGHT.grey, opacity=0.22)
         .encode(
             x=across,
             y=alt.Y("low:Q", scale=scale),
@@ -159,6 +165,7 @@ def _end_labels(rows: Sequence[Row], scale: alt.Scale, log: bool) -> Chart:
             y=alt.Y("y:Q", scale=scale),
             text="label:N",
             color=alt.Color("colour:N", scale=None),
+            description="label:N",
         )
     )
 

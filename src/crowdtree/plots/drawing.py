@@ -137,10 +137,12 @@ class Drawing:
         """The whole picture as text."""
         name = clean(" ".join(self.title) or self.facts.title)
         role = "group" if self.prefix else "img"
+        root = self.top + self.layout.corners[0][1] + self.boxes[0].size.height / 2
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="ct-tree" role="{role}" '
             f'aria-label="{escape(name)}" viewBox="0 0 {self.width:.0f} {self.height:.0f}" '
-            f'width="{self.width:.0f}" height="{self.height:.0f}">',
+            f'width="{self.width:.0f}" height="{self.height:.0f}" '
+            f'data-root="{root:.0f}">',
             f"<title>{escape(name)}</title>",
             style,
             '<rect class="paper" width="100%" height="100%"/>',
@@ -272,6 +274,7 @@ def drawing_css(t: Tokens) -> str:
         f".ct-tree .bold{{font-weight:600}}"
         f".ct-tree .small{{font-size:{SMALL_SIZE}px;fill:{t.muted}}}"
         f".ct-tree .paper{{fill:{t.background}}}"
+        ".scroll .ct-tree .paper{fill:none}"
         f".ct-tree .rail{{stroke:{t.line};stroke-width:1;stroke-dasharray:1 5;fill:none}}"
         f".ct-tree .edge{{fill:none}}"
         f".ct-tree .edge.no{{stroke:{t.orange}}}"

@@ -71,7 +71,7 @@ def _place(
     centre = _centres(across, children, gap=24.0 if down else 14.0)
     low = min(c - a / 2 for c, a in zip(centre, across, strict=True))
     whole = max(c + a / 2 for c, a in zip(centre, across, strict=True)) - low
-    levels = _level_spans(along, level, gap=56.0 if down else 84.0)
+    levels = _level_spans(along, level, gap=56.0 if down else 64.0)
     corners = []
     for c, a, size, d in zip(centre, across, along, level, strict=True):
         start, extent = levels[d]

@@ -122,12 +122,17 @@ FOLDING_JS = """
   var groups = Array.prototype.map.call(document.querySelectorAll('.tree-views'), function (g) {
     return Array.prototype.slice.call(g.children);
   });
+  function centre(view) { // a wide tree has its root half-way down
+    var box = view.querySelector('.scroll'), svg = view.querySelector('svg');
+    if (box && svg) box.scrollTop = svg.dataset.root - box.clientHeight / 2;
+  }
   function show(moved) {
     var asked = location.hash.slice(1);
     groups.forEach(function (views) {
       var hit = views.filter(function (v) { return v.id === asked; })[0];
       if (!hit && moved) return;
       views.forEach(function (v) { v.hidden = v !== (hit || views[0]); });
+      centre(hit || views[0]);
       if (!hit || !moved) return;
       hit.focus({preventScroll: true});
       hit.scrollIntoView({block: 'nearest'});
@@ -140,7 +145,7 @@ FOLDING_JS = """
 
 _CSS = """
 * { box-sizing: border-box; }
-body { margin: 0; background: var(--ct-background); color: var(--ct-text);
+body { margin: 0; overflow-x: clip; background: var(--ct-background); color: var(--ct-text);
   font: 15px/1.5 $FONT; font-variant-numeric: tabular-nums; }
 main { max-width: 1120px; margin: 0 auto; padding: 32px 24px 64px; }
 h1 { font-size: 26px; line-height: 1.25; margin: 0 0 8px; text-wrap: balance; }
@@ -158,6 +163,14 @@ a:focus-visible, [tabindex]:focus-visible { outline: 2px solid var(--ct-accent);
 .crumbs { margin: 8px 0; }
 .scroll { overflow-x: auto; max-width: 100%; }
 .scroll > svg { display: block; max-width: none; }
+.tree-view > .scroll { /* as wide as the window, with the text's left edge */
+  max-height: 88vh; overflow: auto; max-width: none;
+  margin: 0 calc(-1 * max(24px, (100vw - 1120px) / 2 + 24px));
+  padding: 0 max(0px, (100vw - 1120px) / 2); scrollbar-width: thin;
+  background:
+    linear-gradient(to left, var(--ct-background) 30%, transparent) right / 48px 100% local,
+    linear-gradient(to left, var(--ct-line), transparent) right / 8px 100%;
+  background-repeat: no-repeat; }
 figure { margin: 16px 0 0; }
 figure svg { max-width: 100%; height: auto; }
 figure.wide { overflow-x: auto; }
@@ -177,9 +190,10 @@ td.words { min-width: 22ch; max-width: 52ch; }
 .tag { white-space: nowrap; font-size: 13px; color: var(--ct-muted); }
 @media (max-width: 600px) {
   main { padding: 24px 16px 48px; }
+  .tree-view > .scroll { margin: 0 -16px; padding: 0; }
   h1 { font-size: 22px; }
   th, td { padding-right: 16px; }
   dl.facts { gap: 16px 32px; }
 }
-@media print { .scroll, figure.wide { overflow: visible; } }
+@media print { .scroll, .tree-view > .scroll, figure.wide { overflow: visible; max-height: none; } }
 """

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.files.atomic import write_atomically
 
 __all__ = ["ENDINGS", "check_ending", "svg_to_png", "write_as", "write_atomic"]
 
@@ -43,19 +42,14 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
     """Write a whole file or nothing: a temporary file beside it takes its place at the end."""
     target = Path(path)
     data = content.encode() if isinstance(content, str) else content
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(data)
-        os.replace(part, target)
     except OSError as error:
         reason = error.strerror or str(error)
         raise CrowdtreeError(
             f"{target}: cannot be written ({reason}); choose another place"
         ) from None
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
+    write_atomically(target, lambda file: file.write(data))
     return target
 
 

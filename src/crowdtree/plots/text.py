@@ -65,11 +65,30 @@ def wrap(
 ) -> tuple[str, ...]:
     """Break text into at most `most` lines of a width in pixels; the rest becomes an ellipsis.
 
-    >>> wrap("Does it have a long trunk and big ears?", 110, 13)
-    ('Does it have a', 'long trunk and', 'big ears?')
+    >>> wrap("Does it have a long trunk and big ears?", 150, 13)
+    ('Does it have a long', 'trunk and big ears?')
     >>> wrap("one two three four", 40, 13, most=2)
     ('one', 'two…')
     """
+    lines = _fill(text, width, size, bold)
+    if len(lines) <= most:
+        return tuple(_balanced(text, lines, width, size, bold))
+    last = lines[most - 1]
+    while last and text_width(last + "…", size, bold) > width:
+        last = last[:-1].rstrip()
+    return (*lines[: most - 1], last + "…")
+
+
+def _balanced(text: str, lines: list[str], width: float, size: float, bold: bool) -> list[str]:
+    """Lines of like length: no single word is left over at the end."""
+    for narrower in (0.6, 0.7, 0.8, 0.9):
+        tried = _fill(text, width * narrower, size, bold)
+        if len(tried) == len(lines) > 1 and " ".join(tried) == " ".join(lines):
+            return tried
+    return lines
+
+
+def _fill(text: str, width: float, size: float, bold: bool) -> list[str]:
     lines: list[str] = []
     line = ""
     for word in _pieces(clean(text), width, size, bold):
@@ -79,13 +98,7 @@ def wrap(
             line = word
         else:
             line = longer
-    lines.append(line)
-    if len(lines) <= most:
-        return tuple(lines)
-    last = lines[most - 1]
-    while last and text_width(last + "…", size, bold) > width:
-        last = last[:-1].rstrip()
-    return (*lines[: most - 1], last + "…")
+    return [*lines, line]
 
 
 def _pieces(text: str, width: float, size: float, bold: bool) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from crowdtree.plots.save import write_atomic
 from crowdtree.plots.trees import draw_tree, tree_views
-from crowdtree.reproduce.errata import Erratum, errata
+from crowdtree.reproduce.errata import Erratum, find_errata
 from crowdtree.reproduce.figures import fig_1, fig_1_tree, fig_2, fig_3, fig_4
 from crowdtree.reproduce.numbers import Comparison, comparisons
 from crowdtree.text import number
@@ -79,7 +79,7 @@ def reproduce(out: str | os.PathLike[str]) -> Reproduction:
     """
     folder = Path(out)
     data = {"fig_1": fig_1(), "fig_2": fig_2(), "fig_3": fig_3(), "fig_4": fig_4()}
-    made = Reproduction(folder, data, errata())
+    made = Reproduction(folder, data, find_errata())
     for name, rows in data.items():
         _write_rows(folder / name.replace("_", ""), rows)
     rows = [asdict(row) for row in made.table]
@@ -168,7 +168,15 @@ def _errata_text(found: Iterable[Erratum]) -> str:
             "",
             f"This is {shown} the evidence:",
             "",
-            *(f"- {key.replace('_', ' ')}: {value}" for key, value in erratum.evidence.items()),
+            *(
+                f"- {key.replace('_', ' ')}: {_plain(value)}"
+                for key, value in erratum.evidence.items()
+            ),
             "",
         ]
     return "\n".join(lines)
+
+
+def _plain(value: Any) -> Any:
+    """Write a number without the last digits, which are rounding."""
+    return f"{value:.8g}" if isinstance(value, float) else value

@@ -20,7 +20,7 @@ from crowdtree.reproduce.paper import FIG_1B, all_trees, same_shape, table_1
 from crowdtree.text import number
 from crowdtree.tree import Tree
 
-__all__ = ["ERRATA", "Erratum", "errata"]
+__all__ = ["ERRATA", "Erratum", "find_errata"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Erratum:
     """Whether the evidence, as computed now, shows the error."""
 
 
-def errata() -> list[Erratum]:
+def find_errata() -> list[Erratum]:
     """Compute the evidence for every erratum."""
     values = [evaluate(tree) for tree in all_trees(table_1())]
     return [check(values) for check in ERRATA]

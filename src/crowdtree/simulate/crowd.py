@@ -18,7 +18,7 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.likelihood import AnswerModel, skilled, urn
 from crowdtree.problem import DASH, Problem
 
-__all__ = ["Answers", "Block", "Crowd", "Recorded", "Source"]
+__all__ = ["Answers", "Block", "Crowd", "CrowdBlock", "Recorded", "Source"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -141,7 +141,7 @@ class Crowd:
                 f"crowd: its problem has {truth.n_classes} classes and {truth.n_questions} "
                 f"questions, the policy's has {problem.n_classes} and {problem.n_questions}"
             )
-        return _CrowdBlock(self, truth, key, start, stop)
+        return CrowdBlock(self, truth, key, start, stop)
 
     def describe(self) -> dict[str, Any]:
         """Plain JSON of everything that matters."""
@@ -160,7 +160,7 @@ class Crowd:
         return f"Crowd({', '.join(shown)})"
 
 
-class _CrowdBlock:
+class CrowdBlock:
     """Items of a synthetic crowd; all arrays are functions of the key and the item's number."""
 
     def __init__(self, crowd: Crowd, problem: Problem, key: int, start: int, stop: int) -> None:
@@ -174,7 +174,13 @@ class _CrowdBlock:
         self.truth: IntArray = np.minimum(
             np.searchsorted(cumulative, drawn, side="right"), problem.n_classes - 1
         ).astype(np.int64)
-        self._plain = not (crowd.skill_sd or crowd.spammers or crowd.item_difficulty)
+        self.plain = not (crowd.skill_sd or crowd.spammers or crowd.item_difficulty)
+        """Whether all people and items are alike, so that a cell of the table says it all."""
+
+    @cached_property
+    def stream(self) -> UintArray:
+        """Number of each item from which its answers are drawn."""
+        return self.item ^ _ANSWER
 
     def answer(
         self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any], yes: NDArray[Any]
@@ -183,11 +189,11 @@ class _CrowdBlock:
         cls = self.truth[rows]
         share = self.model.yes[question, cls]
         skill = None
-        if not self._plain:
+        if not self.plain:
             share, skill = self._seen(share, rows, question, repeat, cls)
         share = urn(share, self.crowd.shared_difficulty, yes, repeat)
         turn = (question.astype(np.uint64) << np.uint64(20)) + repeat.astype(np.uint64)
-        drawn = uniform(mixed((self.item[rows] ^ _ANSWER) + turn * _GOLDEN))
+        drawn = uniform(mixed(self.stream[rows] + turn * _GOLDEN))
         return Answers((drawn < share).astype(np.int8), skill)
 
     def _seen(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from crowdtree.policy import AdaptivePolicy, Answer, BatchPolicy, Label, PlanPolicy, Policy
 from crowdtree.policy.base import normalised
 from crowdtree.policy.batch import nearest_codeword
-from crowdtree.simulate.crowd import Answers, Block
+from crowdtree.simulate.crowd import Answers, Block, CrowdBlock
 
 __all__ = ["REASONS", "BlockRun", "run_block", "run_steps"]
 
@@ -22,6 +22,8 @@ IntArray = NDArray[np.int64]
 REASONS = ("target", "budget", "questions", "leaf", "skipped")
 CHUNK = 2048
 """Rows of posteriors scored at once: the scores of a chunk stay in the processor's cache."""
+COMPILE_FROM = 5000
+"""Items from which a plan is worth the time to load (or once compile) its kernel."""
 
 
 class BlockRun(NamedTuple):
@@ -41,6 +43,8 @@ def run_block(policy: Policy[Any], block: Block) -> BlockRun:
     if type(policy) is AdaptivePolicy and policy.width == 1:
         return _Adaptive(policy, block).run()
     if type(policy) is PlanPolicy and not _repeats_on_a_path(policy):
+        if isinstance(block, CrowdBlock) and block.plain and len(block.truth) >= COMPILE_FROM:
+            return _run_plan_compiled(policy, block)
         return _run_plan(policy, block)
     if type(policy) is BatchPolicy:
         return _run_batch(policy, block)
@@ -233,6 +237,29 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
     found.reason[:] = REASONS.index("leaf")
     found.posterior_error[:] = _errors(log_posterior, found.label)
     return found
+
+
+def _run_plan_compiled(policy: PlanPolicy, block: CrowdBlock) -> BlockRun:
+    """Walk item by item in compiled code, for crowds whose people are all alike."""
+    from crowdtree.simulate import kernels
+
+    tree = policy.plan.tree
+    how = kernels.MARGIN if policy.voted.vote == "margin" else kernels.FULL
+    if policy.stopping == "curtailed":
+        how = kernels.CURTAILED
+    walked = kernels.walk_plan(
+        block.stream,
+        block.truth,
+        block.model.yes,
+        block.crowd.shared_difficulty,
+        (tree.question.astype(np.int64), tree.children.astype(np.int64), policy.voted.votes),
+        how,
+        policy.model.logs,
+        np.log(policy.problem.prior),
+        tree.leaf_label.astype(np.int64),
+    )
+    reason = np.full(len(block.truth), REASONS.index("leaf"), dtype=np.int8)
+    return BlockRun(block.truth, walked.label, walked.answers, walked.error, reason, walked.asked)
 
 
 def _skilled_logs(

@@ -35,10 +35,12 @@ BLOCKED = -2
 
 def next_all(batch: Batch, requests: Sequence[Next]) -> None:
     """Hand out questions, one request after the other."""
-    batch.load_people(request.token_hash for request in requests)
+    hashes = {"hashes": sorted({request.token_hash for request in requests})}
+    people = run(batch.connection, sql.WORKERS, hashes)
+    leases = run(batch.connection, sql.HELD, hashes)
+    batch.read_people(people.fetchall())
     held: dict[int, list[Any]] = {}
-    ids = sorted({who.id for who in batch.who.values()})
-    for row in fetch(batch.connection, sql.HELD, workers=ids) if ids else ():
+    for row in leases.fetchall():
         held.setdefault(row[2], []).append(row)
     for request in requests:
         try:
@@ -220,7 +222,7 @@ def _another_question(batch: Batch, who: Who, campaign: Loaded) -> tuple[int, in
         if run_one(batch.connection, sql.LOCK_ITEM, id=item_id) is None:
             continue
         batch.works.pop(item_id, None)
-        batch.load_items(fetch(batch.connection, sql.ITEMS, ids=[item_id]))
+        batch.load_items([item_id])
         work = batch.works[item_id]
         found = open_questions(
             campaign.policy, work.item, work.outstanding, str(who.id), campaign.rules
@@ -231,6 +233,7 @@ def _another_question(batch: Batch, who: Who, campaign: Loaded) -> tuple[int, in
         # Counted as out already, so that the engine closes what the lease replaces.
         work.leases[-1] = Held(-1, "", item_id, who.id, found[0], LEASE.active, 0, batch.now)
         batch.settle(work)
+        batch.write_wanted([work])
         del batch.works[item_id]
         task, payload = run_one(batch.connection, sql.ITEM_FACE, id=item_id)
         return item_id, found[0], task, payload

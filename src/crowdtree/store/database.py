@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from sqlalchemy.exc import ArgumentError
 
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["Sql", "fetch", "is_sqlite", "make_engine", "migrate", "run", "run_many", "run_one"]
+__all__ = ["Sql", "fetch", "is_sqlite", "make_engine", "migrate", "pipelined", "run", "run_many", "run_one"]
 
 BUSY_SECONDS = 30
 
@@ -154,6 +155,15 @@ def run(connection: Connection, sql: Sql, values: Mapping[str, Any]) -> Any:
         }
         return driver.execute(sql.sqlite, made)
     return driver.execute(sql.postgresql, values)
+
+
+def pipelined(connection: Connection) -> AbstractContextManager[Any]:
+    """Send statements on PostgreSQL without waiting for each one's result before the next."""
+    if is_sqlite(connection):
+        return nullcontext()
+    driver: Any = connection.connection.driver_connection
+    made: AbstractContextManager[Any] = driver.pipeline()
+    return made
 
 
 def run_many(connection: Connection, sql: Sql, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -144,12 +144,23 @@ class Batch:
     def load_people(self, hashes: Iterable[str]) -> None:
         """Load the workers behind the tokens, their campaigns and their budgets."""
         wanted = sorted(set(hashes))
-        if not wanted:
-            return
-        for row in fetch(self.connection, sql.WORKERS, hashes=wanted):
+        if wanted:
+            self.read_people(fetch(self.connection, sql.WORKERS, hashes=wanted))
+
+    def read_people(self, rows: Iterable[Any]) -> None:
+        """Take in rows of ``WORKERS``."""
+        capped = set()
+        for row in rows:
+            who = Who(*row[3:11])
+            if who.campaign_id not in self.campaigns:
+                facts = (who.campaign_id, *row[11:14])
+                campaign = self.desk.campaign(self.connection, facts)
+                self.campaigns[who.campaign_id] = campaign
+                if campaign.settings.budget is not None:
+                    capped.add(who.campaign_id)
             if row[1] == "worker" and (row[2] is None or row[2] > self.now):
-                self.who[row[0]] = Who(*row[3:])
-        self.load_campaigns({who.campaign_id for who in self.who.values()})
+                self.who[row[0]] = who
+        self._lock_budgets(capped)
 
     def load_campaigns(self, ids: Iterable[int]) -> None:
         """Load campaigns, and lock the budgets of those that have one."""
@@ -158,31 +169,40 @@ class Batch:
             return
         for row in fetch(self.connection, sql.CAMPAIGNS, ids=missing):
             self.campaigns[row[0]] = self.desk.campaign(self.connection, row)
-        capped = [n for n in missing if self.campaigns[n].settings.budget is not None]
+        self._lock_budgets(
+            {n for n in missing if self.campaigns[n].settings.budget is not None}
+        )
+
+    def _lock_budgets(self, capped: set[int]) -> None:
         if capped:
-            for number, *rest in fetch(self.connection, sql.BUDGETS, ids=capped):
+            for number, *rest in fetch(self.connection, sql.BUDGETS, ids=sorted(capped)):
                 self.purses[number] = Purse(*rest)
 
-    def load_items(self, rows: Sequence[Any], leases: Sequence[int] = ()) -> None:
-        """Load what the engine must know of items that are locked already."""
-        self.load_campaigns({row[1] for row in rows})
-        ids = [row[0] for row in rows if row[0] not in self.works]
-        if not ids:
-            return
-        events = defaultdict(list)
-        for event in fetch(self.connection, sql.EVENTS_OF_ITEMS, items=ids):
-            events[event[0]].append(event)
-        for number, campaign_id, task, status, gold, state in rows:
-            if number not in self.works:
+    def load_items(self, ids: Sequence[int] = (), leases: Sequence[int] = ()) -> None:
+        """Lock items, by their ids or by leases on them, and load what the engine must know."""
+        which = {"ids": list(ids), "leases": list(leases)}
+        parts = (sql.ITEMS, sql.EVENTS_OF_ITEMS, sql.LEASES_OF_ITEMS, sql.WANTED_OF_ITEMS)
+        # All are sent before the first is read: on PostgreSQL that is one wait, not four.
+        asked = [run(self.connection, part, which) for part in parts]
+        items, events, held, wanted = (list(part.fetchall()) for part in asked)
+        fresh = {row[0] for row in items} - set(self.works)
+        self.load_campaigns({row[1] for row in items})
+        lines = defaultdict(list)
+        for event in events:
+            lines[event[0]].append(event)
+        for number, campaign_id, task, status, gold, state in items:
+            if number in fresh:
                 campaign = self.campaigns[campaign_id]
-                item = item_state(campaign, task, state, events[number])
-                self.works[number] = Work(number, task, status, gold, campaign, item)
+                item = item_state(campaign, task, state, lines[number])
                 if status in (ITEM.labelled, ITEM.set_aside):
-                    self.works[number].item = replace(item, label=CLOSED)
-        for row in fetch(self.connection, sql.LEASES_OF_ITEMS, items=ids, ids=list(leases)):
-            self.works[row[2]].leases[row[0]] = Held(*row)
-        for row in fetch(self.connection, sql.WANTED_OF_ITEMS, items=ids):
-            self.works[row[1]].wanted[row[2]] = (row[0], row[3])
+                    item = replace(item, label=CLOSED)
+                self.works[number] = Work(number, task, status, gold, campaign, item)
+        for row in held:
+            if row[2] in fresh:
+                self.works[row[2]].leases[row[0]] = Held(*row)
+        for row in wanted:
+            if row[1] in fresh:
+                self.works[row[1]].wanted[row[2]] = (row[0], row[3])
 
     # ---------------------------------------------------------------- answers
 
@@ -197,8 +217,7 @@ class Batch:
             elif who is not None:
                 last = run_one(self.connection, sql.LAST_ANSWER, worker=who.id)
                 items += [last[1]] if last else []
-        rows = fetch(self.connection, sql.ITEMS_OF_LEASES, leases=leases, ids=items)
-        self.load_items(rows, leases)
+        self.load_items(items, leases)
         for request in requests:
             try:
                 who = self.known(request.token_hash)
@@ -256,6 +275,10 @@ class Batch:
         paid = lease.state != LEASE.expired  # its price was set aside when it was handed out
         if purse is not None and not paid and price and not purse.room(price):
             return "over budget", 0
+        if work.closed:  # the engine has nothing more to say about it
+            if purse is not None and paid:
+                purse.move(price, -work.campaign.settings.price_micros)
+            return "late", price if paid else 0
         before = _node(work)
         event = Event(
             item=work.task,
@@ -385,7 +408,7 @@ class Batch:
         return task_of(work.campaign, lease.id, lease.nonce, lease.question, task, payload, left)
 
     def _read_lease(self, work: Work, lease_id: int) -> Held:
-        rows = fetch(self.connection, sql.LEASES_OF_ITEMS, items=[work.id], ids=[lease_id])
+        rows = fetch(self.connection, sql.LEASES_OF_ITEMS, ids=[work.id], leases=[lease_id])
         for row in rows:
             work.leases.setdefault(row[0], Held(*row))
         return work.leases[lease_id]
@@ -420,33 +443,24 @@ class Batch:
         if work.label is not None:
             self._label(work, work.label)
             work.label = None
-        opened = work.refresh()
-        self.opened[work.campaign.id] += opened
+        self.opened[work.campaign.id] += work.refresh()
         self.touched.add(work.campaign.id)
-        # Written at once: a later request of this batch may look at the same item.
-        self.flush_wanted(work)
 
-    def flush_wanted(self, work: Work) -> None:
-        """Write the open questions of an item."""
-        run_many(self.connection, sql.DROP_WANTED, ({"id": row} for row in work.dropped))
-        run_many(
-            self.connection, sql.SAVE_WANTED, ({"id": row, "open": n} for row, n in work.saved)
-        )
-        for question, count in work.added:
-            run(
-                self.connection,
-                sql.ADD_WANTED,
-                {
-                    "campaign_id": work.campaign.id,
-                    "item_id": work.id,
-                    "question": question,
-                    "open": count,
-                },
-            )
-        if work.added:
-            for row in fetch(self.connection, sql.WANTED_OF_ITEMS, items=[work.id]):
-                work.wanted[row[2]] = (row[0], row[3])
-        work.dropped, work.saved, work.added = [], [], []
+    def write_wanted(self, works: Iterable[Work]) -> None:
+        """Write the open questions of items."""
+        added, saved, dropped = [], [], []
+        for work in works:
+            for question, row, count in work.wanted_changes():
+                if row is None:
+                    values = {"campaign_id": work.campaign.id, "item_id": work.id}
+                    added.append({**values, "question": question, "open": count})
+                elif count:
+                    saved.append({"id": row, "open": count})
+                else:
+                    dropped.append({"id": row})
+        run_many(self.connection, sql.DROP_WANTED, dropped)
+        run_many(self.connection, sql.SAVE_WANTED, saved)
+        run_many(self.connection, sql.ADD_WANTED, added)
 
     def _label(self, work: Work, label: Label) -> None:
         problem = work.campaign.problem
@@ -479,10 +493,9 @@ class Batch:
         found = fetch(self.connection, sql.OVERDUE_ITEMS, now=self.now, most=most)
         if not found:
             return 0
-        rows = fetch(self.connection, sql.ITEMS, ids=[row[0] for row in found])
-        self.load_items(rows)
+        self.load_items([row[0] for row in found])
         count = 0
-        for row in rows:
+        for row in found:
             work = self.works[row[0]]
             for lease in work.leases.values():
                 if lease.state in (LEASE.active, LEASE.withdrawn) and lease.expires_at < self.now:
@@ -538,6 +551,7 @@ class Batch:
                 if work.changed
             ),
         )
+        self.write_wanted(works)
         run_many(connection, sql.ADD_LABEL, self.labels)
         for number, purse in self.purses.items():
             if purse.changed:

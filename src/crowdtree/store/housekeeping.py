@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -22,8 +20,8 @@ __all__ = ["Housekeeper"]
 OPEN_AT_ONCE = 200
 NEW_AT_ONCE = 5000
 OPEN_ITEMS = Sql(
-    """SELECT id, campaign_id, task, status, gold, state FROM items
-    WHERE campaign_id = :campaign AND status = 1 ORDER BY id LIMIT :most {lock items}"""
+    """SELECT id FROM items WHERE campaign_id = :campaign AND status = 1
+    ORDER BY id LIMIT :most {lock items}"""
 )
 NEW_ITEMS = Sql(
     """SELECT id FROM items WHERE campaign_id = :campaign AND status = 0
@@ -57,7 +55,7 @@ class Housekeeper:
         """Label what is open on present evidence, set aside what was never asked."""
         open_items = fetch(connection, OPEN_ITEMS, campaign=number, most=OPEN_AT_ONCE)
         if open_items:
-            self._conclude(connection, open_items)
+            self._conclude(connection, [row[0] for row in open_items])
             return True
         new = fetch(connection, NEW_ITEMS, campaign=number, most=NEW_AT_ONCE)
         if new:
@@ -66,11 +64,11 @@ class Housekeeper:
         set_status(connection, number, "finished", self.desk.clock())
         return False
 
-    def _conclude(self, connection: Connection, rows: Any) -> None:
+    def _conclude(self, connection: Connection, ids: list[int]) -> None:
         batch = Batch(connection, self.desk, self.desk.clock())
-        batch.load_items(rows)
-        for row in rows:
-            work = batch.works[row[0]]
+        batch.load_items(ids)
+        for number in ids:
+            work = batch.works[number]
             work.close(work.campaign.policy.conclude(work.item.state, "finished"))
             batch.settle(work)
         batch.write()

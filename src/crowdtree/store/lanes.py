@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from crowdtree.store.choosing import next_all
-from crowdtree.store.database import is_sqlite
+from crowdtree.store.database import is_sqlite, pipelined
 from crowdtree.store.desk import Batch, Desk
 from crowdtree.store.requests import Call, Next, Request, Submit, Sweep, Unavailable, Undo
 
@@ -141,12 +141,12 @@ class Lane:
                 f"PRAGMA synchronous={level}"
             )
         with connection.begin():
-            if not flush and not is_sqlite(connection):
-                connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
             batch = Batch(connection, self.desk, self.desk.clock())
-            self._questions(batch, requests)
-            self._others(batch, requests)
-            batch.write()
+            with pipelined(connection):
+                self._questions(batch, requests)
+                self._answers(batch, requests)
+                batch.write()
+            self._calls(connection, requests)
         self._announce(batch)
         _finish(requests)
 
@@ -157,17 +157,20 @@ class Lane:
             if is_sqlite(batch.connection):
                 _finish(asked)
 
-    def _others(self, batch: Batch, requests: list[Request]) -> None:
+    def _answers(self, batch: Batch, requests: list[Request]) -> None:
         given = [request for request in requests if isinstance(request, Submit | Undo)]
         if given:
             batch.submit_all(given)
         for request in requests:
             if isinstance(request, Sweep):
                 request.result = batch.expire(request.most)
-            elif isinstance(request, Call):
+
+    def _calls(self, connection: Connection, requests: list[Request]) -> None:
+        for request in requests:
+            if isinstance(request, Call):
                 try:
-                    with batch.connection.begin_nested():  # all of it, or nothing
-                        request.result = request.function(batch.connection)
+                    with connection.begin_nested():  # all of it, or nothing
+                        request.result = request.function(connection)
                 except ValueError as error:  # a CrowdtreeError: the caller's mistake
                     request.error = error
 
@@ -179,6 +182,9 @@ class Lane:
         if self.connection is None or self.connection.closed or self.connection.invalidated:
             self._drop()
             self.connection = self.engine.connect()
+            if not self.durable and not is_sqlite(self.connection):
+                with self.connection.begin():
+                    self.connection.exec_driver_sql("SET synchronous_commit = off")
         return self.connection
 
     def _drop(self) -> None:

@@ -12,8 +12,10 @@ from crowdtree.store.database import Sql
 WORKERS = Sql(
     """SELECT credentials.token_hash, credentials.role, credentials.expires_at,
     workers.id, workers.campaign_id, workers.status, workers.status_reason, workers.question,
-    workers.last_question, workers.skill, workers.answers
+    workers.last_question, workers.skill, workers.answers,
+    campaigns.version, campaigns.status, campaigns.status_reason
     FROM credentials JOIN workers ON workers.id = credentials.worker_id
+    JOIN campaigns ON campaigns.id = workers.campaign_id
     WHERE credentials.token_hash IN :hashes AND credentials.revoked_at IS NULL"""
 )
 CAMPAIGNS = Sql("SELECT id, version, status, status_reason FROM campaigns WHERE id IN :ids")
@@ -27,24 +29,21 @@ SAVE_BUDGET = Sql(
 )
 
 # ------------------------------------------------------------------------------ items and leases
-ITEMS_OF_LEASES = Sql(
-    """SELECT id, campaign_id, task, status, gold, state FROM items
-    WHERE id IN (SELECT item_id FROM leases WHERE id IN :leases) OR id IN :ids
-    ORDER BY id {lock items}"""
-)
+_MEANT = "(id IN :ids OR id IN (SELECT item_id FROM leases WHERE id IN :leases))"
+_ITS = "(item_id IN :ids OR item_id IN (SELECT item_id FROM leases WHERE id IN :leases))"
 ITEMS = Sql(
-    """SELECT id, campaign_id, task, status, gold, state FROM items WHERE id IN :ids
-    ORDER BY id {lock items}"""
+    f"""SELECT id, campaign_id, task, status, gold, state FROM items WHERE {_MEANT}
+    ORDER BY id {{lock items}}"""
 )
 LEASES_OF_ITEMS = Sql(
-    """SELECT id, nonce, item_id, worker_id, question, state, attempts, expires_at FROM leases
-    WHERE item_id IN :items AND (state IN (0, 4) OR id IN :ids)"""
+    f"""SELECT id, nonce, item_id, worker_id, question, state, attempts, expires_at FROM leases
+    WHERE {_ITS} AND (state IN (0, 4) OR id IN :leases)"""
 )
 EVENTS_OF_ITEMS = Sql(
-    """SELECT item_id, question, worker_id, value, kind, key, lease_id, skill, fate FROM answers
-    WHERE item_id IN :items ORDER BY id"""
+    f"""SELECT item_id, question, worker_id, value, kind, key, lease_id, skill, fate FROM answers
+    WHERE {_ITS} ORDER BY id"""
 )
-WANTED_OF_ITEMS = Sql("SELECT id, item_id, question, open FROM wanted WHERE item_id IN :items")
+WANTED_OF_ITEMS = Sql(f"SELECT id, item_id, question, open FROM wanted WHERE {_ITS}")
 OVERDUE_ITEMS = Sql(
     """SELECT items.id FROM items
     WHERE items.id IN (SELECT item_id FROM leases WHERE state IN (0, 4) AND expires_at < :now
@@ -114,7 +113,8 @@ HELD = Sql(
     """SELECT leases.id, leases.nonce, leases.worker_id, leases.question, leases.expires_at,
     items.task, items.payload
     FROM leases JOIN items ON items.id = leases.item_id
-    WHERE leases.state = 0 AND leases.worker_id IN :workers ORDER BY leases.id"""
+    WHERE leases.state = 0 AND leases.worker_id IN
+    (SELECT worker_id FROM credentials WHERE token_hash IN :hashes) ORDER BY leases.id"""
 )
 _FRESH = """NOT EXISTS (SELECT 1 FROM leases WHERE leases.item_id = wanted.item_id
     AND leases.worker_id = :worker AND leases.question = wanted.question

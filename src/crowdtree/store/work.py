@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -76,9 +76,7 @@ class Work:
     wanted: dict[int, tuple[int, int]] = field(default_factory=dict)
     changed: bool = False
     label: Label | None = None
-    dropped: list[int] = field(default_factory=list)
-    added: list[tuple[int, int]] = field(default_factory=list)
-    saved: list[tuple[int, int]] = field(default_factory=list)
+    need: Counter[int] | None = None
 
     @property
     def closed(self) -> bool:
@@ -112,25 +110,26 @@ class Work:
                 self.closed or not policy.wants(self.item.state, lease.question)
             ):
                 lease.become(LEASE.withdrawn)
-        need: Counter[int] = Counter()
+        before = self.need
+        if before is None:
+            before = Counter({question: count for question, (_, count) in self.wanted.items()})
+        self.need = Counter()
         if not self.closed:
-            need.update(
+            self.need.update(
                 open_questions(policy, self.item, self.outstanding, rules=self.campaign.rules)
             )
-        opened = 0
-        for question, (row, count) in list(self.wanted.items()):
-            want = need.pop(question, 0)
-            if want == 0:
-                self.dropped.append(row)
-                del self.wanted[question]
-            elif want != count:
-                self.saved.append((row, want))
-                self.wanted[question] = (row, want)
-                opened += max(0, want - count)
-        for question, want in need.items():
-            self.added.append((question, want))
-            opened += want
-        return opened
+        return sum((self.need - before).values())
+
+    def wanted_changes(self) -> Iterator[tuple[int, int | None, int]]:
+        """Say what to write of the open questions: question, row (none: a new one), count."""
+        if self.need is None:
+            return
+        for question, (row, count) in self.wanted.items():
+            if self.need[question] != count:
+                yield question, row, self.need[question]
+        for question, count in self.need.items():
+            if question not in self.wanted:
+                yield question, None, count
 
     def state_text(self) -> str:
         """Write the policy's state."""

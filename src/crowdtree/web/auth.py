@@ -115,7 +115,7 @@ async def owner_needed(request: Request) -> Owner:
     return owner
 
 
-def worker_hash(request: Request) -> str:
+async def worker_hash(request: Request) -> str:
     """Read the worker's token and hash it; the store says later whether it is good."""
     token, by_cookie = token_from(request, WORKER_COOKIE)
     if token is None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import time
+from typing import Any
 
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = ["Guard", "clean_path"]
@@ -38,6 +38,17 @@ def clean_path(path: str) -> str:
     return SECRET_PATHS.sub(r"\1…", path).replace("\n", " ").replace("\r", " ")
 
 
+RAW = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+NO_STORE = (b"cache-control", b"no-store")
+
+
+def _with_ours(headers: Any, path: str) -> list[tuple[bytes, bytes]]:
+    """Add our headers to an answer, except those that it sets itself."""
+    there = {name for name, _ in headers}
+    ours = RAW if path.startswith("/static/") else [*RAW, NO_STORE]
+    return [*headers, *(pair for pair in ours if pair[0] not in there)]
+
+
 class Guard:
     """Add the headers and write one line a request (no query, no token, no body)."""
 
@@ -56,11 +67,7 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-                if not scope["path"].startswith("/static/"):
-                    headers.setdefault("cache-control", "no-store")
+                message["headers"] = _with_ours(message["headers"], scope["path"])
             await send(message)
 
         try:

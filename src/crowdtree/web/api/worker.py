@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from starlette.responses import JSONResponse
 
 from crowdtree.store import Next, Submit, Undo, people
 from crowdtree.store import campaigns as rows
@@ -52,8 +53,49 @@ class Undone(BaseModel):
     key: Key
 
 
-@router.post("/next")
-async def next_question(request: Request, asked: Asked, who: WorkerHash) -> dict[str, Any]:
+class Question(BaseModel):
+    """A question as workers see it."""
+
+    name: str
+    text: str
+
+
+class Task(BaseModel):
+    """A question about an item, to be answered within some seconds."""
+
+    lease: str
+    seconds: float
+    item: dict[str, Any]
+    question: Question
+
+
+class Handed(BaseModel):
+    """A task, or the reason why there is none; at the end, the thanks."""
+
+    task: Task | None
+    reason: str
+    end: dict[str, str] | None = None
+
+
+class Result(BaseModel):
+    """What became of an answer."""
+
+    fate: str
+    late: bool
+
+
+class Returned(BaseModel):
+    """The question that an undo brings back."""
+
+    undone: bool
+    task: Task
+
+
+# The hot handlers make their JSON themselves: checking our own output again costs too much.
+
+
+@router.post("/next", response_model=Handed)
+async def next_question(request: Request, asked: Asked, who: WorkerHash) -> JSONResponse:
     """Hand out a question; with `wait`, wait that many seconds for one to open.
 
     `task` is null when there is none: `reason` says why (wait, paused, finished, done, budget,
@@ -66,7 +108,7 @@ async def next_question(request: Request, asked: Asked, who: WorkerHash) -> dict
         found: dict[str, Any] = await site.store.aask(wish)
         left = end - time.monotonic()
         if found["task"] is not None or found["reason"] in NO_WAIT or left <= 0.01:
-            return await _with_end(site, wish.campaign, found)
+            return JSONResponse(await _with_end(site, wish.campaign, found))
         await site.waiters.wait(wish.campaign, min(left, POLL_SECONDS))
 
 
@@ -80,34 +122,31 @@ async def _with_end(site: Site, campaign: int, found: dict[str, Any]) -> dict[st
     return {**found, "end": end}
 
 
-@router.post("/answer")
-async def answer(request: Request, given: Answered, who: WorkerHash) -> dict[str, Any]:
+@router.post("/answer", response_model=Result)
+async def answer(request: Request, given: Answered, who: WorkerHash) -> JSONResponse:
     """Answer a question. The same key again gets the first result again.
 
     `fate` is "counted", or why not: "surplus" (the vote was over), "late" (the item has its
     label), "duplicate". `late` says that the lease had expired.
     """
     wish = Submit(who, given.lease, "answer", int(given.answer == "yes"), given.key)
-    found: dict[str, Any] = await site_of(request).store.aask(wish)
-    return found
+    return JSONResponse(await site_of(request).store.aask(wish))
 
 
-@router.post("/skip")
-async def skip(request: Request, given: Skipped, who: WorkerHash) -> dict[str, Any]:
+@router.post("/skip", response_model=Result)
+async def skip(request: Request, given: Skipped, who: WorkerHash) -> JSONResponse:
     """Pass on a question that one cannot tell."""
     wish = Submit(who, given.lease, "skip", None, given.key)
-    found: dict[str, Any] = await site_of(request).store.aask(wish)
-    return found
+    return JSONResponse(await site_of(request).store.aask(wish))
 
 
-@router.post("/undo")
-async def undo(request: Request, given: Undone, who: WorkerHash) -> dict[str, Any]:
+@router.post("/undo", response_model=Returned)
+async def undo(request: Request, given: Undone, who: WorkerHash) -> JSONResponse:
     """Take back the last answer or skip, while nobody has answered after it.
 
     Returns the question again, with the lease that it had.
     """
-    found: dict[str, Any] = await site_of(request).store.aask(Undo(who, given.key))
-    return found
+    return JSONResponse(await site_of(request).store.aask(Undo(who, given.key)))
 
 
 @router.get("/me")

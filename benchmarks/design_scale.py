@@ -1,0 +1,260 @@
+"""Design at scale, side by side with scikit-learn on the same table, in one run.
+
+    python benchmarks/design_scale.py --out docs/benchmarks.md
+
+Every case runs in a process of its own, so that its peak memory is its own. Times are wall clock
+with all threads, and processor seconds with one thread (as scikit-learn has); the latter are hardly
+disturbed by other work on the machine. Compilation is done on a small table first and stated apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+
+import crowdtree as ct
+from tables import from_sklearn, made_problem
+
+Facts = dict[str, Any]
+PEERS = [(2_000, 2_000, 50), (5_000, 2_000, 100)]  # classes, questions, times faster wanted
+LARGE = (10_000, 10_000)
+LARGE_LIMIT_GB = 4.0
+SLOPE = [(500, 2_000), (1_000, 2_000), (2_000, 2_000), (4_000, 2_000), (4_000, 4_000),
+         (8_000, 4_000), (8_000, 8_000)]  # fmt: skip
+
+
+# ------------------------------------------------------------------ one case, in its own process
+
+
+def timed(work: Callable[[], Any]) -> tuple[Any, float, float]:
+    """Result, wall seconds and processor seconds of some work."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = work()
+    return result, time.perf_counter() - wall, time.process_time() - cpu
+
+
+def resident_gb() -> float:
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) / 1e6
+
+
+def peak_gb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def run_case(n_classes: int, n_questions: int, method: str, peer: bool, repeats: int) -> Facts:
+    """Design one made table; with `peer`, let scikit-learn do the same."""
+    _, _, compile_cpu = timed(lambda: ct.design(made_problem(1_500, 1_500), method))
+    problem = made_problem(n_classes, n_questions)
+    before = resident_gb()
+    runs = [timed(lambda: ct.design(problem, method)) for _ in range(repeats)]
+    tree = runs[0][0]
+    most = numba.get_num_threads()
+    numba.set_num_threads(1)
+    alone = [timed(lambda: ct.design(problem, method)) for _ in range(repeats)]
+    numba.set_num_threads(most)
+    rows = sum(len(step.node) for step in tree.steps)
+    facts: Facts = {
+        "classes": n_classes,
+        "questions": n_questions,
+        "method": method,
+        "wall": min(run[1] for run in runs),
+        "cpu": min(run[2] for run in alone),
+        "compile": compile_cpu,
+        "depth": tree.depth,
+        "input_gb": (problem.outcome.nbytes + problem.worker_error.nbytes) / 1e9,
+        "beyond_gb": max(peak_gb() - before, 0.0),
+        "read_gb": rows * n_questions * 9 / 1e9,  # an outcome and an error a cell of an open node
+        "misclassification": ct.evaluate(tree).misclassification,
+    }
+    if peer:
+        facts["peer"] = run_peer(problem)
+    return facts
+
+
+def run_peer(problem: ct.Problem) -> Facts:
+    """scikit-learn's tree on the same table: one row a class, weights = prior."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    warnings.simplefilter("ignore", UserWarning)  # "the number of classes is large"
+    table = np.ascontiguousarray(problem.outcome.T, dtype=np.float32)
+    labels = np.arange(problem.n_classes)
+    learner = DecisionTreeClassifier(criterion="entropy", random_state=0)
+    fitted, wall, cpu = timed(lambda: learner.fit(table, labels, sample_weight=problem.prior))
+    tree = from_sklearn(problem, fitted)
+    return {
+        "wall": wall,
+        "cpu": cpu,
+        "depth": tree.depth,
+        "misclassification": ct.evaluate(tree).misclassification,
+    }
+
+
+def run_stream(gigabytes: float = 0.8) -> Facts:
+    """Measure how fast the machine reads memory in order, with the threads we use."""
+
+    @numba.njit(parallel=True, fastmath=True)
+    def total(values):  # type: ignore[no-untyped-def]
+        found = 0.0
+        for i in numba.prange(len(values)):
+            found += values[i]
+        return found
+
+    values = np.ones(int(gigabytes * 1e9 / 8))
+    total(values)
+    wall = min(timed(lambda: total(values))[1] for _ in range(7))
+    return {"gb_per_s": values.nbytes / 1e9 / wall, "threads": numba.get_num_threads()}
+
+
+# ------------------------------------------------------------------ all cases
+
+
+def in_process(*arguments: str) -> Facts:
+    command = [sys.executable, __file__, "--case", *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    facts: Facts = json.loads(done.stdout.splitlines()[-1])
+    print(arguments, json.dumps(facts), file=sys.stderr, flush=True)
+    return facts
+
+
+def slope(x: list[float], y: list[float]) -> float:
+    """Exponent of the power law through the points (least squares of the logarithms)."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+def report(quick: bool) -> str:
+    stream = in_process("stream")
+    peers = [in_process("design", f"{n}x{m}", "fm", "peer", "3") for n, m, _ in PEERS]
+    sizes = SLOPE[:4] if quick else SLOPE
+    growth = [in_process("design", f"{n}x{m}", "fm", "alone", "3") for n, m in sizes]
+    large = [] if quick else [in_process("design", "{}x{}".format(*LARGE), "fm", "alone", "2")]
+    return "\n".join([*_head(stream), *_peers(peers), *_large(large, stream), *_growth(growth)])
+
+
+def _head(stream: Facts) -> list[str]:
+    load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
+    return [
+        "# Benchmarks",
+        "",
+        "Written by `python benchmarks/design_scale.py --out docs/benchmarks.md`; do not edit.",
+        "",
+        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
+        f"numpy {np.__version__}; load averages when this was written: {load}. "
+        f"Reading memory in order: {stream['gb_per_s']:.1f} GB/s with {stream['threads']} threads.",
+        "",
+    ]
+
+
+def _peers(peers: list[Facts]) -> list[str]:
+    lines = [
+        "## Side by side with scikit-learn",
+        "",
+        'The same made table, an error of its own in every cell: `crowdtree.design(problem, "fm")` '
+        'and `DecisionTreeClassifier(criterion="entropy")` on one row a class with weights = '
+        "prior. Best of three and one run, in one process. Compilation, once and then cached, is "
+        "not counted. Wall clock is with all threads and suffers when others use the machine; "
+        "processor seconds are with one thread on either side and hardly suffer.",
+        "",
+        "| classes x questions | crowdtree wall s | cpu s | scikit-learn wall s | cpu s | "
+        "times faster (wall) | (cpu) | wanted | misclassification | scikit-learn's |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for facts, (n, m, wanted) in zip(peers, PEERS, strict=True):
+        peer = facts["peer"]
+        lines.append(
+            f"| {n:,} x {m:,} | {facts['wall']:.3f} | {facts['cpu']:.3f} | {peer['wall']:.1f} | "
+            f"{peer['cpu']:.1f} | {peer['wall'] / facts['wall']:.0f} | "
+            f"{peer['cpu'] / facts['cpu']:.0f} | {wanted} | {facts['misclassification']:.4f} | "
+            f"{peer['misclassification']:.4f} |"
+        )
+    compiled = max(facts["compile"] for facts in peers)
+    return [*lines, "", f"Loading or compiling the kernels: {compiled:.1f} s.", ""]
+
+
+def _large(large: list[Facts], stream: Facts) -> list[str]:
+    if not large:
+        return []
+    facts = large[0]
+    speed = facts["read_gb"] / facts["wall"]
+    return [
+        "## 10,000 classes x 10,000 questions, an error in every cell",
+        "",
+        f"{facts['wall']:.1f} s with all threads, {facts['cpu']:.1f} s of processor with one; "
+        f"depth {facts['depth']}. Memory: {facts['beyond_gb']:.2f} GB beyond the "
+        f"{facts['input_gb']:.1f} GB of the input (limit {LARGE_LIMIT_GB:.0f} GB). "
+        f"One reading of the open part of the table a level is {facts['read_gb']:.1f} GB in all: "
+        f"{speed:.1f} GB/s achieved, "
+        f"{100 * speed / stream['gb_per_s']:.0f} % of what the machine streams.",
+        "",
+    ]
+
+
+def _growth(growth: list[Facts]) -> list[str]:
+    lines = [
+        "## Growth",
+        "",
+        "| classes x questions | depth | wall s | cpu s | memory beyond the input, GB | "
+        "cpu ns a cell and level |",
+        "|---|---|---|---|---|---|",
+    ]
+    work, cpu, memory, cells = [], [], [], []
+    for facts in growth:
+        size = facts["classes"] * facts["questions"]
+        work.append(size * facts["depth"])
+        cells.append(size)
+        cpu.append(facts["cpu"])
+        memory.append(max(facts["beyond_gb"], 1e-3))
+        lines.append(
+            f"| {facts['classes']:,} x {facts['questions']:,} | {facts['depth']} | "
+            f"{facts['wall']:.3f} | {facts['cpu']:.3f} | {facts['beyond_gb']:.3f} | "
+            f"{1e9 * facts['cpu'] / work[-1]:.2f} |"
+        )
+    return [
+        *lines,
+        "",
+        "Exponents of the power laws through these points: time (cpu) against classes x questions "
+        f"x depth {slope(work, cpu):.2f}, memory against classes x questions "
+        f"{slope(cells, memory):.2f} (1 is proportional).",
+        "",
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, help="write the report there, too")
+    parser.add_argument("--quick", action="store_true", help="leave out the largest cases")
+    parser.add_argument("--case", nargs="+", help="run one case and print its facts")
+    options = parser.parse_args()
+    if options.case:
+        if options.case[0] == "stream":
+            print(json.dumps(run_stream()))
+            return
+        _, size, method, peer, repeats = options.case
+        n, m = map(int, size.split("x"))
+        print(json.dumps(run_case(n, m, method, peer == "peer", int(repeats))))
+        return
+    text = report(options.quick)
+    if options.out:
+        # what other benchmarks wrote below their own headings stays
+        kept = ""
+        if options.out.exists() and "\n## Small problems" in options.out.read_text():
+            kept = "## Small problems" + options.out.read_text().split("\n## Small problems")[1]
+        options.out.write_text(text + "\n" + kept)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

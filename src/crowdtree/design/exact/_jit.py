@@ -1,0 +1,42 @@
+"""One place that says how numba compiles, so that the rest stays typed."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """Compile without the interpreter lock, so that a watching thread can stop the search.
+
+    Reference counts are off: the search owns all its memory and allocates none, and counting the
+    arrays of its tuples at every call takes longer than the calls themselves.
+    """
+    decorated: Function = njit(cache=True, nogil=True)(function)
+    return decorated
+
+
+def _popcount(_context: Any, word: Any) -> Any:
+    """Number of ones in a word."""
+
+    def generate(_ctx: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+def _lowest_bit(_context: Any, word: Any) -> Any:
+    """Position of the lowest one of a word that is not zero."""
+
+    def generate(_ctx: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), generate
+
+
+popcount: Callable[[Any], int] = intrinsic(_popcount)
+lowest_bit: Callable[[Any], int] = intrinsic(_lowest_bit)

@@ -1,0 +1,266 @@
+"""Optimal decision trees for an additive cost, with a proof or an honest gap."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from . import cache as memo
+from .bounds import kraft_bound
+from .branch import BUDGET, KRAFT, LOWER, NODES, STOP, TOLERANCE, UPPER, search
+from .extract import TreeArrays, extract, tree_value
+from .incumbent import descend
+from .solution import Solution
+from .tables import Floats, build, scratch
+
+UNLIMITED = np.iinfo(np.int64).max
+RELATIVE_TOLERANCE = 1e-12
+POLL_SECONDS = 0.02
+FIRST_BUDGET = 1000  # sets that a search for a better tree may expand
+RATES = (1.0, 0.7, 0.5, 0.35, 1.4)
+Progress = Callable[[float, float, int], None]
+
+
+class _Run:
+    """One search: its memory, its limits and the best tree so far."""
+
+    def __init__(
+        self,
+        outcome: npt.NDArray[np.int8],
+        cost: Floats,
+        weight: Floats,
+        keep: Floats,
+        incumbent: TreeArrays | None,
+        gap_limit: float,
+        node_limit: int | None,
+        memory_limit_bytes: int,
+    ) -> None:
+        self.tables = build(outcome, cost, weight, keep, memory_limit_bytes)
+        words = self.tables.one.shape[1]
+        left = max(0, memory_limit_bytes - self.tables.tiny.nbytes)
+        self.exact = memo.create(words, left * 7 // 8)
+        self.upper = memo.create(words, left // 8)
+        self.work = scratch(self.tables)
+        self.control = np.array([0, 0, UNLIMITED if node_limit is None else node_limit, 0, 0])
+        self.status = np.array([0.0, np.inf, 0.0])
+        self.gap_limit = gap_limit
+        self.everything = np.zeros(words, np.uint64)
+        for index in range(weight.size):
+            self.everything[index // 64] |= np.uint64(1) << np.uint64(index % 64)
+        self.tree = incumbent
+        self.value = np.inf if incumbent is None else tree_value(incumbent, self.tables)
+        self.solved = False
+        self.turn = 0
+        self.error: BaseException | None = None
+
+    @property
+    def stopped(self) -> bool:
+        return bool(self.control[STOP])
+
+    def _keep_tree(self, exact: bool) -> None:
+        """Read the tree that the caches describe and keep it if it is better."""
+        tree = extract(self, exact)
+        if tree is None:
+            return
+        value = tree_value(tree, self.tables)
+        if value < self.value:
+            self.tree, self.value = tree, value
+            self.status[UPPER] = value
+
+    def improve(self, rate: float, width: int) -> float:
+        """Look for a better tree among the promising questions."""
+        self.turn += 1
+        self.work.sets[0] = self.everything
+        nodes = int(self.control[NODES])
+        self.control[BUDGET] = nodes + max(FIRST_BUDGET, nodes // 10)
+        value = descend(
+            0, rate, width, self.turn, self.tables, self.exact, self.upper, self.work, self.control
+        )
+        self.improved_at = int(self.control[NODES])
+        self.exhausted = self.improved_at >= self.control[BUDGET]
+        return value
+
+    def start(self) -> None:
+        """First trees: greedy at several rates, then wider at the best rate."""
+        costs = self.tables.cost.min(axis=0).sum(axis=0) / self.tables.weight.sum()
+        self.rate = base = float(costs.min())
+        best = np.inf
+        for factor in RATES:
+            value = self.improve(base * factor, 1)
+            if value < best * (1 - 1e-9):
+                best, self.rate = value, base * factor
+        self.width = 2
+        self.improve(self.rate, self.width)
+        self._keep_tree(exact=False)
+        self.status[TOLERANCE] = RELATIVE_TOLERANCE * self.value
+
+    def prove(self) -> None:
+        """Raise the lower bound step by step until it meets the best tree."""
+        self.work.sets[0] = self.everything
+        kraft = kraft_bound(self.work.sets, 0, self.tables, self.work)
+        self.control[KRAFT] = int(kraft > 0.7 * self.value)
+        lower = self.status[LOWER] = kraft
+        limit = kraft * (1 + 1e-9)
+        while not self.stopped:
+            if self.value - lower <= max(self.gap_limit * self.value, self.status[TOLERANCE]):
+                break
+            self.work.sets[0] = self.everything
+            found, exact = search(
+                0, limit, self.tables, self.exact, self.work, self.control, self.status
+            )
+            lower = self.status[LOWER] = max(self.status[LOWER], min(found, self.value))
+            if exact:
+                self._keep_tree(exact=True)
+                self.solved = self.value <= found * (1 + 1e-9)
+                break
+            gap = self.value - lower
+            if gap > 0.01 * self.value and self.control[NODES] > 4 * self.improved_at:
+                if not self.exhausted:
+                    self.width *= 2
+                self.improve(self.rate, self.width)
+                self._keep_tree(exact=False)
+                gap = self.value - lower
+            limit = lower + 0.3 * gap
+            if gap < 0.01 * self.value:
+                limit = self.value
+        if self.stopped and self.status[UPPER] < self.value:
+            self._keep_tree(exact=False)
+
+    def run(self) -> None:
+        try:
+            self.start()
+            self.prove()
+        except BaseException as error:  # handed to the caller's thread
+            self.error = error
+
+
+def _watch(run: _Run, time_limit: float | None, progress: Progress | None) -> str:
+    """Run in a thread; stop it at the time limit or on Ctrl-C. Returns why it was stopped."""
+    worker = threading.Thread(target=run.run, daemon=True)
+    deadline = np.inf if time_limit is None else time.monotonic() + time_limit
+    reason = ""
+    worker.start()
+    next_report = time.monotonic() + 1.0
+    while worker.is_alive():
+        try:
+            worker.join(min(POLL_SECONDS, max(0.0, deadline - time.monotonic()) + 1e-4))
+            now = time.monotonic()
+            if now >= deadline and not reason:
+                reason = "time limit"
+                run.control[STOP] = 1
+            if progress is not None and now >= next_report:
+                next_report = now + 1.0
+                progress(run.value, float(run.status[LOWER]), int(run.control[NODES]))
+        except KeyboardInterrupt:
+            reason = "interrupted"
+            run.control[STOP] = 1
+    return reason
+
+
+def _solve(
+    outcome: npt.NDArray[np.int8],
+    cost: Floats,
+    weight: Floats,
+    keep: Floats,
+    *,
+    incumbent: TreeArrays | None,
+    time_limit: float | None,
+    gap_limit: float,
+    node_limit: int | None,
+    memory_limit_bytes: int,
+    progress: Progress | None,
+) -> Solution:
+    started = time.perf_counter()
+    run = _Run(outcome, cost, weight, keep, incumbent, gap_limit, node_limit, memory_limit_bytes)
+    reason = _watch(run, time_limit, progress)
+    if run.error is not None:
+        raise run.error
+    assert run.tree is not None
+    value = run.value
+    lower = min(float(run.status[LOWER]), value)
+    if run.solved or value - lower <= run.status[TOLERANCE]:
+        status, lower = "optimal", value
+    elif run.stopped:
+        status = reason or "node limit"
+    else:
+        status = "gap limit"
+    return Solution(
+        *run.tree,
+        value=value,
+        lower_bound=lower,
+        status=status,
+        nodes=int(run.control[NODES]),
+        statistics={
+            "seconds": time.perf_counter() - started,
+            "cached": float(run.exact.state[memo.USED]),
+            "forgotten": float(run.exact.state[memo.FORGOTTEN]),
+        },
+    )
+
+
+def solve_additive(
+    outcome: npt.NDArray[np.int8],
+    cost: Floats,
+    weight: Floats,
+    *,
+    incumbent: TreeArrays | None = None,
+    time_limit: float | None = None,
+    gap_limit: float = 0.0,
+    node_limit: int | None = None,
+    memory_limit_bytes: int = 1 << 30,
+    progress: Progress | None = None,
+) -> Solution:
+    r"""Find the tree of least additive cost.
+
+    .. math:: V(S) = \min_q \Big[ \min_v \sum_{i \in S} w_i\, c_{v,q,i} + V(S_0) + V(S_1) \Big]
+
+    Parameters
+    ----------
+    outcome : array of int8, shape (questions, classes)
+        0, 1, or -1 where a question does not apply.
+    cost : array of float64, shape ([variants,] questions, classes)
+        Cost of a question for a class, not negative; ignored where the outcome is -1.
+    weight : array of float64, shape (classes,)
+    incumbent : (question, variant, children, leaves), optional
+        A tree to start from.
+    time_limit : float, optional
+        Seconds.
+    gap_limit : float
+        Stop when (value - lower bound) / value is at most this.
+    node_limit : int, optional
+        Sets expanded; the result is the same on every machine.
+    memory_limit_bytes : int
+        Size of the memory of solved sets; past it the cheapest ones are forgotten.
+    progress : callable, optional
+        Called about once a second with value, lower bound and nodes.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> outcome = np.array([[0, 0, 1], [0, 1, 1]], dtype=np.int8)
+    >>> solution = solve_additive(outcome, np.full((2, 3), 0.1), np.array([0.5, 0.25, 0.25]))
+    >>> round(solution.value, 12), solution.status, solution.question.tolist()
+    (0.15, 'optimal', [1, 0])
+    """
+    outcome = np.ascontiguousarray(outcome, dtype=np.int8)
+    cost = np.asarray(cost, dtype=np.float64)
+    if cost.ndim == 2:
+        cost = cost[np.newaxis]
+    return _solve(
+        outcome,
+        cost,
+        np.asarray(weight, dtype=np.float64),
+        np.ones(outcome.shape[0]),
+        incumbent=incumbent,
+        time_limit=time_limit,
+        gap_limit=gap_limit,
+        node_limit=node_limit,
+        memory_limit_bytes=memory_limit_bytes,
+        progress=progress,
+    )

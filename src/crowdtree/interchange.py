@@ -1,0 +1,265 @@
+"""Answers of other tools, in and out: crowd-kit, Label Studio, Zooniverse, plain wide tables.
+
+Every reader gives a frame of ``task, question, worker, label`` (no ``question`` where there is
+one); every writer takes one, and replaces the file in one step.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.learn.answers import read_frame
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = [
+    "READERS",
+    "WRITERS",
+    "read_crowdkit",
+    "read_label_studio",
+    "read_wide",
+    "read_zooniverse",
+    "write_crowdkit",
+    "write_label_studio",
+    "write_wide",
+    "write_zooniverse",
+]
+
+Row = tuple[str, str, str, str]  # task, question, worker, label
+Rows = list[Row]
+
+
+def read_crowdkit(path: str | Path) -> pl.DataFrame:
+    """Read ``task, worker, label`` (and ``question``) from CSV or Parquet."""
+    return read_frame(path, ("task", "worker", "label"), ("question",), "answers")
+
+
+def write_crowdkit(answers: Any, path: str | Path) -> None:
+    """Write ``task, worker, label`` as CSV, which crowd-kit reads."""
+    frame = read_frame(answers, ("task", "worker", "label"), ("question",), "answers")
+    _write(path, frame.write_csv())
+
+
+def read_label_studio(path: str | Path) -> pl.DataFrame:
+    """Read a Label Studio JSON export: the choices of every annotation that was not cancelled.
+
+    The question is the name of the control (``from_name``); the worker is ``completed_by``.
+    """
+    tasks = _json(path)
+    if not isinstance(tasks, list):
+        raise CrowdtreeError(f"answers: {Path(path).name!r} is no Label Studio export (a list)")
+    rows: Rows = []
+    for place, task in enumerate(tasks, start=1):
+        name = str(task.get("id", place)) if isinstance(task, dict) else None
+        if name is None:
+            raise CrowdtreeError(f"answers: entry {place} of {Path(path).name!r} is no task")
+        for annotation in task.get("annotations") or task.get("completions") or ():
+            if annotation.get("was_cancelled"):
+                continue
+            rows += _studio_choices(name, annotation)
+    return _frame(rows, path, "choices")
+
+
+def _studio_choices(
+    task: str, annotation: Mapping[str, Any]
+) -> Iterator[tuple[str, str, str, str]]:
+    who = annotation.get("completed_by", "unknown")
+    worker = str(who.get("email") or who.get("id")) if isinstance(who, dict) else str(who)
+    for result in annotation.get("result") or ():
+        if result.get("type") == "choices":
+            for choice in result.get("value", {}).get("choices", ())[:1]:
+                yield task, str(result.get("from_name", "label")), worker, str(choice)
+
+
+def write_label_studio(answers: Any, path: str | Path) -> None:
+    """Write answers as a Label Studio JSON export with choices."""
+    tasks: dict[str, list[dict[str, Any]]] = {}
+    for task, question, worker, label in _rows(answers):
+        result = {
+            "from_name": question,
+            "to_name": "item",
+            "type": "choices",
+            "value": {"choices": [label]},
+        }
+        annotations = tasks.setdefault(task, [])
+        mine = next((a for a in annotations if a["completed_by"] == worker), None)
+        if mine is None:
+            mine = {"completed_by": worker, "was_cancelled": False, "result": []}
+            annotations.append(mine)
+        mine["result"].append(result)
+    made = [{"id": task, "data": {}, "annotations": notes} for task, notes in tasks.items()]
+    _write(path, json.dumps(made, ensure_ascii=False, indent=1))
+
+
+def read_zooniverse(path: str | Path) -> pl.DataFrame:
+    """Read a Zooniverse classification export: one CSV row a classification, answers as JSON.
+
+    Single-choice tasks become one answer each, the question being the task's label; the item is
+    the subject, the worker the user name (or the hashed address of who was not logged in).
+    """
+    rows: Rows = []
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        table = csv.DictReader(file)
+        needed = {"annotations", "subject_ids"}
+        if not needed <= set(table.fieldnames or ()):
+            raise CrowdtreeError(
+                f"answers: {Path(path).name!r} has no column {listing(sorted(needed))}; is it a "
+                "Zooniverse classification export?"
+            )
+        for number, row in enumerate(table, start=2):
+            worker = row.get("user_name") or row.get("user_ip") or "unknown"
+            try:
+                notes = json.loads(row["annotations"] or "[]")
+            except json.JSONDecodeError as problem:
+                raise CrowdtreeError(
+                    f"answers: line {number} of {Path(path).name!r}: annotations are no JSON "
+                    f"({problem.msg})"
+                ) from None
+            for note in notes:
+                value = note.get("value")
+                if isinstance(value, str | int | float | bool):
+                    question = str(note.get("task_label") or note.get("task") or "label")
+                    rows.append((row["subject_ids"], question, worker, str(value)))
+    return _frame(rows, path, "single-choice answers")
+
+
+def write_zooniverse(answers: Any, path: str | Path) -> None:
+    """Write answers in the columns of a Zooniverse classification export."""
+    notes: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for task, question, worker, label in _rows(answers):
+        note = {"task": question, "task_label": question, "value": label}
+        notes.setdefault((task, worker), []).append(note)
+    lines = [["classification_id", "user_name", "annotations", "subject_ids"]]
+    for number, ((task, worker), made) in enumerate(notes.items(), start=1):
+        lines.append([str(number), worker, json.dumps(made, ensure_ascii=False), task])
+    _write(path, _csv_text(lines))
+
+
+def read_wide(path: str | Path) -> pl.DataFrame:
+    """Read a wide table: what the columns are follows from the names of the first ones.
+
+    ``task, worker, <question>...``; ``question, worker, <task>...``; or ``task, <worker>...`` for
+    one question. Blank cells are no answers.
+    """
+    import polars as pl
+
+    target = Path(path)
+    if not target.exists():
+        raise CrowdtreeError(f"answers: no file {target.name!r} in {str(target.parent)!r}")
+    try:
+        frame = pl.read_csv(target, infer_schema=False)
+    except pl.exceptions.PolarsError as problem:
+        first = str(problem).splitlines()[0]
+        raise CrowdtreeError(f"answers: {target.name!r} cannot be read: {first}") from None
+    names = set(frame.columns)
+    for keys, spread in (
+        (("task", "worker"), "question"),
+        (("question", "worker"), "task"),
+        (("task",), "worker"),
+    ):
+        if set(keys) <= names and spread not in names:
+            long = frame.unpivot(index=list(keys), variable_name=spread, value_name="label")
+            order = [c for c in ("task", "question", "worker", "label") if c in long.columns]
+            long = long.select(order).filter(
+                pl.col("label").is_not_null() & (pl.col("label").str.strip_chars() != "")
+            )
+            if len(long):
+                return long
+            raise CrowdtreeError(f"answers: every cell of {target.name!r} is blank")
+    raise CrowdtreeError(
+        f"answers: {target.name!r} has columns {listing(frame.columns)}; a wide table starts with "
+        "task and worker, question and worker, or task"
+    )
+
+
+def write_wide(answers: Any, path: str | Path) -> None:
+    """Write a wide table: ``task, worker, <question>...``, or ``task, <worker>...``."""
+    rows = _rows(answers)
+    questions = list(dict.fromkeys(row[1] for row in rows))
+    if len(questions) > 1:
+        columns, keys = questions, list(dict.fromkeys((t, w) for t, _, w, _ in rows))
+        cells = {((t, w), q): label for t, q, w, label in rows}
+        lines = [["task", "worker", *columns]]
+        lines += [[*key, *(cells.get((key, c), "") for c in columns)] for key in keys]
+    else:
+        columns = list(dict.fromkeys(row[2] for row in rows))
+        cells = {((t, ""), w): label for t, _, w, label in rows}
+        lines = [["task", *columns]]
+        for task in dict.fromkeys(row[0] for row in rows):
+            lines.append([task, *(cells.get(((task, ""), c), "") for c in columns)])
+    _write(path, _csv_text(lines))
+
+
+READERS: Mapping[str, Callable[[str | Path], pl.DataFrame]] = MappingProxyType(
+    {
+        "crowdkit": read_crowdkit,
+        "label-studio": read_label_studio,
+        "zooniverse": read_zooniverse,
+        "wide": read_wide,
+    }
+)
+WRITERS: Mapping[str, Callable[[Any, str | Path], None]] = MappingProxyType(
+    {
+        "crowdkit": write_crowdkit,
+        "label-studio": write_label_studio,
+        "zooniverse": write_zooniverse,
+        "wide": write_wide,
+    }
+)
+
+
+def _rows(answers: Any) -> Rows:
+    frame = read_frame(answers, ("task", "worker", "label"), ("question",), "answers")
+    asked = frame["question"].to_list() if "question" in frame.columns else ["label"] * len(frame)
+    columns = (frame["task"].to_list(), asked, frame["worker"].to_list(), frame["label"].to_list())
+    return [(str(t), str(q), str(w), str(x)) for t, q, w, x in zip(*columns, strict=True)]
+
+
+def _frame(rows: Any, path: str | Path, what: str) -> pl.DataFrame:
+    import polars as pl
+
+    if not rows:
+        raise CrowdtreeError(f"answers: no {what} in {Path(path).name!r}")
+    names = ["task", "question", "worker", "label"]
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+    return frame.drop("question") if frame["question"].n_unique() == 1 else frame
+
+
+def _json(path: str | Path) -> Any:
+    target = Path(path)
+    if not target.exists():
+        raise CrowdtreeError(f"answers: no file {target.name!r} in {str(target.parent)!r}")
+    try:
+        return json.loads(target.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as problem:
+        raise CrowdtreeError(f"answers: {target.name!r} is no JSON: {problem}") from None
+
+
+def _csv_text(lines: list[list[str]]) -> str:
+    import io
+
+    made = io.StringIO()
+    csv.writer(made, lineterminator="\n").writerows(lines)
+    return made.getvalue()
+
+
+def _write(path: str | Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    target = Path(path)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise

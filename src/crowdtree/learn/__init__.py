@@ -1,0 +1,304 @@
+"""Learning: answers become a problem, trust in workers, and labels (MODEL section 9).
+
+``learn`` takes answers with or without known truths; what comes back designs, updates and tells
+what it is unsure of.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.problem import DASH, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from crowdtree.learn.answers import Answers, Duplicates
+    from crowdtree.learn.model import Learned
+
+__all__ = ["learn"]
+
+IntArray = NDArray[np.int32]
+FloatArray = NDArray[np.float64]
+
+
+def learn(
+    answers: Any,
+    gold: Any = None,
+    *,
+    problem: Problem | None = None,
+    classes: Sequence[str] | None = None,
+    method: str = "hierarchical",
+    level: float = 0.95,
+    certain: float = 0.95,
+    duplicates: Duplicates = "last",
+) -> Learned:
+    """Learn prior, outcomes, worker errors, skills and labels from answers.
+
+    Parameters
+    ----------
+    answers
+        Columns ``task, question, worker, label`` (``task, worker, label`` for one question): a
+        frame (polars, pandas, pyarrow), a mapping of columns, or the path of a CSV or Parquet file.
+    gold
+        Known classes: columns ``task, label``, a mapping from task to class, or a path. May cover
+        some of the items.
+    problem
+        What is known already: classes, questions and outcomes. Then no gold is needed.
+    classes
+        Names of the classes in their order; otherwise those of the gold or of the labels, sorted.
+    method
+        For one question: ``"hierarchical"``, ``"dawid-skene"`` or ``"majority"``.
+    level
+        Of the credible intervals.
+    certain
+        A learned outcome is ``-`` unless its answer is the likelier one with this probability.
+    duplicates
+        Which answer counts when a worker answers the same thing twice (a warning tells):
+        ``"last"``, ``"first"``, ``"all"``, or ``"error"``.
+
+    Returns
+    -------
+    Learned
+
+    References
+    ----------
+    Dawid and Skene (1979); Kim and Ghahramani (2012); Polson, Scott and Windle (2013).
+
+    Examples
+    --------
+    Three workers, the last of whom answers by coin:
+
+    >>> answers = {"task": [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4],
+    ...            "worker": ["ann", "ben", "cy"] * 4,
+    ...            "label": ["cat", "cat", "dog", "dog", "dog", "dog",
+    ...                      "cat", "cat", "cat", "dog", "dog", "cat"]}
+    >>> learned = learn(answers)
+    >>> learned.labels
+    {'1': 'cat', '2': 'dog', '3': 'cat', '4': 'dog'}
+    >>> learned.workers["ann"].skill > learned.workers["cy"].skill
+    True
+    """
+    from crowdtree.learn import answers as reading
+
+    for name, value in (("level", level), ("certain", certain)):
+        if not 0.5 <= value < 1:
+            raise CrowdtreeError(f"{name}: a probability from 0.5 to below 1 needed, got {value!r}")
+    truths = None if gold is None else reading.read_gold(gold)
+    read = reading.read_answers(
+        answers, questions=problem.questions if problem else None, duplicates=duplicates
+    )
+    if problem is None and len(read.questions) == 1 and _answers_are_classes(read, truths, classes):
+        return _learn_labels(read, truths, classes, method, level)
+    return _learn_classes(_as_yes_no(read), truths, problem, classes, level, certain)
+
+
+def _answers_are_classes(
+    read: Answers, truths: dict[str, str] | None, classes: Sequence[str] | None
+) -> bool:
+    """Whether the answers name classes, rather than say yes or no about a class."""
+    names = set(map(str, classes)) if classes is not None else set((truths or {}).values())
+    return not names or bool(names & set(read.labels))
+
+
+def _as_yes_no(read: Answers) -> Answers:
+    """Read the labels of one question as no and yes."""
+    from dataclasses import replace
+
+    from crowdtree.learn.answers import YES_NO
+
+    if read.labels == ("0", "1"):
+        return read
+    code = [YES_NO.get(label.lower(), -1) for label in read.labels]
+    if -1 in code:
+        bad = read.labels[code.index(-1)]
+        raise CrowdtreeError(
+            f"answers: label {bad!r} is neither yes nor no nor a class of the gold; write 0/1, "
+            "no/yes or false/true, or name the classes in the gold as in the answers"
+        )
+    return replace(read, labels=("0", "1"), label=np.array(code, np.int8)[read.label])
+
+
+def _learn_labels(
+    read: Answers,
+    truths: dict[str, str] | None,
+    classes: Sequence[str] | None,
+    method: str,
+    level: float,
+) -> Learned:
+    from crowdtree.learn import labels, model, skills
+
+    read = _relabelled(read, classes)
+    if len(read.labels) < 2:
+        raise CrowdtreeError(
+            f"answers: every label is {read.labels[0]!r}; two classes are needed, name both with "
+            'classes=["...", "..."] if the other one exists'
+        )
+    gold = _gold_codes(read, truths, read.labels)
+    if read.n_workers < 2 and not (gold >= 0).any():
+        raise CrowdtreeError(
+            f"answers: one worker only ({read.workers[0]!s}); nothing tells how often a single "
+            "worker errs, add workers or give gold"
+        )
+    fit = labels.fit_labels(read, gold, method)
+    skill = skills.fit_counts(read, fit.counts, fit.posterior)
+    return model.Learned(
+        problem=model.label_problem(read.labels, skill, fit.alpha, fit.mass + 1, read.questions[0]),
+        kind="labels",
+        answers=read,
+        posterior=fit.posterior,
+        fit=skill,
+        trace=fit.trace,
+        objective=fit.objective,
+        gold=gold,
+        level=level,
+        counts=fit.counts,
+        alpha=fit.alpha,
+        types=fit.types,
+    )
+
+
+def _relabelled(read: Answers, classes: Sequence[str] | None) -> Answers:
+    from dataclasses import replace
+
+    from crowdtree.learn.model import unknown_names
+
+    if classes is None:
+        return read
+    names = tuple(map(str, classes))
+    extra = [name for name in read.labels if name not in names]
+    if extra:
+        raise unknown_names("answers: label", extra, names, "add it to classes")
+    place = np.array([names.index(name) for name in read.labels], np.int8)
+    return replace(read, labels=names, label=place[read.label])
+
+
+def _gold_codes(read: Answers, truths: dict[str, str] | None, names: tuple[str, ...]) -> IntArray:
+    from crowdtree.learn.model import unknown_names
+
+    codes = np.full(read.n_tasks, -1, np.int32)
+    if truths is None:
+        return codes
+    extra = sorted(set(truths.values()) - set(names))
+    if extra:
+        task = next(task for task, label in truths.items() if label == extra[0])
+        raise unknown_names(
+            "gold: class", extra, names, f"correct it (first: task {task}) or pass classes"
+        )
+    place = {name: i for i, name in enumerate(names)}
+    for i, task in enumerate(map(str, read.tasks.tolist())):
+        if task in truths:
+            codes[i] = place[truths[task]]
+    if truths and not (codes >= 0).any():
+        raise CrowdtreeError(
+            f"gold: none of its {len(truths)} tasks (such as {next(iter(truths))!r}) occurs in the "
+            f"answers (such as {str(read.tasks[0])!r}); use the same ids"
+        )
+    return codes
+
+
+def _learn_classes(
+    read: Answers,
+    truths: dict[str, str] | None,
+    problem: Problem | None,
+    classes: Sequence[str] | None,
+    level: float,
+    certain: float,
+) -> Learned:
+    from crowdtree.learn import model, skills
+
+    names = _class_names(truths, problem, classes)
+    gold = _gold_codes(read, truths, names)
+    if problem is not None:
+        sign = np.where(problem.outcome == DASH, 0, 2 * problem.outcome - 1).astype(np.int8)
+        prior, start = problem.prior, problem.worker_error
+    else:
+        sign = _signs(read, gold, len(names))
+        prior, start = np.full(len(names), 1 / len(names)), None
+    fit = skills.fit_classes(
+        read,
+        gold,
+        sign,
+        prior,
+        learn_prior=True,
+        learn_sign=problem is None,
+        cells=start,
+    )
+    outcome = problem.outcome if problem else _outcomes(read, fit.posterior, fit.sign, certain)
+    questions = problem.questions if problem else read.questions
+    # a sign that was learned holds only while the error is below one half
+    error = fit.error if problem else np.minimum(fit.error, 0.499)
+    return model.Learned(
+        problem=model.make_problem(names, fit.prior, questions, outcome, error, like=problem),
+        kind="classes",
+        answers=read,
+        posterior=fit.posterior,
+        fit=fit,
+        trace=fit.trace,
+        objective="penalised log likelihood",
+        gold=gold,
+        level=level,
+        assumed=problem,
+    )
+
+
+def _class_names(
+    truths: dict[str, str] | None, problem: Problem | None, classes: Sequence[str] | None
+) -> tuple[str, ...]:
+    if problem is not None:
+        return problem.classes
+    if classes is not None:
+        return tuple(map(str, classes))
+    if not truths:
+        raise CrowdtreeError(
+            "learn: several questions and neither gold nor problem; nothing names the classes, "
+            "give the gold of some items or the table of outcomes"
+        )
+    names = tuple(sorted(set(truths.values())))
+    if len(names) < 2:
+        raise CrowdtreeError(
+            f"gold: one class only ({names[0]!r}); two are needed, name them with classes=[...] if "
+            "the others just have no gold"
+        )
+    return names
+
+
+def _signs(read: Answers, gold: IntArray, n_classes: int) -> NDArray[np.int8]:
+    """Which answer is right, by the majority among items of known class (ties: among all)."""
+    from crowdtree.learn import kernels
+
+    known = np.zeros((read.n_tasks, n_classes))
+    places = np.flatnonzero(gold >= 0)
+    known[places, gold[places]] = 1.0
+    counts = np.zeros((len(read.questions), n_classes, 2))
+    kernels.cell_counts(read.start, read.question_column(), read.label, known, counts)
+    whole = counts.sum(axis=1, keepdims=True)
+    counts += 0.01 * whole / np.maximum(whole.sum(axis=2, keepdims=True), 1)
+    missing = [i for i in range(n_classes) if not (gold == i).any()]
+    if missing:
+        raise CrowdtreeError(
+            f"gold: no item of {len(missing)} of {n_classes} classes (class number "
+            f"{listing(str(i + 1) for i in missing)}); give one of each, or the table of outcomes"
+        )
+    return np.where(counts[..., 1] > counts[..., 0], 1, -1).astype(np.int8)
+
+
+def _outcomes(
+    read: Answers, posterior: FloatArray, sign: NDArray[np.int8], certain: float
+) -> NDArray[np.int8]:
+    """0, 1, or - where the answers leave open which is the likelier (Jeffreys prior)."""
+    from scipy.stats import beta
+
+    from crowdtree.learn import kernels
+
+    counts = np.zeros((*sign.shape, 2))
+    kernels.cell_counts(read.start, read.question_column(), read.label, posterior, counts)
+    yes = beta.sf(0.5, counts[..., 1] + 0.5, counts[..., 0] + 0.5)
+    made = np.full(sign.shape, DASH, np.int8)
+    made[yes >= certain] = 1
+    made[yes <= 1 - certain] = 0
+    return made

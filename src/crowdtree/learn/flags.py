@@ -1,0 +1,203 @@
+"""What deserves a look: workers who do not look, questions that do not split, cells too thin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.problem import DASH
+
+if TYPE_CHECKING:
+    from crowdtree.learn.model import Learned
+
+__all__ = ["Flag", "find_flags"]
+
+FloatArray = NDArray[np.float64]
+
+LEAST_ANSWERS = 10
+"""A worker with fewer answers is not accused of anything."""
+SAME_SHARE = 0.98
+COIN = 0.2
+"""A worker who is right this much more often than chance (of 0 to 1) at most answers at random."""
+TWIN_AGREEMENT = 0.98
+TWIN_CHANCE = 1e-3
+MOST_PAIR_WORKERS = 3000
+LEAST_SPREAD = 0.2
+CONFUSED = 0.1
+THIN = 0.1
+"""Half width of an interval above which a cell is thin."""
+
+
+class Flag(NamedTuple):
+    """One thing to look at.
+
+    `kind` is ``constant``, ``random``, ``twins``, ``blunt`` (a question that splits nothing),
+    ``reversed`` (a cell whose answers contradict the table), ``confused``, ``thin`` or ``types``;
+    `value` the number behind it; `more` how many more answers would settle it, where that is known.
+    """
+
+    kind: str
+    subject: str
+    message: str
+    value: float
+    more: int = 0
+
+
+def find_flags(learned: Learned) -> tuple[Flag, ...]:
+    """List all flags: workers first, then questions, classes and cells."""
+    return (
+        *_types(learned),
+        *_constant_or_random(learned),
+        *_twins(learned),
+        *_questions(learned),
+        *_confused(learned),
+        *_thin(learned),
+    )
+
+
+def _types(learned: Learned) -> Iterator[Flag]:
+    if learned.types > 1:
+        yield Flag(
+            "types",
+            "items",
+            f"workers err together: items of one class fall into up to {learned.types} hidden "
+            "types; each type is called what the crowd mostly says of it",
+            float(learned.types),
+        )
+
+
+def _answer_table(learned: Learned) -> FloatArray:
+    """Expected answers (worker, answer, what would have been right)."""
+    if learned.kind == "labels":
+        return learned.counts
+    a, sign = learned.answers, learned.fit.sign
+    table = np.zeros((len(learned.fit.skill), 2, 2))
+    task, asked = a.task, a.question_column()
+    for c in range(learned.problem.n_classes):
+        mass = learned.posterior[task, c]
+        known = sign[asked, c] != 0
+        right = (sign[asked, c] > 0).astype(int)
+        np.add.at(table, (a.worker[known], a.label[known], right[known]), mass[known])
+    return table
+
+
+def _constant_or_random(learned: Learned) -> Iterator[Flag]:
+    table = _answer_table(learned)
+    names = [str(name) for name in learned.answers.workers.tolist()]
+    total = table.sum(axis=(1, 2))
+    labels = table.shape[1]
+    for w in np.flatnonzero(total >= LEAST_ANSWERS):
+        said, was = table[w].sum(axis=1), table[w].sum(axis=0)
+        top = int(np.argmax(said))
+        if said[top] >= SAME_SHARE * total[w] and was[top] < 0.9 * total[w]:
+            label = learned.answers.labels[top] if top < len(learned.answers.labels) else str(top)
+            message = f"answers {label!r} to all but {total[w] - said[top]:.0f} of {total[w]:.0f}"
+            yield Flag("constant", names[w], message, float(said[top] / total[w]))
+            continue
+        met = was >= 1
+        if met.sum() < 2:
+            continue
+        hit = np.diagonal(table[w])[met] / was[met]
+        chance = 1 / labels
+        score = (hit.mean() - chance) / (1 - chance)
+        spread = math.sqrt(float(np.sum((hit * (1 - hit) + 0.25 / was[met]) / was[met])))
+        high = score + 1.645 * spread / met.sum() / (1 - chance)
+        if high < COIN:
+            message = (
+                f"right {hit.mean():.0%} of the time over {total[w]:.0f} answers, as a coin is"
+            )
+            yield Flag("random", names[w], message, float(score))
+
+
+def _twins(learned: Learned) -> Iterator[Flag]:
+    """Pairs of ids that agree more than independent workers of their accuracy would."""
+    from scipy.sparse import csr_array
+    from scipy.stats import binom
+
+    a = learned.answers
+    workers = int(a.worker.max()) + 1
+    if workers > MOST_PAIR_WORKERS or workers < 2:
+        return
+    cell = a.task.astype(np.int64) * len(a.questions) + a.question_column()
+    width = a.n_tasks * len(a.questions)
+    same = np.zeros((workers, workers))
+    for label in range(len(a.labels)):
+        mine = a.label == label
+        ones = np.ones(int(mine.sum()), np.float32)
+        said = csr_array((ones, (a.worker[mine], cell[mine])), shape=(workers, width))
+        same += (said @ said.T).toarray()
+    ones = np.ones(a.n_answers, np.float32)
+    seen = csr_array((ones, (a.worker, cell)), shape=(workers, width))
+    both = np.asarray((seen @ seen.T).toarray(), np.float64)
+    right = np.array([w.agreement for w in list(learned.workers.values())[:workers]])
+    expected = np.outer(right, right) + np.outer(1 - right, 1 - right) / max(1, len(a.labels) - 1)
+    first, second = np.nonzero(np.triu((both >= 20) & (same >= TWIN_AGREEMENT * both), 1))
+    pairs = max(1, int(np.count_nonzero(np.triu(both >= 20, 1))))
+    for i, j in zip(first.tolist(), second.tolist(), strict=True):
+        chance = float(binom.sf(same[i, j] - 1, both[i, j], min(expected[i, j], 0.999)))
+        if chance * pairs < TWIN_CHANCE:
+            pair = f"{a.workers[i]!s} and {a.workers[j]!s}"
+            message = f"agree on {same[i, j]:.0f} of {both[i, j]:.0f}; one person, or a copy?"
+            yield Flag("twins", pair, message, float(same[i, j] / both[i, j]))
+
+
+def _questions(learned: Learned) -> Iterator[Flag]:
+    if learned.kind == "labels":
+        return
+    problem, rate = learned.problem, learned.yes_rate
+    asked = learned.fit.answers >= 1
+    low, high = learned.intervals.worker_error
+    for q, name in enumerate(problem.questions):
+        here = rate[q][asked[q]]
+        if len(here) < 2 or here.max() - here.min() < LEAST_SPREAD:
+            spread = float(here.max() - here.min()) if len(here) else 0.0
+            message = f"yes rates of the classes lie within {spread:.0%}: it splits nothing"
+            yield Flag("blunt", name, message, spread)
+        for c in np.flatnonzero((low[q] > 0.5) & (problem.outcome[q] != DASH)).tolist():
+            message = f"{learned.fit.error[q, c]:.0%} of answers contradict the table"
+            subject = f"{name} / {problem.classes[c]}"
+            yield Flag("reversed", subject, message, float(learned.fit.error[q, c]))
+    del high
+
+
+def _confused(learned: Learned) -> Iterator[Flag]:
+    mass = learned.posterior.T @ learned.posterior
+    total = learned.posterior.sum(axis=0)
+    share = mass / np.maximum(total[:, None], 1e-300)
+    names = learned.classes
+    for i in range(len(names)):
+        for j in range(i + 1, len(names)):
+            value = float(max(share[i, j], share[j, i]))
+            if value >= CONFUSED:
+                message = f"stay confused: {value:.0%} of one's probability lies with the other"
+                yield Flag("confused", f"{names[i]} and {names[j]}", message, value)
+
+
+def _thin(learned: Learned) -> Iterator[Flag]:
+    problem = learned.problem
+    low, high = learned.intervals.worker_error
+    half = np.asarray((high - low) / 2)
+    wrong, right = learned.error_posterior
+    error = wrong / (wrong + right)
+    held = wrong + right
+    z = _z(learned.level)
+    need = np.ceil(z**2 * np.maximum(error * (1 - error), 0.01) / THIN**2 - held)
+    thin = (half > THIN) & (problem.outcome != DASH)
+    for q, c in np.argwhere(thin).tolist():
+        more = int(max(1, need[q, c]))
+        message = (
+            f"error {error[q, c]:.0%} is known to ±{half[q, c]:.0%} only; about {more} more "
+            f"answers settle it to ±{THIN:.0%}"
+        )
+        subject = f"{problem.questions[q]} / {problem.classes[c]}"
+        yield Flag("thin", subject, message, float(half[q, c]), more)
+
+
+def _z(level: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri(0.5 + level / 2))

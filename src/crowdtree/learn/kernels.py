@@ -1,0 +1,338 @@
+"""Compiled passes over the answers: each is one loop, linear in their number.
+
+Imported when something is learned, never with the package.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = [
+    "cell_counts",
+    "class_pass",
+    "count_pass",
+    "counting_sort",
+    "encode_range",
+    "find_repeats",
+    "label_pass",
+    "lost_pass",
+    "skill_pass",
+    "vote_shares",
+]
+
+IntArray = NDArray[np.int32]
+FloatArray = NDArray[np.float64]
+
+
+# ---------------------------------------------------------------- encoding
+
+
+def encode_range(values: NDArray[Any], low: int, span: int) -> tuple[IntArray, NDArray[Any]]:
+    """Number integers of a small range in increasing order, leaving out those that never occur."""
+    present = np.zeros(span, dtype=np.bool_)
+    _mark(values, low, present)
+    rank = (np.cumsum(present, dtype=np.int32) - 1).astype(np.int32)
+    return _look_up(values, low, rank), np.flatnonzero(present) + low
+
+
+@njit(cache=True)
+def _mark(values: NDArray[Any], low: int, present: NDArray[np.bool_]) -> None:
+    for i in range(len(values)):
+        present[values[i] - low] = True
+
+
+@njit(cache=True)
+def _look_up(values: NDArray[Any], low: int, rank: IntArray) -> IntArray:
+    codes = np.empty(len(values), np.int32)
+    for i in range(len(values)):
+        codes[i] = rank[values[i] - low]
+    return codes
+
+
+@njit(cache=True)
+def counting_sort(key: IntArray, count: int) -> tuple[NDArray[np.int64], IntArray]:
+    """Stable order by key, and where each key starts."""
+    start = np.zeros(count + 1, np.int64)
+    for i in range(len(key)):
+        start[key[i] + 1] += 1
+    for k in range(count):
+        start[k + 1] += start[k]
+    place = start[:-1].copy()
+    order = np.empty(len(key), np.int32)
+    for i in range(len(key)):
+        order[place[key[i]]] = i
+        place[key[i]] += 1
+    return start, order
+
+
+@njit(cache=True)
+def find_repeats(
+    start: NDArray[np.int64], worker: IntArray, question: IntArray, keep_last: bool
+) -> tuple[NDArray[np.bool_], int, int]:
+    """Mark the answers to keep; count those given twice, and the first of them."""
+    keep = np.ones(len(worker), np.bool_)
+    twice, first = 0, -1
+    for t in range(len(start) - 1):
+        a, b = start[t], start[t + 1]
+        if b - a < 2:
+            continue
+        key = np.empty(b - a, np.int64)
+        for j in range(a, b):
+            key[j - a] = np.int64(question[j]) << 32 | worker[j]
+        order = np.argsort(key, kind="mergesort")
+        for i in range(1, b - a):
+            if key[order[i]] == key[order[i - 1]]:
+                twice += 1
+                if first < 0:
+                    first = a + order[i]
+                keep[a + order[i - 1 if keep_last else i]] = False
+    return keep, twice, first
+
+
+@njit(cache=True)
+def vote_shares(
+    start: NDArray[np.int64], label: NDArray[np.int8], labels: int
+) -> NDArray[np.float64]:
+    """Share of each label among the answers of each item."""
+    share = np.zeros((len(start) - 1, labels))
+    for t in range(len(start) - 1):
+        n = start[t + 1] - start[t]
+        for j in range(start[t], start[t + 1]):
+            share[t, label[j]] += 1.0 / n
+        if n == 0:
+            share[t] = 1.0 / labels
+    return share
+
+
+# ---------------------------------------------------------------- one question, many labels
+
+
+@njit(cache=True, fastmath=True)
+def label_pass(
+    start: NDArray[np.int64],
+    worker: IntArray,
+    label: NDArray[np.int8],
+    log_answer: FloatArray,
+    log_prior: FloatArray,
+    gold: IntArray,
+    posterior: FloatArray,
+    counts: FloatArray,
+    mass: FloatArray,
+) -> float:
+    """One E-step: posterior of every item, expected counts, and the sum of log evidence.
+
+    `log_answer` and `counts` are indexed (worker, label, type): the inner loop runs over
+    neighbouring cells. `gold` holds the known type of an item, or -1.
+    """
+    types = log_prior.shape[0]
+    counts[:] = 0.0
+    mass[:] = 0.0
+    total = 0.0
+    score = np.empty(types)
+    for t in range(len(start) - 1):
+        for s in range(types):
+            score[s] = log_prior[s]
+        for j in range(start[t], start[t + 1]):
+            row = log_answer[worker[j], label[j]]
+            for s in range(types):
+                score[s] += row[s]
+        if gold[t] >= 0:
+            total += score[gold[t]]
+            for s in range(types):
+                score[s] = 1.0 if s == gold[t] else 0.0
+        else:
+            top = score[0]
+            for s in range(1, types):
+                top = max(top, score[s])
+            whole = 0.0
+            for s in range(types):
+                score[s] = np.exp(score[s] - top)
+                whole += score[s]
+            total += top + np.log(whole)
+            for s in range(types):
+                score[s] /= whole
+        for s in range(types):
+            posterior[t, s] = score[s]
+            mass[s] += score[s]
+        for j in range(start[t], start[t + 1]):
+            cell = counts[worker[j], label[j]]
+            for s in range(types):
+                cell[s] += score[s]
+    return total
+
+
+@njit(cache=True)
+def count_pass(
+    start: NDArray[np.int64],
+    worker: IntArray,
+    label: NDArray[np.int8],
+    posterior: FloatArray,
+    counts: FloatArray,
+) -> None:
+    """Expected counts (worker, label, type) for given posteriors."""
+    counts[:] = 0.0
+    for t in range(len(start) - 1):
+        for j in range(start[t], start[t + 1]):
+            cell = counts[worker[j], label[j]]
+            for s in range(posterior.shape[1]):
+                cell[s] += posterior[t, s]
+
+
+@njit(cache=True)
+def lost_pass(
+    start: NDArray[np.int64],
+    worker: IntArray,
+    label: NDArray[np.int8],
+    posterior: FloatArray,
+    right: FloatArray,
+    by_class: FloatArray,
+    by_worker: FloatArray,
+) -> None:
+    """Information lost because classes are not known for sure (Louis 1982, own terms only).
+
+    ``right[w, c]`` is the chance that a worker answers an item of a class right.
+    """
+    by_class[:] = 0.0
+    by_worker[:] = 0.0
+    for t in range(len(start) - 1):
+        for j in range(start[t], start[t + 1]):
+            mean, square = 0.0, 0.0
+            for c in range(posterior.shape[1]):
+                mass = posterior[t, c]
+                slope = (1.0 if label[j] == c else 0.0) - right[worker[j], c]
+                mean += mass * slope
+                square += mass * slope * slope
+                by_class[c] += mass * (1 - mass) * slope * slope
+            by_worker[worker[j]] += square - mean * mean
+
+
+# ---------------------------------------------------------------- many questions, one class an item
+
+
+@njit(cache=True)
+def _log_right(x: float) -> float:
+    """``log sigmoid(x)`` without overflow."""
+    return -np.log1p(np.exp(-x)) if x > -30.0 else x
+
+
+@njit(cache=True)
+def class_pass(
+    start: NDArray[np.int64],
+    question: IntArray,
+    worker: IntArray,
+    label: NDArray[np.int8],
+    sign: NDArray[np.int8],
+    cell: FloatArray,
+    skill: FloatArray,
+    log_prior: FloatArray,
+    gold: IntArray,
+    posterior: FloatArray,
+) -> float:
+    """One E-step over classes: ``P(answer) = sigmoid(+-(cell[q, c] + skill[w]))``.
+
+    `sign` is +1 where the error-free answer is yes, -1 where it is no, 0 where nobody knows (the
+    answer is then a fair coin, whoever gives it). Returns the sum of log evidence.
+    """
+    classes = len(log_prior)
+    total = 0.0
+    for t in range(len(start) - 1):
+        score = posterior[t]
+        for c in range(classes):
+            score[c] = log_prior[c]
+        for j in range(start[t], start[t + 1]):
+            q, w = question[j], worker[j]
+            said = 1.0 if label[j] == 1 else -1.0
+            for c in range(classes):
+                if gold[t] >= 0 and c != gold[t]:
+                    continue
+                if sign[q, c] == 0:
+                    score[c] -= 0.6931471805599453
+                else:
+                    score[c] += _log_right(said * sign[q, c] * (cell[q, c] + skill[w]))
+        if gold[t] >= 0:
+            total += score[gold[t]]
+            for c in range(classes):
+                score[c] = 1.0 if c == gold[t] else 0.0
+            continue
+        top = score.max()
+        whole = 0.0
+        for c in range(classes):
+            score[c] = np.exp(score[c] - top)
+            whole += score[c]
+        total += top + np.log(whole)
+        for c in range(classes):
+            score[c] /= whole
+    return total
+
+
+@njit(cache=True)
+def skill_pass(
+    start: NDArray[np.int64],
+    question: IntArray,
+    worker: IntArray,
+    label: NDArray[np.int8],
+    sign: NDArray[np.int8],
+    cell: FloatArray,
+    skill: FloatArray,
+    posterior: FloatArray,
+    by_cell: FloatArray,
+    by_worker: FloatArray,
+) -> None:
+    """Sums of the Polya-Gamma M-step, by cell (q, c, .) and by worker (w, .).
+
+    ``x = cell + skill``, ``v(x) = tanh(x / 2) / (2 x)``: the new cell is
+    ``sum(+-1/2 - v skill) / sum(v)`` and the new skill likewise. The last axis holds
+
+    0. the pull ``sum(+-1/2 - v other)``,
+    1. the weight ``sum(v)``,
+    2. the curvature ``sum(P (1 - P))`` of the expected log likelihood,
+    3. what of it is lost because the class is not known for sure (Louis 1982, own terms only).
+    """
+    by_cell[:] = 0.0
+    by_worker[:] = 0.0
+    for t in range(len(start) - 1):
+        for j in range(start[t], start[t + 1]):
+            q, w = question[j], worker[j]
+            said = 0.5 if label[j] == 1 else -0.5
+            mean, square = 0.0, 0.0
+            for c in range(posterior.shape[1]):
+                mass = posterior[t, c]
+                if mass < 1e-9 or sign[q, c] == 0:
+                    continue
+                x = cell[q, c] + skill[w]
+                v = np.tanh(x / 2) / (2 * x) if abs(x) > 1e-6 else 0.25
+                right = said * sign[q, c]
+                p = 1.0 / (1.0 + np.exp(-x))
+                slope = right + 0.5 - p
+                mean += mass * slope
+                square += mass * slope * slope
+                at = by_cell[q, c]
+                at[0] += mass * (right - v * skill[w])
+                at[1] += mass * v
+                at[2] += mass * p * (1 - p)
+                at[3] += mass * (1 - mass) * slope * slope
+                to = by_worker[w]
+                to[0] += mass * (right - v * cell[q, c])
+                to[1] += mass * v
+                to[2] += mass * p * (1 - p)
+            by_worker[w, 3] += square - mean * mean
+
+
+@njit(cache=True)
+def cell_counts(
+    start: NDArray[np.int64],
+    question: IntArray,
+    label: NDArray[np.int8],
+    posterior: FloatArray,
+    counts: FloatArray,
+) -> None:
+    """Expected answers no and yes of each cell: ``counts[q, c, answer]``."""
+    counts[:] = 0.0
+    for t in range(len(start) - 1):
+        for j in range(start[t], start[t + 1]):
+            for c in range(posterior.shape[1]):
+                counts[question[j], c, label[j]] += posterior[t, c]

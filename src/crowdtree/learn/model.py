@@ -1,0 +1,361 @@
+"""What was learned: a problem, the workers and the labels, each with its uncertainty."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
+from crowdtree.learn.answers import Answers
+from crowdtree.learn.skills import SkillFit
+from crowdtree.problem import DASH, Dash, Problem
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from crowdtree.learn.book import WorkerBook
+    from crowdtree.learn.flags import Flag
+    from crowdtree.learn.online import Online
+
+__all__ = ["Intervals", "Kind", "Learned", "Range", "Worker"]
+
+FloatArray = NDArray[np.float64]
+Kind = Literal["labels", "classes"]
+
+
+class Range(NamedTuple):
+    """Lower and upper ends, of one number or of a table of them."""
+
+    low: Any
+    high: Any
+
+
+class Intervals(NamedTuple):
+    """Credible intervals of what :attr:`Learned.problem` holds: estimates, not bounds."""
+
+    level: float
+    prior: Range
+    worker_error: Range
+
+
+class Worker(NamedTuple):
+    """One worker: skill 0 is the typical worker, +1 errs with odds 2.7 times lower."""
+
+    name: str
+    answers: int
+    skill: float
+    low: float
+    high: float
+    error: float
+    error_low: float
+    error_high: float
+    agreement: float
+
+
+@dataclass(eq=False)
+class Learned:
+    """The result of :func:`crowdtree.learn.learn`.
+
+    Attributes
+    ----------
+    problem
+        Classes, prior, outcome and worker error, ready for design.
+    kind
+        ``"labels"``: one question whose answers are the classes; ``"classes"``: yes/no questions.
+    answers
+        The answers, encoded.
+    posterior
+        Probability of each class (column) for each item (row), in the order of ``answers.tasks``.
+    fit
+        Cells and skills.
+    counts
+        Expected answers (worker, label, class) of a one-question set; empty otherwise.
+    alpha
+        The crowd's Dirichlet (label, class) of a one-question set; empty otherwise.
+    trace
+        The objective after every step of the fit, never falling.
+    objective
+        What `trace` holds.
+    types
+        Hidden types a class that the labels were found with (1: none needed).
+    gold
+        Known class of each item, -1 where unknown.
+    level
+        Of the intervals.
+    """
+
+    problem: Problem
+    kind: Kind
+    answers: Answers
+    posterior: FloatArray
+    fit: SkillFit
+    trace: tuple[float, ...]
+    objective: str
+    gold: NDArray[np.int32]
+    level: float = 0.95
+    counts: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    alpha: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    types: int = 1
+    assumed: Problem | None = None
+    _online: Online | None = field(default=None, repr=False)
+
+    # ---------------------------------------------------------------- items
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes."""
+        return self.problem.classes
+
+    @property
+    def log_likelihood(self) -> tuple[float, ...]:
+        """The trace of the objective (see :attr:`objective`)."""
+        return self.trace
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Likeliest class of each item, updates included; the first of equals."""
+        best = np.argmax(self.posterior, axis=1)
+        names = np.array(self.classes, dtype=object)[best]
+        made = dict(zip(map(str, self.answers.tasks.tolist()), names.tolist(), strict=True))
+        if self._online is not None:
+            made |= {task: self.classes[int(np.argmax(p))] for task, p in self._online.items()}
+        return made
+
+    def label_frame(self) -> pl.DataFrame:
+        """Frame of ``task, label, probability``, which crowd-kit's metrics read."""
+        import polars as pl
+
+        labels = self.labels
+        sure = [float(self.item(task).max()) for task in labels]
+        return pl.DataFrame(
+            {"task": list(labels), "label": list(labels.values()), "probability": sure}
+        )
+
+    def item(self, task: Any) -> FloatArray:
+        """Posterior of an item that was learned from, or met in an update."""
+        if self._online is not None:
+            return self._online.item(task)
+        return np.asarray(self.posterior[self._place(task)])
+
+    def _place(self, task: Any) -> int:
+        place = self._task_index.get(str(task))
+        if place is None:
+            raise CrowdtreeError(f"task {task!s} is unknown; it was never answered")
+        return place
+
+    @cached_property
+    def _task_index(self) -> dict[str, int]:
+        return {str(name): i for i, name in enumerate(self.answers.tasks.tolist())}
+
+    # ---------------------------------------------------------------- workers
+
+    @cached_property
+    def worker_index(self) -> dict[str, int]:
+        """Place of each worker by name."""
+        return {str(name): i for i, name in enumerate(self.answers.workers.tolist())}
+
+    @cached_property
+    def _worker_columns(self) -> tuple[FloatArray, FloatArray]:
+        """Answers of each worker, and the share that agrees with the labels."""
+        a = self.answers
+        count = np.bincount(a.worker, minlength=a.n_workers).astype(np.float64)
+        if self.kind == "labels":
+            agreed = np.einsum("wll->w", self.counts)
+            count = self.counts.sum(axis=(1, 2))  # updates included
+        else:
+            best = np.argmax(self.posterior, axis=1)[a.task]
+            said = np.where(a.label == 1, 1, -1) == self.fit.sign[a.question_column(), best]
+            agreed = np.bincount(a.worker, weights=said, minlength=a.n_workers)
+        return count, agreed / np.maximum(count, 1)
+
+    @property
+    def typical_error(self) -> float:
+        """Error of a worker of skill 0 over the cells, weighted by the answers they hold."""
+        weight = self.fit.answers
+        if self.kind == "classes":
+            weight = np.where(self.problem.outcome == DASH, 0.0, weight)
+        total = float(weight.sum())
+        return float((weight * self.fit.error).sum() / total) if total else 0.5
+
+    @cached_property
+    def workers(self) -> Mapping[str, Worker]:
+        """Every worker by name, with intervals (Laplace: an estimate)."""
+        return {worker.name: worker for worker in self._workers()}
+
+    def _workers(self) -> Iterator[Worker]:
+        from scipy.special import expit, logit
+
+        count, agreement = self._worker_columns
+        half = _quantile(self.level) * self.fit.skill_sd
+        base = logit(np.clip(self.typical_error, 1e-4, 0.4999))
+        skill = self.fit.skill
+        columns = zip(
+            map(str, self.answers.workers.tolist()),
+            np.rint(count).astype(int).tolist(),
+            skill.tolist(),
+            (skill - half).tolist(),
+            (skill + half).tolist(),
+            expit(base - skill).tolist(),
+            expit(base - skill - half).tolist(),
+            expit(base - skill + half).tolist(),
+            agreement.tolist(),
+            strict=True,
+        )
+        for row in columns:
+            yield Worker(*row)
+
+    def book(self) -> WorkerBook:
+        """A book of the workers for a live run, starting from what is known of them."""
+        from crowdtree.learn.book import WorkerBook
+
+        return WorkerBook.from_learned(self)
+
+    def worker_error(self, worker: Any) -> FloatArray:
+        """Error of one worker per cell: ``sigmoid(logit e - skill)``; a typical one if unknown."""
+        place = self.worker_index.get(str(worker))
+        skill = 0.0 if place is None else float(self.fit.skill[place])
+        made = 1 / (1 + np.exp(self.fit.cell + skill))
+        if self.kind == "classes":
+            return np.where(self.fit.sign == 0, 0.5, made)
+        return np.asarray(made)
+
+    # ---------------------------------------------------------------- uncertainty
+
+    @cached_property
+    def intervals(self) -> Intervals:
+        """Credible intervals of the prior and of the worker errors (estimates)."""
+        from scipy.stats import beta
+
+        tail = (1 - self.level) / 2
+        a, b = self.error_posterior
+        low, high = (np.asarray(beta.ppf(q, a, b)) for q in (tail, 1 - tail))
+        count = self.problem.prior * (self.answers.n_tasks + self.problem.n_classes)
+        rest = count.sum() - count
+        prior = Range(*(np.asarray(beta.ppf(q, count, rest)) for q in (tail, 1 - tail)))
+        return Intervals(self.level, prior, Range(low, high))
+
+    @property
+    def error_posterior(self) -> tuple[FloatArray, FloatArray]:
+        """Beta posterior of ``problem.worker_error``: wrong and right, one a cell."""
+        if self.kind == "labels" and self.problem.n_classes > 2:
+            return _one_against_rest(self.fit, self.alpha)
+        return self.fit.wrong, self.fit.right
+
+    @property
+    def yes_rate(self) -> FloatArray:
+        """P(yes) of a typical worker per cell, whether or not the table dares to say 0 or 1."""
+        if self.kind == "labels":
+            error, sign = self.problem.worker_error, 2 * self.problem.outcome - 1
+        else:
+            error, sign = self.fit.error, self.fit.sign
+        return np.where(sign > 0, 1 - error, np.where(sign < 0, error, 0.5))
+
+    @cached_property
+    def flags(self) -> tuple[Flag, ...]:
+        """What deserves a look: workers, questions, class pairs and thin cells."""
+        from crowdtree.learn.flags import find_flags
+
+        return find_flags(self)
+
+    # ---------------------------------------------------------------- going on
+
+    def update(self, answers: Any) -> Learned:
+        """Take in new answers in time proportional to them, and to those of the items they touch.
+
+        Changes this object. Workers, questions and items may be new; classes may not.
+        """
+        from crowdtree.learn.online import Online
+
+        if self._online is None:
+            self._online = Online(self)
+        self._online.update(answers)
+        return self
+
+    def classify(self, answers: Any) -> tuple[list[str], FloatArray]:
+        """Items of other answers and their posteriors, with each worker's own error."""
+        from crowdtree.learn.online import classify
+
+        return classify(self, answers)
+
+    def to_crowdkit(self) -> pl.DataFrame:
+        """The answers as a frame of ``task, worker, label`` that crowd-kit reads."""
+        return self.answers.to_crowdkit()
+
+    def __repr__(self) -> str:
+        a = self.answers
+        return (
+            f"Learned({a.n_answers} answers, {a.n_workers} workers, {a.n_tasks} items, "
+            f"{self.problem.n_classes} classes; typical error {self.typical_error:.3g})"
+        )
+
+
+def _quantile(level: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri(0.5 + level / 2))
+
+
+def label_problem(
+    labels: tuple[str, ...], fit: SkillFit, alpha: FloatArray, prior: FloatArray, question: str
+) -> Problem:
+    """Write a one-question set as a problem: one question, or one against the rest.
+
+    Two labels make one question. More make a question a label ("is it l?"), whose errors are read
+    off the crowd's confusion of labels.
+    """
+    prior = prior / prior.sum()
+    if len(labels) == 2:
+        return make_problem(labels, prior, (question,), np.array([[0, 1]]), fit.error)
+    wrong, right = _one_against_rest(fit, alpha)
+    error = wrong / (wrong + right)
+    names = tuple(f"{question} is {label}" for label in labels)
+    return make_problem(labels, prior, names, np.eye(len(labels), dtype=np.int8), error)
+
+
+def _one_against_rest(fit: SkillFit, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Beta posteriors of "is it l?": a miss on the own class, a false alarm on the others."""
+    size = (fit.wrong + fit.right)[0]
+    share = alpha / alpha.sum(axis=0)
+    off = share * (1 - np.eye(len(share)))
+    off = off / np.maximum(off.sum(axis=0), 1e-300)
+    miss = (fit.wrong / (fit.wrong + fit.right))[0]
+    error = np.where(np.eye(len(share), dtype=bool), miss, off * miss)
+    return np.maximum(error * size, 1e-3), np.maximum((1 - error) * size, 1e-3)
+
+
+def make_problem(
+    classes: tuple[str, ...],
+    prior: FloatArray,
+    questions: tuple[str, ...],
+    outcome: NDArray[Any],
+    error: FloatArray,
+    like: Problem | None = None,
+) -> Problem:
+    """Make a problem of learned numbers; a flag, not a warning, tells errors above one half."""
+    dash: Dash = "either" if bool((outcome == DASH).any()) else "inapplicable"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdtreeWarning)
+        return Problem(
+            classes,
+            prior,
+            questions,
+            outcome,
+            np.where(outcome == DASH, 0.5, error),
+            texts=like.texts if like and like.texts else None,
+            descriptions=like.descriptions if like and like.descriptions else None,
+            dash=like.dash if like is not None else dash,
+            normalise=True,
+        )
+
+
+def unknown_names(what: str, extra: list[str], known: tuple[str, ...], fix: str) -> CrowdtreeError:
+    """Say which names are unknown, and what to do."""
+    return CrowdtreeError(
+        f"{what} {listing(map(repr, extra))} is not among {listing(map(repr, known))}; {fix}"
+    )

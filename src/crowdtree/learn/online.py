@@ -1,0 +1,283 @@
+"""Learning goes on: new answers in time proportional to them (and to the items they touch).
+
+Incremental EM (Neal and Hinton 1998): the answers of a touched item are taken out of the expected
+counts with their old posterior and put back with the new one. The counts are then those that a
+full pass would find at the same parameters; a refit differs only in the items that were not
+touched, whose posteriors would have moved a little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.learn.answers import YES_NO, Answers, read_answers, read_frame
+
+if TYPE_CHECKING:
+    from crowdtree.learn.model import Learned
+
+__all__ = ["Online", "classify"]
+
+FloatArray = NDArray[np.float64]
+Row = tuple[int, int, int]  # question, worker, label
+
+
+class Online:
+    """State of the updates of a :class:`Learned`; made at the first update."""
+
+    def __init__(self, learned: Learned) -> None:
+        self.learned = learned
+        self.base = learned.answers
+        self.task = dict(learned._task_index)
+        self.posterior: dict[int, FloatArray] = {}
+        self.rows: dict[int, list[Row]] = {}
+        self.question = {name: i for i, name in enumerate(self.base.questions)}
+        self.new_tasks: list[str] = []
+
+    def item(self, task: Any) -> FloatArray:
+        """Posterior of an item."""
+        place = self.task.get(str(task))
+        if place is None:
+            raise CrowdtreeError(f"task {task!s} is unknown; it was never answered")
+        return self._posterior(place)
+
+    def items(self) -> Iterator[tuple[str, FloatArray]]:
+        """Items that updates touched, and their posteriors."""
+        names = {place: name for name, place in self.task.items() if place in self.posterior}
+        for place, posterior in self.posterior.items():
+            yield names[place], posterior
+
+    def _posterior(self, place: int) -> FloatArray:
+        found = self.posterior.get(place)
+        if found is not None:
+            return found
+        if place < self.base.n_tasks:
+            return np.asarray(self.learned.posterior[place])
+        return np.zeros(self.learned.problem.n_classes)
+
+    def update(self, source: Any) -> None:
+        """Take in new answers."""
+        frame = read_frame(source, ("task", "worker", "label"), ("question",), "answers")
+        touched: dict[int, list[Row]] = {}
+        for row in frame.iter_rows(named=True):
+            place = self._place(_text(row["task"]))
+            code = (
+                self._question(row.get("question")),
+                self._worker(_text(row["worker"])),
+                self._label(_text(row["label"])),
+            )
+            touched.setdefault(place, []).append(code)
+        for place, rows in touched.items():
+            self._absorb(place, rows)
+        self._refresh()
+
+    def _place(self, name: str) -> int:
+        place = self.task.get(name)
+        if place is None:
+            place = self.task[name] = self.base.n_tasks + len(self.new_tasks)
+            self.new_tasks.append(name)
+        return place
+
+    def _question(self, name: Any) -> int:
+        if name is None or len(self.base.questions) == 1:
+            return 0
+        found = self.question.get(str(name))
+        if found is None:
+            raise CrowdtreeError(
+                f"answers: question {name!r} was not learned; known are "
+                f"{listing(self.base.questions)}"
+            )
+        return found
+
+    def _worker(self, name: str) -> int:
+        learned = self.learned
+        place = learned.worker_index.get(name)
+        if place is None:
+            place = learned.worker_index[name] = len(learned.fit.skill)
+            _add_worker(learned, name)
+        return place
+
+    def _label(self, name: str) -> int:
+        if name in self.base.labels:
+            return self.base.labels.index(name)
+        if self.learned.kind == "classes" and name.lower() in YES_NO:
+            return YES_NO[name.lower()]
+        raise CrowdtreeError(
+            f"answers: label {name!r} was not learned; known are {listing(self.base.labels)}"
+        )
+
+    def _old_rows(self, place: int) -> list[Row]:
+        rows = list(self.rows.get(place, ()))
+        if place < self.base.n_tasks:
+            at = slice(int(self.base.start[place]), int(self.base.start[place + 1]))
+            asked = (
+                np.zeros(at.stop - at.start, int)
+                if self.base.question is None
+                else self.base.question[at]
+            )
+            rows += list(
+                zip(
+                    asked.tolist(),
+                    self.base.worker[at].tolist(),
+                    self.base.label[at].tolist(),
+                    strict=True,
+                )
+            )
+        return rows
+
+    def _absorb(self, place: int, rows: list[Row]) -> None:
+        """Move one item to its new posterior, and the counts with it."""
+        old_rows = self._old_rows(place)
+        before = self._posterior(place)
+        known = place < self.base.n_tasks and self.learned.gold[place] >= 0
+        after = before if known else _posterior_of(self.learned, [*old_rows, *rows])
+        _shift_counts(self.learned, old_rows, after - before)
+        _shift_counts(self.learned, rows, after)
+        self.posterior[place] = after
+        self.rows.setdefault(place, []).extend(rows)
+
+    def _refresh(self) -> None:
+        """Drop what was computed from the old state."""
+        for name in ("workers", "intervals", "flags", "_worker_columns"):
+            self.learned.__dict__.pop(name, None)
+        base = self.base
+        if self.new_tasks or self.posterior:
+            _write_back(self.learned, self)
+        self.base = base
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(int(value)) if isinstance(value, bool) else str(value).strip()
+
+
+def _posterior_of(learned: Learned, rows: list[Row]) -> FloatArray:
+    """Posterior of one item from its answers, each with its worker's own error."""
+    score = np.log(learned.problem.prior)
+    if learned.kind == "labels":
+        from scipy.special import digamma
+
+        for _, worker, label in rows:
+            column = learned.alpha + learned.counts[worker]
+            score = score + digamma(column[label]) - digamma(column.sum(axis=0))
+    else:
+        fit = learned.fit
+        for question, worker, label in rows:
+            x = (1 if label else -1) * fit.sign[question] * (fit.cell[question] + fit.skill[worker])
+            score = score - np.where(fit.sign[question] == 0, np.log(2), np.logaddexp(0, -x))
+    made = np.exp(score - score.max())
+    return np.asarray(made / made.sum())
+
+
+def _shift_counts(learned: Learned, rows: list[Row], mass: FloatArray) -> None:
+    """Add answers to the statistics with some mass on each class (negative takes them out)."""
+    fit = learned.fit
+    for question, worker, label in rows:
+        if learned.kind == "labels":
+            learned.counts[worker, label] += mass
+            right = (np.arange(len(mass)) == label).astype(float)
+            active = np.ones(len(mass))
+        else:
+            active = (fit.sign[question] != 0).astype(float)
+            right = ((1 if label else -1) * fit.sign[question] > 0).astype(float)
+        x = fit.cell[question] + fit.skill[worker]
+        chance = 1 / (1 + np.exp(-x))
+        slope, bend = mass * active * (right - chance), mass * active * chance * (1 - chance)
+        # Newton steps on the running curvature: cells, then the worker
+        size = fit.wrong[question] + fit.right[question]
+        error = 1 / (1 + np.exp(fit.cell[question]))
+        unit = error * (1 - error)
+        held = np.maximum(size * unit + bend, 1e-6)
+        fit.cell[question] += np.clip(slope / held, -0.5, 0.5)
+        error = 1 / (1 + np.exp(fit.cell[question]))
+        size = held / np.maximum(error * (1 - error), 1e-9)
+        fit.wrong[question], fit.right[question] = error * size, (1 - error) * size
+        precision = max(fit.skill_sd[worker] ** -2 + float(bend.sum()), 1e-6)
+        fit.skill[worker] += float(np.clip(slope.sum() / precision, -1, 1))
+        fit.skill_sd[worker] = precision**-0.5
+
+
+def _add_worker(learned: Learned, name: str) -> None:
+    """Make room for a new worker: a typical one."""
+    from dataclasses import replace
+
+    fit = learned.fit
+    learned.fit = replace(
+        fit,
+        skill=np.append(fit.skill, 0.0),
+        skill_sd=np.append(fit.skill_sd, fit.spread),
+    )
+    names = np.append(learned.answers.workers.astype(object), name)
+    learned.answers = replace(learned.answers, workers=names)
+    if learned.kind == "labels":
+        learned.counts = np.concatenate([learned.counts, np.zeros((1, *learned.counts.shape[1:]))])
+
+
+def _write_back(learned: Learned, online: Online) -> None:
+    """Show the new errors in the problem; items stay in the online state."""
+    from crowdtree.learn import model
+
+    problem = learned.problem
+    if learned.kind == "labels":
+        learned.problem = model.label_problem(
+            problem.classes, learned.fit, learned.alpha, problem.prior, online.base.questions[0]
+        )
+        return
+    error = learned.fit.error if learned.assumed else np.minimum(learned.fit.error, 0.499)
+    learned.problem = model.make_problem(
+        problem.classes,
+        problem.prior,
+        problem.questions,
+        problem.outcome,
+        error,
+        like=problem,
+    )
+
+
+def classify(learned: Learned, source: Any) -> tuple[list[str], FloatArray]:
+    """Posteriors of the items of other answers; their workers may be known or new."""
+    known = learned.answers
+    read: Answers = read_answers(
+        source,
+        questions=known.questions if learned.kind == "classes" else None,
+        labels=known.labels if learned.kind == "labels" else None,
+        duplicates="all",
+    )
+    index = learned.worker_index
+    place = [index.get(str(name), -1) for name in read.workers.tolist()]
+    asked = read.question_column()
+    names, made = list(map(str, read.tasks.tolist())), []
+    skill = np.append(learned.fit.skill, 0.0)[place]
+    for t in range(read.n_tasks):
+        at = slice(int(read.start[t]), int(read.start[t + 1]))
+        made.append(_item(learned, asked[at], np.array(place)[read.worker[at]],
+                          skill[read.worker[at]], read.label[at]))  # fmt: skip
+    return names, np.array(made)
+
+
+def _item(
+    learned: Learned,
+    question: NDArray[Any],
+    worker: NDArray[Any],
+    skill: FloatArray,
+    label: NDArray[Any],
+) -> FloatArray:
+    score = np.log(learned.problem.prior)
+    if learned.kind == "labels":
+        from scipy.special import digamma
+
+        held = np.where(worker[:, None, None] >= 0, learned.counts[worker], 0.0) + learned.alpha
+        row = held[np.arange(len(label)), label]
+        score = score + (digamma(row) - digamma(held.sum(axis=1))).sum(axis=0)
+    else:
+        fit = learned.fit
+        sign = fit.sign[question]
+        x = np.where(label == 1, 1, -1)[:, None] * sign * (fit.cell[question] + skill[:, None])
+        score = score - np.where(sign == 0, np.log(2), np.logaddexp(0, -x)).sum(axis=0)
+    made = np.exp(score - score.max())
+    return np.asarray(made / made.sum())

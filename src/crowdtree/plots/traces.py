@@ -1,0 +1,57 @@
+"""A trace as a page: question, answer and posterior bars, step by step."""
+
+from __future__ import annotations
+
+from html import escape
+from os import PathLike
+from typing import Any
+
+from crowdtree.plots.save import write_as
+from crowdtree.plots.style import FONT, css_variables
+from crowdtree.text import percent
+
+__all__ = ["trace_html", "write_trace"]
+
+STYLE = f"""
+body {{ font: 16px/1.5 {FONT}; background: var(--ct-background); color: var(--ct-text);
+  margin: 0 auto; padding: 24px 16px; max-width: 75ch; font-variant-numeric: tabular-nums; }}
+h1 {{ font-size: 24px; }} ol {{ list-style: none; padding: 0; }} li {{ margin: 0 0 24px; }}
+.asked {{ font-weight: 600; margin: 0 0 8px; }} .yes {{ color: var(--ct-accent); }}
+.no {{ color: var(--ct-orange-text); }} .row {{ display: grid; gap: 8px;
+  grid-template-columns: 10em 1fr 5em; align-items: center; }}
+.row span:last-child {{ text-align: right; color: var(--ct-muted); }}
+.bar {{ height: 12px; border-radius: 2px; background: var(--ct-grey); }}
+.row:first-of-type .bar {{ background: var(--ct-accent); }}
+@media (max-width: 480px) {{ .row {{ grid-template-columns: 7em 1fr 4.5em; }} }}
+"""
+
+
+def trace_html(trace: Any) -> str:
+    """Make the page; every text of the problem is escaped."""
+    parts = ["<li><p class=asked>Before any answer</p>", *_bars(trace, trace.prior), "</li>"]
+    for number, step in enumerate(trace.steps, start=1):
+        word = "yes" if step.answer else "no"
+        text = escape(trace.problem.text(step.question))
+        parts.append(f"<li><p class=asked>{number}. {text} <span class={word}>{word}</span></p>")
+        parts += [*_bars(trace, step.posterior), "</li>"]
+    verdict = escape(trace.verdict())
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{verdict}</title><style>{css_variables()}{STYLE}</style></head>"
+        f"<body><h1>{verdict}</h1><ol>{''.join(parts)}</ol></body></html>\n"
+    )
+
+
+def write_trace(trace: Any, path: str | PathLike[str]) -> None:
+    """Write the page atomically."""
+    write_as(path, {".html": lambda: trace_html(trace)})
+
+
+def _bars(trace: Any, posterior: Any) -> list[str]:
+    return [
+        f"<div class=row><span>{escape(name)}</span>"
+        f'<div class=bar style="width:{max(100 * share, 0.3):.1f}%"></div>'
+        f"<span>{percent(share)}</span></div>"
+        for name, share in trace.top(posterior)
+    ]

@@ -1,0 +1,343 @@
+"""Learning from answers: recovery, monotone objectives, order, gold, and bad input."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from learn_crowds import many_questions, one_question
+
+from crowdtree import CrowdtreeError, CrowdtreeWarning, Problem
+from crowdtree.learn import learn
+from crowdtree.learn.answers import read_answers
+from crowdtree.learn.labels import LABEL_METHODS
+
+DATA = Path(os.environ.get("CROWDTREE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def accuracy(learned, gold):
+    labels = learned.labels
+    return np.mean([labels[task] == label for task, label in gold.items() if task in labels])
+
+
+# ---------------------------------------------------------------- objectives
+
+
+@pytest.mark.parametrize("method", ["hierarchical", "dawid-skene"])
+@pytest.mark.parametrize("gold_share", [0.0, 0.3])
+def test_label_objective_never_falls(method, gold_share):
+    crowd = one_question(np.random.default_rng(3), 200, 20, 5)
+    gold = dict(list(crowd.gold.items())[: int(gold_share * 200)]) or None
+    trace = np.array(learn(crowd.answers, gold, method=method).trace)
+    assert len(trace) > 3
+    assert np.diff(trace).min() >= -1e-9 * abs(trace[-1])
+    assert trace[-1] > trace[0]
+
+
+@pytest.mark.parametrize("known", ["table", "some gold", "all gold"])
+def test_class_objective_never_falls(known):
+    crowd = many_questions(np.random.default_rng(4), 150, 8, 5, 12, 10)
+    gold = {"table": None, "some gold": dict(list(crowd.gold.items())[:60]), "all gold": crowd.gold}
+    problem = crowd.problem if known == "table" else None
+    trace = np.array(learn(crowd.answers, gold[known], problem=problem).trace)
+    assert len(trace) > 3
+    assert np.diff(trace).min() >= -1e-9 * abs(trace[-1])
+
+
+def test_skill_updates_raise_the_likelihood_they_claim_to():
+    """An independent recomputation of the penalised likelihood, from the definition."""
+    crowd = many_questions(np.random.default_rng(5), 100, 6, 4, 10, 8)
+    learned = learn(crowd.answers, problem=crowd.problem)
+    fit, a = learned.fit, learned.answers
+    total = 0.0
+    for t in range(a.n_tasks):
+        like = fit.prior.copy()
+        for j in range(a.start[t], a.start[t + 1]):
+            wrong = 1 / (1 + np.exp(fit.cell[a.question[j]] + fit.skill[a.worker[j]]))
+            agrees = (2 * a.label[j] - 1) == fit.sign[a.question[j]]
+            like = like * np.where(agrees, 1 - wrong, wrong)
+        total += np.log(like.sum())
+    mean, e = fit.question_error[:, None], fit.error
+    total += (fit.strength * (mean * np.log(e) + (1 - mean) * np.log(1 - e))).sum()
+    total -= 0.5 * ((fit.skill / fit.spread) ** 2).sum() - np.log(fit.prior).sum()
+    # the last M-step comes after the last E-step of the trace
+    assert total == pytest.approx(learned.trace[-1], rel=1e-6)
+    assert total >= learned.trace[-1] - 1e-6
+
+
+# ---------------------------------------------------------------- recovery
+
+
+def test_intervals_cover_and_errors_shrink():
+    covered, skills, misses = [], [], {}
+    for items in (200, 800):
+        miss = []
+        for seed in range(4):
+            crowd = many_questions(np.random.default_rng(seed), items, 12, 6, 40, 12)
+            learned = learn(crowd.answers, crowd.gold, problem=crowd.problem)
+            low, high = learned.intervals.worker_error
+            covered.append((low <= crowd.error) & (crowd.error <= high))
+            order = [int(name) for name in learned.answers.workers]
+            z = (learned.fit.skill - crowd.skill[order]) / learned.fit.skill_sd
+            skills.append(np.abs(z) < 1.96)
+            miss.append(np.sqrt(np.mean((learned.fit.error - crowd.error) ** 2)))
+        misses[items] = np.mean(miss)
+    assert 0.92 <= np.mean(covered) <= 0.98
+    assert 0.9 <= np.mean(np.concatenate(skills)) <= 1.0
+    assert 1.4 < misses[200] / misses[800] < 2.8  # a root of four, give or take
+
+
+def test_one_question_recovers_errors_and_skills_without_gold():
+    crowd = one_question(np.random.default_rng(0), 1500, 40, 8)
+    learned = learn(crowd.answers)
+    assert accuracy(learned, crowd.gold) > 0.93
+    assert np.abs(learned.problem.worker_error - crowd.error).max() < 0.06
+    order = [int(name) for name in learned.answers.workers]
+    assert np.corrcoef(learned.fit.skill, crowd.skill[order])[0, 1] > 0.95
+
+
+def test_full_gold_gives_the_class_shares_and_the_known_labels():
+    crowd = one_question(np.random.default_rng(1), 400, 15, 4)
+    learned = learn(crowd.answers, crowd.gold)
+    assert learned.labels == crowd.gold
+    share = np.mean([label == "1" for label in crowd.gold.values()])
+    assert learned.problem.prior[1] == pytest.approx((400 * share + 1) / 402)
+
+
+def test_table_is_found_from_gold_and_left_open_where_it_cannot_tell():
+    crowd = many_questions(np.random.default_rng(2), 600, 8, 4, 15, 12)
+    outcome = learn(crowd.answers, crowd.gold).problem.outcome
+    told = outcome != -1
+    assert told.mean() > 0.75
+    assert (outcome == crowd.problem.outcome)[told].mean() > 0.97
+    few = {str(i): crowd.gold[str(i)] for i in range(12)}
+    small = pl.DataFrame(crowd.answers).filter(pl.col("task") < 12)
+    assert (learn(small, few).problem.outcome == -1).mean() > (outcome == -1).mean()
+
+
+def test_partly_gold_beats_its_own_gold_alone():
+    crowd = many_questions(np.random.default_rng(6), 500, 10, 5, 15, 10)
+    some = dict(list(crowd.gold.items())[:100])
+    part = learn(crowd.answers, some)
+    alone = learn(pl.DataFrame(crowd.answers).filter(pl.col("task") < 100), some)
+    miss = [np.abs(x.yes_rate - np.where(crowd.problem.outcome, 1 - crowd.error, crowd.error)).mean()
+            for x in (part, alone)]  # fmt: skip
+    assert miss[0] < miss[1]
+    assert accuracy(part, crowd.gold) > 0.85
+
+
+def test_few_answers_borrow_from_the_crowd():
+    crowd = one_question(np.random.default_rng(7), 300, 10, 5)
+    frame = pl.DataFrame(crowd.answers)
+    extra = pl.DataFrame({"task": [0], "worker": [99], "label": [1 - int(crowd.gold["0"])]})
+    learned = learn(pl.concat([frame, extra], how="vertical_relaxed"))
+    newcomer = learned.workers["99"]
+    assert newcomer.answers == 1
+    assert abs(newcomer.skill) < 0.5
+    assert newcomer.high - newcomer.low > max(
+        w.high - w.low for name, w in learned.workers.items() if name != "99"
+    )
+
+
+def test_labels_do_not_switch_when_most_are_better_than_chance():
+    crowd = one_question(np.random.default_rng(8), 500, 20, 7, error=(0.35, 0.35))
+    assert accuracy(learn(crowd.answers), crowd.gold) > 0.8
+
+
+def test_types_are_found_where_workers_err_together():
+    """Half of the noes look like yeses to most; plain classes would split the wrong way."""
+    rng = np.random.default_rng(9)
+    share = np.repeat([0.01, 0.4, 0.62, 0.95], 40)
+    label = rng.random((160, 30)) < share[:, None]
+    answers = {
+        "task": np.repeat(np.arange(160), 30),
+        "worker": np.tile(np.arange(30), 160),
+        "label": label.ravel().astype(int),
+    }
+    learned = learn(answers)
+    says = np.array([learned.labels[str(i)] for i in range(160)])
+    assert learned.types > 1
+    assert (says[:80] == "0").mean() > 0.85
+    assert (says[80:] == "1").mean() > 0.85
+    plain = learn(answers, method="dawid-skene").labels
+    assert np.mean([plain[str(i)] == "1" for i in range(40, 80)]) > 0.5
+
+
+# ---------------------------------------------------------------- same answer, any input
+
+
+def test_row_order_and_kind_of_frame_do_not_matter(tmp_path):
+    crowd = one_question(np.random.default_rng(10), 80, 12, 5)
+    frame = pl.DataFrame(crowd.answers)
+    first = learn(frame)
+    shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1)
+    frame.write_csv(tmp_path / "a.csv")
+    frame.write_parquet(tmp_path / "a.parquet")
+    others = [
+        shuffled,
+        pd.DataFrame(crowd.answers),
+        frame.to_arrow(),
+        tmp_path / "a.csv",
+        str(tmp_path / "a.parquet"),
+        frame.cast(pl.String),
+    ]
+    for other in others:
+        again = learn(other)
+        assert again.labels == first.labels
+        assert again.problem.worker_error == pytest.approx(first.problem.worker_error, abs=1e-9)
+
+
+def test_same_input_gives_the_same_numbers():
+    crowd = many_questions(np.random.default_rng(11), 60, 5, 4, 8, 6)
+    one, two = (learn(crowd.answers, problem=crowd.problem) for _ in range(2))
+    assert one.problem == two.problem
+    assert np.array_equal(one.fit.skill, two.fit.skill)
+
+
+def test_many_labels_become_one_question_a_label():
+    rng = np.random.default_rng(12)
+    truth = rng.integers(0, 3, 200)
+    task = np.repeat(np.arange(200), 6)
+    label = np.where(rng.random(1200) < 0.75, truth[task], rng.integers(0, 3, 1200))
+    answers = {"task": task, "worker": np.tile(np.arange(6), 200), "label": label}
+    learned = learn(answers)
+    assert learned.problem.outcome.tolist() == np.eye(3, dtype=int).tolist()
+    assert learned.problem.questions == ("label is 0", "label is 1", "label is 2")
+    assert accuracy(learned, {str(i): str(c) for i, c in enumerate(truth)}) > 0.9
+    # what misses a class is what alarms the other two
+    error = learned.problem.worker_error
+    off = error * (1 - np.eye(3))
+    assert off.sum(axis=0) == pytest.approx(np.diagonal(error))
+
+
+def test_one_yes_no_question_about_more_classes():
+    answers = {"task": [1, 1, 2, 2, 3, 3], "worker": ["a", "b"] * 3, "label": [1, 1, 0, 0, 1, 1]}
+    gold = {"1": "mallard", "2": "goose", "3": "teal"}
+    learned = learn(answers, gold)
+    assert learned.kind == "classes"
+    assert learned.problem.classes == ("goose", "mallard", "teal")
+
+
+def test_crowdkit_frame_round_trip():
+    crowd = one_question(np.random.default_rng(13), 40, 8, 3)
+    learned = learn(crowd.answers)
+    frame = learned.to_crowdkit()
+    assert frame.columns == ["task", "worker", "label"]
+    assert learn(frame).labels == learned.labels
+
+
+# ---------------------------------------------------------------- bad input
+
+GOOD = {"task": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": ["x", "x", "y", "x"]}
+
+
+@pytest.mark.parametrize(
+    ("answers", "gold", "options", "message"),
+    [
+        (GOOD, {"1": "z"}, {"classes": ["x", "y"]}, "gold: class 'z' is not among 'x', 'y'"),
+        (GOOD, {"1": "x", "2": "z"}, {}, "gold: class 'z' is not among 'x', 'y'"),
+        (GOOD, {"task": [1, 1], "label": ["x", "y"]}, {}, "task '1' is both 'x' and 'y'"),
+        (GOOD, {"77": "x"}, {}, "none of its 1 tasks"),
+        ({k: v[:1] for k, v in GOOD.items()}, None, {}, "every label is 'x'; two classes"),
+        ({**GOOD, "worker": ["a"] * 4, "task": [1, 2, 3, 4]}, None, {}, "one worker only"),
+        ({"task": [], "worker": [], "label": []}, None, {}, "answers: no rows"),
+        ({"task": [1], "label": ["x"]}, None, {}, "column worker is missing"),
+        (GOOD, None, {"method": "magic"}, "method: 'magic' is unknown"),
+        (GOOD, None, {"level": 1.5}, "level: a probability"),
+        (GOOD, None, {"duplicates": "any"}, "duplicates: must be"),
+        ([1, 2], None, {}, "a frame"),
+        ("nowhere.csv", None, {}, "no file 'nowhere.csv'"),
+        ({**GOOD, "question": ["q", "r", "q", "r"]}, {"1": "c", "2": "d"}, {}, "neither yes nor no"),
+        (
+            {**GOOD, "label": [0, 1, 0, 1], "question": ["q", "r", "q", "r"]},
+            {"1": "c", "2": "c"}, {}, "one class only ('c')",
+        ),
+        ({**GOOD, "label": [0, 1, 0, 1], "question": ["q", "r"] * 2}, None, {}, "neither gold nor"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_told_in_one_line(answers, gold, options, message):
+    with pytest.raises(CrowdtreeError) as caught:
+        learn(answers, gold, **options)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_empty_and_unreadable_files(tmp_path):
+    (tmp_path / "empty.csv").write_text("")
+    with pytest.raises(CrowdtreeError, match="is empty; a header and rows needed"):
+        learn(tmp_path / "empty.csv")
+    (tmp_path / "header.csv").write_text("task,worker,label\n")
+    with pytest.raises(CrowdtreeError, match="no rows"):
+        learn(tmp_path / "header.csv")
+    (tmp_path / "bad.parquet").write_bytes(b"not parquet at all")
+    with pytest.raises(CrowdtreeError, match=r"'bad\.parquet' cannot be read|cannot be read"):
+        learn(tmp_path / "bad.parquet")
+
+
+def test_a_file_that_cannot_fit_says_so_before_reading(tmp_path, monkeypatch):
+    from crowdtree.learn import answers as reading
+
+    path = tmp_path / "large.csv"
+    with path.open("wb") as file:
+        file.write(b"task,worker,label\n" + b"100000,1000,1\n" * 5000)
+        file.truncate(5 * 2**30)  # sparse: 5 GB on paper
+    monkeypatch.setattr(reading, "_free_memory", lambda: 2.0 * 2**30)
+    with pytest.raises(CrowdtreeError, match=r"needs about .* GB of memory and 2\.0 GB are free"):
+        learn(path)
+
+
+def test_repeated_answers_are_told_and_the_last_counts():
+    twice = {k: [*v, v[0]] for k, v in GOOD.items()} | {"label": ["x", "x", "y", "x", "y"]}
+    with pytest.warns(CrowdtreeWarning, match=r"1 answer given twice \(first: worker a on task 1\)"):
+        read = read_answers(twice)
+    assert read.n_answers == 4
+    assert read.to_crowdkit().filter(pl.col("task") == "1")["label"].sort().to_list() == ["x", "y"]
+    with pytest.warns(CrowdtreeWarning, match="the first one counts"):
+        first = read_answers(twice, duplicates="first")
+    assert first.to_crowdkit().filter(pl.col("task") == "1")["label"].to_list() == ["x", "x"]
+    assert read_answers(twice, duplicates="all").n_answers == 5
+    with pytest.raises(CrowdtreeError, match="remove the repeats"):
+        read_answers(twice, duplicates="error")
+
+
+def test_question_of_another_problem_is_refused():
+    problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1)
+    answers = {"task": [1], "question": ["other"], "worker": ["w"], "label": [1]}
+    with pytest.raises(CrowdtreeError, match="question: 'other' is unknown; expected q"):
+        learn(answers, problem=problem)
+
+
+# ---------------------------------------------------------------- real people
+
+BEST_OF_PEERS = {  # accuracy in percent of the best of crowd-kit's, from benchmarks/learn_accuracy.py
+    "bluebird": 88.89,
+    "rte": 92.75,
+    "temporal": 94.16,
+    "dog": 84.26,
+    "weather_amt": 86.0,
+    "trec": 70.15,
+    "ducks": 69.17,
+}
+
+
+@pytest.mark.realdata
+@pytest.mark.filterwarnings("ignore:answers:crowdtree.CrowdtreeWarning")
+@pytest.mark.parametrize("name", BEST_OF_PEERS)
+def test_real_crowds_within_two_points_of_the_best(name):
+    folder = DATA / f"crowd_{name}"
+    if not folder.exists():
+        pytest.skip(f"the data folder has no crowd_{name}; set CROWDTREE_DATA")
+    path = next(p for p in (folder / "answers.csv", folder / "answers.csv.gz") if p.exists())
+    learned = learn(path)
+    gold = {str(t): str(x) for t, x in pd.read_csv(folder / "gold.csv").itertuples(index=False)}
+    assert 100 * accuracy(learned, gold) >= BEST_OF_PEERS[name] - 2
+
+
+def test_every_method_is_listed_and_runs():
+    crowd = one_question(np.random.default_rng(14), 60, 10, 5)
+    for method in LABEL_METHODS:
+        assert accuracy(learn(crowd.answers, method=method), crowd.gold) > 0.7
