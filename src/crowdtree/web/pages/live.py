@@ -12,7 +12,7 @@ from crowdtree.store import campaigns, views
 from crowdtree.store.progress import progress
 from crowdtree.web.pages.choices import Planned, planned
 from crowdtree.web.pages.flow import flow_numbers
-from crowdtree.web.pages.words import ago, count, duration, money, number, percent, plural
+from crowdtree.web.pages.words import ago, brief, count, duration, money, number, percent, plural
 
 __all__ = ["Picture", "look"]
 
@@ -49,12 +49,12 @@ def look(connection: Connection, campaign: dict[str, Any], policy: Policy[Any], 
     """Look at a campaign."""
     number_ = campaign["id"]
     facts = progress(connection, number_, now)
-    divided = views.divided(connection, number_)
+    divided = _in_words(views.divided(connection, number_), policy)
     last = views.last_answer_at(connection, number_)
     promise = planned(policy)
     forecast = _forecast(facts, promise)
     notes = _notes(connection, campaign, facts, policy, promise, divided, forecast, last, now)
-    mood, headline = _headline(campaign, facts, forecast, last, now, bool(notes))
+    mood, headline = _headline(campaign, facts, forecast, last, now, len(notes))
     asked = campaigns.tally(connection, number_)
     flow = flow_numbers(policy.plan, facts["nodes"]) if isinstance(policy, PlanPolicy) else None
     return Picture(
@@ -69,6 +69,11 @@ def look(connection: Connection, campaign: dict[str, Any], policy: Policy[Any], 
         flow,
         mood,
     )
+
+
+def _in_words(found: views.Divided, policy: Policy[Any]) -> views.Divided:
+    texts = {name: policy.problem.text(q) for q, name in enumerate(policy.problem.questions)}
+    return found._replace(items=[{**row, "text": texts[row["question"]]} for row in found.items])
 
 
 def _forecast(facts: dict[str, Any], promise: Planned) -> dict[str, float | None]:
@@ -90,7 +95,7 @@ def _headline(
     forecast: dict[str, float | None],
     last: float | None,
     now: float,
-    worries: bool,
+    worries: int,
 ) -> tuple[str, str]:
     done, total = facts["items"]["labelled"], facts["items"]["total"]
     status = campaign["status"]
@@ -108,9 +113,10 @@ def _headline(
     if now - last > QUIET_SECONDS:
         return "worry", f"No answer for {duration(now - last)}. Are workers still there?"
     when = forecast["seconds"]
-    rest = "" if when is None else f", done in about {duration(when)} at this pace"
-    words = "Going well, with something to look at below" if worries else "Going well"
-    return "good", f"{words}{rest}."
+    about = "" if when is not None and when < 55 else "about "
+    rest = "" if when is None else f", done in {about}{duration(when)} at this pace"
+    more = f" {plural(worries, 'thing')} to look at below." if worries else ""
+    return "good", f"Going well{rest}.{more}"
 
 
 def _values(
@@ -141,7 +147,7 @@ def _values(
         "spent": money(facts["spent"], currency),
         "cost_total": money(facts["spent"] + (cost or 0.0), currency),
         "left": "–" if left is None or not running else count(left),
-        "finish": "–" if seconds is None or not running else duration(seconds),
+        "finish": "–" if seconds is None or not running else brief(seconds),
         "pace": _pace(facts["forecast"]["answers_per_minute"], running),
         "active": count(facts["workers"]["active"]),
         "stopped": count(facts["workers"]["paused"] + facts["workers"]["blocked"]),

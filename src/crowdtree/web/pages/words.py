@@ -7,7 +7,7 @@ import datetime as dt
 from crowdtree.plots.style import percent
 from crowdtree.text import number, plural
 
-__all__ = ["ago", "clock", "count", "duration", "money", "number", "percent", "plural", "short"]
+__all__ = ["ago", "brief", "clock", "count", "duration", "money", "number", "percent", "plural", "short"]
 
 
 def duration(seconds: float) -> str:
@@ -25,6 +25,15 @@ def duration(seconds: float) -> str:
         return f"{minutes // 60} h" + (f" {minutes % 60} min" if minutes % 60 else "")
     days = round(minutes / 1440)
     return plural(days, "day") if days <= 365 else "more than a year"
+
+
+def brief(seconds: float) -> str:
+    """Write a span of time where there is little room.
+
+    >>> brief(5), brief(90)
+    ('< 1 min', '2 min')
+    """
+    return "< 1 min" if seconds < 55 else duration(seconds)
 
 
 def ago(at: float | None, now: float) -> str:

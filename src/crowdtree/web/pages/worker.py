@@ -8,12 +8,13 @@ from urllib.parse import quote
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from crowdtree.store import Undo
 from crowdtree.web.api import worker as api
-from crowdtree.web.auth import WORKER_COOKIE, WorkerHash, csrf_of, worker_hash
-from crowdtree.web.errors import Problem
+from crowdtree.web.auth import WORKER_COOKIE, WorkerHash, csrf_of
 from crowdtree.web.items import MEDIA
 from crowdtree.web.pages.base import PageRoute, render
 from crowdtree.web.pages.markdown import markdown
+from crowdtree.web.site import site_of
 
 __all__ = ["media_address", "router", "shown_item"]
 
@@ -21,18 +22,15 @@ router = APIRouter(route_class=PageRoute)
 
 
 @router.get("/work")
-async def page(request: Request) -> Response:
+async def page(request: Request, who: WorkerHash) -> Response:
     """Show the worker's page."""
-    token = request.cookies.get(WORKER_COOKIE)
-    if not token:
-        raise Problem(401, "unknown", "Open the link that you were given.")
-    me = await api.me(request, worker_hash(request))
+    me = await api.me(request, who)
     examples = {name: markdown(text) for name, text in me["examples"].items() if text.strip()}
     return render(
         request,
         "work.html",
         me=me,
-        csrf=csrf_of(token),
+        csrf=csrf_of(request.cookies.get(WORKER_COOKIE, "")),
         instructions=markdown(me["instructions"]) if me["instructions"].strip() else "",
         examples=examples,
     )
@@ -41,13 +39,13 @@ async def page(request: Request) -> Response:
 @router.post("/work/next")
 async def next_question(request: Request, asked: api.Asked, who: WorkerHash) -> dict[str, Any]:
     """Hand out a question, its item ready to be shown."""
-    return _ready(await api.next_question(request, asked, who))
+    return _ready(await api.found_question(site_of(request), asked, who))
 
 
 @router.post("/work/undo")
 async def undo(request: Request, given: api.Undone, who: WorkerHash) -> dict[str, Any]:
     """Take back the last answer, and show the question again."""
-    return _ready(await api.undo(request, given, who))
+    return _ready(await site_of(request).store.aask(Undo(who, given.key)))
 
 
 def _ready(found: dict[str, Any]) -> dict[str, Any]:

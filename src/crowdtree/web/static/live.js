@@ -47,17 +47,29 @@ function stale(yes) {
   document.getElementById("stale").hidden = !yes;
 }
 
-if (root) {
+function picture(event) {
+  const found = JSON.parse(event.data);
+  lastBeat = Date.now();
+  stale(false);
+  values(found);
+  shares(found);
+  parts(found);
+  flow(found);
+}
+
+// The browser connects again by itself after a loss; the server begins with the whole picture.
+function listen() {
   const source = new EventSource(root.dataset.events);
-  source.addEventListener("picture", (event) => {
-    const found = JSON.parse(event.data);
-    lastBeat = Date.now();
-    stale(false);
-    values(found);
-    shares(found);
-    parts(found);
-    flow(found);
-  });
+  source.addEventListener("picture", picture);
   source.addEventListener("error", () => setTimeout(() => stale(Date.now() - lastBeat > 3000), 3500));
+  return source;
+}
+
+if (root) {
+  let source = listen();
+  document.addEventListener("changed", () => {
+    source.close();
+    source = listen();
+  });
   setInterval(() => { if (Date.now() - lastBeat > 30000) stale(true); }, 5000);
 }

@@ -17,6 +17,7 @@ export class Outbox {
     this.pause = FIRST_PAUSE;
     this.timer = null;
     this.offline = false;
+    this.lost = false;
     addEventListener("online", () => this.flush());
   }
 
@@ -81,9 +82,10 @@ export class Outbox {
       this.entries.shift();
       this.keep();
       this.pause = FIRST_PAUSE;
-      const was = this.offline;
       this.offline = false;
-      this.told("sent", { entry, was });
+      const back = this.lost && !this.entries.length; // everything that was stuck has arrived
+      if (back) this.lost = false;
+      this.told("sent", { entry, back });
     }
   }
 
@@ -92,7 +94,7 @@ export class Outbox {
       this.told("login", error);
       return;
     }
-    this.offline = true;
+    this.offline = this.lost = true;
     this.told("offline", error);
     this.timer = setTimeout(() => this.flush(), this.pause);
     this.pause = Math.min(2 * this.pause, LONGEST_PAUSE);

@@ -38,6 +38,8 @@ async function post(button) {
     if (button.dataset.go) location.assign(button.dataset.go);
     else if ("reload" in button.dataset) location.reload();
     else if (button.dataset.said) say(button.dataset.said);
+    button.blur(); // a part of the page that has the focus is not replaced
+    document.dispatchEvent(new Event("changed"));
   } catch (error) {
     say(reason(error), true);
   } finally {
@@ -159,7 +161,7 @@ export function fold() {
     views.forEach((view) => { view.hidden = view !== wanted; });
   }
 }
-addEventListener("hashchange", fold);
+addEventListener("hashchange", () => { fold(); hint(); });
 fold();
 
 // ---------------------------------------------------------------- wide drawings
@@ -167,8 +169,11 @@ fold();
 export function hint() {
   for (const region of document.querySelectorAll(".scroll")) {
     const drawing = region.querySelector(":scope > svg");
-    if (!drawing || region.dataset.hinted || region.scrollWidth <= region.clientWidth + 8) continue;
+    if (!drawing || region.dataset.hinted || !region.clientWidth) continue;
     region.dataset.hinted = "1";
+    const root = drawing.querySelector("g.question")?.getBoundingClientRect();
+    if (root) region.scrollTop = root.top + root.height / 2 - region.getBoundingClientRect().top - region.clientHeight / 2;
+    if (region.scrollWidth <= region.clientWidth + 8) continue;
     const words = document.createElement("p");
     words.className = "small";
     words.textContent = "The drawing is wider than the page: scroll it sideways.";

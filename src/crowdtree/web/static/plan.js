@@ -23,7 +23,7 @@ function costs() {
   const currency = form.currency.value.trim();
   for (const radio of radios) {
     const total = (1000 * price * Number(radio.dataset.answers)).toLocaleString("en", { maximumFractionDigits: 0 });
-    const words = price > 0 ? ` · ${total} ${currency} for 1,000 items` : "";
+    const words = price > 0 ? `${total} ${currency} for 1,000 items` : "";
     radio.closest("label").querySelector("[data-cost]").textContent = words;
   }
 }

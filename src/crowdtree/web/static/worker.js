@@ -251,7 +251,7 @@ function told(what, detail) {
   if (what === "login") failed(detail);
   if (what === "refused" && detail.code !== "answered") banner(detail.message, "", 6000);
   if (what !== "sent") return;
-  if (detail.was && !outbox.entries.length) {
+  if (detail.back) {
     online();
     ask();
   }
