@@ -9,7 +9,7 @@ from typing import TextIO
 
 import typer
 
-from crowdtree.cli import asking, buying, demo, designing, learning, showing
+from crowdtree.cli import asking, buying, demo, designing, learning, serving, showing
 from crowdtree.errors import CrowdtreeError
 
 __all__ = ["app", "main"]
@@ -39,6 +39,8 @@ app.command("check")(designing.check_verb)
 app.command("report")(showing.report_verb)
 app.command("reproduce")(showing.reproduce_verb)
 app.command("demo")(demo.demo_verb)
+app.command("serve")(serving.serve_verb)
+app.add_typer(serving.campaign_app, name="campaign")
 
 
 @app.callback(invoke_without_command=True)

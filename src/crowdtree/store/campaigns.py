@@ -1,0 +1,263 @@
+"""What an owner does with campaigns: create, fill, start, pause, finish, look."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.policy import Policy
+from crowdtree.store import statements as sql
+from crowdtree.store.codec import problem_to_json
+from crowdtree.store.database import is_sqlite, run_many
+from crowdtree.store.settings import Settings
+from crowdtree.store.tables import (
+    ITEM,
+    audit,
+    budgets,
+    campaigns,
+    items,
+    labels,
+    tallies,
+)
+
+__all__ = [
+    "NotFound",
+    "add_items",
+    "change_settings",
+    "create",
+    "get",
+    "listed",
+    "note",
+    "set_status",
+    "tally",
+]
+
+MOVES = {
+    "running": ("draft", "paused", "finished"),
+    "paused": ("running",),
+    "finishing": ("draft", "running", "paused"),
+    "finished": ("finishing", "running"),
+}
+WORDS = {"running": "start", "paused": "pause", "finishing": "finish", "finished": "finish"}
+
+
+class NotFound(CrowdtreeError):
+    """There is no such thing, or it is not yours."""
+
+
+def create(
+    connection: Connection, name: str, policy: Policy[Any], settings: Settings, now: float
+) -> int:
+    """Create a campaign as a draft; returns its number."""
+    _check(policy, settings)
+    made = connection.execute(
+        campaigns.insert()
+        .values(
+            name=name.strip() or "Campaign",
+            problem=json.dumps(problem_to_json(policy.problem)),
+            policy=json.dumps(policy.to_dict()),
+            settings=settings.model_dump_json(),
+            created_at=now,
+        )
+        .returning(campaigns.c.id)
+    )
+    number = int(made.scalar_one())
+    if settings.budget_micros is not None:
+        connection.execute(budgets.insert().values(campaign_id=number, cap=settings.budget_micros))
+    note(connection, now, "owner", "create", number, {"name": name})
+    return number
+
+
+def _check(policy: Policy[Any], settings: Settings) -> None:
+    unknown = set(settings.examples) - set(policy.problem.questions)
+    if unknown:
+        raise CrowdtreeError(f"settings: examples: {sorted(unknown)[0]!r} is not a question")
+    if settings.budget is not None and settings.price == 0:
+        raise CrowdtreeError("settings: budget: give a price per answer as well")
+    if settings.dedicated and policy.to_dict()["policy"] != "plan":
+        raise CrowdtreeError("settings: dedicated: needs a plan; adaptive questions vary by item")
+
+
+def get(connection: Connection, number: int) -> dict[str, Any]:
+    """Read a campaign's row, its JSON parsed."""
+    row = connection.execute(sa.select(campaigns).where(campaigns.c.id == number)).one_or_none()
+    if row is None:
+        raise NotFound(f"campaign {number} does not exist")
+    found = dict(row._mapping)
+    for name in ("problem", "policy", "settings"):
+        found[name] = json.loads(found[name])
+    return found
+
+
+def listed(connection: Connection) -> list[dict[str, Any]]:
+    """List all campaigns, the newest first."""
+    columns = [c for c in campaigns.c if c.name not in ("problem", "policy", "settings")]
+    rows = connection.execute(sa.select(*columns).order_by(campaigns.c.id.desc()))
+    return [dict(row._mapping) for row in rows]
+
+
+def change_settings(
+    connection: Connection, number: int, policy: Policy[Any], changes: dict[str, Any], now: float
+) -> Settings:
+    """Change some settings; a new budget holds from the next question on."""
+    from crowdtree.store.settings import checked_settings
+
+    old = get(connection, number)["settings"]
+    settings = checked_settings({**old, **changes})
+    _check(policy, settings)
+    connection.execute(
+        campaigns.update()
+        .where(campaigns.c.id == number)
+        .values(settings=settings.model_dump_json(), version=campaigns.c.version + 1)
+    )
+    _change_budget(connection, number, settings)
+    note(connection, now, "owner", "settings", number, changes)
+    return settings
+
+
+def _change_budget(connection: Connection, number: int, settings: Settings) -> None:
+    cap = settings.budget_micros
+    where = budgets.c.campaign_id == number
+    if cap is None:
+        connection.execute(budgets.delete().where(where))
+        return
+    if connection.execute(budgets.update().where(where).values(cap=cap)).rowcount:
+        return
+    spent = tally(connection, number).get("spent", 0)
+    connection.execute(budgets.insert().values(campaign_id=number, cap=cap, spent=spent))
+
+
+def set_status(
+    connection: Connection, number: int, status: str, now: float, reason: str = ""
+) -> dict[str, Any]:
+    """Start, pause, resume or finish a campaign."""
+    found = get(connection, number)
+    if found["status"] == status:
+        return found
+    if found["status"] not in MOVES[status]:
+        raise CrowdtreeError(
+            f"campaign {number} is {found['status']} and cannot {WORDS[status]} from there"
+        )
+    if status == "running" and not _has_items(connection, number):
+        raise CrowdtreeError(f"campaign {number} has no items left to label; add items first")
+    times: dict[str, Any] = {}
+    if status == "running":
+        times = {"started_at": found["started_at"] or now, "finished_at": None}
+    elif status == "finished":
+        times = {"finished_at": now}
+    connection.execute(
+        campaigns.update()
+        .where(campaigns.c.id == number)
+        .values(status=status, status_reason=reason, **times)
+    )
+    note(connection, now, "owner", WORDS[status], number, {"reason": reason} if reason else {})
+    return get(connection, number)
+
+
+def _has_items(connection: Connection, number: int) -> bool:
+    waiting = sa.select(items.c.id).where(
+        items.c.campaign_id == number, items.c.status.in_([ITEM.new, ITEM.open])
+    )
+    return connection.execute(waiting.limit(1)).first() is not None
+
+
+def add_items(connection: Connection, number: int, rows: Sequence[dict[str, Any]]) -> int:
+    """Add items (``task``, ``payload``, ``gold``); those that are there already stay. Counts new ones."""
+    if not rows:
+        return 0
+    made = [
+        {
+            "campaign_id": number,
+            "task": row["task"],
+            "payload": row["payload"],
+            "status": ITEM.new if row.get("gold") is None else ITEM.gold,
+            "gold": row.get("gold"),
+        }
+        for row in rows
+    ]
+    before = _count_items(connection, made, number)
+    insert = _inserter(connection)
+    connection.execute(insert, made)
+    after = _count_items(connection, made, number)
+    new = Counter(after)
+    new.subtract(before)
+    tallied = [
+        {"campaign_id": number, "name": ITEM.names[status], "shard": 0, "value": count}
+        for status, count in sorted(new.items())
+        if count
+    ]
+    run_many(connection, sql.ADD_TALLY, tallied)
+    if new[ITEM.gold]:
+        bump(connection, number)
+    return sum(new.values())
+
+
+def _inserter(connection: Connection) -> Any:
+    from sqlalchemy.dialects import postgresql, sqlite
+
+    dialect = sqlite if is_sqlite(connection) else postgresql
+    return dialect.insert(items).on_conflict_do_nothing(index_elements=["campaign_id", "task"])
+
+
+def _count_items(
+    connection: Connection, rows: Iterable[dict[str, Any]], number: int
+) -> dict[int, int]:
+    tasks = [row["task"] for row in rows]
+    counts: Counter[int] = Counter()
+    for begin in range(0, len(tasks), 500):
+        found = connection.execute(
+            sa.select(items.c.status, sa.func.count())
+            .where(items.c.campaign_id == number, items.c.task.in_(tasks[begin : begin + 500]))
+            .group_by(items.c.status)
+        )
+        counts.update({status: count for status, count in found})
+    return counts
+
+
+def bump(connection: Connection, number: int) -> None:
+    """Make the serving desks read the campaign again."""
+    connection.execute(
+        campaigns.update()
+        .where(campaigns.c.id == number)
+        .values(version=campaigns.c.version + 1)
+    )
+
+
+def tally(connection: Connection, number: int) -> dict[str, int]:
+    """Add up the tallies of a campaign over their shards."""
+    rows = connection.execute(
+        sa.select(tallies.c.name, sa.func.sum(tallies.c.value))
+        .where(tallies.c.campaign_id == number)
+        .group_by(tallies.c.name)
+    )
+    return {name: int(value) for name, value in rows}
+
+
+def labelled_error(connection: Connection, number: int) -> float | None:
+    """Mean posterior error of the labels so far: the model's own estimate."""
+    value = connection.execute(
+        sa.select(sa.func.avg(labels.c.posterior_error)).where(labels.c.campaign_id == number)
+    ).scalar_one()
+    return None if value is None else float(value)
+
+
+def note(
+    connection: Connection,
+    now: float,
+    actor: str,
+    action: str,
+    number: int | None,
+    detail: dict[str, Any] | None = None,
+) -> None:
+    """Write a line of the audit log."""
+    connection.execute(
+        audit.insert().values(
+            at=now, actor=actor, action=action, campaign_id=number, detail=json.dumps(detail or {})
+        )
+    )

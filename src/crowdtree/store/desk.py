@@ -1,0 +1,611 @@
+"""The serving desk: a batch of requests in one transaction.
+
+A batch loads everything its requests need in a few statements, lets the pure engine decide, and
+writes the changes. Results are handed out only after the commit (see
+:mod:`crowdtree.store.lanes`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from sqlalchemy.engine import Connection
+
+from crowdtree.campaign import Event, Rules
+from crowdtree.policy import Label, policy_from_dict
+from crowdtree.problem import DASH
+from crowdtree.store import codec, statements as sql
+from crowdtree.store.database import fetch, run, run_many, run_one
+from crowdtree.store.requests import Refused, Submit, Undo
+from crowdtree.store.settings import Settings
+from crowdtree.store.tables import ITEM, LEASE
+from crowdtree.store.work import CLOSED, STANDING, Held, Loaded, Work, item_state, path_of, task_of
+
+__all__ = ["JUDGED", "Batch", "Desk", "Who"]
+
+SEEN = ("answers", "skips", "overdue", "earned", "last_question")
+JUDGED = ("gold_right", "gold_asked", "agreed", "judged")
+
+
+@dataclass
+class Who:
+    """The worker behind a token."""
+
+    id: int
+    campaign_id: int
+    status: str
+    status_reason: str
+    question: int | None
+    last_question: int
+    skill: float
+    answers: int
+
+
+@dataclass
+class Gains:
+    """What a batch adds to a worker's record."""
+
+    gold_right: int = 0
+    gold_asked: int = 0
+    agreed: int = 0
+    judged: int = 0
+    answers: int = 0
+    skips: int = 0
+    overdue: int = 0
+    earned: int = 0
+    last_question: int = -1
+    seen: bool = False
+
+
+@dataclass
+class Purse:
+    """What a capped campaign has spent, and what its leases may still cost."""
+
+    cap: int
+    spent: int
+    reserved: int
+    changed: bool = False
+
+    def room(self, price: int) -> bool:
+        """Whether one more answer can be paid."""
+        return self.spent + self.reserved + price <= self.cap
+
+    def move(self, spent: int, reserved: int) -> None:
+        """Add to both sides."""
+        self.spent += spent
+        self.reserved += reserved
+        self.changed = True
+
+
+class Desk:
+    """What one lane keeps between its batches: campaigns read from the database, and positions."""
+
+    def __init__(self, clock: Callable[[], float], rng: np.random.Generator) -> None:
+        self.clock = clock
+        self.rng = rng
+        self.shard = int.from_bytes(os.urandom(2), "big") % 64
+        self.campaigns: dict[int, Loaded] = {}
+        # Only hints, and only in memory: without them a worker looks from the start once.
+        self.positions: dict[tuple[int, int], int] = {}
+        self.scanned: dict[int, tuple[float, float]] = {}
+
+    def campaign(self, connection: Connection, row: Any) -> Loaded:
+        """Read a campaign, or take it from memory where its version has not changed."""
+        number, version, status, reason = row
+        found = self.campaigns.get(number)
+        if found is None or found.version != version:
+            found = self._load(connection, number, version)
+            self.campaigns[number] = found
+        found.status, found.status_reason = status, reason
+        return found
+
+    def _load(self, connection: Connection, number: int, version: int) -> Loaded:
+        problem_text, policy_text, settings_text = run_one(connection, sql.CAMPAIGN, id=number)
+        problem = codec.problem_from_json(json.loads(problem_text))
+        settings = Settings(**json.loads(settings_text))
+        gold = [tuple(row) for row in fetch(connection, sql.GOLD_ITEMS, campaign=number)]
+        return Loaded(
+            id=number,
+            version=version,
+            policy=policy_from_dict(problem, json.loads(policy_text)),
+            settings=settings,
+            rules=Rules(most_skips=settings.most_skips),
+            gold=gold,
+        )
+
+
+@dataclass
+class Batch:
+    """One transaction's view of the database."""
+
+    connection: Connection
+    desk: Desk
+    now: float
+    who: dict[str, Who] = field(default_factory=dict)
+    campaigns: dict[int, Loaded] = field(default_factory=dict)
+    purses: dict[int, Purse] = field(default_factory=dict)
+    works: dict[int, Work] = field(default_factory=dict)
+    answers: list[dict[str, Any]] = field(default_factory=list)
+    labels: list[dict[str, Any]] = field(default_factory=list)
+    gains: dict[int, Gains] = field(default_factory=lambda: defaultdict(Gains))
+    tallies: Counter[tuple[int, str]] = field(default_factory=Counter)
+    opened: Counter[int] = field(default_factory=Counter)
+    touched: set[int] = field(default_factory=set)
+
+    # ---------------------------------------------------------------- loading
+
+    def load_people(self, hashes: Iterable[str]) -> None:
+        """Load the workers behind the tokens, their campaigns and their budgets."""
+        wanted = sorted(set(hashes))
+        if wanted:
+            self.read_people(fetch(self.connection, sql.WORKERS, hashes=wanted))
+
+    def read_people(self, rows: Iterable[Any]) -> None:
+        """Take in rows of ``WORKERS``."""
+        capped = set()
+        for row in rows:
+            who = Who(*row[3:11])
+            if who.campaign_id not in self.campaigns:
+                facts = (who.campaign_id, *row[11:14])
+                campaign = self.desk.campaign(self.connection, facts)
+                self.campaigns[who.campaign_id] = campaign
+                if campaign.settings.budget is not None:
+                    capped.add(who.campaign_id)
+            if row[1] == "worker" and (row[2] is None or row[2] > self.now):
+                self.who[row[0]] = who
+        self._lock_budgets(capped)
+
+    def load_campaigns(self, ids: Iterable[int]) -> None:
+        """Load campaigns, and lock the budgets of those that have one."""
+        missing = sorted(set(ids) - set(self.campaigns))
+        if not missing:
+            return
+        for row in fetch(self.connection, sql.CAMPAIGNS, ids=missing):
+            self.campaigns[row[0]] = self.desk.campaign(self.connection, row)
+        self._lock_budgets(
+            {n for n in missing if self.campaigns[n].settings.budget is not None}
+        )
+
+    def _lock_budgets(self, capped: set[int]) -> None:
+        if capped:
+            for number, *rest in fetch(self.connection, sql.BUDGETS, ids=sorted(capped)):
+                self.purses[number] = Purse(*rest)
+
+    def load_items(self, ids: Sequence[int] = (), leases: Sequence[int] = ()) -> None:
+        """Lock items, by their ids or by leases on them, and load what the engine must know."""
+        which = {"ids": list(ids), "leases": list(leases)}
+        parts = (sql.ITEMS, sql.EVENTS_OF_ITEMS, sql.LEASES_OF_ITEMS, sql.WANTED_OF_ITEMS)
+        # All are sent before the first is read: on PostgreSQL that is one wait, not four.
+        asked = [run(self.connection, part, which) for part in parts]
+        items, events, held, wanted = (list(part.fetchall()) for part in asked)
+        fresh = {row[0] for row in items} - set(self.works)
+        self.load_campaigns({row[1] for row in items})
+        lines = defaultdict(list)
+        for event in events:
+            lines[event[0]].append(event)
+        for number, campaign_id, task, status, gold, state in items:
+            if number in fresh:
+                campaign = self.campaigns[campaign_id]
+                item = item_state(campaign, task, state, lines[number])
+                if status in (ITEM.labelled, ITEM.set_aside):
+                    item = replace(item, label=CLOSED)
+                self.works[number] = Work(number, task, status, gold, campaign, item)
+        for row in held:
+            if row[2] in fresh:
+                self.works[row[2]].leases[row[0]] = Held(*row)
+        for row in wanted:
+            if row[1] in fresh:
+                self.works[row[1]].wanted[row[2]] = (row[0], row[3])
+
+    # ---------------------------------------------------------------- answers
+
+    def submit_all(self, requests: Sequence[Submit | Undo]) -> None:
+        """Take answers, skips and undos, in order."""
+        self.load_people(request.token_hash for request in requests)
+        leases, items = [], []
+        for request in requests:
+            who = self.who.get(request.token_hash)
+            if isinstance(request, Submit):
+                leases.append(_lease_number(request.lease))
+            elif who is not None:
+                last = run_one(self.connection, sql.LAST_ANSWER, worker=who.id)
+                items += [last[1]] if last else []
+        self.load_items(items, leases)
+        for request in requests:
+            try:
+                who = self.known(request.token_hash)
+                if isinstance(request, Submit):
+                    request.result = self.submit(who, request)
+                else:
+                    request.result = self.undo(who, request)
+            except Refused as error:
+                request.error = error
+
+    def known(self, token_hash: str) -> Who:
+        """Find the worker behind a token."""
+        who = self.who.get(token_hash)
+        if who is None:
+            raise Refused("unknown", "This link is not valid any more. Ask for a new one.")
+        if who.status == "blocked":
+            raise Refused("blocked", "You cannot take part in this any more.")
+        return who
+
+    def submit(self, who: Who, request: Submit) -> dict[str, Any]:
+        """Take one answer or skip; a repeated one gets the result of the first."""
+        work, lease = self._lease(who, request.lease)
+        if lease.attempts:
+            first = run_one(self.connection, sql.ANSWER_BY_KEY, lease=lease.id, key=request.key)
+            first = first or self._pending(lease.id, request.key)
+            if first is not None:
+                return _result(first[0], first[1])
+        if lease.state in (LEASE.answered, LEASE.skipped):
+            raise Refused("answered", "This question has been answered already.")
+        if work.gold is not None:
+            return self._gold(who, request, work, lease)
+        fate, price = self._fate(who, request, work, lease)
+        return self._record(who, request, work, lease, fate, price)
+
+    def _lease(self, who: Who, token: str) -> tuple[Work, Held]:
+        number = _lease_number(token)
+        for work in self.works.values():
+            lease = work.leases.get(number)
+            if lease is not None and lease.worker_id == who.id:
+                if secrets.compare_digest(lease.nonce, token.partition(".")[2]):
+                    return work, lease
+                break
+        raise Refused("gone", "This question is not open any more. Ask for the next one.")
+
+    def _pending(self, lease: int, key: str) -> tuple[str, int] | None:
+        for row in self.answers:
+            if row["lease_id"] == lease and row["key"] == key:
+                return row["fate"], row["overdue"]
+        return None
+
+    def _fate(self, who: Who, request: Submit, work: Work, lease: Held) -> tuple[str, int]:
+        """Ask the engine, unless an overdue answer can no longer be paid."""
+        price = work.campaign.settings.price_micros if request.kind == "answer" else 0
+        purse = self.purses.get(work.campaign.id)
+        paid = lease.state != LEASE.expired  # its price was set aside when it was handed out
+        if purse is not None and not paid and price and not purse.room(price):
+            return "over budget", 0
+        if work.closed:  # the engine has nothing more to say about it
+            if purse is not None and paid:
+                purse.move(price, -work.campaign.settings.price_micros)
+            return "late", price if paid else 0
+        before = _node(work)
+        event = Event(
+            item=work.task,
+            question=lease.question,
+            worker=str(who.id),
+            value=request.value,
+            kind=request.kind,
+            key=f"{lease.id}:{request.key}",
+            skill=who.skill,
+        )
+        fate = work.take(event)
+        self._flow(work, before)
+        if purse is not None and paid:
+            purse.move(0, -work.campaign.settings.price_micros)
+        price = price if paid or fate == "counted" else 0
+        if purse is not None:
+            purse.move(price, 0)
+        return fate, price
+
+    def _record(
+        self, who: Who, request: Submit, work: Work, lease: Held, fate: str, price: int
+    ) -> dict[str, Any]:
+        overdue = int(lease.expires_at < self.now)
+        skipped = request.kind == "skip"
+        lease.attempts += 1
+        lease.become(LEASE.skipped if skipped else LEASE.answered)
+        self._append(who, work, lease, request.kind, request.value, request.key, fate, price)
+        gains = self.gains[who.id]
+        gains.seen = True
+        gains.skips += skipped
+        gains.answers += not skipped
+        gains.overdue += overdue
+        gains.earned += price
+        gains.last_question = lease.question
+        self.count(work.campaign.id, f"fate:{fate}")
+        self.count(work.campaign.id, "spent", price)
+        if work.gold is None:
+            self.settle(work)
+        return _result(fate, overdue)
+
+    def _append(
+        self,
+        who: Who,
+        work: Work,
+        lease: Held,
+        kind: str,
+        value: int | None,
+        key: str,
+        fate: str,
+        price: int,
+    ) -> None:
+        self.answers.append(
+            {
+                "campaign_id": work.campaign.id,
+                "item_id": work.id,
+                "lease_id": lease.id,
+                "worker_id": who.id,
+                "question": lease.question,
+                "kind": kind,
+                "value": value,
+                "key": key,
+                "skill": who.skill,
+                "fate": fate,
+                "overdue": int(lease.expires_at < self.now),
+                "price": price,
+                "at": self.now,
+            }
+        )
+
+    def _gold(self, who: Who, request: Submit, work: Work, lease: Held) -> dict[str, Any]:
+        """Compare an answer on a gold item with what is known."""
+        assert work.gold is not None
+        price = work.campaign.settings.price_micros if request.kind == "answer" else 0
+        purse = self.purses.get(work.campaign.id)
+        if purse is not None:
+            if lease.state == LEASE.expired:
+                price = price if purse.room(price) else 0
+            else:
+                purse.move(0, -work.campaign.settings.price_micros)
+            purse.move(price, 0)
+        if request.kind == "answer":
+            right = int(work.campaign.problem.outcome[lease.question, work.gold]) == request.value
+            self.gains[who.id].gold_asked += 1
+            self.gains[who.id].gold_right += right
+        return self._record(who, request, work, lease, "gold", price)
+
+    def undo(self, who: Who, request: Undo) -> dict[str, Any]:
+        """Take back the worker's last answer or skip, and hand the question out again."""
+        last = run_one(self.connection, sql.LAST_ANSWER, worker=who.id)
+        if last is None or any(row["worker_id"] == who.id for row in self.answers):
+            raise Refused("nothing", "There is nothing to undo.")
+        _, item_id, lease_id, _, kind, key, fate, price, value, overdue = last
+        if kind == "undo":
+            if key == request.key:
+                work = self.works[item_id]
+                return {"undone": True, "task": self._task(work, self._read_lease(work, lease_id))}
+            raise Refused("nothing", "There is nothing to undo: only the last answer can be.")
+        if item_id not in self.works:
+            raise Refused("busy", "Try again.")
+        work = self.works[item_id]
+        lease = work.leases.get(lease_id) or self._read_lease(work, lease_id)
+        if work.gold is None:
+            self._undo_engine(who, work, lease, request.key)
+        else:
+            self._undo_gold(who, work, lease, value)
+        gains = self.gains[who.id]
+        gains.seen = True
+        gains.answers -= kind == "answer"
+        gains.skips -= kind == "skip"
+        gains.overdue -= overdue
+        gains.earned -= price
+        self.count(work.campaign.id, f"fate:{fate}", -1)
+        self.count(work.campaign.id, "spent", -price)
+        self._append(who, work, lease, "undo", None, request.key, "undone", -price)
+        lease.expires_at = self.now + work.campaign.settings.lease_seconds
+        lease.become(LEASE.active)
+        purse = self.purses.get(work.campaign.id)
+        if purse is not None:
+            purse.move(-price, work.campaign.settings.price_micros)
+        if work.gold is None:
+            self.settle(work)
+        return {"undone": True, "task": self._task(work, lease)}
+
+    def _task(self, work: Work, lease: Held) -> dict[str, Any]:
+        task, payload = run_one(self.connection, sql.ITEM_FACE, id=work.id)
+        left = lease.expires_at - self.now
+        return task_of(work.campaign, lease.id, lease.nonce, lease.question, task, payload, left)
+
+    def _read_lease(self, work: Work, lease_id: int) -> Held:
+        rows = fetch(self.connection, sql.LEASES_OF_ITEMS, ids=[work.id], leases=[lease_id])
+        for row in rows:
+            work.leases.setdefault(row[0], Held(*row))
+        return work.leases[lease_id]
+
+    def _undo_engine(self, who: Who, work: Work, lease: Held, key: str) -> None:
+        mine = (str(who.id), lease.question)
+        standing = [
+            (event.worker, event.question)
+            for event, fate in zip(work.item.events, work.item.fates, strict=True)
+            if fate in STANDING
+        ]
+        if work.closed:
+            raise Refused("late", "Too late to undo: this item is finished.")
+        if not standing or standing[-1] != mine:
+            raise Refused("late", "Too late to undo: somebody has answered after you.")
+        before = _node(work)
+        event = Event(work.task, lease.question, mine[0], None, "undo", f"{lease.id}:{key}")
+        work.take(event)
+        self._flow(work, before)
+
+    def _undo_gold(self, who: Who, work: Work, lease: Held, value: int | None) -> None:
+        assert work.gold is not None
+        if value is not None:
+            right = int(work.campaign.problem.outcome[lease.question, work.gold]) == value
+            self.gains[who.id].gold_asked -= 1
+            self.gains[who.id].gold_right -= right
+
+    # ---------------------------------------------------------------- items
+
+    def settle(self, work: Work) -> None:
+        """Bring leases and open questions in line, and write the label if there is one."""
+        if work.label is not None:
+            self._label(work, work.label)
+            work.label = None
+        self.opened[work.campaign.id] += work.refresh()
+        self.touched.add(work.campaign.id)
+
+    def write_wanted(self, works: Iterable[Work]) -> None:
+        """Write the open questions of items."""
+        added, saved, dropped = [], [], []
+        for work in works:
+            for question, row, count in work.wanted_changes():
+                if row is None:
+                    values = {"campaign_id": work.campaign.id, "item_id": work.id}
+                    added.append({**values, "question": question, "open": count})
+                elif count:
+                    saved.append({"id": row, "open": count})
+                else:
+                    dropped.append({"id": row})
+        run_many(self.connection, sql.DROP_WANTED, dropped)
+        run_many(self.connection, sql.SAVE_WANTED, saved)
+        run_many(self.connection, sql.ADD_WANTED, added)
+
+    def _label(self, work: Work, label: Label) -> None:
+        problem = work.campaign.problem
+        self.labels.append(
+            {
+                "campaign_id": work.campaign.id,
+                "item_id": work.id,
+                "label": label.label,
+                "posterior_error": label.posterior_error,
+                "reason": label.reason,
+                "answers": work.item.answers,
+                "path": json.dumps(path_of(work)),
+                "at": self.now,
+            }
+        )
+        self.count(work.campaign.id, ITEM.names[work.status])
+        self.count(work.campaign.id, "open", -1)
+        self.count(work.campaign.id, "error_nanos", round(label.posterior_error * 1e9))
+        if work.status == ITEM.set_aside:
+            return
+        self.count(work.campaign.id, f"label:{label.label}")
+        for event, fate in zip(work.item.events, work.item.fates, strict=True):
+            truth = int(problem.outcome[event.question, label.label])
+            if fate == "counted" and truth != DASH:
+                self.gains[int(event.worker)].judged += 1
+                self.gains[int(event.worker)].agreed += event.value == truth
+
+    def expire(self, most: int) -> int:
+        """Take back leases that have expired; count them."""
+        found = fetch(self.connection, sql.OVERDUE_ITEMS, now=self.now, most=most)
+        if not found:
+            return 0
+        self.load_items([row[0] for row in found])
+        count = 0
+        for row in found:
+            work = self.works[row[0]]
+            for lease in work.leases.values():
+                if lease.state in (LEASE.active, LEASE.withdrawn) and lease.expires_at < self.now:
+                    purse = self.purses.get(work.campaign.id)
+                    if purse is not None:
+                        purse.move(0, -work.campaign.settings.price_micros)
+                    lease.become(LEASE.expired)
+                    self.count(work.campaign.id, "expired")
+                    count += 1
+            if work.gold is None:
+                self.settle(work)
+        return count
+
+    # ---------------------------------------------------------------- counting and writing
+
+    def count(self, campaign: int, name: str, by: int = 1) -> None:
+        """Add to a tally of a campaign."""
+        self.tallies[campaign, name] += by
+
+    def _flow(self, work: Work, before: int | None) -> None:
+        """Count items through the nodes of the tree."""
+        after = _node(work)
+        if before is not None and after is not None and after != before:
+            self.count(work.campaign.id, f"out:{before}")
+            self.count(work.campaign.id, f"in:{after}")
+
+    def write(self) -> None:
+        """Write everything that has changed."""
+        connection = self.connection
+        run_many(connection, sql.ADD_ANSWER, self.answers)
+        works = self.works.values()
+        run_many(
+            connection,
+            sql.SAVE_LEASE,
+            (
+                {
+                    "id": lease.id,
+                    "state": lease.state,
+                    "attempts": lease.attempts,
+                    "expires_at": lease.expires_at,
+                }
+                for work in works
+                for lease in work.leases.values()
+                if lease.changed
+            ),
+        )
+        run_many(
+            connection,
+            sql.SAVE_ITEM,
+            (
+                {"id": work.id, "status": work.status, "state": work.state_text()}
+                for work in works
+                if work.changed
+            ),
+        )
+        self.write_wanted(works)
+        run_many(connection, sql.ADD_LABEL, self.labels)
+        for number, purse in self.purses.items():
+            if purse.changed:
+                run(
+                    connection,
+                    sql.SAVE_BUDGET,
+                    {"campaign_id": number, "spent": purse.spent, "reserved": purse.reserved},
+                )
+        self._write_people()
+        run_many(
+            connection,
+            sql.ADD_TALLY,
+            (
+                {"campaign_id": c, "name": name, "shard": self.desk.shard, "value": value}
+                for (c, name), value in sorted(self.tallies.items())
+                if value
+            ),
+        )
+
+    def _write_people(self) -> None:
+        """Write what the workers of this batch did, and what was learnt about any worker."""
+        seen = [(number, gains) for number, gains in sorted(self.gains.items()) if gains.seen]
+        run_many(
+            self.connection,
+            sql.SEEN_WORKER,
+            (
+                {
+                    "id": number,
+                    "now": self.now,
+                    **{name: getattr(gains, name) for name in SEEN},
+                }
+                for number, gains in seen
+            ),
+        )
+        run_many(
+            self.connection,
+            sql.ADD_JUDGEMENT,
+            (
+                {"worker_id": number, **{name: getattr(gains, name) for name in JUDGED}}
+                for number, gains in sorted(self.gains.items())
+                if gains.gold_asked or gains.judged
+            ),
+        )
+
+
+def _node(work: Work) -> int | None:
+    """Node of the tree where the item stands, for policies that walk a tree."""
+    return getattr(work.item.state, "node", None)
+
+
+def _lease_number(token: str) -> int:
+    number = token.partition(".")[0]
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 19 else -1
+
+
+def _result(fate: str, overdue: int) -> dict[str, Any]:
+    return {"fate": fate if fate != "gold" else "counted", "late": bool(overdue)}

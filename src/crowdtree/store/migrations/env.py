@@ -1,0 +1,10 @@
+"""How Alembic reaches the database: over a connection that the store hands in."""
+
+from alembic import context
+
+from crowdtree.store.tables import metadata
+
+connection = context.config.attributes["connection"]
+context.configure(connection=connection, target_metadata=metadata, render_as_batch=True)
+with context.begin_transaction():
+    context.run_migrations()

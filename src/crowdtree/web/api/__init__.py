@@ -1,0 +1,1 @@
+"""The API for machines, and for the scripts of our own pages."""

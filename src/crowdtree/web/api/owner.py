@@ -1,0 +1,223 @@
+"""What an owner does: create, start, pause, finish, look, invite."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import StreamingResponse
+
+from crowdtree.store import campaigns, checked_settings, people
+from crowdtree.store.exports import item_trace
+from crowdtree.store.progress import progress
+from crowdtree.web.auth import OwnerNeeded
+from crowdtree.web.building import Wish, policy_of
+from crowdtree.web.site import Site, event_line, site_of
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api/campaigns", tags=["owner"])
+Number = Annotated[int, Path(ge=1, le=2**53)]
+EVENT_SECONDS = 1.0
+
+
+class Created(BaseModel):
+    """A campaign to create."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: Annotated[str, Field(max_length=200)] = ""
+    policy: Wish
+    settings: dict[str, Any] = {}
+
+
+class Invited(BaseModel):
+    """A worker to invite."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: Annotated[str, Field(max_length=200)] = ""
+
+
+@router.get("")
+async def list_campaigns(request: Request, owner: OwnerNeeded) -> list[dict[str, Any]]:
+    """List the campaigns."""
+    del owner
+    return await site_of(request).store.aread(campaigns.listed)
+
+
+@router.post("", status_code=201)
+async def create(request: Request, wish: Created, owner: OwnerNeeded) -> dict[str, Any]:
+    """Create a campaign from a problem or a plan."""
+    del owner
+    site = site_of(request)
+    settings = checked_settings(wish.settings)
+    policy = await asyncio.to_thread(policy_of, wish.policy)
+    number = await site.store.awrite(
+        lambda c: campaigns.create(c, wish.name, policy, settings, site.now)
+    )
+    return {"id": number}
+
+
+@router.get("/{number}")
+async def look(request: Request, number: Number, owner: OwnerNeeded) -> dict[str, Any]:
+    """Say how a campaign is going."""
+    del owner
+    site = site_of(request)
+    return await site.store.aread(lambda c: progress(c, number, site.now))
+
+
+@router.get("/{number}/definition")
+async def definition(request: Request, number: Number, owner: OwnerNeeded) -> dict[str, Any]:
+    """Read a campaign's problem, policy and settings."""
+    del owner
+    return await site_of(request).store.aread(lambda c: campaigns.get(c, number))
+
+
+@router.patch("/{number}/settings")
+async def change(
+    request: Request, number: Number, changes: dict[str, Any], owner: OwnerNeeded
+) -> dict[str, Any]:
+    """Change some settings."""
+    del owner
+    site = site_of(request)
+
+    def apply(connection: Any) -> dict[str, Any]:
+        policy = site.policy(campaigns.get(connection, number))
+        return campaigns.change_settings(
+            connection, number, policy, changes, site.now
+        ).model_dump()
+
+    return await site.store.awrite(apply)
+
+
+@router.get("/{number}/events", response_class=StreamingResponse)
+async def events(request: Request, number: Number, owner: OwnerNeeded) -> StreamingResponse:
+    """Stream the progress as server-sent events, at most one a second."""
+    del owner
+    site = site_of(request)
+    await site.store.aread(lambda c: campaigns.get(c, number))
+    return StreamingResponse(_stream(request, site, number), media_type="text/event-stream")
+
+
+async def _stream(request: Request, site: Site, number: int) -> AsyncIterator[str]:
+    changed = asyncio.Event()
+    watchers = site.waiters.changes[number]
+    watchers.add(changed)
+    try:
+        while not await request.is_disconnected():
+            changed.clear()
+            yield event_line(
+                "progress", await site.store.aread(lambda c: progress(c, number, site.now))
+            )
+            await asyncio.sleep(EVENT_SECONDS)
+            try:
+                await asyncio.wait_for(changed.wait(), 10)
+            except TimeoutError:
+                continue
+    finally:
+        watchers.discard(changed)
+
+
+@router.get("/{number}/workers")
+async def list_workers(
+    request: Request, number: Number, owner: OwnerNeeded, after: int = 0
+) -> list[dict[str, Any]]:
+    """List workers with their record and reliability, up to 1000 after a worker's id."""
+    del owner
+    site = site_of(request)
+
+    def read(connection: Any) -> list[dict[str, Any]]:
+        error = site.policy(campaigns.get(connection, number)).problem.worker_error.mean()
+        return people.listed_workers(connection, number, float(error), after)
+
+    return await site.store.aread(read)
+
+
+@router.post("/{number}/workers/invite", status_code=201)
+async def invite(
+    request: Request, number: Number, wish: Invited, owner: OwnerNeeded
+) -> dict[str, Any]:
+    """Invite a worker: a personal token and link, shown this once."""
+    del owner
+    site = site_of(request)
+
+    def apply(connection: Any) -> tuple[int, str]:
+        campaign = campaigns.get(connection, number)
+        dedicated = campaign["settings"]["dedicated"]
+        policy = site.policy(campaign)
+        return people.invite(connection, number, wish.name, policy, dedicated, site.now)
+
+    worker, token = await site.store.awrite(apply)
+    return {"id": worker, "token": token, "link": f"/w/{token}"}
+
+
+@router.post("/{number}/workers/{worker}/{verb}")
+async def change_worker(
+    request: Request,
+    number: Number,
+    worker: Annotated[int, Path(ge=1, le=2**53)],
+    verb: Literal["pause", "resume", "block", "link"],
+    owner: OwnerNeeded,
+) -> dict[str, Any]:
+    """Pause, resume or block a worker, or make a new personal link."""
+    del owner
+    site = site_of(request)
+    if verb == "link":
+        token = await site.store.awrite(
+            lambda c: people.new_link(c, number, worker, site.now)
+        )
+        return {"id": worker, "token": token, "link": f"/w/{token}"}
+    status: Any = {"pause": "paused", "resume": "active", "block": "blocked"}[verb]
+    await site.store.awrite(
+        lambda c: people.set_worker_status(c, number, worker, status, site.now)
+    )
+    return {"id": worker, "status": status}
+
+
+@router.post("/{number}/join-link", status_code=201)
+async def join_link(request: Request, number: Number, owner: OwnerNeeded) -> dict[str, str]:
+    """Make the open join link; the one before stops working."""
+    del owner
+    site = site_of(request)
+
+    def apply(connection: Any) -> str:
+        campaigns.get(connection, number)
+        return people.join_link(connection, number, site.now)
+
+    token = await site.store.awrite(apply)
+    return {"token": token, "link": f"/join/{token}"}
+
+
+@router.get("/{number}/items/{item}")
+async def trace(
+    request: Request,
+    number: Number,
+    item: Annotated[int, Path(ge=1, le=2**53)],
+    owner: OwnerNeeded,
+) -> dict[str, Any]:
+    """Read an item with every answer to it and its label."""
+    del owner
+    return await site_of(request).store.aread(lambda c: item_trace(c, number, item))
+
+
+@router.post("/{number}/{verb}")
+async def move(
+    request: Request,
+    number: Number,
+    verb: Literal["start", "pause", "resume", "finish"],
+    owner: OwnerNeeded,
+) -> dict[str, Any]:
+    """Start, pause, resume or finish."""
+    del owner
+    site = site_of(request)
+    status = {"start": "running", "resume": "running", "pause": "paused"}.get(verb, "finishing")
+
+    def apply(connection: Any) -> dict[str, Any]:
+        if verb == "finish" and campaigns.get(connection, number)["status"] == "finished":
+            return progress(connection, number, site.now)
+        campaigns.set_status(connection, number, status, site.now)
+        return progress(connection, number, site.now)
+
+    return await site.store.awrite(apply)

@@ -1,0 +1,178 @@
+"""Logging in, joining, tokens."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from crowdtree.store import campaigns, people, tokens
+from crowdtree.store.tables import credentials
+from crowdtree.web import auth
+from crowdtree.web.auth import OwnerNeeded
+from crowdtree.web.errors import Problem
+from crowdtree.web.limits import client_address
+from crowdtree.web.site import Site, site_of
+
+__all__ = ["join_campaign", "login_owner", "login_worker", "router"]
+
+router = APIRouter(prefix="/api", tags=["sessions"])
+Token = Annotated[str, Field(min_length=1, max_length=200)]
+Id = Annotated[str, Field(max_length=200)]
+
+
+class Login(BaseModel):
+    """A token to exchange for a session."""
+
+    model_config = ConfigDict(extra="forbid")
+    token: Token
+
+
+class Join(Login):
+    """A join token, and what the platform says about the participant."""
+
+    participant: Id | None = None
+    study: Id = ""
+    session: Id = ""
+
+
+class Named(BaseModel):
+    """A name for a token."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+
+
+def limited(request: Request) -> Site:
+    """Count a try to log in or join; too many are refused."""
+    site = site_of(request)
+    if not site.login_limit.allows(client_address(request.scope)):
+        raise Problem(429, "slow", "Too many tries. Wait a minute.")
+    return site
+
+
+async def login_owner(site: Site, token: str) -> str:
+    """Exchange the one-time link for an owner session."""
+    seconds = site.options.session_seconds
+
+    def exchange(connection: Any) -> str | None:
+        if not tokens.take_once(connection, token, site.now):
+            return None
+        campaigns.note(connection, site.now, "owner", "login", None)
+        return tokens.issue(connection, "owner", site.now, name="session", seconds=seconds)
+
+    session = await site.store.awrite(exchange)
+    if session is None:
+        raise Problem(401, "login", "This link was used already or is not valid. Get a new one.")
+    return session
+
+
+async def login_worker(site: Site, token: str) -> str:
+    """Exchange a personal link for a worker session."""
+
+    def exchange(connection: Any) -> str | None:
+        found = tokens.find(connection, token, site.now)
+        if found is None or found.role != "worker":
+            return None
+        return tokens.issue(
+            connection,
+            "worker",
+            site.now,
+            campaign_id=found.campaign_id,
+            worker_id=found.worker_id,
+            seconds=site.options.session_seconds,
+        )
+
+    session = await site.store.awrite(exchange)
+    if session is None:
+        raise Problem(401, "unknown", "This link is not valid any more. Ask for a new one.")
+    return session
+
+
+async def join_campaign(
+    site: Site, token: str, participant: str | None, details: dict[str, str]
+) -> str:
+    """Become a worker by the open join link; returns a worker session."""
+
+    def exchange(connection: Any) -> str | None:
+        found = tokens.find(connection, token, site.now)
+        if found is None or found.role != "join" or found.campaign_id is None:
+            return None
+        campaign = campaigns.get(connection, found.campaign_id)
+        return people.join(
+            connection,
+            found.campaign_id,
+            participant,
+            site.policy(campaign),
+            campaign["settings"]["dedicated"],
+            site.now,
+            details,
+            site.options.session_seconds,
+        )
+
+    session = await site.store.awrite(exchange)
+    if session is None:
+        raise Problem(401, "unknown", "This link is not valid any more. Ask for a new one.")
+    return session
+
+
+@router.post("/session")
+async def start_session(request: Request, response: Response, login: Login) -> dict[str, str]:
+    """Exchange the owner's one-time token for a session cookie."""
+    site = limited(request)
+    session = await login_owner(site, login.token)
+    auth.remember(response, site, auth.OWNER_COOKIE, session)
+    return {"csrf": auth.csrf_of(session)}
+
+
+@router.delete("/session")
+async def end_session(request: Request, response: Response, owner: OwnerNeeded) -> dict[str, bool]:
+    """Log out; the session stops working everywhere."""
+    site = site_of(request)
+    where = credentials.c.token_hash == owner.token_hash
+    await site.store.awrite(lambda c: tokens.revoke(c, site.now, where))
+    auth.forget(response, auth.OWNER_COOKIE)
+    return {"done": True}
+
+
+@router.post("/worker/session")
+async def start_worker_session(
+    request: Request, response: Response, login: Login
+) -> dict[str, str]:
+    """Exchange a worker's personal token for a session cookie."""
+    site = limited(request)
+    session = await login_worker(site, login.token)
+    auth.remember(response, site, auth.WORKER_COOKIE, session)
+    return {"csrf": auth.csrf_of(session)}
+
+
+@router.post("/join")
+async def join(request: Request, wish: Join) -> dict[str, str]:
+    """Join a campaign by its open link; returns a bearer token for the worker API."""
+    site = limited(request)
+    details = {"study": wish.study, "session": wish.session}
+    return {"token": await join_campaign(site, wish.token, wish.participant, details)}
+
+
+@router.post("/tokens")
+async def make_token(request: Request, wish: Named, owner: OwnerNeeded) -> dict[str, str]:
+    """Make an owner token for scripts; it is shown this once."""
+    del owner
+    site = site_of(request)
+    token = await site.store.awrite(lambda c: tokens.issue(c, "owner", site.now, name=wish.name))
+    return {"token": token, "id": tokens.hashed(token)[:16]}
+
+
+@router.delete("/tokens/{token_id}")
+async def end_token(request: Request, token_id: str, owner: OwnerNeeded) -> dict[str, int]:
+    """Revoke an owner token by its id."""
+    del owner
+    site = site_of(request)
+    if len(token_id) != 16 or not token_id.isalnum():
+        raise Problem(404, "missing", "There is no such token.")
+    where = (credentials.c.role == "owner", credentials.c.token_hash.startswith(token_id))
+    count = await site.store.awrite(lambda c: tokens.revoke(c, site.now, *where))
+    if not count:
+        raise Problem(404, "missing", "There is no such token.")
+    return {"revoked": count}

@@ -1,0 +1,188 @@
+"""What a worker does: next, answer, skip, undo."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from starlette.responses import JSONResponse
+
+from crowdtree.store import Next, Submit, Undo, people
+from crowdtree.store import campaigns as rows
+from crowdtree.store.tables import credentials
+from crowdtree.web.auth import WorkerHash
+from crowdtree.web.errors import Problem
+from crowdtree.web.site import POLL_SECONDS, Site, site_of
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api/worker", tags=["worker"])
+Key = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[\w.:-]+$")]
+Lease = Annotated[str, StringConstraints(min_length=3, max_length=60, pattern=r"^\d+\.[0-9a-f]+$")]
+NO_WAIT = ("finished", "done", "worker paused", "budget")
+
+
+class Asked(BaseModel):
+    """A wish for a question."""
+
+    model_config = ConfigDict(extra="forbid")
+    holding: Annotated[list[Lease], Field(max_length=100)] = []
+    wait: Annotated[float, Field(ge=0, le=25)] = 0.0
+
+
+class Skipped(BaseModel):
+    """A question that the worker cannot tell."""
+
+    model_config = ConfigDict(extra="forbid")
+    lease: Lease
+    key: Key
+
+
+class Answered(Skipped):
+    """An answer."""
+
+    answer: Literal["yes", "no"]
+
+
+class Undone(BaseModel):
+    """A wish to take the last answer back."""
+
+    model_config = ConfigDict(extra="forbid")
+    key: Key
+
+
+class Question(BaseModel):
+    """A question as workers see it."""
+
+    name: str
+    text: str
+
+
+class Task(BaseModel):
+    """A question about an item, to be answered within some seconds."""
+
+    lease: str
+    seconds: float
+    item: dict[str, Any]
+    question: Question
+
+
+class Handed(BaseModel):
+    """A task, or the reason why there is none; at the end, the thanks."""
+
+    task: Task | None
+    reason: str
+    end: dict[str, str] | None = None
+
+
+class Result(BaseModel):
+    """What became of an answer."""
+
+    fate: str
+    late: bool
+
+
+class Returned(BaseModel):
+    """The question that an undo brings back."""
+
+    undone: bool
+    task: Task
+
+
+# The hot handlers make their JSON themselves: checking our own output again costs too much.
+
+
+@router.post("/next", response_model=Handed)
+async def next_question(request: Request, asked: Asked, who: WorkerHash) -> JSONResponse:
+    """Hand out a question; with `wait`, wait that many seconds for one to open.
+
+    `task` is null when there is none: `reason` says why (wait, paused, finished, done, budget,
+    worker paused, holding).
+    """
+    return JSONResponse(await found_question(site_of(request), asked, who))
+
+
+async def found_question(site: Site, asked: Asked, who: str) -> dict[str, Any]:
+    """Find a question for a worker, or wait for one; also for the worker's page."""
+    end = time.monotonic() + asked.wait
+    while True:
+        wish = Next(who, tuple(asked.holding))
+        found: dict[str, Any] = await site.store.aask(wish)
+        left = end - time.monotonic()
+        if found["task"] is not None or found["reason"] in NO_WAIT or left <= 0.01:
+            return await _with_end(site, wish.campaign, found)
+        await site.waiters.wait(wish.campaign, min(left, POLL_SECONDS))
+
+
+async def _with_end(site: Site, campaign: int, found: dict[str, Any]) -> dict[str, Any]:
+    """Add the thanks where the worker is at the end."""
+    if found["reason"] not in ("finished", "done"):
+        return found
+    row = await site.store.aread(lambda c: rows.get(c, campaign))
+    settings = row["settings"]
+    end = {name: settings[name] for name in ("thanks", "completion_code", "return_url")}
+    return {**found, "end": end}
+
+
+@router.post("/answer", response_model=Result)
+async def answer(request: Request, given: Answered, who: WorkerHash) -> JSONResponse:
+    """Answer a question. The same key again gets the first result again.
+
+    `fate` is "counted", or why not: "surplus" (the vote was over), "late" (the item has its
+    label), "duplicate". `late` says that the lease had expired.
+    """
+    wish = Submit(who, given.lease, "answer", int(given.answer == "yes"), given.key)
+    return JSONResponse(await site_of(request).store.aask(wish))
+
+
+@router.post("/skip", response_model=Result)
+async def skip(request: Request, given: Skipped, who: WorkerHash) -> JSONResponse:
+    """Pass on a question that one cannot tell."""
+    wish = Submit(who, given.lease, "skip", None, given.key)
+    return JSONResponse(await site_of(request).store.aask(wish))
+
+
+@router.post("/undo", response_model=Returned)
+async def undo(request: Request, given: Undone, who: WorkerHash) -> JSONResponse:
+    """Take back the last answer or skip, while nobody has answered after it.
+
+    Returns the question again, with the lease that it had.
+    """
+    return JSONResponse(await site_of(request).store.aask(Undo(who, given.key)))
+
+
+@router.get("/me")
+async def me(request: Request, who: WorkerHash) -> dict[str, Any]:
+    """Say what the worker has done and what the campaign asks for."""
+    import sqlalchemy as sa
+
+    def look(connection: Any) -> Any:
+        found = connection.execute(
+            sa.select(credentials.c.worker_id, credentials.c.campaign_id).where(
+                credentials.c.token_hash == who,
+                credentials.c.role == "worker",
+                credentials.c.revoked_at.is_(None),
+                sa.or_(
+                    credentials.c.expires_at.is_(None),
+                    credentials.c.expires_at > site_of(request).now,
+                ),
+            )
+        ).one_or_none()
+        if found is None:
+            raise Problem(401, "unknown", "This link is not valid any more. Ask for a new one.")
+        campaign = rows.get(connection, found.campaign_id)
+        return campaign, people.get_worker(connection, found.campaign_id, found.worker_id)
+
+    campaign, worker = await site_of(request).store.aread(look)
+    settings = campaign["settings"]
+    return {
+        "campaign": campaign["name"],
+        "campaign_id": campaign["id"],
+        "status": campaign["status"],
+        "worker": {name: worker[name] for name in ("id", "name", "status", "answers", "skips")},
+        "instructions": settings["instructions"],
+        "examples": settings["examples"],
+        "answers_per_worker": settings["answers_per_worker"],
+    }

@@ -1,0 +1,147 @@
+"""Who asks: owner or worker, by bearer token or by cookie.
+
+A cookie alone never changes anything: the request must also carry the session's CSRF token, in
+the header ``X-CSRF-Token`` (scripts) or the field ``csrf`` (forms), and must not come from another
+site. Bearer tokens need none of that, because no browser sends them by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from typing import Annotated, NamedTuple
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Request, Response
+
+from crowdtree.store import tokens
+from crowdtree.web.errors import Problem
+from crowdtree.web.site import Site, site_of
+
+__all__ = [
+    "OWNER_COOKIE",
+    "WORKER_COOKIE",
+    "Owner",
+    "OwnerNeeded",
+    "WorkerHash",
+    "csrf_of",
+    "forget",
+    "owner_needed",
+    "owner_or_none",
+    "remember",
+    "worker_hash",
+]
+
+OWNER_COOKIE = "crowdtree_owner"
+WORKER_COOKIE = "crowdtree_worker"
+SAFE = ("GET", "HEAD", "OPTIONS")
+MOST_TOKEN = 200
+
+
+class Owner(NamedTuple):
+    """Somebody who may do everything."""
+
+    token_hash: str
+    name: str
+    csrf: str
+
+
+def csrf_of(token: str) -> str:
+    """Make the CSRF token of a session: known to whoever has the session, and to nobody else.
+
+    >>> len(csrf_of("session"))
+    64
+    """
+    return hashlib.sha256(b"csrf:" + token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def bearer(request: Request) -> str | None:
+    """Read the bearer token."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip()[:MOST_TOKEN] if scheme.lower() == "bearer" and token.strip() else None
+
+
+def token_from(request: Request, cookie: str) -> tuple[str | None, bool]:
+    """Read the token and whether it came in a cookie."""
+    token = bearer(request)
+    if token is not None:
+        return token, False
+    found = request.cookies.get(cookie)
+    return (found[:MOST_TOKEN] if found else None), True
+
+
+def check_csrf(request: Request, token: str, field: str | None = None) -> None:
+    """Refuse a request that another site may have sent in the user's name."""
+    if request.method in SAFE:
+        return
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.headers.get("host", ""):
+        raise Problem(403, "csrf", "This request comes from another site.")
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise Problem(403, "csrf", "This request comes from another site.")
+    given = request.headers.get("x-csrf-token") or field or ""
+    if not secrets.compare_digest(given.encode(), csrf_of(token).encode()):
+        raise Problem(403, "csrf", "Reload the page and try again.")
+
+
+async def owner_or_none(request: Request) -> Owner | None:
+    """Find the owner behind a request, without complaint if there is none."""
+    site = site_of(request)
+    token, by_cookie = token_from(request, OWNER_COOKIE)
+    if token is None:
+        return None
+    found = await site.store.aread(lambda c: tokens.find(c, token, site.now))
+    if found is None or found.role != "owner":
+        return None
+    if by_cookie:
+        field = None
+        if request.method not in SAFE and _is_form(request):
+            form = await request.form()
+            field = str(form.get("csrf", ""))
+        check_csrf(request, token, field)
+    return Owner(found.token_hash, found.name, csrf_of(token))
+
+
+def _is_form(request: Request) -> bool:
+    kind = request.headers.get("content-type", "")
+    return kind.startswith(("application/x-www-form-urlencoded", "multipart/form-data"))
+
+
+async def owner_needed(request: Request) -> Owner:
+    """Find the owner behind a request, or refuse."""
+    owner = await owner_or_none(request)
+    if owner is None:
+        raise Problem(401, "login", "Log in as the owner first.")
+    return owner
+
+
+async def worker_hash(request: Request) -> str:
+    """Read the worker's token and hash it; the store says later whether it is good."""
+    token, by_cookie = token_from(request, WORKER_COOKIE)
+    if token is None:
+        raise Problem(401, "unknown", "Open your personal link first.")
+    if by_cookie:
+        check_csrf(request, token)
+    return tokens.hashed(token)
+
+
+OwnerNeeded = Annotated[Owner, Depends(owner_needed)]
+WorkerHash = Annotated[str, Depends(worker_hash)]
+
+
+def remember(response: Response, site: Site, cookie: str, token: str) -> None:
+    """Set a session cookie."""
+    response.set_cookie(
+        cookie,
+        token,
+        max_age=int(site.options.session_seconds),
+        httponly=True,
+        samesite="lax" if cookie == WORKER_COOKIE else "strict",
+        secure=site.options.secure_cookies,
+        path="/",
+    )
+
+
+def forget(response: Response, cookie: str) -> None:
+    """Remove a session cookie."""
+    response.delete_cookie(cookie, path="/", httponly=True)

@@ -1,0 +1,110 @@
+"""From what an owner sends to a policy."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from crowdtree import files
+from crowdtree.design import design
+from crowdtree.errors import CrowdtreeError
+from crowdtree.plan import Plan
+from crowdtree.policy import AdaptivePolicy, PlanPolicy, Policy
+from crowdtree.problem import Problem
+from crowdtree.staffing import staff
+
+__all__ = ["Wish", "policy_of", "problem_from_bytes"]
+
+SUFFIXES = (".csv", ".xlsx", ".yaml", ".yml", ".json")
+MOST_UNPACKED = 64 * 2**20
+
+
+class Wish(BaseModel):
+    """What to ask and when to stop.
+
+    Give `problem` (a problem as in a .json file), `example` (a name), or `plan` (a plan as in a
+    .json file, which carries its problem).
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    problem: dict[str, Any] | None = None
+    example: Annotated[str, Field(max_length=100)] | None = None
+    plan: dict[str, Any] | None = None
+    kind: Literal["plan", "adaptive"] = "plan"
+    stopping: Literal["none", "curtailed", "margin"] = "curtailed"
+    design: Annotated[str, Field(max_length=40)] = "fm"
+    workers: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+    answers: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
+    staffing: Annotated[str, Field(max_length=40)] = "marginal"
+    target_error: Annotated[float, Field(ge=0, lt=1)] = 0.05
+    max_answers: Annotated[int, Field(ge=1, le=32_000)] = 50
+    allow_groups: bool = False
+
+
+def policy_of(wish: Wish) -> Policy[Any]:
+    """Make the policy that an owner wishes.
+
+    >>> policy_of(Wish(example="table1", workers=8))
+    PlanPolicy(Plan(...), stopping='curtailed')
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if wish.plan is not None:
+            return PlanPolicy(_plan(wish.plan), wish.stopping)
+        problem = _problem(wish)
+        if wish.kind == "adaptive":
+            return AdaptivePolicy(problem, wish.target_error, wish.max_answers, strict=False)
+        tree = design(problem, wish.design, allow_groups=wish.allow_groups)
+        if wish.workers is None and wish.answers is None:
+            return PlanPolicy(tree, wish.stopping)  # type: ignore[arg-type]
+        plan = staff(tree, wish.workers, wish.staffing, answers=wish.answers)
+        return PlanPolicy(plan, wish.stopping)
+
+
+def _problem(wish: Wish) -> Problem:
+    if wish.example is not None:
+        return files.example(wish.example)
+    if wish.problem is None:
+        raise CrowdtreeError("policy: give a problem, an example or a plan")
+    return problem_from_bytes(json.dumps(wish.problem).encode(), "problem.json")
+
+
+def _plan(data: dict[str, Any]) -> Plan:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "plan.json"
+        path.write_text(json.dumps(data), encoding="utf-8")
+        return files.load_plan(path)
+
+
+def problem_from_bytes(content: bytes, name: str, **options: Any) -> Problem:
+    """Read an uploaded problem file; only the ending of its name is used."""
+    suffix = Path(name).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise CrowdtreeError(f"problem: upload one of {', '.join(SUFFIXES)}")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"problem{suffix}"
+        path.write_bytes(content)
+        if suffix == ".xlsx":
+            _check_workbook(path)
+        try:
+            return files.load_problem(path, **options)
+        except CrowdtreeError as error:
+            raise CrowdtreeError(str(error).replace(str(path), f"problem{suffix}")) from None
+
+
+def _check_workbook(path: Path) -> None:
+    """Refuse a workbook that unfolds to more than a table of questions could need."""
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+    except (zipfile.BadZipFile, OSError):
+        raise CrowdtreeError("problem: the workbook cannot be read; save it as .xlsx") from None
+    if size > MOST_UNPACKED:
+        raise CrowdtreeError("problem: the workbook is too large when unpacked")

@@ -1,0 +1,78 @@
+"""Headers that every answer carries, and a log without secrets."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["Guard", "clean_path"]
+
+log = logging.getLogger("crowdtree.access")
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' https: data:; "
+    "media-src 'self' https:; connect-src 'self'; font-src 'self'; manifest-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=(), payment=()",
+}
+SECRET_PATHS = re.compile(r"^(/(?:w|join)/)[^/]+")
+
+
+def clean_path(path: str) -> str:
+    """Leave secrets out of a path.
+
+    >>> clean_path("/join/s3cret"), clean_path("/api/campaigns/1")
+    ('/join/…', '/api/campaigns/1')
+    """
+    return SECRET_PATHS.sub(r"\1…", path).replace("\n", " ").replace("\r", " ")
+
+
+RAW = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+NO_STORE = (b"cache-control", b"no-store")
+
+
+def _with_ours(headers: Any, path: str) -> list[tuple[bytes, bytes]]:
+    """Add our headers to an answer, except those that it sets itself."""
+    there = {name for name, _ in headers}
+    ours = RAW if path.startswith("/static/") else [*RAW, NO_STORE]
+    return [*headers, *(pair for pair in ours if pair[0] not in there)]
+
+
+class Guard:
+    """Add the headers and write one line a request (no query, no token, no body)."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        begin = time.perf_counter()
+        status = 500
+
+        async def guarded(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = _with_ours(message["headers"], scope["path"])
+            await send(message)
+
+        try:
+            await self.app(scope, receive, guarded)
+        finally:
+            if log.isEnabledFor(logging.INFO):
+                took = (time.perf_counter() - begin) * 1e3
+                log.info("%s %s %d %.1f ms", scope["method"], clean_path(scope["path"]), status, took)

@@ -1,0 +1,128 @@
+"""Reading uploaded items: CSV or JSON lines, checked row by row, in bounded memory."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+from crowdtree.errors import CrowdtreeError
+
+__all__ = ["MEDIA", "read_items"]
+
+MEDIA = ("image", "audio", "video")
+MOST_TASK = 500
+MOST_ROW = 1_000_000
+MOST_COLUMNS = 200
+
+
+def read_items(stream: IO[str], kind: str, classes: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Read items from a text stream.
+
+    Columns: ``task`` (or ``id``) names the item; ``text``, ``markdown``, ``image``, ``audio`` and
+    ``video`` are shown; ``gold`` is the known class of a gold item; others are kept.
+
+    >>> import io
+    >>> list(read_items(io.StringIO("task,text\\n1,hello\\n"), "csv", ["a"]))
+    [{'task': '1', 'payload': '{"text": "hello"}', 'gold': None}]
+    """
+    places = {name: place for place, name in enumerate(classes)}
+    rows = _csv_rows(stream) if kind == "csv" else _json_rows(stream)
+    for line, row in rows:
+        yield _item(row, line, places)
+
+
+def _csv_rows(stream: IO[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    csv.field_size_limit(MOST_ROW)
+    reader = csv.reader(_lines(stream), strict=True)
+    try:
+        header = [name.strip().lstrip("\ufeff") for name in next(reader, [])]
+        _check_header(header)
+        for row in reader:
+            if not row:
+                continue
+            if len(row) != len(header):
+                raise CrowdtreeError(
+                    f"items: line {reader.line_num} has {len(row)} cells for "
+                    f"{len(header)} columns"
+                )
+            yield reader.line_num, dict(zip(header, row, strict=True))
+    except csv.Error as error:
+        raise CrowdtreeError(f"items: line {reader.line_num}: {error}") from None
+
+
+def _lines(stream: IO[str]) -> Iterator[str]:
+    """Read lines, none of them endless."""
+    while True:
+        line = stream.readline(MOST_ROW + 1)
+        if not line:
+            return
+        if len(line) > MOST_ROW:
+            raise CrowdtreeError(f"items: a line is longer than {MOST_ROW:,} characters")
+        yield line
+
+
+def _check_header(header: list[str]) -> None:
+    if not {"task", "id"} & set(header):
+        raise CrowdtreeError("items: the first line must name the columns, one of them `task`")
+    if len(header) > MOST_COLUMNS or len(set(header)) < len(header):
+        raise CrowdtreeError(
+            f"items: columns must have different names, and be at most {MOST_COLUMNS}"
+        )
+
+
+def _json_rows(stream: IO[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(_lines(stream), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            raise CrowdtreeError(f"items: line {number} is not JSON") from None
+        if not isinstance(row, dict) or len(row) > MOST_COLUMNS:
+            raise CrowdtreeError(f"items: line {number} must be an object, one item a line")
+        yield number, row
+
+
+def _item(row: dict[str, Any], line: int, places: dict[str, int]) -> dict[str, Any]:
+    row = dict(row)
+    key = "task" if "task" in row else "id"
+    task = row.pop(key, None)
+    task = str(task).strip() if isinstance(task, str | int) else ""
+    if not 0 < len(task) <= MOST_TASK or "\x00" in task:
+        raise CrowdtreeError(
+            f"items: line {line}: `task` must have 1 to {MOST_TASK} characters"
+        )
+    gold = row.pop("gold", None)
+    if gold in (None, ""):
+        cls = None
+    elif not isinstance(gold, str) or gold not in places:
+        raise CrowdtreeError(f"items: line {line}: gold {str(gold)[:50]!r} is not a class")
+    else:
+        cls = places[gold]
+    for name in MEDIA:
+        if row.get(name):
+            row[name] = _address(row[name], name, line)
+    kept = {name: value for name, value in row.items() if value not in (None, "")}
+    payload = json.dumps(kept, ensure_ascii=False, allow_nan=False).replace("\\u0000", "")
+    if "\ud800" <= max(payload, default="") <= "\udfff":
+        payload = json.dumps(kept)
+    return {"task": task, "payload": payload, "gold": cls}
+
+
+def _address(value: Any, name: str, line: int) -> str:
+    """Accept an https address or the name of an uploaded file."""
+    where = f"items: line {line}: {name}"
+    if not isinstance(value, str) or len(value) > 2000:
+        raise CrowdtreeError(f"{where} must be an https:// address or an uploaded file's name")
+    try:
+        parts = urlsplit(value)
+        https = parts.scheme == "https" and bool(parts.hostname) and "@" not in parts.netloc
+    except ValueError:
+        https = False
+    plain = all(c.isalnum() or c in "-_. " for c in value) and not value.startswith(".")
+    if not (https or plain) or any(ord(c) < 33 and c != " " for c in value):
+        raise CrowdtreeError(f"{where} must be an https:// address or an uploaded file's name")
+    return value

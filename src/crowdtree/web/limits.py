@@ -1,0 +1,133 @@
+"""Limits: how large a body, and how many logins."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["BodyLimit", "RateLimit"]
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+SMALL = 64 * KIB
+LARGE = (("/items", 2 * GIB), ("/media", 64 * MIB), ("/api/campaigns", 8 * MIB), ("/new", 8 * MIB))
+"""Endings of the paths that take more than a small body, and how much."""
+
+
+def body_limit(path: str) -> int:
+    """Say how many bytes a request to a path may carry.
+
+    >>> body_limit("/api/worker/answer"), body_limit("/api/campaigns/3/items") > 2**30
+    (65536, True)
+    """
+    return next((most for ending, most in LARGE if path.rstrip("/").endswith(ending)), SMALL)
+
+
+class TooLarge(Exception):
+    """A body that goes on beyond its limit."""
+
+
+class BodyLimit:
+    """Refuse bodies that are too large or packed, before anything reads them.
+
+    Packed bodies (``Content-Encoding``) are refused, so that none can unfold without end.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
+            await self.app(scope, receive, send)
+            return
+        most = body_limit(scope["path"])
+        headers = dict(scope["headers"])
+        if headers.get(b"content-encoding", b"identity") != b"identity":
+            await _refuse(415, "packed", "Send the body as it is, not packed.", scope, receive, send)
+            return
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > most:
+            await _refuse(413, "large", _words(most), scope, receive, send)
+            return
+        await self._counted(scope, receive, send, most)
+
+    async def _counted(self, scope: Scope, receive: Receive, send: Send, most: int) -> None:
+        seen = 0
+        started = False
+
+        async def limited() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > most:
+                raise TooLarge
+            return message
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self.app(scope, limited, watched)
+        except TooLarge:
+            if not started:
+                await _refuse(413, "large", _words(most), scope, receive, send)
+
+
+def _words(most: int) -> str:
+    return f"The body is larger than {most // KIB:,} KiB."
+
+
+async def _refuse(
+    status: int, code: str, message: str, scope: Scope, receive: Receive, send: Send
+) -> None:
+    response = JSONResponse(
+        {"error": code, "message": message}, status, headers={"connection": "close"}
+    )
+    await response(scope, receive, send)
+
+
+class RateLimit:
+    """So many tries a while for each address, and a hundred times that for all together.
+
+    >>> limit = RateLimit(2, 60.0, clock=lambda: 0.0)
+    >>> [limit.allows("a"), limit.allows("a"), limit.allows("a"), limit.allows("b")]
+    [True, True, False, True]
+    """
+
+    MOST_ADDRESSES = 10_000
+
+    def __init__(
+        self, tries: int, seconds: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.tries = tries
+        self.seconds = seconds
+        self.clock = clock
+        self.left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def allows(self, address: str) -> bool:
+        """Take one try of an address; false when it has none left."""
+        everybody = self._take("", 100 * self.tries)
+        return self._take(f"from {address}", self.tries) and everybody
+
+    def _take(self, key: str, most: int) -> bool:
+        now = self.clock()
+        tokens, last = self.left.pop(key, (float(most), now))
+        tokens = min(float(most), tokens + (now - last) * most / self.seconds)
+        good = tokens >= 1
+        self.left[key] = (tokens - good, now)
+        while len(self.left) > self.MOST_ADDRESSES:
+            self.left.popitem(last=False)
+        return good
+
+
+def client_address(scope: Any) -> str:
+    """Say from where a request comes."""
+    client = scope.get("client")
+    return str(client[0]) if client else "?"

@@ -1,0 +1,127 @@
+"""What the handlers share: the store, who waits for a question, limits, templates."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fastapi import Request
+
+from crowdtree.policy import Policy, policy_from_dict
+from crowdtree.store import Store
+from crowdtree.store.codec import problem_from_json
+from crowdtree.store.housekeeping import Housekeeper
+from crowdtree.web.limits import RateLimit
+
+__all__ = ["Options", "Site", "Waiters", "site_of"]
+
+HERE = Path(__file__).parent
+POLL_SECONDS = 2.0
+"""How often a waiting worker looks again without being woken (another process may have opened)."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the server runs."""
+
+    media: Path | None = None
+    """Folder of uploaded media; none: uploads are refused."""
+    secure_cookies: bool = False
+    """Whether cookies are sent over https only; set it behind https."""
+    private_webhooks: bool = False
+    """Whether webhooks may go to private and loopback addresses."""
+    trusted_hosts: tuple[str, ...] = ()
+    """Names by which the server may be addressed; none: any."""
+    session_seconds: float = 7 * 86_400.0
+    docs: bool = True
+
+
+class Waiters:
+    """Workers who wait for a question: as many are woken as questions opened."""
+
+    def __init__(self) -> None:
+        self.queues: dict[int, deque[asyncio.Event]] = defaultdict(deque)
+        self.changes: dict[int, set[asyncio.Event]] = defaultdict(set)
+
+    async def wait(self, campaign: int, seconds: float) -> None:
+        """Wait for a question to open, or for some seconds."""
+        event = asyncio.Event()
+        queue = self.queues[campaign]
+        queue.append(event)
+        try:
+            await asyncio.wait_for(event.wait(), seconds)
+        except TimeoutError:
+            return
+        finally:
+            if not event.is_set():
+                queue.remove(event)
+
+    def wake(self, opened: dict[int, int]) -> None:
+        """Wake workers of campaigns where questions opened, and everybody who watches."""
+        for campaign, count in opened.items():
+            queue = self.queues.get(campaign)
+            for _ in range(min(count, len(queue)) if queue else 0):
+                assert queue is not None
+                queue.popleft().set()
+            for watcher in self.changes.get(campaign, ()):
+                watcher.set()
+
+    def waiting(self) -> int:
+        """Count the workers who wait."""
+        return sum(len(queue) for queue in self.queues.values())
+
+
+@dataclass
+class Site:
+    """One running application."""
+
+    store: Store
+    options: Options
+    waiters: Waiters = field(default_factory=Waiters)
+    login_limit: RateLimit = field(default_factory=lambda: RateLimit(20, 60.0))
+    templates: Any = None
+    housekeeper: Housekeeper = field(init=False)
+    policies: dict[tuple[int, int], Policy[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.housekeeper = Housekeeper(self.store.clock)
+
+    @property
+    def now(self) -> float:
+        """Seconds since 1970, by the store's clock."""
+        return self.store.clock()
+
+    def policy(self, campaign: dict[str, Any]) -> Policy[Any]:
+        """Make the policy of a campaign's row (see :func:`crowdtree.store.campaigns.get`)."""
+        key = (campaign["id"], campaign["version"])
+        if key not in self.policies:
+            if len(self.policies) > 100:
+                self.policies.clear()
+            problem = problem_from_json(campaign["problem"])
+            self.policies[key] = policy_from_dict(problem, campaign["policy"])
+        return self.policies[key]
+
+    def listen(self, loop: asyncio.AbstractEventLoop) -> Callable[[dict[int, int]], None]:
+        """Make the listener that brings changes from the store's threads to the event loop."""
+
+        def changed(opened: dict[int, int]) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self.waiters.wake, opened)
+
+        return changed
+
+
+def site_of(request: Request) -> Site:
+    """Find the application that serves a request."""
+    found: Site = request.app.state.site
+    return found
+
+
+def event_line(name: str, data: Any) -> str:
+    """Write one server-sent event."""
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n"
