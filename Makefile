@@ -20,6 +20,7 @@ demo: $(STAMP)   ## run the main job end to end and write out/demo/report.html
 	@$(BIN)/crowdtree demo --out $(OUT)/demo
 
 test: $(STAMP)   ## all checks and tests (under ten minutes on two cores)
+	@tools/setup.sh --browser
 	@$(MAKE) --no-print-directory lint
 	$(BIN)/pytest -q -n 2 --dist worksteal -m "not slow"
 

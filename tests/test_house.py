@@ -36,7 +36,8 @@ def test_every_package_of_the_core_is_pinned():
     import tomllib
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    needed = [*project["dependencies"], *sum(project["optional-dependencies"].values(), [])]
+    extras = project["optional-dependencies"].values()
+    needed = [*project["dependencies"], *(name for extra in extras for name in extra)]
     pinned = {
         line.split("==")[0].lower().replace("_", "-")
         for line in (ROOT / "constraints.txt").read_text().splitlines()

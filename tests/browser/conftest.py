@@ -19,10 +19,7 @@ from playwright.sync_api import APIRequestContext, Browser, Page, Playwright, sy
 
 ROOT = Path(__file__).parents[2]
 SHOTS = ROOT / "out" / "browser"
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-background-networking "
-    "--disable-component-update --disable-sync --no-first-run"
-).split()
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
 SERVER = """
 import socket, sys
 from crowdtree.web.serve import Serving, run

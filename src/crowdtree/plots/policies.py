@@ -13,7 +13,6 @@ from crowdtree.plots.chart import (
     COLOURS,
     LABEL_COLOURS,
     PER_CENT,
-    WIDTH,
     Chart,
     draw_chart,
     table,

@@ -21,7 +21,8 @@ from sqlalchemy.engine import Connection
 from crowdtree.campaign import Event, Rules
 from crowdtree.policy import Label, policy_from_dict
 from crowdtree.problem import DASH
-from crowdtree.store import codec, statements as sql
+from crowdtree.store import codec
+from crowdtree.store import statements as sql
 from crowdtree.store.database import fetch, run, run_many, run_one
 from crowdtree.store.requests import Refused, Submit, Undo
 from crowdtree.store.settings import Settings

@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ._jit import compiled, lowest_bit
-from .blocks import blocks_bound
 from .bitset import WORD, Words, count, list_members
+from .blocks import blocks_bound
 from .bounds import kraft_bound
 from .cache import BOUND_ONLY, Cache, find, question_at, store
 from .small import fill_parts, parts_bound, question_costs, small_value
