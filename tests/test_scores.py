@@ -228,3 +228,11 @@ def test_gini_drop_takes_every_number() -> None:
     exact = scores.gini_drop(Fraction(1, 2), Fraction(1, 8), [Fraction(1, n) for n in (9, 8, 7)])
     assert exact.dtype == np.float64
     assert exact == scores.gini_drop(0.5, 0.125, [1 / 9, 1 / 8, 1 / 7])
+
+
+def test_scores_beyond_the_scale() -> None:
+    """Rounding may push a drop above the entropy or an error above 1; tiny errors overflow."""
+    assert float(scores.multiplicative_score(1.0, 2.5, 0.1)) == math.inf
+    assert float(scores.multiplicative_score(1.0, 0.5, 1.5)) == 0
+    assert float(scores.additive_score(1.0, 1e-311)) == math.inf
+    assert float(scores.multiplicative_score(1.0, 0.5, 1e-311)) == math.inf
