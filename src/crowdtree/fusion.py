@@ -110,6 +110,8 @@ def majority_gains(worker_error: FloatArray) -> Iterator[FloatArray]:
     gain = (1 - 2 * worker_error) * product
     k = 0
     while True:
+        # Rounding would keep the smallest of floats from ever getting smaller.
+        gain = np.where(np.abs(gain) < np.finfo(np.float64).tiny, 0.0, gain)
         yield gain
         gain = gain * product * (2 * (2 * k + 3) / (k + 2))
         k += 1

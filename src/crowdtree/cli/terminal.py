@@ -49,8 +49,9 @@ def show_certificate(console: Any, tree: Tree) -> None:
     if proof.status == "optimal":
         console.print(f"Proven: no tree has a smaller {what} than {percent(proof.value)}.")
     else:
+        stop = proof.status if proof.status == "interrupted" else f"stopped by the {proof.status}"
         console.print(
-            f"Stopped by the {proof.status}: {what} {percent(proof.value)}, and no tree is below "
+            f"{stop.capitalize()}: {what} {percent(proof.value)}, and no tree is below "
             f"{percent(proof.lower_bound)} (gap {percent(proof.gap)})."
         )
     console.print(f"[dim]{plural(proof.nodes, 'set')} of classes searched.[/]\n")
@@ -68,8 +69,10 @@ def watching() -> Iterator[Callable[[float, float, int], None] | None]:
         words = f"best {percent(value)} · proven from {percent(lower)} · gap {percent(gap)}"
         print(f"\r{words} · {nodes:,} sets   ", end="", file=sys.stderr, flush=True)
 
-    yield line
-    print("\r" + " " * 90 + "\r", end="", file=sys.stderr, flush=True)
+    try:
+        yield line
+    finally:
+        print("\r" + " " * 90 + "\r", end="", file=sys.stderr, flush=True)
 
 
 def show_tree(console: Any, value: Evaluation, full: bool = False) -> None:
@@ -154,32 +157,43 @@ def show_levels(console: Any, value: Evaluation) -> None:
     console.print()
 
 
-def show_frontier(console: Any, points: Any, chosen: Any = None, most: int = 12) -> None:
+def show_frontier(
+    console: Any, points: Any, chosen: Any = None, most: int = 12, *, priced: bool = False
+) -> None:
     """Print the frontier as a small table, evenly thinned, the chosen plan marked."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("answers an item", "misclassified", "additive", "votes", "proof"):
+    paid = ["price an item"] if priced else []
+    for name in (*paid, "answers an item", "misclassified", "additive", "votes", "proof"):
         table.add_column(name, justify="right")
     step = max(1, -(-len(points) // most))
     shown = sorted({*range(0, len(points), step), len(points) - 1})
     for place in shown:
         point = points[place]
-        low, high = int(point.plan.votes.min()), int(point.plan.votes.max())
         table.add_row(
+            *([number(point.expected_cost)] if priced else []),
             number(point.expected_answers),
             percent(point.misclassification),
             percent(point.additive),
-            f"{low}" if low == high else f"{low} to {high}",
+            _votes(point.plan),
             "proven" if point.status == "optimal" else point.status,
         )
     if chosen is not None:
         table.add_row(
-            f"[bold]{number(chosen.expected_answers)}[/]",
-            f"[bold]{percent(chosen.misclassification)}[/]",
-            f"[bold]{percent(chosen.additive)}[/]",
-            "",
-            "[bold]your plan[/]",
+            *([number(chosen.expected_cost)] if priced else []),
+            number(chosen.expected_answers),
+            percent(chosen.misclassification),
+            percent(chosen.additive),
+            _votes(chosen.plan),
+            "your plan",
+            style="bold",
         )
     console.print(table)
     console.print(f"[dim]{len(shown)} of {plural(len(points), 'point')} shown[/]\n")
+
+
+def _votes(plan: Plan) -> str:
+    """Write the fewest and the most votes of a node."""
+    low, high = int(plan.votes.min()), int(plan.votes.max())
+    return f"{low}" if low == high else f"{low} to {high}"

@@ -26,6 +26,8 @@ __all__ = ["curve_chart"]
 HEIGHT = 320
 LOWEST = 1e-9
 """Errors below this leave every chart."""
+NEAR = 0.1
+"""Share of the width within which the labels of two ends may touch."""
 _DASHES = {"plain": [1, 0], "dashed": [6, 3], "dotted": [2, 3], "floor": [1, 2]}
 
 
@@ -160,7 +162,9 @@ def _end_labels(rows: Sequence[Row], scale: alt.Scale, log: bool) -> Chart:
     span = (high - low) / HEIGHT
     # lines that stop early keep their label there; those that end together share one column
     wanted = [((math.log(r["y"]) if log else r["y"]) - low) / span for r in ends.values()]
-    placed = _apart(wanted, [r["x"] for r in ends.values()], 14.0, lowest=8.0)
+    width = max(row["x"] for row in rows) - min(row["x"] for row in rows)
+    column = _columns([r["x"] for r in ends.values()], NEAR * width)
+    placed = _apart(wanted, column, 14.0, lowest=8.0)
     labels = [
         {
             "x": row["x"],
@@ -181,6 +185,20 @@ def _end_labels(rows: Sequence[Row], scale: alt.Scale, log: bool) -> Chart:
             description="label:N",
         )
     )
+
+
+def _columns(ends: Sequence[float], near: float) -> list[float]:
+    """Give ends that are so near each other that their labels may touch the same column.
+
+    >>> _columns([39.0, 2.0, 40.0], near=4.0)
+    [39.0, 2.0, 39.0]
+    """
+    column: dict[float, float] = {}
+    first = -math.inf
+    for end in sorted(ends):
+        first = end if end - first > near else first
+        column[end] = first
+    return [column[end] for end in ends]
 
 
 def _apart(
