@@ -16,6 +16,7 @@ __all__ = [
     "show_certificate",
     "show_frontier",
     "show_levels",
+    "show_policies",
     "show_summary",
     "show_tree",
     "watching",
@@ -197,3 +198,35 @@ def _votes(plan: Plan) -> str:
     """Write the fewest and the most votes of a node."""
     low, high = int(plan.votes.min()), int(plan.votes.max())
     return f"{low}" if low == high else f"{low} to {high}"
+
+
+def show_policies(console: Any, rows: Any) -> None:
+    """Print policies beside each other: answers and error with intervals, times the floor."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("policy", no_wrap=True)
+    for name in ("answers", "95 %", "wrong", "95 %", "x floor"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        wrong = row.misclassification
+        times = "" if row.times_the_floor != row.times_the_floor else number(row.times_the_floor)
+        table.add_row(
+            row.policy,
+            number(row.answers),
+            f"[dim]{_between(row.answers)}[/]",
+            percent(wrong),
+            "[dim]exact[/]" if row.exact else f"[dim]{_between(wrong, 100)} %[/]",
+            times,
+        )
+    console.print(table)
+    for row in rows:
+        if row.note:
+            console.print(f"[dim]{row.policy}: {row.note}[/]")
+    console.print("[dim]The floor (Fano) is at each policy's own error; none goes below it.[/]\n")
+
+
+def _between(value: Any, times: float = 1.0) -> str:
+    if value.high <= value.low:
+        return "exact"
+    return f"{number(times * value.low)}–{number(times * value.high)}"

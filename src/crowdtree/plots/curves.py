@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import altair as alt
@@ -18,16 +18,17 @@ from crowdtree.plots.chart import (
     table,
     title_of,
 )
-from crowdtree.plots.style import LIGHT
-from crowdtree.plots.text import clean
+from crowdtree.plots.style import LIGHT, SMALL_SIZE
+from crowdtree.plots.text import clean, text_width
 
 __all__ = ["curve_chart"]
 
 HEIGHT = 320
+GAP = 14.0
+"""Pixels between the middles of two labels."""
+LEAST_HEIGHT = 8.0
 LOWEST = 1e-9
 """Errors below this leave every chart."""
-NEAR = 0.1
-"""Share of the width within which the labels of two ends may touch."""
 _DASHES = {"plain": [1, 0], "dashed": [6, 3], "dotted": [2, 3], "floor": [1, 2]}
 
 
@@ -76,7 +77,7 @@ def curve_chart(
     if bands:
         layers.append(_band(bands, across, scale))
     layers.append(_lines(shown, across, up))
-    layers.append(_end_labels(shown, scale, log))
+    layers += _end_labels(shown, scale, log, _positions(ends, log_x))
     if points:
         layers += _marked(points, across, up)
     return alt.layer(*layers).properties(
@@ -151,7 +152,19 @@ def _band(rows: Sequence[Row], across: alt.X, scale: alt.Scale) -> Chart:
     )
 
 
-def _end_labels(rows: Sequence[Row], scale: alt.Scale, log: bool) -> Chart:
+def _positions(ends: list[float], log: bool) -> Callable[[float], float]:
+    """Pixels from the left of a cost."""
+    low, high = (math.log(ends[0]), math.log(ends[1])) if log else ends
+
+    def place(x: float) -> float:
+        return WIDTH * ((math.log(x) if log else x) - low) / ((high - low) or 1.0)
+
+    return place
+
+
+def _end_labels(
+    rows: Sequence[Row], scale: alt.Scale, log: bool, place: Callable[[float], float]
+) -> list[Chart]:
     """Names at the ends of the lines, moved apart where they would touch."""
     ends: dict[str, Row] = {}
     for row in rows:
@@ -162,9 +175,9 @@ def _end_labels(rows: Sequence[Row], scale: alt.Scale, log: bool) -> Chart:
     span = (high - low) / HEIGHT
     # lines that stop early keep their label there; those that end together share one column
     wanted = [((math.log(r["y"]) if log else r["y"]) - low) / span for r in ends.values()]
-    width = max(row["x"] for row in rows) - min(row["x"] for row in rows)
-    column = _columns([r["x"] for r in ends.values()], NEAR * width)
-    placed = _apart(wanted, column, 14.0, lowest=8.0)
+    column = [place(r["x"]) for r in ends.values()]
+    widths = [text_width(str(name), SMALL_SIZE, bold=True) + 8 for name in ends]
+    placed = _free(_apart(wanted, column, GAP, lowest=LEAST_HEIGHT), column, widths)
     labels = [
         {
             "x": row["x"],
@@ -174,31 +187,40 @@ def _end_labels(rows: Sequence[Row], scale: alt.Scale, log: bool) -> Chart:
         }
         for row, at in zip(ends.values(), placed, strict=True)
     ]
-    return (
-        alt.Chart(table(labels))
-        .mark_text(align="left", dx=8, baseline="middle", fontWeight=600)
-        .encode(
-            x="x:Q",
-            y=alt.Y("y:Q", scale=scale),
-            text="label:N",
-            color=alt.Color("colour:N", scale=None),
-            description="label:N",
-        )
+    base = alt.Chart(table(labels)).encode(
+        x="x:Q", y=alt.Y("y:Q", scale=scale), text="label:N", description="label:N"
     )
+    look: dict[str, Any] = {"align": "left", "dx": 8, "baseline": "middle", "fontWeight": 600}
+    halo: dict[str, Any] = {
+        "stroke": LIGHT.background,
+        "strokeWidth": 4,
+        "strokeJoin": "round",
+        "aria": False,
+    }
+    return [  # a halo keeps a name readable where it lies across another line
+        *([base.mark_text(**look, **halo)] if len(set(column)) > 1 else []),
+        base.mark_text(**look).encode(color=alt.Color("colour:N", scale=None)),
+    ]
 
 
-def _columns(ends: Sequence[float], near: float) -> list[float]:
-    """Give ends that are so near each other that their labels may touch the same column.
+def _free(heights: Sequence[float], left: Sequence[float], widths: Sequence[float]) -> list[float]:
+    """Move labels that lie across one that was placed before to the nearest free height.
 
-    >>> _columns([39.0, 2.0, 40.0], near=4.0)
-    [39.0, 2.0, 39.0]
+    >>> _free([50.0, 52.0, 52.0], [0.0, 30.0, 400.0], [60.0, 60.0, 60.0])
+    [50.0, 64.0, 52.0]
     """
-    column: dict[float, float] = {}
-    first = -math.inf
-    for end in sorted(ends):
-        first = end if end - first > near else first
-        column[end] = first
-    return [column[end] for end in ends]
+    placed: list[float] = []
+    for at, height in enumerate(heights):
+        beside = [
+            placed[other]
+            for other in range(at)
+            if left[at] < left[other] + widths[other] and left[other] < left[at] + widths[at]
+        ]
+        # where it is, or just below or just above a label in the way
+        tries = [height, *(there + way * GAP for there in beside for way in (-1, 1))]
+        free = [y for y in tries if y >= LEAST_HEIGHT and all(abs(y - z) > GAP - 1e-6 for z in beside)]
+        placed.append(min(free, key=lambda y: abs(y - height), default=height))
+    return placed
 
 
 def _apart(

@@ -45,7 +45,6 @@ LOOKS = {
 LIMITS = {"floor": "Fano floor", "guide": "Burnashev guide, no floor"}
 MOST_QUESTIONS = 16
 PANEL = 96
-LEAST_SHARE = 1e-4
 
 
 class CurvePoint(Protocol):
@@ -106,12 +105,10 @@ def spending_chart(runs: Mapping[str, Any], *, title: str | None = None) -> Char
         _spent(name, spent[name], order, texts, first_panel=place == 0)
         for place, name in enumerate(runs)
     ]
-    small = [f"Answers an item to each question; {plural(more, 'question')} less asked not shown."]
+    small = "Answers an item to each question, each policy to its own scale"
+    small += f"; {plural(more, 'question')} less asked not shown." if more else "."
     return alt.hconcat(*panels, spacing=14).properties(
-        title=title_of(
-            title or "Where each policy spends its answers",
-            *(small if more else ["Answers an item to each question."]),
-        )
+        title=title_of(title or "Where each policy spends its answers", small)
     )
 
 
@@ -124,7 +121,7 @@ def _spent(
     first_panel: bool,
 ) -> Chart:
     kind = LOOKS.get(name, ("ours", ""))[0]
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"question": texts[q], "value": shares.get(q, 0.0), "text": _brief(shares.get(q, 0.0))}
         for q in order
     ]
@@ -177,9 +174,7 @@ def calibration_chart(runs: Mapping[str, Any], *, bins: int = 8) -> Chart:
         x=across, color=alt.Color("colour:N", scale=None), description="policy:N"
     )
     layers = [
-        honest.mark_line(color=LIGHT.grey, strokeDash=[4, 4], strokeWidth=1).encode(
-            x=across, y=up
-        ),
+        honest.mark_line(color=LIGHT.grey, strokeDash=[4, 4], strokeWidth=1).encode(x=across, y=up),
         base.mark_rule(strokeWidth=1.5).encode(
             y=alt.Y("low:Q", scale=scale, title="share of wrong labels"), y2="high:Q"
         ),
@@ -201,20 +196,28 @@ def calibration_chart(runs: Mapping[str, Any], *, bins: int = 8) -> Chart:
 
 
 def _ticks(most: float) -> list[float]:
-    steps = (0.0, 1e-4, 1e-3, 0.003, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0)
-    # at the near end a square root leaves no room: what is below 1/400 of the axis touches zero
-    return [v for v in steps if v == 0 or most / 400 < v <= most]
+    steps = [digit * 10.0**power for power in range(-5, 0) for digit in (1, 2, 5)] + [1.0]
+    kept = [0.0]
+    for step in steps:  # on a square root the small ones would stand too close
+        if step <= most and step**0.5 - kept[-1] ** 0.5 > 0.12 * most**0.5:
+            kept.append(step)
+    return kept
 
 
 def draw_comparison(comparison: Any, path: str | os.PathLike[str]) -> Path:
     """Write costs, spending and calibration of all policies as one picture."""
     runs = {row.policy: row.run for row in comparison.rows}
+    asked_alike = [name for name in runs if name.startswith("batch")][1:]
+    for name in asked_alike:  # all of them ask every question equally often: one is enough
+        del runs[name]
     simulated = {row.policy: row.run for row in comparison.rows if row.policy == "adaptive"}
-    chart = alt.vconcat(
+    chart = alt.concat(
         policy_chart(comparison.curves, comparison.error),
         spending_chart(runs),
         calibration_chart(simulated),
+        columns=1,
         spacing=48,
+        align="none",  # each panel begins at the left, however long the names of its axis
     ).properties(title=title_of(f"All policies at {percent(comparison.error)} misclassified"))
     return draw_chart(chart, path)
 

@@ -282,9 +282,7 @@ def _paper(tree: Tree, error: float, run: Simulate) -> Iterator[_Found]:
         yield _Found(name, [_planned(plan, run, stopping) for plan in plans], True)
 
 
-def _batch(
-    problem: Problem, error: float, run: Simulate, items: int, rng: int
-) -> Iterator[_Found]:
+def _batch(problem: Problem, error: float, run: Simulate, items: int, rng: int) -> Iterator[_Found]:
     """Yield all questions at once: nearest codeword, posterior, and fused by Dawid and Skene."""
 
     def fused(votes: int) -> Run:

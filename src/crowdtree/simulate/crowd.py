@@ -196,9 +196,7 @@ class CrowdBlock:
         drawn = uniform(mixed(self.stream[rows] + turn * _GOLDEN))
         return Answers((drawn < share).astype(np.int8), skill)
 
-    def worker(
-        self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any]
-    ) -> UintArray:
+    def worker(self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any]) -> UintArray:
         """Say whose turn it is: people take turns from a random start an item and question."""
         first = mixed((self.item[rows] ^ _WORKER) + question.astype(np.uint64))
         turn = first % np.uint64(self.crowd.workers) + repeat.astype(np.uint64)

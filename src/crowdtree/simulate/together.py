@@ -42,7 +42,6 @@ class DawidSkene(NamedTuple):
     log_ratio: FloatArray
     says_yes: FloatArray
     share: float
-    rounds: int
 
 
 def dawid_skene(
@@ -78,17 +77,17 @@ def dawid_skene(
         raise CrowdtreeError("dawid_skene: one task, one worker and a 0 or 1 an answer needed")
     asked = np.maximum(np.bincount(t, minlength=tasks), 1)
     yes = np.bincount(t, weights=said, minlength=tasks) / asked
-    for rounds in range(1, MOST_ROUNDS + 1):
+    for _ in range(MOST_ROUNDS):
         share = float(np.clip(yes.mean(), 1e-6, 1 - 1e-6))
         says = _tables(t, w, said, yes, workers)
         chance = np.where(said[:, None] == 1, says[w], 1 - says[w])
         evidence = np.log(chance[:, 1]) - np.log(chance[:, 0])
-        log_ratio = np.bincount(t, weights=evidence, minlength=tasks)
+        log_ratio = np.bincount(t, weights=evidence, minlength=tasks).astype(np.float64)
         logit = np.clip(log_ratio + np.log(share / (1 - share)), -700, 700)
         before, yes = yes, 1 / (1 + np.exp(-logit))
         if np.abs(yes - before).max(initial=0.0) < SETTLED:
             break
-    return DawidSkene(yes, log_ratio, says, share, rounds)
+    return DawidSkene(yes, log_ratio, says, share)
 
 
 def _tables(
