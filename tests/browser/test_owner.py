@@ -106,7 +106,7 @@ def test_the_dashboard_changes_without_a_reload(open_page, campaign, shot) -> No
     shot(page, "item", full=True)
 
 
-def test_a_destructive_button_names_what_it_destroys_and_asks_once(open_page, campaign, shot) -> None:
+def test_a_destructive_button_names_its_victim_and_asks_once(open_page, campaign, shot) -> None:
     made = campaign(items=5)
     page = open_page()
     page.goto(f"/c/{made.number}")
@@ -146,7 +146,7 @@ def test_a_worker_is_paused_and_blocked_from_the_table(open_page, campaign, shot
     expect(worker.locator("body")).to_contain_text("not valid any more")
 
 
-def test_a_draft_can_be_deleted_and_the_list_says_what_to_do(open_page, api, shot) -> None:
+def test_a_draft_can_be_deleted_and_leaves_the_list(open_page, shot) -> None:
     page = open_page()
     page.goto("/new")
     page.click("button[value=table1]")

@@ -16,11 +16,11 @@ from crowdtree.policy import Policy
 from crowdtree.problem import Problem as Table
 from crowdtree.store import Settings, campaigns, drafts
 from crowdtree.store.progress import progress
+from crowdtree.text import plural
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.building import problem_from_bytes
 from crowdtree.web.pages.base import Number, PageRoute, go, render
 from crowdtree.web.pages.choices import offer
-from crowdtree.text import plural
 from crowdtree.web.site import site_of
 
 __all__ = ["router"]
