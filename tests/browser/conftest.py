@@ -33,7 +33,8 @@ from crowdtree.web.serve import Serving, run
 with socket.socket() as free:
     free.bind(("127.0.0.1", 0))
     port = free.getsockname()[1]
-run(Serving(database=sys.argv[1], port=port, media=sys.argv[1] + "-media"), lambda link: print(link, flush=True))
+serving = Serving(database=sys.argv[1], port=port, media=sys.argv[1] + "-media")
+run(serving, lambda link: print(link, flush=True))
 """
 DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 
