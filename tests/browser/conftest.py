@@ -19,14 +19,22 @@ from playwright.sync_api import APIRequestContext, Browser, Page, Playwright, sy
 
 ROOT = Path(__file__).parents[2]
 SHOTS = ROOT / "out" / "browser"
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
 SERVER = """
 import socket, sys
 from crowdtree.web.serve import Serving, run
 with socket.socket() as free:
     free.bind(("127.0.0.1", 0))
     port = free.getsockname()[1]
-run(Serving(database=sys.argv[1], port=port), lambda link: print(link, flush=True))
+serving = Serving(database=sys.argv[1], port=port, media=sys.argv[1] + "-media")
+run(serving, lambda link: print(link, flush=True))
 """
 DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 

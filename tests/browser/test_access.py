@@ -47,7 +47,8 @@ def test_owner_pages(open_page, campaign, mode: str, phone: bool) -> None:
     page = open_page(phone=phone, color_scheme=mode)
     found = []
     base = f"/c/{made.number}"
-    paths = ["/", "/new", base, *(f"{base}/{name}" for name in ("items", "workers", "plan", "share"))]
+    names = ("items", "workers", "plan", "share")
+    paths = ["/", "/new", base, *(f"{base}/{name}" for name in names)]
     for path in paths:
         page.goto(path)
         found += findings(page)
@@ -58,7 +59,7 @@ def test_owner_pages(open_page, campaign, mode: str, phone: bool) -> None:
         page.wait_for_load_state()
         found += findings(page)
     page.goto("/new")
-    page.click("button[value=animals]")
+    page.click("button[value=table1]")
     page.wait_for_url("**/plan")
     found += findings(page)
     page.goto(page.url.replace("plan", "items"))

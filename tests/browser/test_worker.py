@@ -198,3 +198,35 @@ def test_what_people_upload_is_shown_and_never_run(open_page, campaign, shot) ->
         else:
             owner.goto(f"/c/{number}/{path}".rstrip("/"))
         assert owner.locator("main script, main [onerror]").count() == 0
+
+
+def test_a_picture_can_be_enlarged_and_others_cannot_load_it(open_page, campaign, shot) -> None:
+    rows = "task,image,alt\n1,bird one.png,A small brown bird\n2,bird one.png,The same\n"
+    made = campaign(rows=rows)
+    draft = open_page()
+    draft.goto(f"/c/{made.number}/items")
+    draft.click("text=Upload pictures")
+    picture = {"name": "bird one.png", "mimeType": "image/png", "buffer": draft.screenshot()}
+    page_file = {"name": "evil.svg", "mimeType": "image/svg+xml", "buffer": b"<svg/>"}
+    draft.set_input_files("form[data-media] input", [picture, page_file])
+    draft.click("form[data-media] button")
+    expect(draft.locator("[data-done]")).to_have_text("1 of 2 uploaded")
+    expect(draft.locator("form[data-media] .problem")).to_contain_text("evil.svg: use one of")
+    page = open_page(owner=False, phone=True)
+    page.goto(made.join())
+    image = page.get_by_alt_text("A small brown bird")
+    expect(image).to_have_js_property("naturalWidth", 1280)
+    shot(page, "work-picture")
+    image.click()
+    expect(page.locator("#zoom img")).to_be_visible()
+    shot(page, "work-zoom")
+    page.click("#zoom >> text=Close")
+    expect(page.locator("#zoom")).to_be_hidden()
+    path = f"/media/{made.number}/bird%20one.png"
+    assert page.request.get(path).ok
+    stranger = open_page(owner=False)
+    assert stranger.request.get(path).status == 404
+    stranger.goto(campaign().join())  # a worker of another campaign
+    assert stranger.request.get(path).status == 404
+    for bad in ("..%2f..%2fserver.log", ".hidden.png", "%2e%2e", "a.html"):
+        assert page.request.get(f"/media/{made.number}/{bad}").status in (404, 415, 422)

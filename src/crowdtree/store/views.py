@@ -1,4 +1,4 @@
-"""What the owner's pages look up: items by status, votes that divided people, a worker's answers."""
+"""What the owner's pages look up: items by status, divided votes, a worker's answers."""
 
 from __future__ import annotations
 

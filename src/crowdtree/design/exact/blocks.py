@@ -79,9 +79,7 @@ def fill_blocks(
             if mask & (mask - 1) == 0:
                 values[block, mask] = 0.0
             else:
-                values[block, mask] = _best_split(
-                    mask, block, lower, upper, keep, local, values
-                )
+                values[block, mask] = _best_split(mask, block, lower, upper, keep, local, values)
         values[block, 0] = 0.0
 
 

@@ -303,7 +303,8 @@ def search(
             if not (solved_0 if answer == 0 else solved_1):
                 take_side(sets, depth, question, answer, tables.one, sets, depth + 1)
                 value, solved = search(
-                    depth + 1, target, tables, cache, upper, work, control, status)
+                    depth + 1, target, tables, cache, upper, work, control, status
+                )
                 if answer == 0:
                     bound_0, solved_0 = max(value, bound_0), solved
                 else:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluate import evaluate
@@ -146,9 +146,18 @@ def _simulated(policy: Policy[Any]) -> tuple[float, float]:
     return float(run.misclassification), float(run.answers_per_item)
 
 
-@lru_cache(maxsize=64)
 def planned(policy: Policy[Any]) -> Planned:
-    """What a policy promises: exactly for a plan, by simulation for others."""
+    """What a policy promises: exactly for a plan, by simulation for others.
+
+    >>> import crowdtree as ct
+    >>> round(planned(PlanPolicy(ct.design(ct.example("table1")))).error, 4)
+    0.0823
+    """
+    return _planned(cast("Hashable", policy))
+
+
+@lru_cache(maxsize=64)
+def _planned(policy: Any) -> Planned:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if isinstance(policy, PlanPolicy):
@@ -196,8 +205,10 @@ def _named_points(svg: str, choices: tuple[Choice, ...]) -> str:
         words = f"{choice.kind}: {percent(choice.error)}, {choice.answers:.3g} answers an item"
         return (
             f'<path class="choice" data-choice="{choice.key}" aria-hidden="true" '
-            f'{match.group(1)}><title>{words}</title></path>'
+            f"{match.group(1)}><title>{words}</title></path>"
         )
 
-    pattern = r'<path aria-label="[^"]*" role="graphics-symbol" aria-roledescription="point" ([^>]*)/>'
+    pattern = (
+        r'<path aria-label="[^"]*" role="graphics-symbol" aria-roledescription="point" ([^>]*)/>'
+    )
     return re.sub(pattern, named, svg)

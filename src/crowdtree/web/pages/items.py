@@ -11,6 +11,7 @@ from crowdtree.store import campaigns, views
 from crowdtree.store.exports import item_trace, worker_name
 from crowdtree.store.progress import progress
 from crowdtree.store.tables import ITEM
+from crowdtree.web.api.media import TYPES
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.items import MEDIA
 from crowdtree.web.pages.base import Number, PageRoute, render
@@ -79,6 +80,7 @@ async def listed(
         reasons=REASONS,
         statuses=ITEM.names,
         query=request.query_params,
+        media="" if site.options.media is None else ",".join(f".{ending}" for ending in TYPES),
     )
 
 
@@ -98,7 +100,9 @@ async def one(request: Request, number: Number, item: Number, owner: OwnerNeeded
             **line,
             "text": problem.text(line["question"]),
             "who": worker_name(line["worker_id"], line["name"]),
-            "words": "taken back" if line["id"] in undone else FATES.get(line["fate"], line["fate"]),
+            "words": "taken back"
+            if line["id"] in undone
+            else FATES.get(line["fate"], line["fate"]),
         }
         for line in trace["answers"]
     ]

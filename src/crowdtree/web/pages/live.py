@@ -45,7 +45,9 @@ class Picture:
     mood: str
 
 
-def look(connection: Connection, campaign: dict[str, Any], policy: Policy[Any], now: float) -> Picture:
+def look(
+    connection: Connection, campaign: dict[str, Any], policy: Policy[Any], now: float
+) -> Picture:
     """Look at a campaign."""
     number_ = campaign["id"]
     facts = progress(connection, number_, now)
@@ -176,7 +178,7 @@ def _labels(facts: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _questions(policy: Policy[Any], tally: dict[str, int]) -> list[dict[str, Any]]:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"text": policy.problem.text(q), "count": tally.get(f"asked:{q}", 0)}
         for q in range(policy.problem.n_questions)
     ]

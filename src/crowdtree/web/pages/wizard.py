@@ -106,9 +106,7 @@ async def add(request: Request, number: Number, owner: OwnerNeeded) -> Response:
         if isinstance(pasted, UploadFile):  # long texts are sent as a file
             pasted = (await pasted.read()).decode("utf-8", "replace")
         content, kind = _pasted(str(pasted or ""))
-        made = await asyncio.to_thread(
-            add_from_file, site.store, number, io.BytesIO(content), kind
-        )
+        made = await asyncio.to_thread(add_from_file, site.store, number, io.BytesIO(content), kind)
     same = made["read"] - made["added"]
     return go(request, f"/c/{number}/items?added={made['added']}&same={same}")
 

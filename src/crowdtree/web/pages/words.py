@@ -7,7 +7,18 @@ import datetime as dt
 from crowdtree.plots.style import percent
 from crowdtree.text import number, plural
 
-__all__ = ["ago", "brief", "clock", "count", "duration", "money", "number", "percent", "plural", "short"]
+__all__ = [
+    "ago",
+    "brief",
+    "clock",
+    "count",
+    "duration",
+    "money",
+    "number",
+    "percent",
+    "plural",
+    "short",
+]
 
 
 def duration(seconds: float) -> str:

@@ -144,6 +144,32 @@ for (const form of document.querySelectorAll("form[data-link]")) {
   });
 }
 
+// Upload media one after the other; one that is refused is named, the others go on.
+async function uploaded(form) {
+  const problem = form.querySelector(".problem");
+  const done = form.querySelector("[data-done]");
+  problem.textContent = "";
+  const files = [...form.querySelector("input").files];
+  let good = 0;
+  for (const file of files) {
+    done.textContent = `${good} of ${files.length} uploaded`;
+    const where = `${form.dataset.media}?name=${encodeURIComponent(file.name)}`;
+    const headers = { "x-csrf-token": document.querySelector('meta[name="csrf"]').content };
+    headers["content-type"] = "application/octet-stream";
+    const response = await fetch(where, { method: "POST", headers, body: file }).catch(() => null);
+    if (response?.ok) good += 1;
+    else problem.textContent = `${file.name}: ${(await response?.json().catch(() => null))?.message ?? "not uploaded"}`;
+  }
+  done.textContent = `${good} of ${files.length} uploaded`;
+}
+
+for (const form of document.querySelectorAll("form[data-media]")) {
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    uploaded(form);
+  });
+}
+
 // A file that was chosen says its name; dropping one on the field works by itself.
 for (const input of document.querySelectorAll('.drop input[type="file"]')) {
   input.addEventListener("change", () => {
