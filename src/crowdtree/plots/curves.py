@@ -218,7 +218,9 @@ def _free(heights: Sequence[float], left: Sequence[float], widths: Sequence[floa
         ]
         # where it is, or just below or just above a label in the way
         tries = [height, *(there + way * GAP for there in beside for way in (-1, 1))]
-        free = [y for y in tries if y >= LEAST_HEIGHT and all(abs(y - z) > GAP - 1e-6 for z in beside)]
+        free = [
+            y for y in tries if y >= LEAST_HEIGHT and all(abs(y - z) > GAP - 1e-6 for z in beside)
+        ]
         placed.append(min(free, key=lambda y: abs(y - height), default=height))
     return placed
 
