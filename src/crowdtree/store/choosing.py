@@ -63,6 +63,7 @@ def _next(batch: Batch, who: Who, request: Next, held: list[Any]) -> dict[str, A
         return {"task": None, "reason": refusal}
     chosen = _gold(batch, who, campaign) or _ordinary(batch, who, campaign)
     if chosen is None:
+        batch.desk.idle.add(who.id)
         more = run_one(batch.connection, sql.ANY_OPEN, campaign=campaign.id)
         return {"task": None, "reason": "wait" if more else "finished"}
     item_id, question, task, payload = chosen
@@ -102,6 +103,8 @@ def _gold(batch: Batch, who: Who, campaign: Loaded) -> tuple[int, int, str, str]
     rate = campaign.settings.gold_rate
     if not campaign.gold or not rate or batch.desk.rng.random() >= rate:
         return None
+    if who.id in batch.desk.idle:  # nothing else to do: gold alone would be money for nothing
+        return None
     for _ in range(GOLD_TRIES):
         item_id, cls = campaign.gold[int(batch.desk.rng.integers(len(campaign.gold)))]
         question = _gold_question(batch, who, campaign, cls)
@@ -131,6 +134,13 @@ def _gold_question(batch: Batch, who: Who, campaign: Loaded, cls: int) -> int | 
 
 
 def _ordinary(batch: Batch, who: Who, campaign: Loaded) -> tuple[int, int, str, str] | None:
+    chosen = _search(batch, who, campaign)
+    if chosen is not None:
+        batch.desk.idle.discard(who.id)
+    return chosen
+
+
+def _search(batch: Batch, who: Who, campaign: Loaded) -> tuple[int, int, str, str] | None:
     prefer = who.last_question if who.question is None else who.question
     row = _look(batch, who, campaign, prefer)
     if row is None and who.question is None:
@@ -231,7 +241,7 @@ def _another_question(batch: Batch, who: Who, campaign: Loaded) -> tuple[int, in
         if not found:
             continue
         # Counted as out already, so that the engine closes what the lease replaces.
-        work.leases[-1] = Held(-1, "", item_id, who.id, found[0], LEASE.active, 0, batch.now)
+        work.leases[-1] = Held(-1, "", item_id, who.id, found[0], LEASE.active, 0, batch.now, batch.now)
         batch.settle(work)
         batch.write_wanted([work])
         del batch.works[item_id]

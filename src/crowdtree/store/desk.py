@@ -26,10 +26,11 @@ from crowdtree.store.database import fetch, run, run_many, run_one
 from crowdtree.store.requests import Refused, Submit, Undo
 from crowdtree.store.settings import Settings
 from crowdtree.store.tables import ITEM, LEASE
-from crowdtree.store.work import CLOSED, STANDING, Held, Loaded, Work, item_state, path_of, task_of
+from crowdtree.store.work import AHEAD_SECONDS, CLOSED, STANDING, Held, Loaded, Work, item_state, path_of, task_of
 
 __all__ = ["JUDGED", "Batch", "Desk", "Who"]
 
+MOST_HINTS = 200_000
 SEEN = ("answers", "skips", "overdue", "earned", "last_question")
 JUDGED = ("gold_right", "gold_asked", "agreed", "judged")
 
@@ -95,6 +96,14 @@ class Desk:
         # Only hints, and only in memory: without them a worker looks from the start once.
         self.positions: dict[tuple[int, int], int] = {}
         self.scanned: dict[int, tuple[float, float]] = {}
+        self.idle: set[int] = set()
+
+    def forget(self) -> None:
+        """Keep the hints from growing without end."""
+        if len(self.positions) > MOST_HINTS:
+            self.positions.clear()
+            self.scanned.clear()
+            self.idle.clear()
 
     def campaign(self, connection: Connection, row: Any) -> Loaded:
         """Read a campaign, or take it from memory where its version has not changed."""
@@ -193,7 +202,8 @@ class Batch:
         for number, campaign_id, task, status, gold, state in items:
             if number in fresh:
                 campaign = self.campaigns[campaign_id]
-                item = item_state(campaign, task, state, lines[number])
+                log = lines[number] if gold is None else []  # the engine knows no gold
+                item = item_state(campaign, task, state, log)
                 if status in (ITEM.labelled, ITEM.set_aside):
                     item = replace(item, label=CLOSED)
                 self.works[number] = Work(number, task, status, gold, campaign, item)
@@ -301,7 +311,7 @@ class Batch:
     def _record(
         self, who: Who, request: Submit, work: Work, lease: Held, fate: str, price: int
     ) -> dict[str, Any]:
-        overdue = int(lease.expires_at < self.now)
+        overdue = int(lease.overdue(self.now))
         skipped = request.kind == "skip"
         lease.attempts += 1
         lease.become(LEASE.skipped if skipped else LEASE.answered)
@@ -342,7 +352,7 @@ class Batch:
                 "key": key,
                 "skill": who.skill,
                 "fate": fate,
-                "overdue": int(lease.expires_at < self.now),
+                "overdue": int(lease.overdue(self.now)),
                 "price": price,
                 "at": self.now,
             }
@@ -378,6 +388,8 @@ class Batch:
             raise Refused("nothing", "There is nothing to undo: only the last answer can be.")
         if item_id not in self.works:
             raise Refused("busy", "Try again.")
+        if fate == "over budget":
+            raise Refused("late", "Too late to undo.")
         work = self.works[item_id]
         lease = work.leases.get(lease_id) or self._read_lease(work, lease_id)
         if work.gold is None:
@@ -393,6 +405,7 @@ class Batch:
         self.count(work.campaign.id, f"fate:{fate}", -1)
         self.count(work.campaign.id, "spent", -price)
         self._append(who, work, lease, "undo", None, request.key, "undone", -price)
+        lease.given_at = self.now
         lease.expires_at = self.now + work.campaign.settings.lease_seconds
         lease.become(LEASE.active)
         purse = self.purses.get(work.campaign.id)
@@ -490,7 +503,13 @@ class Batch:
 
     def expire(self, most: int) -> int:
         """Take back leases that have expired; count them."""
-        found = fetch(self.connection, sql.OVERDUE_ITEMS, now=self.now, most=most)
+        found = fetch(
+            self.connection,
+            sql.OVERDUE_ITEMS,
+            now=self.now,
+            ahead=self.now + AHEAD_SECONDS,
+            most=most,
+        )
         if not found:
             return 0
         self.load_items([row[0] for row in found])
@@ -498,7 +517,7 @@ class Batch:
         for row in found:
             work = self.works[row[0]]
             for lease in work.leases.values():
-                if lease.state in (LEASE.active, LEASE.withdrawn) and lease.expires_at < self.now:
+                if lease.state in (LEASE.active, LEASE.withdrawn) and lease.overdue(self.now):
                     purse = self.purses.get(work.campaign.id)
                     if purse is not None:
                         purse.move(0, -work.campaign.settings.price_micros)
@@ -535,6 +554,7 @@ class Batch:
                     "id": lease.id,
                     "state": lease.state,
                     "attempts": lease.attempts,
+                    "given_at": lease.given_at,
                     "expires_at": lease.expires_at,
                 }
                 for work in works

@@ -124,7 +124,7 @@ class Lane:
 
     def _failed(self, requests: list[Request], error: BaseException) -> None:
         """Nothing was acknowledged: whoever asked may ask again with the same key."""
-        log.warning("the database failed: %s", type(error).__name__, exc_info=error)
+        log.warning("the database failed: %s", type(error).__name__)
         self._drop()
         _finish(requests, Unavailable("the database cannot be reached now; try again"))
         if isinstance(error, OperationalError):
@@ -149,6 +149,7 @@ class Lane:
             self._calls(connection, requests)
         self._announce(batch)
         _finish(requests)
+        self.desk.forget()
 
     def _questions(self, batch: Batch, requests: list[Request]) -> None:
         asked = [request for request in requests if isinstance(request, Next)]

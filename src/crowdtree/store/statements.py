@@ -36,8 +36,8 @@ ITEMS = Sql(
     ORDER BY id {{lock items}}"""
 )
 LEASES_OF_ITEMS = Sql(
-    f"""SELECT id, nonce, item_id, worker_id, question, state, attempts, expires_at FROM leases
-    WHERE {_ITS} AND (state IN (0, 4) OR id IN :leases)"""
+    f"""SELECT id, nonce, item_id, worker_id, question, state, attempts, given_at, expires_at
+    FROM leases WHERE {_ITS} AND (state IN (0, 4) OR id IN :leases)"""
 )
 EVENTS_OF_ITEMS = Sql(
     f"""SELECT item_id, question, worker_id, value, kind, key, lease_id, skill, fate FROM answers
@@ -47,7 +47,9 @@ WANTED_OF_ITEMS = Sql(f"SELECT id, item_id, question, open FROM wanted WHERE {_I
 OVERDUE_ITEMS = Sql(
     """SELECT items.id FROM items
     WHERE items.id IN (SELECT item_id FROM leases WHERE state IN (0, 4) AND expires_at < :now
-        ORDER BY expires_at LIMIT :most) ORDER BY items.id {skip items}"""
+        ORDER BY expires_at LIMIT :most)
+    OR items.id IN (SELECT item_id FROM leases WHERE state IN (0, 4) AND given_at > :ahead
+        ORDER BY given_at DESC LIMIT :most) ORDER BY items.id {skip items}"""
 )
 ANSWER_BY_KEY = Sql(
     "SELECT fate, overdue, kind FROM answers WHERE lease_id = :lease AND key = :key"
@@ -63,8 +65,8 @@ ADD_ANSWER = Sql(
     :question, :kind, :value, :key, :skill, :fate, :overdue, :price, :at)"""
 )
 SAVE_LEASE = Sql(
-    """UPDATE leases SET state = :state, attempts = :attempts, expires_at = :expires_at
-    WHERE id = :id"""
+    """UPDATE leases SET state = :state, attempts = :attempts, given_at = :given_at,
+    expires_at = :expires_at WHERE id = :id"""
 )
 SAVE_ITEM = Sql("UPDATE items SET status = :status, state = :state WHERE id = :id")
 ADD_WANTED = Sql(

@@ -173,6 +173,7 @@ leases = sa.Table(
 )
 _live = leases.c.state.in_([LEASE.active, LEASE.withdrawn])
 sa.Index("ix_leases_expires_at", leases.c.expires_at, sqlite_where=_live, postgresql_where=_live)
+sa.Index("ix_leases_given_at", leases.c.given_at, sqlite_where=_live, postgresql_where=_live)
 _active = leases.c.state == LEASE.active
 sa.Index("ix_leases_worker_id", leases.c.worker_id, sqlite_where=_active, postgresql_where=_active)
 

@@ -14,10 +14,12 @@ from crowdtree.problem import Problem
 from crowdtree.store.settings import Settings
 from crowdtree.store.tables import ITEM, LEASE
 
-__all__ = ["CLOSED", "OUTSIDE", "STANDING", "Held", "Loaded", "Work", "item_state", "path_of", "task_of"]
+__all__ = ["AHEAD_SECONDS", "CLOSED", "OUTSIDE", "STANDING", "Held", "Loaded", "Work", "item_state", "path_of", "task_of"]
 
 CLOSED = Label(0, 1.0, "closed")
 """Stands for the label of an item that is closed: the engine only asks whether there is one."""
+AHEAD_SECONDS = 60.0
+"""How much the clocks of two server processes may differ."""
 STANDING = ("counted", "skipped", "late", "surplus")
 """Fates of events that an undo can take back."""
 OUTSIDE = ("gold", "over budget")
@@ -54,8 +56,13 @@ class Held:
     question: int
     state: int
     attempts: int
+    given_at: float
     expires_at: float
     changed: bool = False
+
+    def overdue(self, now: float) -> bool:
+        """Whether its time is over, or it was given in the future: the clock was put back."""
+        return self.expires_at < now or self.given_at > now + AHEAD_SECONDS
 
     def become(self, state: int) -> None:
         """Change the state and remember to write it."""

