@@ -314,6 +314,9 @@ def test_votes_that_help_nobody_are_not_bought(method: str) -> None:
     assert plan.votes.tolist() == [1, 11]
     sure = ct.design(problem.replace(worker_error=0))
     assert staff(sure, workers=10, method=method).votes.tolist() == [1, 1]
+    # 0.51 ** k is no number above 0 from k = 1,106 on
+    poor = ct.design(problem.replace(worker_error=0.15))
+    assert staff(poor, workers=10_000, method=method).votes.max() < 2_500
 
 
 @pytest.mark.filterwarnings("ignore:worker_error")

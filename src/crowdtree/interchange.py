@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.files.atomic import write_atomically
 from crowdtree.learn.answers import read_frame
 
 if TYPE_CHECKING:
@@ -253,13 +252,4 @@ def _csv_text(lines: list[list[str]]) -> str:
 
 
 def _write(path: str | Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise
+    write_atomically(path, lambda file: file.write(text.encode()))

@@ -9,7 +9,7 @@ from typing import TextIO
 
 import typer
 
-from crowdtree.cli import serving, asking, buying, demo, designing, showing
+from crowdtree.cli import asking, buying, demo, designing, learning, serving, showing
 from crowdtree.errors import CrowdtreeError
 
 __all__ = ["app", "main"]
@@ -32,6 +32,8 @@ app.command("staff")(designing.staff_verb)
 app.command("frontier")(buying.frontier_verb)
 app.command("simulate")(asking.simulate_verb)
 app.command("explain")(asking.explain_verb)
+app.command("learn")(learning.learn_verb)
+app.command("pilot")(learning.pilot_verb)
 app.command("evaluate")(designing.evaluate_verb)
 app.command("check")(designing.check_verb)
 app.command("report")(showing.report_verb)

@@ -79,6 +79,8 @@ def optimal(
     }
     solve = exact.solve_additive if objective == "additive" else exact.solve_exact
     found = solve(problem.outcome, np.asarray(problem.worker_error), problem.prior, **options)
+    if not len(found.question):
+        refuse_unsplit(problem)
     shape = found.question.astype(np.int32), found.children.astype(np.int32)
     tree = Tree(problem, *shape, "optimal")
     value = _value(tree, objective)

@@ -34,6 +34,7 @@ def trace_html(trace: Any) -> str:
         text = escape(trace.problem.text(step.question))
         parts.append(f"<li><p class=asked>{number}. {text} <span class={word}>{word}</span></p>")
         parts += [*_bars(trace, step.posterior), "</li>"]
+    parts += [f"<li><p>{escape(note)}</p></li>" for note in trace.notes()]
     verdict = escape(trace.verdict())
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'

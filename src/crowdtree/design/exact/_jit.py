@@ -16,7 +16,7 @@ def compiled(function: Function) -> Function:
     Reference counts are off: the search owns all its memory and allocates none, and counting the
     arrays of its tuples at every call takes longer than the calls themselves.
     """
-    decorated: Function = njit(cache=True, nogil=True)(function)
+    decorated: Function = njit(cache=True, nogil=True, _nrt=False)(function)
     return decorated
 
 
