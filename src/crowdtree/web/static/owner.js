@@ -126,7 +126,6 @@ async function submitted(form, submitter) {
   } catch (error) {
     problem.textContent = reason(error);
     problem.scrollIntoView({ block: "center" });
-    clearTimeout(slow);
     say("");
   } finally {
     clearTimeout(slow);
