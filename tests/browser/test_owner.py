@@ -111,7 +111,7 @@ def test_a_destructive_button_names_its_victim_and_asks_once(open_page, campaign
     page.click("text=Finish now")
     dialog = page.locator("#ask")
     expect(dialog).to_contain_text("Finish “Birds” now?")
-    expect(dialog).to_contain_text("5 items that nobody has seen get none")
+    expect(dialog).to_contain_text("5 items that nobody has seen get no label")
     shot(page, "ask")
     dialog.locator("text=Keep it").click()
     assert made.progress()["status"] == "running"

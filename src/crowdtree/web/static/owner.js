@@ -5,11 +5,11 @@ import { Refusal, send } from "./api.js";
 const said = document.getElementById("said");
 let saidTimer = null;
 
-export function say(words, bad = false) {
+export function say(words, bad = false, milliseconds = bad ? 9000 : 3500) {
   clearTimeout(saidTimer);
   said.textContent = words;
-  said.className = `said shown${bad ? " bad" : ""}`;
-  saidTimer = setTimeout(() => { said.className = "said"; said.textContent = ""; }, bad ? 9000 : 3500);
+  said.className = words ? `said shown${bad ? " bad" : ""}` : "said";
+  if (words) saidTimer = setTimeout(() => say(""), milliseconds);
 }
 
 const reason = (error) => (error instanceof Refusal ? error.message : "The server cannot be reached. Nothing was changed; try again.");
@@ -118,6 +118,7 @@ async function submitted(form, submitter) {
   const buttons = form.querySelectorAll("button");
   buttons.forEach((button) => { button.disabled = true; });
   submitter?.setAttribute("aria-busy", "true");
+  const slow = setTimeout(() => { if (form.dataset.slow) say(form.dataset.slow, false, 60000); }, 1500);
   try {
     const found = await sending;
     if (form.dataset.stay) say(form.dataset.stay);
@@ -125,7 +126,9 @@ async function submitted(form, submitter) {
   } catch (error) {
     problem.textContent = reason(error);
     problem.scrollIntoView({ block: "center" });
+    say("");
   } finally {
+    clearTimeout(slow);
     buttons.forEach((button) => { button.disabled = false; });
     submitter?.removeAttribute("aria-busy");
   }

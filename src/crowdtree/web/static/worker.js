@@ -262,7 +262,7 @@ function lost() {
   const kept = waiting ? ` ${waiting} ${waiting === 1 ? "answer is" : "answers are"} kept here and will be sent by themselves.` : "";
   banner(`No connection.${kept}`, "bad");
   find("banner").dataset.lost = "1";
-  if (!tasks.length && !over) between("No connection", `You can leave this page open: it goes on by itself.${kept}`);
+  if (!tasks.length && !over) between("No connection", "Leave this page open: it goes on by itself.");
 }
 
 function online() {
