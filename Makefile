@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 OUT    ?= out
 
-.PHONY: help setup demo test lint bench check-slow format clean
+.PHONY: help setup demo test lint bench bench-peers check-slow format clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -20,6 +20,7 @@ demo: $(STAMP)   ## run the main job end to end and write out/demo/report.html
 	@$(BIN)/crowdtree demo --out $(OUT)/demo
 
 test: $(STAMP)   ## all checks and tests (under ten minutes on two cores)
+	@tools/setup.sh --browser
 	@$(MAKE) --no-print-directory lint
 	$(BIN)/pytest -q -n 2 --dist worksteal -m "not slow"
 
@@ -32,6 +33,9 @@ lint: $(STAMP)   ## style, types and import direction
 bench: $(STAMP)  ## speed and memory, side by side with named peers
 	$(BIN)/pip install -q -c constraints.txt -e ".[bench]"
 	$(BIN)/python -m benchmarks
+
+bench-peers: $(STAMP)  ## side by side with other solvers and tools, each in its own environment
+	tools/bench_peers.sh $(BIN)/python
 
 check-slow: $(STAMP)  ## slow tests and mutation testing
 	$(BIN)/pytest -q -m slow

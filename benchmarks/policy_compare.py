@@ -9,7 +9,7 @@ import argparse
 import json
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -17,7 +17,14 @@ import crowdtree as ct
 from crowdtree.floors import fano_floor
 from crowdtree.frontier import frontier
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, expected_answers
-from crowdtree.simulate import simulate, tune_target
+from crowdtree.simulate import (
+    Crowd,
+    Run,
+    dawid_skene,
+    simulate,
+    simulate_dawid_skene,
+    tune_target,
+)
 from realdata import awa2
 
 ERROR = 0.01
@@ -75,10 +82,7 @@ def paper(problem: ct.Problem, error: float) -> tuple[float, ct.Plan]:
 
 def best_plan(problem: ct.Problem, error: float, vote: str, seconds: float) -> tuple[float, bool]:
     """Answers of the co-designed frontier plan, and whether the points around are proven."""
-    try:
-        front = frontier(problem, vote, max_points=24, time_limit=seconds)
-    except ImportError:  # no exact designer in this copy: level-greedy trees, nothing proven
-        front = frontier(problem, vote, max_points=24, method="greedy")
+    front = frontier(problem, vote, max_points=200, time_limit=seconds)
     points = [(p.misclassification, p.expected_answers) for p in front]
     good = [p.gap for p in front if error / 3 < p.misclassification < error * 3]
     return at_error(points, error), max(good, default=1.0) < 1e-9
@@ -114,12 +118,54 @@ def compare(number: int, items: int, seconds: float) -> dict[str, float | bool]:
             row["low"], row["high"] = run.answers_per_item.interval
             row["wrong"] = float(run.misclassification)
             row["wrong low"], row["wrong high"] = run.misclassification.interval
-    for votes in range(1, 100, 2):
-        run = simulate(problem, BatchPolicy(problem, votes), items)
-        if run.misclassification <= ERROR:
-            row["batch"] = float(run.answers_per_item)
-            break
+    few = min(items, 4000)
+    row["batch"] = batch(lambda votes: simulate(problem, BatchPolicy(problem, votes), few))
+    row["batch posterior"] = batch(
+        lambda votes: simulate(problem, BatchPolicy(problem, votes, "posterior"), few)
+    )
+    crowd = Crowd(workers=100)
+    row["Dawid-Skene"] = batch(lambda votes: simulate_dawid_skene(problem, votes, few, crowd=crowd))
+    row["Dawid-Skene posterior"] = batch(
+        lambda votes: simulate_dawid_skene(problem, votes, few, crowd=crowd, decoder="posterior")
+    )
+    if number % 5 == 0:
+        peer = crowd_kit(problem, few, crowd)
+        if peer is not None:
+            row["crowd-kit agrees"] = peer
     return row
+
+
+def batch(ask: Callable[[int], Run]) -> float:
+    """Answers of the fewest votes a question with which all questions at once are good enough."""
+    for votes in range(1, 30, 2):
+        run = ask(votes)
+        if run.misclassification <= ERROR:
+            return float(run.answers_per_item)
+    return float("nan")
+
+
+def crowd_kit(problem: ct.Problem, items: int, crowd: Crowd) -> float | None:
+    """Share of verdicts on which crowd-kit's Dawid-Skene and ours agree; None if not installed."""
+    try:
+        import pandas as pd
+        from crowdkit.aggregation import DawidSkene
+    except ImportError:
+        return None
+    block = crowd.block(problem, 1, 0, items)
+    rows, question = np.arange(items), np.zeros(items, dtype=np.int64)
+    yes = np.zeros(items, dtype=np.int64)
+    task, worker, value = [], [], []
+    for turn in range(5):
+        repeat = np.full(items, turn)
+        said = block.answer(rows, question, repeat, yes).value.astype(np.int64)
+        yes = yes + said
+        task.append(rows)
+        worker.append(block.worker(rows, question, repeat).astype(np.int64))  # type: ignore[attr-defined]
+        value.append(said)
+    told = {n: np.concatenate(v) for n, v in (("task", task), ("worker", worker), ("label", value))}
+    theirs = DawidSkene(n_iter=50).fit_predict(pd.DataFrame(told)).to_numpy()
+    ours = dawid_skene(told["task"], told["worker"], told["label"], items, crowd.workers).yes > 0.5
+    return float((theirs == ours).mean())
 
 
 def interval(values: np.ndarray) -> str:  # type: ignore[type-arg]
@@ -133,8 +179,9 @@ def interval(values: np.ndarray) -> str:  # type: ignore[type-arg]
 def random_part(args: argparse.Namespace) -> list[dict[str, float | bool]]:
     print(f"20 random problems, answers an item at {ERROR:.0%} misclassification")
     names = ["floor", "information", "ec2", "accuracy", "gbs", "frontier margin", "frontier"]
-    names += ["paper margin", "paper curtailed", "paper", "batch"]
-    print("classes  " + "  ".join(f"{name:>15}" for name in names) + "   observed error")
+    names += ["paper margin", "paper curtailed", "paper", "batch", "batch posterior"]
+    names += ["Dawid-Skene", "Dawid-Skene posterior"]
+    print("classes  " + "  ".join(f"{name[:15]:>15}" for name in names) + "   observed error")
     rows = []
     for number in range(args.problems):
         row = compare(number, args.items, args.seconds)
@@ -153,7 +200,7 @@ def random_part(args: argparse.Namespace) -> list[dict[str, float | bool]]:
     return rows
 
 
-def awa2_part(args: argparse.Namespace) -> list[dict[str, float]]:
+def awa2_part(args: argparse.Namespace) -> list[dict[str, float | str]]:
     table = awa2()
     if table is None:
         print("awa2: the data folder is absent, skipped")
@@ -175,7 +222,18 @@ def awa2_part(args: argparse.Namespace) -> list[dict[str, float]]:
                 f"ratio {answers / floor:.3f} ({low:.3f} to {high:.3f})",
                 flush=True,
             )
-            found.append({"error": error, "criterion": criterion, "ratio": answers / floor})
+            found.append(
+                {
+                    "error": error,
+                    "criterion": criterion,
+                    "answers": float(answers),
+                    "floor": floor,
+                    "wrong": float(wrong),
+                    "ratio": answers / floor,
+                    "low": low,
+                    "high": high,
+                }
+            )
     return found
 
 

@@ -148,7 +148,11 @@ def loop(port: int, token: str, seconds: float, out: Any) -> None:
                 continue
             raise SystemExit(f"{status} {found}")
         lease = found["task"]["lease"]
-        answer = {"lease": lease, "answer": "yes" if hash(lease) % 3 else "no", "key": uuid.uuid4().hex}
+        answer = {
+            "lease": lease,
+            "answer": "yes" if hash(lease) % 3 else "no",
+            "key": uuid.uuid4().hex,
+        }
         status, found = client.post("/api/worker/answer", answer)
         if status != 200:
             raise SystemExit(f"{status} {found}")

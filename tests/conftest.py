@@ -2,8 +2,29 @@
 
 from __future__ import annotations
 
+import os
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Nothing is timed: the machine may be busy.
 settings.register_profile("crowdtree", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("crowdtree")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Draw a share of the examples only, and always the same, where CROWDTREE_EXAMPLES says so.
+
+    Mutation testing runs the tests many hundreds of times.
+    """
+    share = float(os.environ.get("CROWDTREE_EXAMPLES", "1"))
+    if share == 1:
+        return
+    name = "_hypothesis_internal_use_settings"
+    tests = {getattr(item, "obj", None) for item in items}
+    for test in tests:
+        given = getattr(test, name, None)
+        if given is not None:
+            count = max(5, int(share * given.max_examples))
+            fewer = settings(given, max_examples=count, derandomize=True, database=None)
+            setattr(test, name, fewer)

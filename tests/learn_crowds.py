@@ -19,7 +19,11 @@ class Crowd(NamedTuple):
 
 
 def one_question(
-    rng: np.random.Generator, items: int, workers: int, each: int, error: tuple[float, ...] = (0.2, 0.3)
+    rng: np.random.Generator,
+    items: int,
+    workers: int,
+    each: int,
+    error: tuple[float, ...] = (0.2, 0.3),
 ) -> Crowd:
     """Binary labels; each item goes to `each` different workers of normal skill."""
     truth = (rng.random(items) < 0.4).astype(int)

@@ -150,7 +150,11 @@ def test_a_node_limit_is_honest():
         (lambda f: f.plan_for(answers=0.5), "the cheapest plan takes"),
         (lambda f: f.plan_for(answers=-3), "the cheapest plan takes"),
         (lambda f: ct.frontier(f.options.problem, price=-1), "must be positive"),
+        (lambda f: ct.frontier(f.options.problem, price=1e308), "must be positive"),
         (lambda f: ct.frontier(f.options.problem, price={"nope": 1}), "not in the problem"),
+        (lambda f: ct.frontier(f.options.problem, time_limit=-1), "time_limit"),
+        (lambda f: ct.frontier(f.options.problem, time_limit=float("nan")), "time_limit"),
+        (lambda f: ct.frontier(f.options.problem, node_limit=0), "node_limit"),
         (lambda f: ct.frontier(f.options.problem, price=[1, 2]), "one a question"),
         (lambda f: ct.frontier(f.options.problem, "loudest"), "majority"),
         (lambda f: ct.frontier(f.options.problem, max_votes=0), "max_votes"),
@@ -194,3 +198,48 @@ def test_prices_by_name():
     assert question_prices(problem, {"T2": 3.0}).tolist() == [1, 3, 1, 1, 1]
     front = ct.frontier(problem, price={"T1": 100.0}, max_votes=3)
     assert "T1" not in {node.question for node in front[0].plan.tree.nodes}
+
+
+@pytest.mark.filterwarnings("ignore:worker_error")
+@pytest.mark.parametrize("worker_error", [0.0, 0.5])
+def test_votes_that_never_help_end_the_search_and_can_be_drawn(worker_error):
+    front = ct.frontier(ct.example("table1").replace(worker_error=worker_error), max_votes=5)
+    assert front.plan_for(answers=10).votes.tolist() == [1, 1, 1, 1]
+    rows = compare(front)
+    assert np.isfinite([row.cost for row in rows]).all()
+    assert {"ours", "paper"} <= {row.series for row in rows}
+
+
+def test_a_root_that_no_question_splits_is_refused_with_groups_too():
+    twins = ct.Problem(["a", "b"], None, ["q"], [[0, 0]], 0.1)
+    with pytest.raises(ct.CrowdtreeError, match="no question splits the 2 classes"):
+        ct.frontier(twins, allow_groups=True)
+
+
+@pytest.mark.parametrize("calls", [1, 2, 4])
+def test_an_interrupt_keeps_what_is_found(calls, monkeypatch):
+    import dataclasses
+
+    real, asked = ct.frontier.__globals__["exact_solver"], []
+
+    def interrupted_solver(*arguments):
+        solve = real(*arguments)
+
+        def once(price):
+            asked.append(price)
+            found = solve(price)
+            late = len(asked) == calls
+            return dataclasses.replace(found, status="interrupted") if late else found
+
+        return once
+
+    monkeypatch.setitem(ct.frontier.__globals__, "exact_solver", interrupted_solver)
+    problem = ct.example("table1")
+    if calls < 3:
+        with pytest.raises(KeyboardInterrupt):
+            ct.frontier(problem, max_votes=9)
+        return
+    front = ct.frontier(problem, max_votes=9)
+    assert len(asked) == calls
+    assert not front.proven
+    assert "interrupted" in {point.status for point in front}

@@ -117,6 +117,13 @@ def test_mixed_majority_is_the_enumeration(workers: list[float]) -> None:
     assert abs(fusion.mixed_majority_error(workers) - float(exact)) < 1e-14
 
 
+def test_mixed_majority_is_a_probability() -> None:
+    """The plain sum of these exceeds 1 by its rounding."""
+    almost = 0.9999999999999999
+    workers = [0.9999863113543698, almost, 1.0, 1.0, 1.0, almost, 0.9994419306175342]
+    assert fusion.mixed_majority_error([*workers, 0.9339587185748652, 0.9995234886690987]) == 1
+
+
 def test_mixed_majority_of_alike_workers_is_the_majority() -> None:
     for votes in (1, 2, 5, 8):
         found = fusion.mixed_majority_error([0.3] * votes)
@@ -221,3 +228,95 @@ def test_no_other_rule_beats_the_weighted_vote() -> None:
         for rule in itertools.product((0, 1), repeat=len(patterns))
     )
     assert abs(best - fusion.weighted_vote_error(workers)) < 1e-15
+
+
+# ------------------------------------------------------------------ stopping once it is decided
+
+
+def decided_after(answers: tuple[int, ...]) -> int:
+    """Answers until the verdict is settled; the first answer settles the tie of an even vote."""
+    n = len(answers)
+    need = {side: n // 2 + (n % 2 or side != answers[0]) for side in (0, 1)}
+    seen = {0: 0, 1: 0}
+    for count, answer in enumerate(answers, start=1):
+        seen[answer] += 1
+        if seen[answer] >= need[answer]:
+            return count
+    raise AssertionError("never decided")
+
+
+@pytest.mark.parametrize("votes", range(1, 10))
+@pytest.mark.parametrize("error", [0.0, 0.1, 0.3, 0.5, 1.0])
+def test_curtailed_votes_are_the_enumeration(error: float, votes: int) -> None:
+    expected = sum(
+        float(chance) * decided_after(answers)
+        for answers, chance in vote_patterns([fraction(error)] * votes)
+    )
+    assert np.isclose(fusion.curtailed_votes(error, votes), expected, rtol=1e-12)
+
+
+def test_curtailed_votes_broadcast_and_refuse() -> None:
+    found = fusion.curtailed_votes(np.array([[0.1], [0.2]]), [1, 2, 5])
+    assert found.shape == (2, 3)
+    assert found[1, 2] == fusion.curtailed_votes(0.2, 5)
+    np.testing.assert_allclose(found[:, :2], 1, rtol=1e-14)
+    for votes in (0, [3, 0]):
+        with pytest.raises(CrowdtreeError) as caught:
+            fusion.curtailed_votes(0.2, votes)
+        assert str(caught.value) == "votes: every vote needs at least one worker, got 0"
+
+
+def test_curtailed_votes_of_many() -> None:
+    """A race to k + 1 among workers who are nearly always right takes k + 1 answers."""
+    assert np.isclose(fusion.curtailed_votes(1e-9, 2_001), 1_001, rtol=1e-8)
+    assert 1_001 < fusion.curtailed_votes(0.4, 2_001) < 2_001
+
+
+# ------------------------------------------------------------------ the ends, and every number type
+
+
+def test_verdicts_without_weight() -> None:
+    assert fusion.decide([]) == 0.5
+    assert fusion.decide([1, 1], [0.0, 0.0]) == 0.5
+    assert fusion.decide(np.array([0, 0], dtype=np.uint8)) == 0.0
+
+
+def test_two_faultless_workers() -> None:
+    assert fusion.weighted_vote_error([0.0, 0.0]) == 0
+    assert fusion.weighted_vote_error([0.0, 1.0, 0.0]) == 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "arguments"),
+    [
+        (fusion.majority_error, (Fraction(1, 5), 3)),
+        (fusion.majority_gain, (Fraction(1, 5), Fraction(2))),
+        (fusion.margin_error, (Fraction(1, 5), 3)),
+        (fusion.margin_votes, (Fraction(1, 5), Fraction(3))),
+        (fusion.curtailed_votes, (Fraction(1, 5), 3)),
+        (fusion.vote_weights, ([Fraction(1, 5)],)),
+        (fusion.mixed_majority_error, ([Fraction(1, 5)] * 2,)),
+        (fusion.weighted_vote_error, ([Fraction(1, 5)] * 2,)),
+        (fusion.decide, ([Fraction(1), Fraction(0)], [Fraction(1, 5), Fraction(1, 3)])),
+    ],
+)
+def test_every_number_will_do(rule, arguments) -> None:  # type: ignore[no-untyped-def]
+    def plain(value):  # type: ignore[no-untyped-def]
+        return [float(x) for x in value] if isinstance(value, list) else float(value)
+
+    found = np.asarray(rule(*arguments))
+    assert found.dtype == np.float64
+    numbers = [plain(a) if not isinstance(a, int) else a for a in arguments]
+    assert np.array_equal(found, rule(*numbers))
+
+
+def test_the_message_names_the_least_votes() -> None:
+    with pytest.raises(CrowdtreeError) as caught:
+        fusion.majority_error(0.2, [3, 0, -2])
+    assert str(caught.value) == "votes: every vote needs at least one worker, got -2"
+    with pytest.raises(CrowdtreeError) as caught:
+        fusion.weighted_vote_error(np.sqrt(np.arange(2, 42)) / 13)
+    assert str(caught.value) == (
+        "worker_errors: 40 workers of that many different errors are too many for the exact "
+        "weighted vote; round the errors or use mixed_majority_error"
+    )

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from learn_crowds import many_questions, one_question
 
 from crowdtree import CrowdtreeError, CrowdtreeWarning, Problem
 from crowdtree.learn import learn
 from crowdtree.learn.answers import read_answers
 from crowdtree.learn.labels import LABEL_METHODS
+from learn_crowds import many_questions, one_question
 
 DATA = Path(os.environ.get("CROWDTREE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -124,8 +124,8 @@ def test_partly_gold_beats_its_own_gold_alone():
     some = dict(list(crowd.gold.items())[:100])
     part = learn(crowd.answers, some)
     alone = learn(pl.DataFrame(crowd.answers).filter(pl.col("task") < 100), some)
-    miss = [np.abs(x.yes_rate - np.where(crowd.problem.outcome, 1 - crowd.error, crowd.error)).mean()
-            for x in (part, alone)]  # fmt: skip
+    rate = np.where(crowd.problem.outcome, 1 - crowd.error, crowd.error)
+    miss = [np.abs(x.yes_rate - rate).mean() for x in (part, alone)]
     assert miss[0] < miss[1]
     assert accuracy(part, crowd.gold) > 0.85
 
@@ -251,7 +251,7 @@ GOOD = {"task": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": ["x", "x"
         (GOOD, None, {"duplicates": "any"}, "duplicates: must be"),
         ([1, 2], None, {}, "a frame"),
         ("nowhere.csv", None, {}, "no file 'nowhere.csv'"),
-        ({**GOOD, "question": ["q", "r", "q", "r"]}, {"1": "c", "2": "d"}, {}, "neither yes nor no"),
+        ({**GOOD, "question": ["q", "r"] * 2}, {"1": "c", "2": "d"}, {}, "neither yes nor no"),
         (
             {**GOOD, "label": [0, 1, 0, 1], "question": ["q", "r", "q", "r"]},
             {"1": "c", "2": "c"}, {}, "one class only ('c')",
@@ -292,7 +292,9 @@ def test_a_file_that_cannot_fit_says_so_before_reading(tmp_path, monkeypatch):
 
 def test_repeated_answers_are_told_and_the_last_counts():
     twice = {k: [*v, v[0]] for k, v in GOOD.items()} | {"label": ["x", "x", "y", "x", "y"]}
-    with pytest.warns(CrowdtreeWarning, match=r"1 answer given twice \(first: worker a on task 1\)"):
+    with pytest.warns(
+        CrowdtreeWarning, match=r"1 answer given twice \(first: worker a on task 1\)"
+    ):
         read = read_answers(twice)
     assert read.n_answers == 4
     assert read.to_crowdkit().filter(pl.col("task") == "1")["label"].sort().to_list() == ["x", "y"]
@@ -313,7 +315,8 @@ def test_question_of_another_problem_is_refused():
 
 # ---------------------------------------------------------------- real people
 
-BEST_OF_PEERS = {  # accuracy in percent of the best of crowd-kit's, from benchmarks/learn_accuracy.py
+# accuracy in percent of the best of crowd-kit's, as benchmarks/learn_accuracy.py measures it
+BEST_OF_PEERS = {
     "bluebird": 88.89,
     "rte": 92.75,
     "temporal": 94.16,

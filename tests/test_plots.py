@@ -533,3 +533,19 @@ def test_a_frontier_is_drawn(tmp_path: Path) -> None:
     ]
     svg = draw_frontier(rows, tmp_path / "f.svg").read_text()
     assert {"co-design", "paper", "Fano floor"} <= set(chart_texts(svg))
+    assert "expected answers an item" in chart_texts(svg)
+
+
+def test_a_priced_frontier_marks_the_plan_at_its_price() -> None:
+    from types import SimpleNamespace
+
+    from crowdtree.frontier.compare import Row
+    from crowdtree.plots.frontiers import frontier_chart
+
+    rows = [Row(name, cost, 0.1, 0.1, 0.1) for name in ("ours", "paper") for cost in (1.0, 2.0)]
+    chosen = SimpleNamespace(misclassification=0.1, expected_cost=1.5, expected_answers=30.0)
+    made = frontier_chart(rows, chosen, cost="price").to_dict()
+    data = [row for name in made["datasets"] for row in made["datasets"][name]]
+    assert [row["x"] for row in data if str(row.get("label", "")).startswith("10 %")] == [1.5]
+    lines = [row["series"] for row in data if "series" in row]
+    assert lines[-1] == "co-design"  # drawn last, so that no other line hides it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -183,3 +184,55 @@ def test_levels_that_are_surely_wrong() -> None:
     assert (value.misclassification, value.additive, value.multiplicative) == (1, 1, 0)
     assert value.bounds.product == (0, 0)
     assert value.bounds.misclassification_upper == 1
+
+
+# ------------------------------------------------------------------ shapes and number types
+
+
+def test_gini_drop_of_many_nodes() -> None:
+    node = np.array([[0.5], [0.4]])
+    yes = np.array([[0.0, 0.25], [0.1, 0.4]])
+    squares = (np.array([[0.1], [0.08]]), np.full((2, 2), 0.05), np.full((2, 2), 0.03))
+    found = scores.gini_drop(node, yes, squares)
+    assert found.shape == (2, 2)
+    for i, j in itertools.product(range(2), range(2)):
+        no, ones = node[i, 0] - yes[i, j], yes[i, j]
+        parts = (0.05 / no if no > 0 else 0) + (0.03 / ones if ones > 0 else 0)
+        assert math.isclose(found[i, j], parts - squares[0][i, 0] / node[i, 0])
+    one_square = scores.gini_drop(0.5, [0.1, 0.2], (0.1, 0.05, 0.03))  # numbers go with arrays
+    assert one_square.shape == (2,)
+    with pytest.raises(ValueError, match="shorter"):
+        scores.gini_drop(0.5, 0.1, (0.1, 0.05, 0.03, 0.02))
+
+
+@pytest.mark.parametrize(
+    ("rule", "arguments"),
+    [
+        (scores.split_gain, ("1", "1/4", "1/8")),
+        (scores.additive_score, ("1/2", "1/8")),
+        (scores.multiplicative_score, ("2", "1/2", "1/8")),
+        (scores.printed_score, ("2", "1/2", "1/8")),
+    ],
+)
+def test_every_number_will_do(rule, arguments: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+    exact = [Fraction(text) for text in arguments]
+    numbers = [float(x) for x in exact]
+    if rule in (scores.multiplicative_score, scores.printed_score):
+        exact[0] = numbers[0]  # type: ignore[call-overload]  # the entropy is a float
+    found = rule(*exact)
+    assert found.dtype == np.float64
+    assert found == rule(*numbers)
+
+
+def test_gini_drop_takes_every_number() -> None:
+    exact = scores.gini_drop(Fraction(1, 2), Fraction(1, 8), [Fraction(1, n) for n in (9, 8, 7)])
+    assert exact.dtype == np.float64
+    assert exact == scores.gini_drop(0.5, 0.125, [1 / 9, 1 / 8, 1 / 7])
+
+
+def test_scores_beyond_the_scale() -> None:
+    """Rounding may push a drop above the entropy or an error above 1; tiny errors overflow."""
+    assert float(scores.multiplicative_score(1.0, 2.5, 0.1)) == math.inf
+    assert float(scores.multiplicative_score(1.0, 0.5, 1.5)) == 0
+    assert float(scores.additive_score(1.0, 1e-311)) == math.inf
+    assert float(scores.multiplicative_score(1.0, 0.5, 1e-311)) == math.inf

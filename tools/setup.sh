@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Make a virtual environment with pinned packages: tools/setup.sh FOLDER
+# Or see that there is a browser for the tests:     tools/setup.sh --browser
 # Installs from the system's packages what is missing, or says exactly what to run.
 set -euo pipefail
 venv=$1
@@ -22,6 +23,10 @@ install_system() {
   "${runner[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${packages[@]}"
 }
 
+if [ "$venv" = --browser ]; then
+  command -v chromium >/dev/null || command -v chromium-browser >/dev/null || install_system chromium
+  exit 0
+fi
 command -v "$python" >/dev/null || install_system python3 python3-venv
 "$python" - <<'PY' || { echo "setup: crowdtree needs Python 3.11 or newer (set PYTHON=...)" >&2; exit 1; }
 import sys

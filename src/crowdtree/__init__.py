@@ -12,6 +12,7 @@ from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.evaluate import Bounds, Evaluation, evaluate
 from crowdtree.files import example, load_plan, load_problem, save_plan, save_problem
 from crowdtree.frontier import Frontier, frontier
+from crowdtree.learn import learn
 from crowdtree.plan import Plan
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, policy_from_dict
 from crowdtree.problem import Problem
@@ -43,6 +44,7 @@ __all__ = [
     "evaluate",
     "example",
     "frontier",
+    "learn",
     "load_plan",
     "load_problem",
     "policy_from_dict",

@@ -5,21 +5,47 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree import scores
 from crowdtree.plan import Plan, as_plan
-from crowdtree.problem import DASH
+from crowdtree.problem import DASH, Problem
 from crowdtree.scores import Interval
 from crowdtree.tree import Tree
 
-__all__ = ["Bounds", "Evaluation", "evaluate"]
+__all__ = ["Bounds", "Credible", "Evaluation", "Uncertain", "evaluate"]
 
 FloatArray = NDArray[np.float64]
 _BLOCK_CELLS = 4_000_000  # (class, node) pairs in memory at once
+
+
+class Credible(Protocol):
+    """Ends of a credible interval."""
+
+    @property
+    def low(self) -> float:
+        """Lower end."""
+        ...
+
+    @property
+    def high(self) -> float:
+        """Upper end."""
+        ...
+
+
+class Uncertain(Protocol):
+    """Something learned, which knows how unsure it is (:class:`crowdtree.learn.Learned`)."""
+
+    def upper_problem(self) -> Problem:
+        """Make the problem with every error at its upper credible end."""
+        ...
+
+    def credible_interval(self, plan: Plan) -> Credible:
+        """Estimate the credible interval of a plan's misclassification."""
+        ...
 
 
 class Bounds(NamedTuple):
@@ -55,6 +81,12 @@ class Evaluation:
     """
 
     plan: Plan
+    uncertainty: Uncertain | None = None
+
+    @cached_property
+    def credible(self) -> Credible | None:
+        """Credible interval of the misclassification where errors were learned. An estimate."""
+        return None if self.uncertainty is None else self.uncertainty.credible_interval(self.plan)
 
     @property
     def tree(self) -> Tree:
@@ -204,8 +236,11 @@ class Evaluation:
         )
 
 
-def evaluate(tree: Tree | Plan) -> Evaluation:
+def evaluate(tree: Tree | Plan, uncertainty: Uncertain | None = None) -> Evaluation:
     """Say exactly how often a tree (one worker a question) or a plan goes wrong, and its cost.
+
+    With `uncertainty` (what was learned) ``value.credible`` is the credible interval of the
+    misclassification, given how unsure the learned errors are.
 
     Examples
     --------
@@ -214,4 +249,4 @@ def evaluate(tree: Tree | Plan) -> Evaluation:
     >>> round(value.misclassification, 7), round(value.additive, 7)
     (0.0823119, 0.085)
     """
-    return Evaluation(as_plan(tree))
+    return Evaluation(as_plan(tree), uncertainty)

@@ -110,6 +110,8 @@ def majority_gains(worker_error: FloatArray) -> Iterator[FloatArray]:
     gain = (1 - 2 * worker_error) * product
     k = 0
     while True:
+        # Rounding would keep the smallest of floats from ever getting smaller.
+        gain = np.where(np.abs(gain) < np.finfo(np.float64).tiny, 0.0, gain)
         yield gain
         gain = gain * product * (2 * (2 * k + 3) / (k + 2))
         k += 1
@@ -240,7 +242,7 @@ def mixed_majority_error(worker_errors: ArrayLike) -> float:
     n = len(errors)
     count = np.arange(n + 1)
     tie = wrong[n // 2] if n % 2 == 0 else 0.0
-    return float(np.clip(wrong[2 * count > n].sum() + 0.5 * tie, 0.0, 1.0))
+    return min(float(wrong[2 * count > n].sum() + 0.5 * tie), 1.0)  # rounding may exceed 1
 
 
 def weighted_vote_error(worker_errors: ArrayLike) -> float:
@@ -283,7 +285,7 @@ def _merge_equal_evidence(yes: FloatArray, no: FloatArray) -> tuple[FloatArray, 
     alive = ~np.isnan(ratio)  # both zero: impossible evidence
     ratio = np.clip(ratio, -_CERTAIN, _CERTAIN)  # infinities would look alike below
     yes, no, ratio = yes[alive], no[alive], ratio[alive]
-    order = np.argsort(ratio, kind="stable")
+    order = np.argsort(ratio)
     ratio = ratio[order]
     step = np.diff(ratio) > 1e-12 * np.maximum(1.0, np.abs(ratio[1:]))
     starts = np.flatnonzero(np.concatenate([[True], step]))

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.campaign import Event, ItemState, advance, open_questions, path, start_item
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.likelihood import AnswerModel
-from crowdtree.policy import Answer, Label, Policy
+from crowdtree.policy import Label, Policy
 from crowdtree.problem import Problem
 from crowdtree.text import percent, plural
 
-__all__ = ["Trace", "TraceStep", "from_answers", "from_crowd"]
+__all__ = ["Trace", "TraceStep", "from_answers", "from_crowd", "from_item"]
 
 SHOWN = 5
 BAR = 24
+ITEM = "item"
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ class TraceStep:
 class Trace:
     """The way of one item: the steps, and the label they led to (none while it is open).
 
-    `true_class` is known in simulations only.
+    `ignored` are answers that did not count, with the reason; `true_class` is known in
+    simulations only.
     """
 
     problem: Problem
@@ -43,6 +46,7 @@ class Trace:
     label: Label | None
     open_questions: tuple[int, ...] = ()
     true_class: int | None = None
+    ignored: tuple[tuple[int, int, str], ...] = ()
 
     def lines(self) -> Iterator[str]:
         """Write the trace for a terminal: a bar chart of the likeliest classes at each step."""
@@ -52,7 +56,19 @@ class Trace:
             answer = "yes" if step.answer else "no"
             yield f"{number}. {self.problem.text(step.question)}  → {answer}"
             yield from self._bars(step.posterior)
+        yield from self.notes()
         yield self.verdict()
+
+    def notes(self) -> Iterator[str]:
+        """Say which answers did not count, and why."""
+        why = {
+            "late": "the label was there already",
+            "surplus": "the policy had no use for it",
+        }
+        for question, answer, fate in self.ignored:
+            word = "yes" if answer else "no"
+            text = self.problem.text(question)
+            yield f"Not counted: {text}  → {word} ({why.get(fate, fate)})"
 
     def verdict(self) -> str:
         """Say the outcome in one sentence."""
@@ -106,25 +122,57 @@ class Trace:
             "label": None if self.label is None else names[self.label.label],
             "posterior_error": None if self.label is None else self.label.posterior_error,
             "reason": None if self.label is None else self.label.reason,
+            "ignored": [
+                {
+                    "question": self.problem.questions[question],
+                    "answer": "yes" if answer else "no",
+                    "reason": fate,
+                }
+                for question, answer, fate in self.ignored
+            ],
             "open_questions": [self.problem.questions[q] for q in self.open_questions],
             "true_class": None if self.true_class is None else names[self.true_class],
         }
 
 
+def from_item(policy: Policy[Any], item: ItemState, true_class: int | None = None) -> Trace:
+    """Trace an item of a campaign: the answers that counted, in their order.
+
+    >>> import crowdtree as ct
+    >>> from crowdtree.campaign import Event, advance, start_item
+    >>> policy = ct.PlanPolicy(ct.design(ct.example("table1")))
+    >>> item = advance(policy, start_item(policy, "photo 1"), Event("photo 1", 0, "ann", 1))
+    >>> from_item(policy, item).verdict()
+    'Label: c4 after 1 answer (end of the plan); chance of being wrong 3.38 %'
+    """
+    steps = tuple(
+        TraceStep(step.question, step.value, np.array(step.posterior))
+        for step in path(policy, item)
+    )
+    ignored = tuple(
+        (event.question, event.value, fate)
+        for event, fate in zip(item.events, item.fates, strict=True)
+        if event.value is not None and fate != "counted"
+    )
+    questions = tuple(dict.fromkeys(open_questions(policy, item)))
+    prior = policy.posterior(policy.start())
+    return Trace(policy.problem, prior, steps, item.label, questions, true_class, ignored)
+
+
 def from_answers(policy: Policy[Any], answers: Iterable[tuple[int, int]]) -> Trace:
-    """Trace given answers, as (question, 0 or 1), whether the policy would have asked them or not.
+    """Trace answers as a campaign takes them, given as (question, 0 or 1), each by another worker.
+
+    Answers that the policy has no use for, or that come after the label, are told apart.
 
     >>> import crowdtree as ct
     >>> policy = ct.AdaptivePolicy(ct.example("table1"), target_error=0.01)
     >>> from_answers(policy, [(0, 1), (0, 1)]).verdict()
-    'Label: c4 after 2 answers (sure enough); chance of being wrong 0.185 %'
+    'Label: c4 after 2 answers (sure enough); chance of being wrong 0.18... %'
     """
-    given = iter(answers)
-
-    def reply(_asked: int) -> tuple[int, int] | None:
-        return next(given, None)
-
-    return _follow(policy, reply, None, stop_at_label=False)
+    item = start_item(policy, ITEM)
+    for place, (question, value) in enumerate(answers, start=1):
+        item = advance(policy, item, Event(ITEM, question, f"worker {place}", value))
+    return from_item(policy, item)
 
 
 def from_crowd(
@@ -148,32 +196,9 @@ def from_crowd(
             f"class: {true_class!r} is not in the problem, which has {listing(problem.classes)}"
         )
     yes = AnswerModel.of(problem).yes[:, truth]
-
-    def reply(asked: int) -> tuple[int, int]:
-        return asked, int(source.random() < yes[asked])
-
-    return _follow(policy, reply, truth, stop_at_label=True)
-
-
-def _follow(
-    policy: Policy[Any],
-    reply: Callable[[int], tuple[int, int] | None],
-    truth: int | None,
-    *,
-    stop_at_label: bool,
-) -> Trace:
-    state = policy.start()
-    prior = policy.posterior(state)
-    steps: list[TraceStep] = []
-    while True:
-        move = policy.ask(state)
-        if isinstance(move, Label) and stop_at_label:
-            break
-        answer = reply(-1 if isinstance(move, Label) else move.questions[0])
-        if answer is None:
-            break
-        state = policy.update(state, Answer(*answer))
-        steps.append(TraceStep(*answer, policy.posterior(state)))
-    label = move if isinstance(move, Label) else None
-    questions = () if isinstance(move, Label) else tuple(dict.fromkeys(move.questions))
-    return Trace(policy.problem, prior, tuple(steps), label, questions, truth)
+    item = start_item(policy, ITEM)
+    while item.label is None:
+        question = open_questions(policy, item)[0]
+        said = int(source.random() < yes[question])
+        item = advance(policy, item, Event(ITEM, question, f"worker {len(item.events) + 1}", said))
+    return from_item(policy, item, truth)

@@ -9,13 +9,14 @@ from typing import TextIO
 
 import typer
 
-from crowdtree.cli import serving, asking, buying, demo, designing, showing
+from crowdtree.cli import asking, buying, demo, designing, learning, serving, showing
 from crowdtree.errors import CrowdtreeError
 
 __all__ = ["app", "main"]
 
 USAGE_FAULT: type[Exception] = typer.BadParameter.__mro__[1]
 """What the parser raises for words it does not know; its home differs between versions."""
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="crowdtree",
@@ -32,6 +33,8 @@ app.command("staff")(designing.staff_verb)
 app.command("frontier")(buying.frontier_verb)
 app.command("simulate")(asking.simulate_verb)
 app.command("explain")(asking.explain_verb)
+app.command("learn")(learning.learn_verb)
+app.command("pilot")(learning.pilot_verb)
 app.command("evaluate")(designing.evaluate_verb)
 app.command("check")(designing.check_verb)
 app.command("report")(showing.report_verb)
@@ -69,7 +72,7 @@ def _run(arguments: list[str] | None) -> int:
         verb = context.command_path if context else "crowdtree"
         return _fail(f"{error.format_message()} (see {verb} --help)")  # type: ignore[attr-defined]
     except (KeyboardInterrupt, typer.Abort):
-        return _fail("interrupted", code=130)
+        return _fail("interrupted", code=INTERRUPTED)
     except MemoryError:
         return _fail("out of memory: the problem is too large for this machine")
     except BrokenPipeError:  # the reader of a pipe went away: nothing is wrong
@@ -78,6 +81,8 @@ def _run(arguments: list[str] | None) -> int:
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         return _fail(f"{place}{error.strerror or error}")
+    if result == INTERRUPTED:  # the parser turns Ctrl-C into this code, without a word
+        return _fail("interrupted", code=INTERRUPTED)
     return result if isinstance(result, int) else 0
 
 

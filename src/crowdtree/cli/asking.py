@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from crowdtree.cli import common
+from crowdtree.cli import common, terminal
 from crowdtree.cli.common import (
     AllowGroups,
     AsJson,
@@ -21,7 +21,8 @@ from crowdtree.cli.common import (
     WorkerError,
 )
 from crowdtree.cli.designing import make_tree
-from crowdtree.errors import CrowdtreeError
+from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.plots.save import check_ending
 from crowdtree.problem import Problem
 from crowdtree.staffing import staff
 from crowdtree.text import number, percent
@@ -71,6 +72,14 @@ def simulate_verb(
     checkpoint: Annotated[
         Path | None, typer.Option("--checkpoint", metavar="FILE", help="Resume from and save to.")
     ] = None,
+    compare: Annotated[
+        bool,
+        typer.Option("--compare", help="All policies beside each other at the target error."),
+    ] = False,
+    draw: Annotated[
+        Path | None,
+        typer.Option("--draw", metavar="FILE", help="Draw to FILE.svg, .png or .html."),
+    ] = None,
     as_json: AsJson = False,
     seed: Seed = 0,
     worker_error: WorkerError = None,
@@ -91,13 +100,36 @@ def simulate_verb(
       crowdtree simulate plan.json --policy curtailed --items 100000
 
       crowdtree simulate birds.csv --spammers 0.1 --skill-sd 0.5 --true-errors 2 --json
+
+      crowdtree simulate birds.csv --compare --draw policies.svg
     """
     from crowdtree.simulate import Crowd, simulate
 
+    if draw is not None:
+        check_ending(draw)
+    reading = (worker_error, errors, dash, normalise, strengths)
+    if compare:
+        refused = {
+            "--policy": policy != "adaptive",
+            "--workers": workers is not None,
+            "--skill-sd": skill_sd != 0,
+            "--spammers": spammers != 0,
+            "--shared-difficulty": shared_difficulty != 0,
+            "--true-errors": true_errors != 1,
+            "--engine": engine != "local",
+            "--jobs": jobs != 1,
+            "--checkpoint": checkpoint is not None,
+        }
+        _refuse_beside_compare([name for name, given in refused.items() if given])
+        plan = common.read_plan(file)
+        problem = plan.tree.problem if plan is not None else common.read_problem(file, *reading)
+        options = (target_error, items, seed, max_answers, criterion, allow_groups)
+        _compare(file, problem, options, draw, as_json)
+        return
     problem, chosen = _policy(
         file,
         policy,
-        (worker_error, errors, dash, normalise, strengths),
+        reading,
         target_error=target_error,
         max_answers=max_answers,
         criterion=criterion,
@@ -125,6 +157,10 @@ def simulate_verb(
     )
     if sys.stderr.isatty():
         print("\r" + " " * 60 + "\r", end="", file=sys.stderr, flush=True)
+    if draw is not None:
+        from crowdtree.plots.policies import draw_run
+
+        draw_run(run, draw, policy)
 
     def tell(console: Any) -> None:
         wrong, cost = run.misclassification, run.answers_per_item
@@ -137,11 +173,68 @@ def simulate_verb(
         busiest = sorted(run.answers_per_question.items(), key=lambda pair: -pair[1])[:8]
         for name, share in busiest:
             if share > 0:
-                console.print(f"  {number(share):>8}  {problem.text(problem.question_index(name))}")
+                text = problem.text(problem.question_index(name))
+                console.print(f"  {number(share):>8}  {text}", markup=False)
         console.print("[dim]  answers an item, by question[/]\n")
-        console.print(f"[dim]Next: crowdtree explain {file} --policy {policy}[/]")
+        reading = (worker_error, errors, dash, normalise, strengths, allow_groups)
+        common.tell_next(
+            console, common.again("explain", file, "--policy", policy, reading=reading)
+        )
 
     common.emit(as_json, run.to_dict(), tell)
+
+
+def _refuse_beside_compare(given: list[str]) -> None:
+    if given:
+        raise CrowdtreeError(
+            f"--compare: simulates every policy with people who err as assumed, here; leave out "
+            f"{listing(given)}"
+        )
+
+
+def _compare(
+    file: str, problem: Problem, options: tuple[Any, ...], draw: Path | None, as_json: bool
+) -> None:
+    """Compare all policies, and show the table and the picture."""
+    from crowdtree.simulate.compare import compare_policies
+
+    target_error, items, seed, max_answers, criterion, allow_groups = options
+    watched = sys.stderr.isatty()
+
+    def watch(name: str) -> None:
+        print(f"\rnow {name} ...          ", end="", file=sys.stderr, flush=True)
+
+    found = compare_policies(
+        problem,
+        target_error,
+        items=items,
+        rng=seed,
+        max_answers=max_answers,
+        criterion=criterion,
+        allow_groups=allow_groups,
+        progress=watch if watched else None,
+    )
+    if watched:
+        print("\r" + " " * 60 + "\r", end="", file=sys.stderr, flush=True)
+    if draw is not None:
+        from crowdtree.plots.policies import draw_comparison
+
+        draw_comparison(found, draw)
+
+    def tell(console: Any) -> None:
+        best = min(
+            (row for row in found.rows if not row.note), key=lambda r: r.answers, default=None
+        )
+        if best is not None:
+            console.print(
+                f"[bold]{best.policy}[/] is cheapest: [bold]{number(best.answers)} answers[/] an "
+                f"item for {percent(best.misclassification)} misclassified.\n"
+            )
+        terminal.show_policies(console, found.rows)
+        if draw is None:
+            console.print(f"[dim]Next: crowdtree simulate {file} --compare --draw policies.svg[/]")
+
+    common.emit(as_json, found.to_dict(), tell)
 
 
 def explain_verb(
@@ -194,6 +287,8 @@ def explain_verb(
         workers=workers,
         allow_groups=allow_groups,
     )
+    if answers is not None and true_class is not None:
+        raise CrowdtreeError("explain: give either --answers or --class (a crowd that knows it)")
     if answers is not None:
         trace = from_answers(chosen, _answers(problem, answers))
     else:
@@ -224,7 +319,7 @@ def _policy(
     """Make the policy that was asked for, from a problem or a plan."""
     from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy
 
-    plan = common.read_plan(file)
+    plan = common.read_plan(file, *reading)
     problem = plan.tree.problem if plan is not None else common.read_problem(file, *reading)
     if name == "adaptive":
         policy = AdaptivePolicy(problem, target_error, max_answers, criterion=criterion)

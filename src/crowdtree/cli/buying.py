@@ -106,23 +106,27 @@ def frontier_verb(
         from crowdtree.frontier.compare import compare
         from crowdtree.plots import draw_frontier
 
-        draw_frontier(compare(front, allow_groups), draw, chosen)
+        paid = "price" if price else "answers"
+        draw_frontier(compare(front, allow_groups), draw, chosen, cost=paid)
     found: dict[str, Any] = {"vote": vote, "proven": front.proven, "points": front.to_dicts()}
     if chosen is not None:
         found["plan"] = report_of(evaluate(chosen.plan))
 
     def tell(console: Any) -> None:
         if chosen is not None:
+            paid = f" at a price of {number(chosen.expected_cost)}" if price else ""
             console.print(
                 f"[bold]{percent(chosen.misclassification)}[/] misclassified for "
-                f"[bold]{number(chosen.expected_answers)} answers[/] an item.\n"
+                f"[bold]{number(chosen.expected_answers)} answers[/] an item{paid}.\n"
             )
-        terminal.show_frontier(console, front.points, chosen)
+        terminal.show_frontier(console, front.points, chosen, priced=bool(price))
         if not front.proven:
             loose = sum(point.status != "optimal" for point in front)
             console.print(f"{plural(loose, 'point')} not proven optimal.")
         if chosen is None:
-            console.print(f"[dim]Next: crowdtree frontier {file} --error 0.01 -o plan.json[/]")
+            words = ["--error", 0.01, "-o", "plan.json"]
+            reading = (worker_error, errors, dash, normalise, strengths, allow_groups)
+            common.tell_next(console, common.again("frontier", file, *words, reading=reading))
 
     common.emit(as_json, found, tell)
 

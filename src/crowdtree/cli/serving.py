@@ -32,9 +32,7 @@ Format = Annotated[
     Literal["csv", "jsonl", "parquet"] | None,
     typer.Option("--format", help="By the ending of FILE where not given.", show_default=False),
 ]
-Out = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE.")
-]
+Out = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE.")]
 HERE = "crowdtree.db"
 
 
@@ -429,6 +427,5 @@ def _import(name: str) -> Any:
         if error.name and error.name.startswith("crowdtree"):
             raise
         raise CrowdtreeError(
-            f"{error.name} is not installed; install the server with "
-            "pip install 'crowdtree[serve]'"
+            f"{error.name} is not installed; install the server with pip install 'crowdtree[serve]'"
         ) from None

@@ -16,6 +16,7 @@ __all__ = [
     "show_certificate",
     "show_frontier",
     "show_levels",
+    "show_policies",
     "show_summary",
     "show_tree",
     "watching",
@@ -49,8 +50,9 @@ def show_certificate(console: Any, tree: Tree) -> None:
     if proof.status == "optimal":
         console.print(f"Proven: no tree has a smaller {what} than {percent(proof.value)}.")
     else:
+        stop = proof.status if proof.status == "interrupted" else f"stopped by the {proof.status}"
         console.print(
-            f"Stopped by the {proof.status}: {what} {percent(proof.value)}, and no tree is below "
+            f"{stop.capitalize()}: {what} {percent(proof.value)}, and no tree is below "
             f"{percent(proof.lower_bound)} (gap {percent(proof.gap)})."
         )
     console.print(f"[dim]{plural(proof.nodes, 'set')} of classes searched.[/]\n")
@@ -68,8 +70,10 @@ def watching() -> Iterator[Callable[[float, float, int], None] | None]:
         words = f"best {percent(value)} · proven from {percent(lower)} · gap {percent(gap)}"
         print(f"\r{words} · {nodes:,} sets   ", end="", file=sys.stderr, flush=True)
 
-    yield line
-    print("\r" + " " * 90 + "\r", end="", file=sys.stderr, flush=True)
+    try:
+        yield line
+    finally:
+        print("\r" + " " * 90 + "\r", end="", file=sys.stderr, flush=True)
 
 
 def show_tree(console: Any, value: Evaluation, full: bool = False) -> None:
@@ -154,32 +158,75 @@ def show_levels(console: Any, value: Evaluation) -> None:
     console.print()
 
 
-def show_frontier(console: Any, points: Any, chosen: Any = None, most: int = 12) -> None:
+def show_frontier(
+    console: Any, points: Any, chosen: Any = None, most: int = 12, *, priced: bool = False
+) -> None:
     """Print the frontier as a small table, evenly thinned, the chosen plan marked."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("answers an item", "misclassified", "additive", "votes", "proof"):
+    paid = ["price an item"] if priced else []
+    for name in (*paid, "answers an item", "misclassified", "additive", "votes", "proof"):
         table.add_column(name, justify="right")
     step = max(1, -(-len(points) // most))
     shown = sorted({*range(0, len(points), step), len(points) - 1})
     for place in shown:
         point = points[place]
-        low, high = int(point.plan.votes.min()), int(point.plan.votes.max())
         table.add_row(
+            *([number(point.expected_cost)] if priced else []),
             number(point.expected_answers),
             percent(point.misclassification),
             percent(point.additive),
-            f"{low}" if low == high else f"{low} to {high}",
+            _votes(point.plan),
             "proven" if point.status == "optimal" else point.status,
         )
     if chosen is not None:
         table.add_row(
-            f"[bold]{number(chosen.expected_answers)}[/]",
-            f"[bold]{percent(chosen.misclassification)}[/]",
-            f"[bold]{percent(chosen.additive)}[/]",
-            "",
-            "[bold]your plan[/]",
+            *([number(chosen.expected_cost)] if priced else []),
+            number(chosen.expected_answers),
+            percent(chosen.misclassification),
+            percent(chosen.additive),
+            _votes(chosen.plan),
+            "your plan",
+            style="bold",
         )
     console.print(table)
     console.print(f"[dim]{len(shown)} of {plural(len(points), 'point')} shown[/]\n")
+
+
+def _votes(plan: Plan) -> str:
+    """Write the fewest and the most votes of a node."""
+    low, high = int(plan.votes.min()), int(plan.votes.max())
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def show_policies(console: Any, rows: Any) -> None:
+    """Print policies beside each other: answers and error with intervals, times the floor."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("policy", no_wrap=True)
+    for name in ("answers", "95 %", "wrong", "95 %", "x floor"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        wrong = row.misclassification
+        times = "" if row.times_the_floor != row.times_the_floor else number(row.times_the_floor)
+        table.add_row(
+            row.policy,
+            number(row.answers),
+            f"[dim]{_between(row.answers)}[/]",
+            percent(wrong),
+            "[dim]exact[/]" if row.exact else f"[dim]{_between(wrong, 100)} %[/]",
+            times,
+        )
+    console.print(table)
+    for row in rows:
+        if row.note:
+            console.print(f"[dim]{row.policy}: {row.note}[/]")
+    console.print("[dim]The floor (Fano) is at each policy's own error; none goes below it.[/]\n")
+
+
+def _between(value: Any, times: float = 1.0) -> str:
+    if value.high <= value.low:
+        return "exact"
+    return f"{number(times * value.low)}–{number(times * value.high)}"

@@ -25,6 +25,7 @@ __all__ = [
     "grow",
     "read_level_compiled",
     "read_level_plain",
+    "refuse_unsplit",
 ]
 
 IntArray = NDArray[np.int32]

@@ -74,19 +74,18 @@ def best_ratio(gain: FloatArray, error: FloatArray) -> Choice:
     among such choices wins.
     """
     rows: Choice = np.arange(len(gain))
-    choice = np.empty(len(gain), dtype=np.intp)
     price, unsettled = _price_to_start(gain, error), rows
+    choice, least = first_best(gain, error, price)
+    if not np.any(least > 0):
+        return top(np.where(error > 0, -np.inf, gain))
     while True:
-        choice[unsettled], least = first_best(gain, error, price, unsettled)
         # What wins with the least error of its node wins at every higher price as well.
         unsettled = unsettled[error[unsettled, choice[unsettled]] > least]
         ratio = _ratio(gain[rows, choice], error[rows, choice])
-        if ratio == math.inf:
-            break
-        if ratio <= price * (1 + 1e-14):
+        if not price * (1 + 1e-14) < ratio < math.inf:
             return choice
         price = ratio
-    return top(np.where(error > 0, -np.inf, gain)) if all_free(gain, error) else choice
+        choice[unsettled], least = first_best(gain, error, price, unsettled)
 
 
 def all_free(gain: FloatArray, error: FloatArray) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.design import design, refuse_groups
+from crowdtree.design.optimal import check_limits
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluate import Evaluation, evaluate
 from crowdtree.frontier.options import Options, question_prices
@@ -31,6 +32,7 @@ __all__ = ["Frontier", "Point", "frontier"]
 HIGHEST_PRICE = 1e4
 LEAST_PRICE = 1e-6
 SLACK = 1e-10
+INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,9 +201,10 @@ class Frontier:
             return
         tree = design(self.options.problem, "fm", allow_groups=True)
         for workers in itertools.count(0, 2):
-            votes = staff(tree, workers, "paper-fm").votes
-            if votes.max() > self.max_votes:
-                return
+            plan = staff(tree, workers, "paper-fm")
+            votes = plan.votes
+            if votes.max() > self.max_votes or plan.workers < tree.n_nodes + workers:
+                return  # the second: no vote helps any more
             point = self._point(tree, votes)
             yield point
             if not affordable(point):
@@ -289,6 +292,11 @@ def frontier(
     progress
         Called after each price with the number of points and the share of edges settled.
 
+    Returns
+    -------
+    Frontier
+        Ctrl-C ends the search too: the points so far are returned, the last one not proven.
+
     Examples
     --------
     >>> import crowdtree as ct
@@ -298,6 +306,7 @@ def frontier(
     """
     if max_points < 2:
         raise CrowdtreeError(f"max_points: at least 2 needed, got {max_points!r}")
+    check_limits(time_limit, 0.0, node_limit, memory_limit)
     either = problem.dash == "either" and bool((problem.outcome == DASH).any())
     chosen = method or ("greedy" if either else "optimal")
     if chosen not in ("optimal", "greedy"):
@@ -306,8 +315,9 @@ def frontier(
         raise CrowdtreeError(
             'frontier: method "optimal" needs - to mean inapplicable; use "greedy"'
         )
+    quick = design(problem, "gain", allow_groups=True)  # refuses a root that no question splits
     if not allow_groups:
-        refuse_groups(design(problem, "gain", allow_groups=True))
+        refuse_groups(quick)
     prices = question_prices(problem, price)
     options = Options.of(problem, vote, max_votes, prices)
     if chosen == "optimal":
@@ -334,7 +344,7 @@ def _supported(
     progress: Callable[[int, float], None] | None,
 ) -> list[Priced]:
     """Find all supported points by dichotomy on the price, the longest edges first."""
-    cheap, good = solve(HIGHEST_PRICE / scale), solve(LEAST_PRICE / scale)
+    cheap, good = (_uninterrupted(solve(p / scale)) for p in (HIGHEST_PRICE, LEAST_PRICE))
     points = {_key(cheap): cheap, _key(good): good}
     edges: list[tuple[float, int, Priced, Priced]] = []
     count = 0
@@ -365,7 +375,16 @@ def _supported(
                 points[_key(end)] = _weaker(points[_key(end)], found)
         if progress is not None:
             progress(len(points), settled / (settled + len(edges)))
+        if found.status == INTERRUPTED:  # the solver kept its best; what is found so far stands
+            break
     return _hull(sorted(points.values(), key=lambda point: (point.cost, point.error)))
+
+
+def _uninterrupted(point: Priced) -> Priced:
+    """Pass on an end of the frontier; without both ends there is none to return."""
+    if point.status == INTERRUPTED:
+        raise KeyboardInterrupt
+    return point
 
 
 def _key(point: Priced) -> tuple[float, float]:

@@ -20,6 +20,7 @@ __all__ = ["Row", "compare"]
 FloatArray = NDArray[np.float64]
 
 RANDOM_DRAWS = 20
+LEAST_ERROR = 1e-6
 
 
 class Row(NamedTuple):
@@ -94,10 +95,12 @@ def _everyone(
 
 def _limits(front: Frontier) -> Iterator[Row]:
     problem, price = front.options.problem, front.options.price
-    worst, best = front[0].misclassification, max(front[-1].misclassification, 1e-6)
+    worst, best = (max(front[place].misclassification, LEAST_ERROR) for place in (0, -1))
     for error in np.geomspace(worst, best, 40).tolist():
-        yield _exact("floor", fano_floor(problem, error, price=price), error)
-        yield _exact("guide", burnashev_guide(problem, error, price=price), error)
+        for series, limit in (("floor", fano_floor), ("guide", burnashev_guide)):
+            cost = limit(problem, error, price=price)
+            if np.isfinite(cost):  # infinite where no question tells anything
+                yield _exact(series, cost, error)
 
 
 def _exact(series: str, cost: float, error: float) -> Row:

@@ -21,7 +21,7 @@ FloatArray = NDArray[np.float64]
 LEAST_ANSWERS = 10
 """A worker with fewer answers is not accused of anything."""
 SAME_SHARE = 0.98
-COIN = 0.2
+COIN = 0.25
 """A worker who is right this much more often than chance (of 0 to 1) at most answers at random."""
 TWIN_AGREEMENT = 0.98
 TWIN_CHANCE = 1e-3

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from crowdtree.learn.book import WorkerBook
     from crowdtree.learn.flags import Flag
     from crowdtree.learn.online import Online
+    from crowdtree.learn.pilot import Credible
+    from crowdtree.plan import Plan
+    from crowdtree.tree import Tree
 
 __all__ = ["Intervals", "Kind", "Learned", "Range", "Worker"]
 
@@ -282,6 +285,18 @@ class Learned:
         from crowdtree.learn.online import classify
 
         return classify(self, answers)
+
+    def upper_problem(self, level: float | None = None) -> Problem:
+        """Make the problem with every error at its upper credible end, for robust design."""
+        from crowdtree.learn.pilot import upper_problem
+
+        return upper_problem(self, self.level if level is None else level)
+
+    def credible_interval(self, plan: Tree | Plan) -> Credible:
+        """Estimate the credible interval of a plan's misclassification."""
+        from crowdtree.learn.pilot import credible_interval
+
+        return credible_interval(plan, self, level=self.level)
 
     def to_crowdkit(self) -> pl.DataFrame:
         """The answers as a frame of ``task, worker, label`` that crowd-kit reads."""

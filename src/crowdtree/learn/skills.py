@@ -26,6 +26,7 @@ _ROUNDS = 4  # the priors are estimated anew this many times
 _STEPS = 200
 _FIRST_STEPS = 10  # before the priors are estimated anew there is no need to settle
 _TOLERANCE = 1e-8
+_ALONE = 1e-3
 _STRENGTHS = np.geomspace(0.5, 500, 31)
 
 
@@ -157,7 +158,9 @@ class _State:
     def start(cls, wrong: FloatArray, total: FloatArray, workers: int) -> _State:
         mean, strength = cell_prior(wrong, total)
         error = (wrong + strength * mean[:, None]) / (total + strength)
-        return cls(_cell_of(error), np.zeros(workers), mean, strength, 0.5)
+        # a single worker is the crowd: nobody to differ from
+        spread = 0.5 if workers > 1 else _ALONE
+        return cls(_cell_of(error), np.zeros(workers), mean, strength, spread)
 
     def step(self, sums: _Sums | _CountSums) -> None:
         """New cells, then new skills: each raises the penalised likelihood."""
@@ -201,7 +204,8 @@ class _State:
         variance = 1 / (workers[:, 2] + self.spread**-2)
         # one pseudo-worker half a logit off keeps the spread of a tiny crowd from 0
         squares = float(np.sum(self.skill**2 + variance))
-        self.spread = float(np.sqrt((squares + 0.25) / (len(self.skill) + 1)))
+        if len(self.skill) > 1:
+            self.spread = float(np.sqrt((squares + 0.25) / (len(self.skill) + 1)))
         error = 1 / (1 + np.exp(self.cell))
         total = cells[..., 2] / np.maximum(error * (1 - error), 1e-9)
         prior = self.strength * self.mean[:, None]

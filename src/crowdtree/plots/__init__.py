@@ -15,8 +15,14 @@ from crowdtree.plots.trees import draw_tree, tree_svg
 __all__ = ["draw_frontier", "draw_tree", "tree_svg"]
 
 
-def draw_frontier(rows: Iterable[Any], path: str | os.PathLike[str], chosen: Any = None) -> Path:
+def draw_frontier(
+    rows: Iterable[Any],
+    path: str | os.PathLike[str],
+    chosen: Any = None,
+    *,
+    cost: str = "answers",
+) -> Path:
     """Write the chart of a frontier; see :func:`crowdtree.plots.frontiers.draw_frontier`."""
     from crowdtree.plots import frontiers
 
-    return frontiers.draw_frontier(rows, path, chosen)
+    return frontiers.draw_frontier(rows, path, chosen, cost=cost)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import altair as alt
@@ -18,12 +18,15 @@ from crowdtree.plots.chart import (
     table,
     title_of,
 )
-from crowdtree.plots.style import LIGHT
-from crowdtree.plots.text import clean
+from crowdtree.plots.style import LIGHT, SMALL_SIZE
+from crowdtree.plots.text import clean, text_width
 
 __all__ = ["curve_chart"]
 
 HEIGHT = 320
+GAP = 14.0
+"""Pixels between the middles of two labels."""
+LEAST_HEIGHT = 8.0
 LOWEST = 1e-9
 """Errors below this leave every chart."""
 _DASHES = {"plain": [1, 0], "dashed": [6, 3], "dotted": [2, 3], "floor": [1, 2]}
@@ -36,6 +39,7 @@ def curve_chart(
     x: str,
     y: str = "misclassified items",
     log: bool = True,
+    log_x: bool = False,
     subtitle: Sequence[str] = (),
     points: Sequence[Row] = (),
 ) -> Chart:
@@ -52,6 +56,8 @@ def curve_chart(
         Names of the axes, with units.
     log
         A logarithmic error axis, where any error is left to show on it.
+    log_x
+        A logarithmic cost axis.
     points
         Single points to mark: ``x``, ``y`` and ``label``.
     """
@@ -60,9 +66,7 @@ def curve_chart(
     shown = [dict(row) for row in rows if row["y"] >= floor]
     scale, ticks = _error_scale(shown, floor, log)
     ends = [min(row["x"] for row in shown), max(row["x"] for row in shown)]
-    across = alt.X(
-        "x:Q", title=x, scale=alt.Scale(domain=ends, nice=False), axis=alt.Axis(tickCount=8)
-    )
+    across = _cost_axis(x, ends, log_x)
     up = alt.Y("y:Q", title=y, scale=scale, axis=alt.Axis(labelExpr=PER_CENT, **ticks))
     layers: list[Chart] = []
     bands = [
@@ -73,12 +77,24 @@ def curve_chart(
     if bands:
         layers.append(_band(bands, across, scale))
     layers.append(_lines(shown, across, up))
-    layers.append(_end_labels(shown, scale, log))
+    layers += _end_labels(shown, scale, log, _positions(ends, log_x))
     if points:
         layers += _marked(points, across, up)
     return alt.layer(*layers).properties(
         width=WIDTH, height=HEIGHT, title=title_of(title, *subtitle)
     )
+
+
+def _cost_axis(title: str, ends: list[float], log: bool) -> alt.X:
+    if not log:
+        scale = alt.Scale(domain=ends, nice=False)
+        return alt.X("x:Q", title=title, scale=scale, axis=alt.Axis(tickCount=8))
+    decades = range(math.floor(math.log10(ends[0])), math.ceil(math.log10(ends[1])) + 1)
+    ticks = [step * 10.0**d for d in decades for step in (1, 2, 5)]
+    values = [tick for tick in ticks if ends[0] <= tick <= ends[1]]
+    scale = alt.Scale(type="log", domain=ends, nice=False)
+    axis = alt.Axis(values=values, labelExpr="format(datum.value, '~r')")
+    return alt.X("x:Q", title=title, scale=scale, axis=axis)
 
 
 def _floor(rows: Sequence[Row]) -> float:
@@ -136,7 +152,19 @@ def _band(rows: Sequence[Row], across: alt.X, scale: alt.Scale) -> Chart:
     )
 
 
-def _end_labels(rows: Sequence[Row], scale: alt.Scale, log: bool) -> Chart:
+def _positions(ends: list[float], log: bool) -> Callable[[float], float]:
+    """Pixels from the left of a cost."""
+    low, high = (math.log(ends[0]), math.log(ends[1])) if log else ends
+
+    def place(x: float) -> float:
+        return WIDTH * ((math.log(x) if log else x) - low) / ((high - low) or 1.0)
+
+    return place
+
+
+def _end_labels(
+    rows: Sequence[Row], scale: alt.Scale, log: bool, place: Callable[[float], float]
+) -> list[Chart]:
     """Names at the ends of the lines, moved apart where they would touch."""
     ends: dict[str, Row] = {}
     for row in rows:
@@ -147,7 +175,9 @@ def _end_labels(rows: Sequence[Row], scale: alt.Scale, log: bool) -> Chart:
     span = (high - low) / HEIGHT
     # lines that stop early keep their label there; those that end together share one column
     wanted = [((math.log(r["y"]) if log else r["y"]) - low) / span for r in ends.values()]
-    placed = _apart(wanted, [r["x"] for r in ends.values()], 14.0, lowest=8.0)
+    column = [place(r["x"]) for r in ends.values()]
+    widths = [text_width(str(name), SMALL_SIZE, bold=True) + 8 for name in ends]
+    placed = _free(_apart(wanted, column, GAP, lowest=LEAST_HEIGHT), column, widths)
     labels = [
         {
             "x": row["x"],
@@ -157,17 +187,42 @@ def _end_labels(rows: Sequence[Row], scale: alt.Scale, log: bool) -> Chart:
         }
         for row, at in zip(ends.values(), placed, strict=True)
     ]
-    return (
-        alt.Chart(table(labels))
-        .mark_text(align="left", dx=8, baseline="middle", fontWeight=600)
-        .encode(
-            x="x:Q",
-            y=alt.Y("y:Q", scale=scale),
-            text="label:N",
-            color=alt.Color("colour:N", scale=None),
-            description="label:N",
-        )
+    base = alt.Chart(table(labels)).encode(
+        x="x:Q", y=alt.Y("y:Q", scale=scale), text="label:N", description="label:N"
     )
+    look: dict[str, Any] = {"align": "left", "dx": 8, "baseline": "middle", "fontWeight": 600}
+    halo: dict[str, Any] = {
+        "stroke": LIGHT.background,
+        "strokeWidth": 4,
+        "strokeJoin": "round",
+        "aria": False,
+    }
+    return [  # a halo keeps a name readable where it lies across another line
+        *([base.mark_text(**look, **halo)] if len(set(column)) > 1 else []),
+        base.mark_text(**look).encode(color=alt.Color("colour:N", scale=None)),
+    ]
+
+
+def _free(heights: Sequence[float], left: Sequence[float], widths: Sequence[float]) -> list[float]:
+    """Move labels that lie across one that was placed before to the nearest free height.
+
+    >>> _free([50.0, 52.0, 52.0], [0.0, 30.0, 400.0], [60.0, 60.0, 60.0])
+    [50.0, 64.0, 52.0]
+    """
+    placed: list[float] = []
+    for at, height in enumerate(heights):
+        beside = [
+            placed[other]
+            for other in range(at)
+            if left[at] < left[other] + widths[other] and left[other] < left[at] + widths[at]
+        ]
+        # where it is, or just below or just above a label in the way
+        tries = [height, *(there + way * GAP for there in beside for way in (-1, 1))]
+        free = [
+            y for y in tries if y >= LEAST_HEIGHT and all(abs(y - z) > GAP - 1e-6 for z in beside)
+        ]
+        placed.append(min(free, key=lambda y: abs(y - height), default=height))
+    return placed
 
 
 def _apart(

@@ -45,27 +45,30 @@ class ChosenPoint(Protocol):
     @property
     def misclassification(self) -> float: ...
     @property
-    def expected_answers(self) -> float: ...
+    def expected_cost(self) -> float: ...
 
 
 def frontier_chart(
-    rows: Iterable[CurvePoint], chosen: ChosenPoint | None = None, *, cost: str = "answers an item"
+    rows: Iterable[CurvePoint], chosen: ChosenPoint | None = None, *, cost: str = "answers"
 ) -> Chart:
-    """Error over cost: the frontier, the paper, the baselines and the information floor."""
+    """Error over cost: the frontier, the paper, the baselines and the information floor.
+
+    `cost` names what is paid an item: answers, or their price.
+    """
     table: list[dict[str, Any]] = []
-    for row in rows:
+    for row in sorted(rows, key=lambda row: row.series == "ours"):  # the last line lies on top
         name, kind, dash = _LOOK.get(row.series, (row.series, "baseline", "plain"))
         look = {"series": name, "kind": kind, "dash": dash}
         band = {"low": row.low, "high": row.high}
         table.append(look | band | {"x": row.cost, "y": row.misclassification})
     points = []
     if chosen is not None:
-        words = f"{percent(chosen.misclassification)}, {number(chosen.expected_answers)} answers"
-        points = [{"x": chosen.expected_answers, "y": chosen.misclassification, "label": words}]
+        words = f"{percent(chosen.misclassification)}, {cost} {number(chosen.expected_cost)}"
+        points = [{"x": chosen.expected_cost, "y": chosen.misclassification, "label": words}]
     return curve_chart(
         table,
         title="What each error costs: lower left is better",
-        x=f"expected {cost}",
+        x=f"expected {cost} an item",
         subtitle=["No policy goes below the Fano floor; the guide is asymptotic."],
         points=points,
     )
@@ -75,6 +78,8 @@ def draw_frontier(
     rows: Iterable[CurvePoint],
     path: str | os.PathLike[str],
     chosen: ChosenPoint | None = None,
+    *,
+    cost: str = "answers",
 ) -> Path:
     """Write the chart of a frontier as ``.svg``, ``.png``, ``.html`` or ``.json``."""
-    return draw_chart(frontier_chart(rows, chosen), path)
+    return draw_chart(frontier_chart(rows, chosen, cost=cost), path)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError, listing
-from crowdtree.floors import checked_price
+from crowdtree.floors import checked_price, fano_floor
 from crowdtree.likelihood import AnswerModel, urn
 from crowdtree.policy.base import (
     Answer,
@@ -331,6 +331,7 @@ class AdaptivePolicy:
                 f"(over all items {overall:.4g} at best); add a question, raise target_error "
                 "to that, or pass strict=False"
             )
+        self._refuse_too_few_answers()
         if self.repeats is None:
             return
         reached, doubt = self.reachable_error()
@@ -340,6 +341,26 @@ class AdaptivePolicy:
                 f"a question: all of them together leave an error of about {reached:.3g} "
                 f"(± {doubt:.1g}); raise repeats or target_error, or pass strict=False"
             )
+
+    def _refuse_too_few_answers(self) -> None:
+        """Raise if information alone forbids the target within `max_answers` (Fano)."""
+        if self.model.shared_difficulty:  # the floor is for independent answers
+            return
+
+        def needed(error: float) -> float:
+            return fano_floor(self.problem, error, yes_probability=self.model.yes)
+
+        if needed(self.target_error) <= self.max_answers:
+            return
+        low, high = self.target_error, 1 - 1 / self.problem.n_classes
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (low, middle) if needed(middle) <= self.max_answers else (middle, high)
+        raise CrowdtreeError(
+            f"target_error: {self.target_error:g} needs at least {needed(self.target_error):.3g} "
+            f"answers an item, but max_answers is {self.max_answers}, which leaves an error of "
+            f"{low:.2g} or more; raise max_answers or target_error, or pass strict=False"
+        )
 
     def reachable_error(self, items: int = 1000) -> tuple[float, float]:
         """Estimate the error after every question was answered as often as it may be.

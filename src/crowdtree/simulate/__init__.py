@@ -14,6 +14,7 @@ from crowdtree.problem import Problem
 from crowdtree.simulate.crowd import Crowd, Recorded, Source
 from crowdtree.simulate.engine import REASONS
 from crowdtree.simulate.run import CalibrationRow, Estimate, Run
+from crowdtree.simulate.together import dawid_skene, simulate_dawid_skene
 from crowdtree.simulate.work import BLOCK, Progress, Task, perform
 
 __all__ = [
@@ -24,7 +25,9 @@ __all__ = [
     "Recorded",
     "Run",
     "SweepRow",
+    "dawid_skene",
     "simulate",
+    "simulate_dawid_skene",
     "sweep",
     "tune_target",
 ]

@@ -196,6 +196,12 @@ class CrowdBlock:
         drawn = uniform(mixed(self.stream[rows] + turn * _GOLDEN))
         return Answers((drawn < share).astype(np.int8), skill)
 
+    def worker(self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any]) -> UintArray:
+        """Say whose turn it is: people take turns from a random start an item and question."""
+        first = mixed((self.item[rows] ^ _WORKER) + question.astype(np.uint64))
+        turn = first % np.uint64(self.crowd.workers) + repeat.astype(np.uint64)
+        return np.asarray(turn % np.uint64(self.crowd.workers))
+
     def _seen(
         self,
         share: FloatArray,
@@ -205,8 +211,7 @@ class CrowdBlock:
         cls: IntArray,
     ) -> tuple[FloatArray, FloatArray | None]:
         """P(yes) by this worker on this item, and the skill that the policy is told."""
-        first = mixed((self.item[rows] ^ _WORKER) + question.astype(np.uint64))
-        worker = (first + repeat.astype(np.uint64)) % np.uint64(self.crowd.workers)
+        worker = self.worker(rows, question, repeat)
         skill, spammer, told = self._people
         ability = skill[worker]
         if self.crowd.item_difficulty:

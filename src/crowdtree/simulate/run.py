@@ -160,9 +160,20 @@ class Run:
         return counts.reshape(n, n) / self.items
 
     def calibration(self, bins: int = 10) -> list[CalibrationRow]:
-        """Compare stated and observed errors, in groups of about equally many items."""
+        """Compare stated and observed errors, in groups of about equally many items.
+
+        Items of the same stated error stay together, so there may be fewer groups.
+        """
         order = np.argsort(self.posterior_error, kind="stable")
-        return list(self._groups(np.array_split(order, bins)))
+        stated = self.posterior_error[order].round(12)
+        first = np.searchsorted(stated, stated)  # rank of the first item that is stated alike
+        group = first * bins // max(1, self.items)
+        starts = [0]
+        for start in (np.flatnonzero(np.diff(group)) + 1).tolist():
+            few = self.items / (2 * bins)  # a handful of items says nothing: with the one before
+            if start - starts[-1] >= few and self.items - start >= few:
+                starts.append(start)
+        return list(self._groups(np.split(order, starts[1:])))
 
     def _groups(self, groups: Sequence[NDArray[np.intp]]) -> Iterator[CalibrationRow]:
         wrong = self.label != self.truth

@@ -217,16 +217,14 @@ def _count_items(
             .where(items.c.campaign_id == number, items.c.task.in_(tasks[begin : begin + 500]))
             .group_by(items.c.status)
         )
-        counts.update({status: count for status, count in found})
+        counts.update(dict(found.tuples().all()))
     return counts
 
 
 def bump(connection: Connection, number: int) -> None:
     """Make the serving desks read the campaign again."""
     connection.execute(
-        campaigns.update()
-        .where(campaigns.c.id == number)
-        .values(version=campaigns.c.version + 1)
+        campaigns.update().where(campaigns.c.id == number).values(version=campaigns.c.version + 1)
     )
 
 

@@ -57,7 +57,9 @@ def _next(batch: Batch, who: Who, request: Next, held: list[Any]) -> dict[str, A
     for row in live:
         token = f"{row[0]}.{row[1]}"
         if token not in request.holding:
-            return _found(task_of(campaign, row[0], row[1], row[3], row[5], row[6], row[4] - batch.now))
+            return _found(
+                task_of(campaign, row[0], row[1], row[3], row[5], row[6], row[4] - batch.now)
+            )
     refusal = _refusal(batch, who, campaign, live)
     if refusal:
         return {"task": None, "reason": refusal}
@@ -241,7 +243,9 @@ def _another_question(batch: Batch, who: Who, campaign: Loaded) -> tuple[int, in
         if not found:
             continue
         # Counted as out already, so that the engine closes what the lease replaces.
-        work.leases[-1] = Held(-1, "", item_id, who.id, found[0], LEASE.active, 0, batch.now, batch.now)
+        work.leases[-1] = Held(
+            -1, "", item_id, who.id, found[0], LEASE.active, 0, batch.now, batch.now
+        )
         batch.settle(work)
         batch.write_wanted([work])
         del batch.works[item_id]

@@ -20,7 +20,17 @@ from sqlalchemy.exc import ArgumentError
 
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["Sql", "fetch", "is_sqlite", "make_engine", "migrate", "pipelined", "run", "run_many", "run_one"]
+__all__ = [
+    "Sql",
+    "fetch",
+    "is_sqlite",
+    "make_engine",
+    "migrate",
+    "pipelined",
+    "run",
+    "run_many",
+    "run_one",
+]
 
 BUSY_SECONDS = 30
 

@@ -21,12 +21,23 @@ from sqlalchemy.engine import Connection
 from crowdtree.campaign import Event, Rules
 from crowdtree.policy import Label, policy_from_dict
 from crowdtree.problem import DASH
-from crowdtree.store import codec, statements as sql
+from crowdtree.store import codec
+from crowdtree.store import statements as sql
 from crowdtree.store.database import fetch, run, run_many, run_one
 from crowdtree.store.requests import Refused, Submit, Undo
 from crowdtree.store.settings import Settings
 from crowdtree.store.tables import ITEM, LEASE
-from crowdtree.store.work import AHEAD_SECONDS, CLOSED, STANDING, Held, Loaded, Work, item_state, path_of, task_of
+from crowdtree.store.work import (
+    AHEAD_SECONDS,
+    CLOSED,
+    STANDING,
+    Held,
+    Loaded,
+    Work,
+    item_state,
+    path_of,
+    task_of,
+)
 
 __all__ = ["JUDGED", "Batch", "Desk", "Who"]
 
@@ -178,9 +189,7 @@ class Batch:
             return
         for row in fetch(self.connection, sql.CAMPAIGNS, ids=missing):
             self.campaigns[row[0]] = self.desk.campaign(self.connection, row)
-        self._lock_budgets(
-            {n for n in missing if self.campaigns[n].settings.budget is not None}
-        )
+        self._lock_budgets({n for n in missing if self.campaigns[n].settings.budget is not None})
 
     def _lock_budgets(self, capped: set[int]) -> None:
         if capped:

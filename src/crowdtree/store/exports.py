@@ -133,10 +133,19 @@ def item_trace(connection: Connection, number: int, item: int) -> dict[str, Any]
         .where(answers.c.item_id == item)
         .order_by(answers.c.id)
     )
-    label = connection.execute(
-        sa.select(labels).where(labels.c.item_id == item)
-    ).one_or_none()
-    kept = ("id", "question", "worker_id", "kind", "value", "fate", "overdue", "skill", "at", "name")
+    label = connection.execute(sa.select(labels).where(labels.c.item_id == item)).one_or_none()
+    kept = (
+        "id",
+        "question",
+        "worker_id",
+        "kind",
+        "value",
+        "fate",
+        "overdue",
+        "skill",
+        "at",
+        "name",
+    )
     return {
         "id": row.id,
         "task": row.task,

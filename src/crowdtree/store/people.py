@@ -113,7 +113,7 @@ def _needed_question(connection: Connection, number: int, policy: Any) -> int:
         .where(workers.c.campaign_id == number, workers.c.status == "active")
         .group_by(workers.c.question)
     )
-    team = {question: count for question, count in rows}
+    team = dict(rows.tuples().all())
     return max(load, key=lambda q: (load[q] / (team.get(q, 0) + 1), -q))
 
 
@@ -170,4 +170,9 @@ def worker_facts(row: dict[str, Any], mean_error: float) -> dict[str, Any]:
     kept = ("id", "name", "external_id", "status", "status_reason", "question", "answers", "skips")
     facts = {name: row[name] for name in (*kept, "overdue", "joined_at", "seen_at")}
     facts |= {name: row[name] for name in ("gold_right", "gold_asked", "agreed", "judged")}
-    return {**facts, "reliability": found.right, "skill": found.skill, "earned": row["earned"] / MICRO}
+    return {
+        **facts,
+        "reliability": found.right,
+        "skill": found.skill,
+        "earned": row["earned"] / MICRO,
+    }

@@ -140,9 +140,7 @@ NEW_ITEM = Sql(
     """SELECT id, task, payload FROM items WHERE campaign_id = :campaign AND status = 0
     ORDER BY id LIMIT 1 {skip items}"""
 )
-ANY_OPEN = Sql(
-    "SELECT 1 FROM items WHERE campaign_id = :campaign AND status IN (0, 1) LIMIT 1"
-)
+ANY_OPEN = Sql("SELECT 1 FROM items WHERE campaign_id = :campaign AND status IN (0, 1) LIMIT 1")
 BLOCKED_ITEMS = Sql(
     """SELECT wanted.item_id, wanted.id FROM wanted WHERE wanted.campaign_id = :campaign
     AND wanted.id > :after ORDER BY wanted.id LIMIT :most"""

@@ -14,7 +14,18 @@ from crowdtree.problem import Problem
 from crowdtree.store.settings import Settings
 from crowdtree.store.tables import ITEM, LEASE
 
-__all__ = ["AHEAD_SECONDS", "CLOSED", "OUTSIDE", "STANDING", "Held", "Loaded", "Work", "item_state", "path_of", "task_of"]
+__all__ = [
+    "AHEAD_SECONDS",
+    "CLOSED",
+    "OUTSIDE",
+    "STANDING",
+    "Held",
+    "Loaded",
+    "Work",
+    "item_state",
+    "path_of",
+    "task_of",
+]
 
 CLOSED = Label(0, 1.0, "closed")
 """Stands for the label of an item that is closed: the engine only asks whether there is one."""

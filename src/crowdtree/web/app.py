@@ -71,9 +71,9 @@ def _version() -> str:
 
 def _add_routes(app: FastAPI, site: Site) -> None:
     from crowdtree.web import pages
-    from crowdtree.web.api import owner, sessions, system, transfer, worker
+    from crowdtree.web.api import media, owner, sessions, system, transfer, worker
 
-    for room in (worker, sessions, transfer, owner, system):
+    for room in (worker, sessions, transfer, media, owner, system):
         app.include_router(room.router)
     site.templates = pages.templates()
     for router in pages.routers():

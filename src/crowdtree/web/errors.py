@@ -64,8 +64,13 @@ def add_handlers(app: FastAPI) -> None:
         return said(422, "input", _first(error.errors()))
 
     @app.exception_handler(HTTPException)
-    async def _http(_: Request, error: HTTPException) -> Response:
+    async def _http(request: Request, error: HTTPException) -> Response:
         headers = dict(error.headers or {})
+        if "text/html" in request.headers.get("accept", ""):  # a person with a browser
+            from crowdtree.web.pages.base import error_page
+
+            words = "Check the address, or go back." if error.status_code == 404 else error.detail
+            return error_page(request, error.status_code, "http", words)
         return said(error.status_code, "http", str(error.detail), **headers)
 
 

@@ -75,4 +75,6 @@ class Guard:
         finally:
             if log.isEnabledFor(logging.INFO):
                 took = (time.perf_counter() - begin) * 1e3
-                log.info("%s %s %d %.1f ms", scope["method"], clean_path(scope["path"]), status, took)
+                log.info(
+                    "%s %s %d %.1f ms", scope["method"], clean_path(scope["path"]), status, took
+                )

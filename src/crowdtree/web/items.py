@@ -45,8 +45,7 @@ def _csv_rows(stream: IO[str]) -> Iterator[tuple[int, dict[str, Any]]]:
                 continue
             if len(row) != len(header):
                 raise CrowdtreeError(
-                    f"items: line {reader.line_num} has {len(row)} cells for "
-                    f"{len(header)} columns"
+                    f"items: line {reader.line_num} has {len(row)} cells for {len(header)} columns"
                 )
             yield reader.line_num, dict(zip(header, row, strict=True))
     except csv.Error as error:
@@ -92,9 +91,7 @@ def _item(row: dict[str, Any], line: int, places: dict[str, int]) -> dict[str, A
     task = row.pop(key, None)
     task = str(task).strip() if isinstance(task, str | int) else ""
     if not 0 < len(task) <= MOST_TASK or "\x00" in task:
-        raise CrowdtreeError(
-            f"items: line {line}: `task` must have 1 to {MOST_TASK} characters"
-        )
+        raise CrowdtreeError(f"items: line {line}: `task` must have 1 to {MOST_TASK} characters")
     gold = row.pop("gold", None)
     if gold in (None, ""):
         cls = None

@@ -48,7 +48,9 @@ class BodyLimit:
         most = body_limit(scope["path"])
         headers = dict(scope["headers"])
         if headers.get(b"content-encoding", b"identity") != b"identity":
-            await _refuse(415, "packed", "Send the body as it is, not packed.", scope, receive, send)
+            await _refuse(
+                415, "packed", "Send the body as it is, not packed.", scope, receive, send
+            )
             return
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > most:

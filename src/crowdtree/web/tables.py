@@ -70,9 +70,7 @@ def parquet(pieces: Iterable[list[dict[str, Any]]], columns: list[str]) -> bytes
         types["label"] = pl.Int64
     schema = {name: types[name] for name in columns}
     frames = [
-        pl.DataFrame(
-            {name: [_flat(row[name]) for row in rows] for name in columns}, schema=schema
-        )
+        pl.DataFrame({name: [_flat(row[name]) for row in rows] for name in columns}, schema=schema)
         for rows in pieces
     ]
     out = io.BytesIO()

@@ -3,15 +3,16 @@
 import numpy as np
 import numpy.typing as npt
 
-from ._jit import compiled
-from .bitset import Words, count, list_members
+from ._jit import compiled, lowest_bit
+from .bitset import WORD, Words, count, list_members
+from .blocks import blocks_bound
 from .bounds import kraft_bound
 from .cache import BOUND_ONLY, Cache, find, question_at, store
 from .small import fill_parts, parts_bound, question_costs, small_value
 from .tables import SMALL, Floats, Tables, Work
 
 Control = npt.NDArray[np.int64]
-STOP, NODES, NODE_LIMIT, KRAFT, BUDGET = 0, 1, 2, 3, 4
+STOP, NODES, NODE_LIMIT, KRAFT, BUDGET, SWAPS = 0, 1, 2, 3, 4, 5
 LOWER, UPPER, TOLERANCE = 0, 1, 2
 
 
@@ -38,7 +39,7 @@ def splits(sets: Words, row: int, question: int, one: Words, known: Words) -> bo
         unknown |= word & ~known[question, position]
         has_one |= word & one[question, position]
         has_zero |= word & ~one[question, position]
-    return unknown == np.uint64(0) and has_one != np.uint64(0) and has_zero != np.uint64(0)
+    return bool(unknown == np.uint64(0) and has_one != np.uint64(0) and has_zero != np.uint64(0))
 
 
 @compiled
@@ -49,7 +50,7 @@ def small_set(sets: Words, row: int, tables: Tables, cache: Cache, work: Work) -
         return small_value(sets, row, tables, work)
     slot = find(sets, row, cache.words, cache.state)
     if slot >= 0 and question_at(slot, cache.words) >= 0:
-        return cache.values[slot, cache.values.shape[1] - 2]
+        return float(cache.values[slot, cache.values.shape[1] - 2])
     value = small_value(sets, row, tables, work)
     store(sets, row, value, 0, 1, cache.words, cache.values, cache.state)
     return value
@@ -69,7 +70,7 @@ def _estimate(
     one, known, keep = tables.one, tables.known, tables.keep
     binomial, tabled, tiny = tables.binomial, tables.tabled, tables.tiny
     words, values, state = cache.words, cache.values, cache.state
-    members, refined = work.members, work.refined
+    members, refined, blocks = work.members, work.refined, tables.blocks
     last = values.shape[1] - 2
     size = list_members(sets, depth, members)
     question_costs(members, size, tables.cost, cost, depth)
@@ -97,7 +98,7 @@ def _estimate(
                 bound = parts_bound(sides, answer, binomial, tabled, tiny)
                 if bound != bound:
                     bound = fill_parts(sides, answer, tables, work)
-                below += bound
+                below += max(bound, blocks_bound(sides, answer, blocks))
         together = max(together, below)
         total = cost[depth, question] + keep[question] * below
         if total >= limit:
@@ -116,8 +117,8 @@ def side_bound(
         return small_value(sets, row, tables, work)
     slot = find(sets, row, cache.words, cache.state)
     if slot >= 0:
-        return cache.values[slot, cache.values.shape[1] - 2]
-    bound = fill_parts(sets, row, tables, work)
+        return float(cache.values[slot, cache.values.shape[1] - 2])
+    bound = max(fill_parts(sets, row, tables, work), blocks_bound(sets, row, tables.blocks))
     if kraft:
         bound = max(bound, kraft_bound(sets, row, tables, work))
         store(sets, row, bound, BOUND_ONLY, 1, cache.words, cache.values, cache.state)
@@ -131,7 +132,56 @@ def _refine(depth: int, question: int, tables: Tables, cache: Cache, work: Work)
     for answer in range(2):
         take_side(work.sets, depth, question, answer, tables.one, work.sides, answer)
         below += side_bound(work.sides, answer, True, tables, cache, work)
-    return work.cost[depth, question] + tables.keep[question] * below
+    return float(work.cost[depth, question] + tables.keep[question] * below)
+
+
+@compiled
+def _hide_swapped(depth: int, tables: Tables, work: Work, tolerance: float) -> float:
+    """Drop the questions that an exchange with the question above would make cheaper.
+
+    Let the question above send the set here and the set Y to its other side, and let a question
+    here give one answer to all of Y. Asking it above instead costs Y one more question and spares
+    the classes R here that give the other answer one. If that is cheaper (or equal, and the
+    question comes first in the file), then some best tree does not have it here.
+
+    Returns the least estimate dropped.
+    """
+    sets, estimate, cost, other = work.sets, work.estimate, tables.cost, work.sides
+    one, known, members = tables.one, tables.known, work.members
+    above = work.asked[depth - 1]
+    hidden = np.inf
+    for position in range(sets.shape[1]):
+        other[0, position] = sets[depth - 1, position] & ~sets[depth, position]
+    size = list_members(other, 0, members)
+    for question in range(estimate.shape[1]):
+        if estimate[depth, question] == np.inf:
+            continue
+        unknown = np.uint64(0)
+        ones = np.uint64(0)
+        zeros = np.uint64(0)
+        for position in range(sets.shape[1]):
+            word = other[0, position]
+            unknown |= word & ~known[question, position]
+            ones |= word & one[question, position]
+            zeros |= word & ~one[question, position]
+        if unknown != np.uint64(0) or (ones != np.uint64(0) and zeros != np.uint64(0)):
+            continue
+        change = 0.0
+        for place in range(size):
+            change += cost[0, members[place], question]
+        for position in range(sets.shape[1]):
+            word = sets[depth, position]
+            if ones != np.uint64(0):
+                word &= ~one[question, position]
+            else:
+                word &= one[question, position]
+            while word != np.uint64(0):
+                change -= cost[0, lowest_bit(word) + WORD * position, above]
+                word &= word - np.uint64(1)
+        if change < -tolerance or (change <= tolerance and question < above):
+            hidden = min(hidden, estimate[depth, question])
+            estimate[depth, question] = np.inf
+    return hidden
 
 
 @compiled
@@ -158,11 +208,22 @@ def _bound_sides(
 
 
 @compiled
+def _offer(sets: Words, row: int, value: float, question: int, upper: Cache) -> None:
+    """Remember a tree of a set if it is better than the one known."""
+    slot = find(sets, row, upper.words, upper.state)
+    if slot >= 0 and upper.values[slot, upper.values.shape[1] - 2] <= value:
+        return
+    work = count(sets, row)
+    store(sets, row, value, question, work, upper.words, upper.values, upper.state)
+
+
+@compiled
 def search(
     depth: int,
     limit: float,
     tables: Tables,
     cache: Cache,
+    upper: Cache,
     work: Work,
     control: Control,
     status: Floats,
@@ -199,6 +260,9 @@ def search(
         store(sets, depth, 0.0, 0, 1, cache.words, cache.values, cache.state)
         return 0.0, True
     known = max(known, together)
+    hidden = np.inf
+    if depth > 0 and control[SWAPS] == 1 and known < limit:
+        hidden = _hide_swapped(depth, tables, work, status[TOLERANCE])
     best = np.inf
     best_question = -1
     estimate = work.estimate
@@ -214,6 +278,7 @@ def search(
             estimate[depth, question] = max(expected, _refine(depth, question, tables, cache, work))
             continue
         estimate[depth, question] = np.inf
+        work.asked[depth] = question
         ceiling = min(limit, best - status[TOLERANCE])
         keep = tables.keep[question]
         cost = work.cost[depth, question]
@@ -237,7 +302,9 @@ def search(
                 target = allowed - bound_0
             if not (solved_0 if answer == 0 else solved_1):
                 take_side(sets, depth, question, answer, tables.one, sets, depth + 1)
-                value, solved = search(depth + 1, target, tables, cache, work, control, status)
+                value, solved = search(
+                    depth + 1, target, tables, cache, upper, work, control, status
+                )
                 if answer == 0:
                     bound_0, solved_0 = max(value, bound_0), solved
                 else:
@@ -253,9 +320,16 @@ def search(
             best = total
             best_question = question
     spent = control[NODES] - before
+    words, values, state = cache.words, cache.values, cache.state
     if control[STOP] == 0 and best < limit and known < limit:
-        store(sets, depth, best, best_question, spent, cache.words, cache.values, cache.state)
+        if best <= hidden:
+            store(sets, depth, best, best_question, spent, words, values, state)
+        else:
+            # Solved under this parent; elsewhere a hidden question may be better.
+            store(sets, depth, max(known, hidden), BOUND_ONLY, spent, words, values, state)
+            _offer(sets, depth, best, best_question, upper)
         return best, True
     bound = max(known, min(min(best, floor), estimate[depth, least(estimate, depth)]))
-    store(sets, depth, bound, BOUND_ONLY, spent, cache.words, cache.values, cache.state)
+    free = max(known, min(bound, hidden))
+    store(sets, depth, free, BOUND_ONLY, spent, words, values, state)
     return bound, False

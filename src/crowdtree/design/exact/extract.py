@@ -14,7 +14,7 @@ from .small import question_costs
 from .tables import SMALL, Tables, Work
 
 if TYPE_CHECKING:
-    from .search import _Run
+    from .search import Run
 
 Ints = npt.NDArray[np.int64]
 TreeArrays = tuple[Ints, Ints, Ints, list[Ints]]
@@ -69,13 +69,13 @@ def _solved(sets: Words, exact: Cache) -> bool:
     return slot >= 0 and question_at(slot, exact.words) >= 0
 
 
-def _question(current: Words, exact: bool, run: "_Run") -> int:
+def _question(current: Words, exact: bool, run: "Run") -> int:
     """Question of a set, searching again for what the caches forgot."""
     run.work.sets[0] = current[0]
     large = count(current, 0) > SMALL
     if exact and large and not _solved(current, run.exact):
         status = run.status.copy()
-        search(0, np.inf, run.tables, run.exact, run.work, run.control, status)
+        search(0, np.inf, run.tables, run.exact, run.upper, run.work, run.control, status)
     found = _remembered_question(current, run.tables, run.exact, run.upper, run.work)
     if found == MISSING:
         descend(0, run.rate, 1, run.turn, run.tables, run.exact, run.upper, run.work, run.control)
@@ -88,7 +88,7 @@ def _members(words: Words) -> Ints:
     return np.flatnonzero(flags).astype(np.int64)
 
 
-def extract(run: "_Run", exact: bool) -> TreeArrays | None:
+def extract(run: "Run", exact: bool) -> TreeArrays | None:
     """Read the tree breadth first; `exact` insists on proven sets."""
     question: list[int] = []
     variant: list[int] = []
@@ -132,3 +132,16 @@ def tree_value(tree: TreeArrays, tables: Tables) -> float:
         rest = below.get(left, 0.0) + below.get(right, 0.0)
         below[node] = total = float(spent + tables.keep[question[node]] * rest)
     return total
+
+
+def leaf_order(children: Ints, leaves: list[Ints]) -> Ints:
+    """The classes in the order of the leaves, left to right."""
+    order: list[Ints] = []
+    waiting = [0 if len(children) else ~0]
+    while waiting:
+        node = waiting.pop()
+        if node < 0:
+            order.append(leaves[~node])
+        else:
+            waiting += [int(children[node, 1]), int(children[node, 0])]
+    return np.concatenate(order)

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from . import cache as memo
+from .blocks import BLOCK, build_blocks
 from .bounds import kraft_bound
-from .branch import BUDGET, KRAFT, LOWER, NODES, STOP, TOLERANCE, UPPER, search
-from .extract import TreeArrays, extract, tree_value
+from .branch import BUDGET, KRAFT, LOWER, NODES, STOP, SWAPS, TOLERANCE, UPPER, search
+from .extract import TreeArrays, extract, leaf_order, tree_value
 from .incumbent import descend
 from .solution import Solution
 from .tables import Floats, build, scratch
@@ -23,7 +24,7 @@ RATES = (1.0, 0.7, 0.5, 0.35, 1.4)
 Progress = Callable[[float, float, int], None]
 
 
-class _Run:
+class Run:
     """One search: its memory, its limits and the best tree so far."""
 
     def __init__(
@@ -32,28 +33,52 @@ class _Run:
         cost: Floats,
         weight: Floats,
         keep: Floats,
+        *,
         incumbent: TreeArrays | None,
         gap_limit: float,
         node_limit: int | None,
         memory_limit_bytes: int,
     ) -> None:
-        self.tables = build(outcome, cost, weight, keep, memory_limit_bytes)
-        words = self.tables.one.shape[1]
-        left = max(0, memory_limit_bytes - self.tables.tiny.nbytes)
-        self.exact = memo.create(words, left * 7 // 8)
-        self.upper = memo.create(words, left // 8)
-        self.work = scratch(self.tables)
-        self.control = np.array([0, 0, UNLIMITED if node_limit is None else node_limit, 0, 0])
+        self.problem = (outcome, cost, weight, keep)
+        self.memory_limit_bytes = memory_limit_bytes
+        self.order = np.arange(weight.size)
+        self.control = np.array([0, 0, UNLIMITED if node_limit is None else node_limit, 0, 0, 0])
         self.status = np.array([0.0, np.inf, 0.0])
         self.gap_limit = gap_limit
-        self.everything = np.zeros(words, np.uint64)
+        self.everything = np.zeros(-(-weight.size // 64), np.uint64)
         for index in range(weight.size):
             self.everything[index // 64] |= np.uint64(1) << np.uint64(index % 64)
+        # The exchange argument needs costs that add up class by class and below every question.
+        self.control[SWAPS] = int(cost.shape[0] == 1 and bool((keep == 1.0).all()))
+        self._lay_out()
         self.tree = incumbent
         self.value = np.inf if incumbent is None else tree_value(incumbent, self.tables)
         self.solved = False
         self.turn = 0
         self.error: BaseException | None = None
+
+    def _lay_out(self) -> None:
+        """Tables and caches for the classes in the current order."""
+        outcome, cost, weight, keep = self.problem
+        limit = self.memory_limit_bytes
+        self.tables = build(
+            outcome[:, self.order], cost[:, :, self.order], weight[self.order], keep, limit
+        )
+        left = max(0, limit - self.tables.tiny.nbytes)
+        self.exact = memo.create(self.everything.size, left * 7 // 8)
+        self.upper = memo.create(self.everything.size, left // 8)
+        self.work = scratch(self.tables)
+
+    def _reorder(self) -> None:
+        """Put the classes in the order of the best tree's leaves and tabulate whole blocks."""
+        assert self.tree is not None
+        question, variant, children, leaves = self.tree
+        order = leaf_order(children, leaves)
+        place = np.argsort(order)
+        self.order = self.order[order]
+        self.tree = question, variant, children, [np.sort(place[leaf]) for leaf in leaves]
+        self._lay_out()
+        self.tables = self.tables._replace(blocks=build_blocks(self.tables, self.work.local))
 
     @property
     def stopped(self) -> bool:
@@ -74,7 +99,7 @@ class _Run:
         self.turn += 1
         self.work.sets[0] = self.everything
         nodes = int(self.control[NODES])
-        self.control[BUDGET] = nodes + max(FIRST_BUDGET, nodes // 10)
+        self.control[BUDGET] = nodes + max(FIRST_BUDGET, nodes // 50)
         value = descend(
             0, rate, width, self.turn, self.tables, self.exact, self.upper, self.work, self.control
         )
@@ -102,17 +127,21 @@ class _Run:
         kraft = kraft_bound(self.work.sets, 0, self.tables, self.work)
         self.control[KRAFT] = int(kraft > 0.7 * self.value)
         lower = self.status[LOWER] = kraft
+        if not self.control[KRAFT] and self.tables.weight.size > BLOCK and not self.stopped:
+            self._reorder()
         limit = kraft * (1 + 1e-9)
         while not self.stopped:
             if self.value - lower <= max(self.gap_limit * self.value, self.status[TOLERANCE]):
                 break
             self.work.sets[0] = self.everything
             found, exact = search(
-                0, limit, self.tables, self.exact, self.work, self.control, self.status
+                0, limit, self.tables, self.exact, self.upper, self.work, self.control, self.status
             )
             lower = self.status[LOWER] = max(self.status[LOWER], min(found, self.value))
             if exact:
-                self._keep_tree(exact=True)
+                self._keep_tree(exact=False)
+                if self.value > found * (1 + 1e-9):  # parts of it were forgotten
+                    self._keep_tree(exact=True)
                 self.solved = self.value <= found * (1 + 1e-9)
                 break
             gap = self.value - lower
@@ -122,7 +151,7 @@ class _Run:
                 self.improve(self.rate, self.width)
                 self._keep_tree(exact=False)
                 gap = self.value - lower
-            limit = lower + 0.3 * gap
+            limit = lower + 0.4 * gap
             if gap < 0.01 * self.value:
                 limit = self.value
         if self.stopped and self.status[UPPER] < self.value:
@@ -136,7 +165,7 @@ class _Run:
             self.error = error
 
 
-def _watch(run: _Run, time_limit: float | None, progress: Progress | None) -> str:
+def watch(run: Run, time_limit: float | None, progress: Progress | None) -> str:
     """Run in a thread; stop it at the time limit or on Ctrl-C. Returns why it was stopped."""
     worker = threading.Thread(target=run.run, daemon=True)
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
@@ -159,22 +188,8 @@ def _watch(run: _Run, time_limit: float | None, progress: Progress | None) -> st
     return reason
 
 
-def _solve(
-    outcome: npt.NDArray[np.int8],
-    cost: Floats,
-    weight: Floats,
-    keep: Floats,
-    *,
-    incumbent: TreeArrays | None,
-    time_limit: float | None,
-    gap_limit: float,
-    node_limit: int | None,
-    memory_limit_bytes: int,
-    progress: Progress | None,
-) -> Solution:
-    started = time.perf_counter()
-    run = _Run(outcome, cost, weight, keep, incumbent, gap_limit, node_limit, memory_limit_bytes)
-    reason = _watch(run, time_limit, progress)
+def finish(run: Run, reason: str, started: float, constant: float = 0.0) -> Solution:
+    """What a finished or stopped run has to show; `constant` is paid by every tree."""
     if run.error is not None:
         raise run.error
     assert run.tree is not None
@@ -186,10 +201,15 @@ def _solve(
         status = reason or "node limit"
     else:
         status = "gap limit"
+    question, variant, children, leaves = run.tree
+    leaves = [np.sort(run.order[leaf]) for leaf in leaves]
     return Solution(
-        *run.tree,
-        value=value,
-        lower_bound=lower,
+        question=question,
+        variant=variant,
+        children=children,
+        leaves=leaves,
+        value=value + constant,
+        lower_bound=lower + constant,
         status=status,
         nodes=int(run.control[NODES]),
         statistics={
@@ -252,15 +272,16 @@ def solve_additive(
     cost = np.asarray(cost, dtype=np.float64)
     if cost.ndim == 2:
         cost = cost[np.newaxis]
-    return _solve(
+    started = time.perf_counter()
+    run = Run(
         outcome,
         cost,
         np.asarray(weight, dtype=np.float64),
         np.ones(outcome.shape[0]),
         incumbent=incumbent,
-        time_limit=time_limit,
         gap_limit=gap_limit,
         node_limit=node_limit,
         memory_limit_bytes=memory_limit_bytes,
-        progress=progress,
     )
+    reason = watch(run, time_limit, progress)
+    return finish(run, reason, started)

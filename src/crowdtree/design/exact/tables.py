@@ -38,6 +38,8 @@ class Tables(NamedTuple):
         Largest tabled size, then the offsets of sizes 2, 3, 4 in `tiny`.
     tiny : array of float64
         Values of all sets of two to four classes, filled when first needed.
+    blocks : array of float64, shape (blocks, subsets)
+        Values of all subsets of sixteen consecutive classes; no rows while not built.
     """
 
     one: Words
@@ -53,6 +55,7 @@ class Tables(NamedTuple):
     binomial: npt.NDArray[np.int64]
     tabled: npt.NDArray[np.int64]
     tiny: Floats
+    blocks: Floats
 
 
 class Work(NamedTuple):
@@ -75,6 +78,7 @@ class Work(NamedTuple):
     cost: Floats
     estimate: Floats
     refined: npt.NDArray[np.bool_]
+    asked: npt.NDArray[np.int64]
 
 
 def final_groups(outcome: npt.NDArray[np.int8]) -> list[npt.NDArray[np.int64]]:
@@ -154,6 +158,7 @@ def build(
         binomial=binomial.astype(np.int64),
         tabled=np.array([largest, *offsets], dtype=np.int64),
         tiny=np.full(max(1, sum(sizes)), np.nan),
+        blocks=np.zeros((0, 1)),
     )
 
 
@@ -180,4 +185,5 @@ def scratch(tables: Tables) -> Work:
         cost=np.zeros((depth + 1, questions)),
         estimate=np.zeros((depth, questions)),
         refined=np.zeros((depth, questions), np.bool_),
+        asked=np.zeros(depth, np.int64),
     )

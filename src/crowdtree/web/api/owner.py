@@ -93,9 +93,7 @@ async def change(
 
     def apply(connection: Any) -> dict[str, Any]:
         policy = site.policy(campaigns.get(connection, number))
-        return campaigns.change_settings(
-            connection, number, policy, changes, site.now
-        ).model_dump()
+        return campaigns.change_settings(connection, number, policy, changes, site.now).model_dump()
 
     return await site.store.awrite(apply)
 
@@ -173,14 +171,10 @@ async def change_worker(
     del owner
     site = site_of(request)
     if verb == "link":
-        token = await site.store.awrite(
-            lambda c: people.new_link(c, number, worker, site.now)
-        )
+        token = await site.store.awrite(lambda c: people.new_link(c, number, worker, site.now))
         return {"id": worker, "token": token, "link": f"/w/{token}"}
     status: Any = {"pause": "paused", "resume": "active", "block": "blocked"}[verb]
-    await site.store.awrite(
-        lambda c: people.set_worker_status(c, number, worker, status, site.now)
-    )
+    await site.store.awrite(lambda c: people.set_worker_status(c, number, worker, status, site.now))
     return {"id": worker, "status": status}
 
 

@@ -44,7 +44,10 @@ CROWD_KIT = ["task", "question", "worker", "label"]
     openapi_extra={
         "requestBody": {
             "required": True,
-            "content": {name: {"schema": {"type": "string"}} for name in ("text/csv", "application/x-ndjson")},
+            "content": {
+                name: {"schema": {"type": "string"}}
+                for name in ("text/csv", "application/x-ndjson")
+            },
         }
     },
 )
@@ -143,9 +146,7 @@ async def _download(
     what: str,
 ) -> Response:
     def found() -> Iterator[list[dict[str, Any]]]:
-        return pieces(
-            lambda after: site.store.read(lambda c: read(c, number, names, after))
-        )
+        return pieces(lambda after: site.store.read(lambda c: read(c, number, names, after)))
 
     head = {"content-disposition": f'attachment; filename="{what}-{number}.{format}"'}
     if format == "parquet":

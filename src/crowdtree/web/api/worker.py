@@ -101,14 +101,18 @@ async def next_question(request: Request, asked: Asked, who: WorkerHash) -> JSON
     `task` is null when there is none: `reason` says why (wait, paused, finished, done, budget,
     worker paused, holding).
     """
-    site = site_of(request)
+    return JSONResponse(await found_question(site_of(request), asked, who))
+
+
+async def found_question(site: Site, asked: Asked, who: str) -> dict[str, Any]:
+    """Find a question for a worker, or wait for one; also for the worker's page."""
     end = time.monotonic() + asked.wait
     while True:
         wish = Next(who, tuple(asked.holding))
         found: dict[str, Any] = await site.store.aask(wish)
         left = end - time.monotonic()
         if found["task"] is not None or found["reason"] in NO_WAIT or left <= 0.01:
-            return JSONResponse(await _with_end(site, wish.campaign, found))
+            return await _with_end(site, wish.campaign, found)
         await site.waiters.wait(wish.campaign, min(left, POLL_SECONDS))
 
 
@@ -175,8 +179,9 @@ async def me(request: Request, who: WorkerHash) -> dict[str, Any]:
     settings = campaign["settings"]
     return {
         "campaign": campaign["name"],
+        "campaign_id": campaign["id"],
         "status": campaign["status"],
-        "worker": {name: worker[name] for name in ("name", "status", "answers", "skips")},
+        "worker": {name: worker[name] for name in ("id", "name", "status", "answers", "skips")},
         "instructions": settings["instructions"],
         "examples": settings["examples"],
         "answers_per_worker": settings["answers_per_worker"],

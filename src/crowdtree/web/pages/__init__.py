@@ -14,14 +14,32 @@ def templates() -> Any:
     """Make the template environment; everything is escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+    from crowdtree.web.pages import words
+
     folder = Path(__file__).parent.parent / "templates"
-    return Environment(
-        loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined
+    made = Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
+    made.filters.update({name: getattr(words, name) for name in words.__all__})
+    return made
 
 
 def routers() -> list[APIRouter]:
     """List the routers of the pages."""
-    from crowdtree.web.pages import entry
+    from crowdtree.web.pages import (
+        campaigns,
+        dashboard,
+        entry,
+        items,
+        people,
+        style,
+        wizard,
+        worker,
+    )
 
-    return [entry.router]
+    rooms = (entry, worker, campaigns, wizard, dashboard, items, people, style)
+    return [room.router for room in rooms]

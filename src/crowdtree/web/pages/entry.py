@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
+from crowdtree.store import campaigns, tokens
 from crowdtree.web import auth
 from crowdtree.web.api.sessions import join_campaign, limited, login_owner, login_worker
-from crowdtree.web.auth import owner_or_none
+from crowdtree.web.pages.base import PageRoute
+from crowdtree.web.site import Site
 
 __all__ = ["router"]
 
-router = APIRouter()
+router = APIRouter(route_class=PageRoute)
 PLATFORM = (("STUDY_ID", "study"), ("SESSION_ID", "session"))
 
 
@@ -39,7 +41,8 @@ async def join(request: Request, token: str) -> Response:
     """Join by the open link; a platform passes the participant's id in the address."""
     site = limited(request)
     query = request.query_params
-    participant = query.get("PROLIFIC_PID") or query.get("participant")
+    name = await _parameter(site, token)
+    participant = query.get(name) or query.get("PROLIFIC_PID") or query.get("participant")
     details = {name: query[key][:200] for key, name in PLATFORM if key in query}
     response = RedirectResponse("/work", 303)
     session = await join_campaign(site, token, participant, details)
@@ -47,9 +50,11 @@ async def join(request: Request, token: str) -> Response:
     return response
 
 
-@router.get("/")
-async def home(request: Request) -> Response:
-    """Greet; the owner's pages take this over."""
-    owner = await owner_or_none(request)
-    words = "Logged in." if owner else "Open the link that the server printed."
-    return HTMLResponse(f"<!doctype html><title>crowdtree</title><p>{words}</p>")
+async def _parameter(site: Site, token: str) -> str:
+    """Name of the participant's id in the address, as the campaign's owner chose it."""
+    found = await site.store.aread(lambda c: tokens.find(c, token, site.now))
+    if found is None or found.campaign_id is None:
+        return ""
+    number = found.campaign_id
+    campaign = await site.store.aread(lambda c: campaigns.get(c, number))
+    return str(campaign["settings"]["participant_parameter"])

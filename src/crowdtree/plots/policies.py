@@ -1,0 +1,232 @@
+"""Policies beside each other: what they cost, where their answers go, and how honest they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import altair as alt
+
+from crowdtree.plots.chart import (
+    COLOURS,
+    LABEL_COLOURS,
+    PER_CENT,
+    Chart,
+    draw_chart,
+    table,
+    title_of,
+)
+from crowdtree.plots.curves import curve_chart
+from crowdtree.plots.style import LIGHT, percent
+from crowdtree.plots.text import clean
+from crowdtree.text import number, plural
+
+__all__ = [
+    "calibration_chart",
+    "draw_comparison",
+    "draw_run",
+    "policy_chart",
+    "spending_chart",
+]
+
+LOOKS = {
+    "adaptive": ("ours", "plain"),
+    "frontier, margin": ("ours", "dotted"),
+    "frontier, majority": ("ours", "dashed"),
+    "paper": ("paper", "plain"),
+    "paper, curtailed": ("paper", "dashed"),
+    "paper, margin": ("paper", "dotted"),
+    "batch, nearest": ("baseline", "plain"),
+    "batch, posterior": ("baseline", "dashed"),
+    "batch, Dawid-Skene": ("baseline", "dotted"),
+}
+LIMITS = {"floor": "Fano floor", "guide": "Burnashev guide, no floor"}
+MOST_QUESTIONS = 16
+PANEL = 96
+
+
+class CurvePoint(Protocol):
+    """A row of a comparison's curves."""
+
+    @property
+    def series(self) -> str: ...
+    @property
+    def answers(self) -> float: ...
+    @property
+    def misclassification(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+
+
+def policy_chart(curves: Iterable[CurvePoint], error: float) -> Chart:
+    """Error over answers of every policy, intervals as bands, with the floor and the guide."""
+    rows: list[dict[str, Any]] = []
+    for row in curves:
+        name = LIMITS.get(row.series, row.series)
+        kind, dash = LOOKS.get(row.series, ("baseline", "floor"))
+        if row.answers > 0 and row.misclassification >= error / 10:
+            look = {"series": name, "kind": kind, "dash": dash}
+            band = {"low": row.low, "high": row.high}
+            rows.append(look | band | {"x": row.answers, "y": row.misclassification})
+    # the limits are drawn as far as the policies go, not to where nothing need be asked
+    named = set(LIMITS.values())
+    least = min(row["x"] for row in rows if row["series"] not in named)
+    rows = [row for row in rows if row["series"] not in named or row["x"] >= least / 2]
+    return curve_chart(
+        rows,
+        title="What each policy costs: lower left is better",
+        x="answers an item",
+        log_x=True,
+        subtitle=[
+            "Plans are exact; adaptive and batch are simulated, with 95 % intervals as bands.",
+            "No policy goes below the Fano floor; Burnashev's guide is asymptotic.",
+        ],
+    )
+
+
+def spending_chart(runs: Mapping[str, Any], *, title: str | None = None) -> Chart:
+    """Answers an item to each question, a column a policy; the busiest questions first."""
+    spent = {name: run.answers_per_question for name, run in runs.items()}
+    first = next(iter(runs.values()))
+    total: dict[str, float] = {}
+    for shares in spent.values():  # each policy weighs alike, however many answers it takes
+        whole = sum(shares.values()) or 1.0
+        for question, share in shares.items():
+            total[question] = total.get(question, 0.0) + share / whole
+    order = sorted(total, key=lambda q: -total[q])[:MOST_QUESTIONS]
+    problem = first.problem
+    texts = {q: clean(problem.text(problem.question_index(q))) for q in order}
+    more = len(total) - len(order)
+    panels = [
+        _spent(name, spent[name], order, texts, first_panel=place == 0)
+        for place, name in enumerate(runs)
+    ]
+    small = "Answers an item to each question, each policy to its own scale"
+    small += f"; {plural(more, 'question')} less asked not shown." if more else "."
+    return alt.hconcat(*panels, spacing=14).properties(
+        title=title_of(title or "Where each policy spends its answers", small)
+    )
+
+
+def _spent(
+    name: str,
+    shares: Mapping[str, float],
+    order: Sequence[str],
+    texts: Mapping[str, str],
+    *,
+    first_panel: bool,
+) -> Chart:
+    kind = LOOKS.get(name, ("ours", ""))[0]
+    rows: list[dict[str, Any]] = [
+        {"question": texts[q], "value": shares.get(q, 0.0), "text": _brief(shares.get(q, 0.0))}
+        for q in order
+    ]
+    axis = alt.Axis(ticks=False, domain=False, labelLimit=240) if first_panel else None
+    down = alt.Y("question:N", sort=[texts[q] for q in order], title=None, axis=axis)
+    most = max(row["value"] for row in rows) or 1.0
+    scale = alt.Scale(domain=[0.0, most * 1.6], nice=False)
+    base = alt.Chart(table(rows)).encode(y=down)
+    across = alt.X("value:Q", title=None, scale=scale, axis=None)
+    head = alt.TitleParams(
+        [*name.split(", "), f"{number(sum(shares.values()))} answers"],
+        fontSize=11,
+        anchor="start",
+        color=LABEL_COLOURS[kind],
+        offset=4,
+        frame="group",
+    )
+    return alt.layer(
+        base.mark_bar(height=10, color=COLOURS[kind]).encode(x=across),
+        base.mark_text(align="left", dx=4).encode(x=across, text="text:N"),
+    ).properties(width=PANEL, height=22 * len(rows), title=head)
+
+
+def _brief(value: float) -> str:
+    return "" if value == 0 else "< 0.01" if value < 0.01 else number(value, 2)
+
+
+def calibration_chart(runs: Mapping[str, Any], *, bins: int = 8) -> Chart:
+    """Stated against observed error in groups of items, with intervals; honest is the diagonal."""
+    rows = [
+        {
+            "policy": clean(name),
+            "stated": row.stated,
+            "observed": row.observed,
+            "low": row.low,
+            "high": row.high,
+            "colour": COLOURS[LOOKS.get(name, ("ours", ""))[0]],
+        }
+        for name, run in runs.items()
+        for row in run.calibration(bins)
+    ]
+    most = min(1.0, 1.08 * max(max(row["high"], row["stated"]) for row in rows))
+    # the square root keeps small errors apart and has a place for zero
+    scale = alt.Scale(type="sqrt", domain=[0.0, most], nice=False)
+    marks = alt.Axis(labelExpr=PER_CENT, values=_ticks(most))
+    across = alt.X("stated:Q", title="stated chance of a wrong label", scale=scale, axis=marks)
+    up = alt.Y("observed:Q", title="share of wrong labels", scale=scale, axis=marks)
+    honest = alt.Chart(table([{"stated": v, "observed": v} for v in (0.0, most)]))
+    base = alt.Chart(table(rows)).encode(
+        x=across, color=alt.Color("colour:N", scale=None), description="policy:N"
+    )
+    layers = [
+        honest.mark_line(color=LIGHT.grey, strokeDash=[4, 4], strokeWidth=1).encode(x=across, y=up),
+        base.mark_rule(strokeWidth=1.5).encode(
+            y=alt.Y("low:Q", scale=scale, title="share of wrong labels"), y2="high:Q"
+        ),
+        base.mark_point(filled=True, size=55, opacity=1).encode(y=up),
+    ]
+    wrong = "; ".join(
+        f"{clean(name)}: stated {percent(run.stated_error)}, "
+        f"observed {percent(run.misclassification)}"
+        for name, run in runs.items()
+    )
+    return alt.layer(*layers).properties(
+        width=320,
+        height=320,
+        title=title_of(
+            "Stated errors are honest where the points meet the diagonal",
+            f"Groups of about equally many items, with 95 % intervals. {wrong}.",
+        ),
+    )
+
+
+def _ticks(most: float) -> list[float]:
+    steps = [digit * 10.0**power for power in range(-5, 0) for digit in (1, 2, 5)] + [1.0]
+    kept = [0.0]
+    for step in steps:  # on a square root the small ones would stand too close
+        if step <= most and step**0.5 - kept[-1] ** 0.5 > 0.12 * most**0.5:
+            kept.append(step)
+    return kept
+
+
+def draw_comparison(comparison: Any, path: str | os.PathLike[str]) -> Path:
+    """Write costs, spending and calibration of all policies as one picture."""
+    runs = {row.policy: row.run for row in comparison.rows}
+    asked_alike = [name for name in runs if name.startswith("batch")][1:]
+    for name in asked_alike:  # all of them ask every question equally often: one is enough
+        del runs[name]
+    simulated = {row.policy: row.run for row in comparison.rows if row.policy == "adaptive"}
+    chart = alt.concat(
+        policy_chart(comparison.curves, comparison.error),
+        spending_chart(runs),
+        calibration_chart(simulated),
+        columns=1,
+        spacing=48,
+        align="none",  # each panel begins at the left, however long the names of its axis
+    ).properties(title=title_of(f"All policies at {percent(comparison.error)} misclassified"))
+    return draw_chart(chart, path)
+
+
+def draw_run(run: Any, path: str | os.PathLike[str], name: str = "adaptive") -> Path:
+    """Write calibration and spending of one simulation."""
+    shown = f"{percent(run.misclassification)} misclassified, "
+    shown += f"{number(run.answers_per_item)} answers an item"
+    chart = alt.hconcat(
+        calibration_chart({name: run}), spending_chart({name: run}), spacing=48
+    ).properties(title=title_of(shown))
+    return draw_chart(chart, path)

@@ -1,0 +1,139 @@
+"""What the owner's pages look up: items by status, divided votes, a worker's answers."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.store.campaigns import get
+from crowdtree.store.tables import ITEM, answers, items, labels, workers
+
+__all__ = ["Divided", "divided", "last_answer_at", "paused_workers", "some_items", "worker_log"]
+
+RECENT_LABELS = 500
+PAGE = 50
+
+
+class Divided(NamedTuple):
+    """Items and questions on which people disagreed, among the last labels."""
+
+    labels: int
+    items: list[dict[str, Any]]
+    questions: dict[str, tuple[int, int]]
+    """Votes against the majority of their vote, and all votes, by question."""
+
+
+def some_items(
+    connection: Connection,
+    number: int,
+    *,
+    status: str = "",
+    label: int | None = None,
+    find: str = "",
+    after: int = 0,
+    most: int = PAGE,
+) -> list[dict[str, Any]]:
+    """Read a page of items with their labels, in the order they were added."""
+    where: list[Any] = [items.c.campaign_id == number, items.c.id > after]
+    if status:
+        where.append(items.c.status == ITEM.names.index(status))
+    if label is not None:
+        where.append(labels.c.label == label)
+    if find:
+        where.append(items.c.task.contains(find, autoescape=True))
+    rows = connection.execute(
+        sa.select(
+            items.c.id,
+            items.c.task,
+            items.c.status,
+            items.c.gold,
+            labels.c.label,
+            labels.c.posterior_error,
+            labels.c.reason,
+            labels.c.answers,
+        )
+        .outerjoin(labels, labels.c.item_id == items.c.id)
+        .where(*where)
+        .order_by(items.c.id)
+        .limit(most)
+    )
+    return [{**row._mapping, "status": ITEM.names[row.status]} for row in rows]
+
+
+def divided(connection: Connection, number: int, most: int = 6) -> Divided:
+    """Find where people disagreed most, among the last few hundred labels."""
+    rows = connection.execute(
+        sa.select(labels.c.item_id, items.c.task, labels.c.path, labels.c.label)
+        .join(items, items.c.id == labels.c.item_id)
+        .where(labels.c.campaign_id == number)
+        .order_by(labels.c.id.desc())
+        .limit(RECENT_LABELS)
+    ).all()
+    found: list[tuple[float, int, dict[str, Any]]] = []
+    votes: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for item_id, task, path, label in rows:
+        for step in json.loads(path):
+            against, total = min(step["yes"], step["no"]), step["yes"] + step["no"]
+            votes[step["question"]][0] += against
+            votes[step["question"]][1] += total
+            if against:
+                facts = {"id": item_id, "task": task, "label": label, **step}
+                found.append((-against / total, -total, facts))
+    found.sort(key=lambda entry: entry[:2])
+    questions = {name: (against, total) for name, (against, total) in votes.items()}
+    return Divided(len(rows), [facts for _, _, facts in found[:most]], questions)
+
+
+def last_answer_at(connection: Connection, number: int) -> float | None:
+    """Say when the last answer came."""
+    found = connection.execute(
+        sa.select(answers.c.at)
+        .where(answers.c.campaign_id == number)
+        .order_by(answers.c.id.desc())
+        .limit(1)
+    ).scalar_one_or_none()
+    return None if found is None else float(found)
+
+
+def paused_workers(connection: Connection, number: int) -> int:
+    """Count workers whom the server paused by itself."""
+    return int(
+        connection.execute(
+            sa.select(sa.func.count()).where(
+                workers.c.campaign_id == number,
+                workers.c.status == "paused",
+                workers.c.status_reason != "by the owner",
+            )
+        ).scalar_one()
+    )
+
+
+def worker_log(
+    connection: Connection, number: int, worker: int, most: int = 200
+) -> list[dict[str, Any]]:
+    """Read a worker's last answers, the newest first."""
+    get(connection, number)
+    rows = connection.execute(
+        sa.select(
+            answers.c.id,
+            answers.c.item_id,
+            items.c.task,
+            answers.c.question,
+            answers.c.kind,
+            answers.c.value,
+            answers.c.fate,
+            answers.c.at,
+            items.c.gold,
+            labels.c.label,
+        )
+        .join(items, items.c.id == answers.c.item_id)
+        .outerjoin(labels, labels.c.item_id == answers.c.item_id)
+        .where(answers.c.worker_id == worker, answers.c.campaign_id == number)
+        .order_by(answers.c.id.desc())
+        .limit(most)
+    )
+    return [dict(row._mapping) for row in rows]

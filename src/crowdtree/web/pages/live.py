@@ -1,0 +1,276 @@
+"""The live picture of a campaign: is it going well, what will it cost, what needs attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.engine import Connection
+
+from crowdtree.policy import PlanPolicy, Policy
+from crowdtree.store import campaigns, views
+from crowdtree.store.progress import progress
+from crowdtree.web.pages.choices import Planned, planned
+from crowdtree.web.pages.flow import flow_numbers
+from crowdtree.web.pages.words import ago, brief, count, duration, money, number, percent, plural
+
+__all__ = ["Picture", "look"]
+
+QUIET_SECONDS = 600.0
+FEW_VOTES = 20
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that needs the owner, and where to look."""
+
+    text: str
+    where: str
+    link: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Everything that the dashboard shows, in words."""
+
+    campaign: dict[str, Any]
+    facts: dict[str, Any]
+    values: dict[str, str]
+    shares: dict[str, float]
+    notes: list[Note]
+    labels: list[dict[str, Any]]
+    divided: views.Divided
+    questions: list[dict[str, Any]]
+    flow: dict[str, dict[str, Any]] | None
+    mood: str
+
+
+def look(
+    connection: Connection, campaign: dict[str, Any], policy: Policy[Any], now: float
+) -> Picture:
+    """Look at a campaign."""
+    number_ = campaign["id"]
+    facts = progress(connection, number_, now)
+    divided = _in_words(views.divided(connection, number_), policy)
+    last = views.last_answer_at(connection, number_)
+    promise = planned(policy)
+    forecast = _forecast(facts, promise)
+    notes = _notes(connection, campaign, facts, policy, promise, divided, forecast, last, now)
+    mood, headline = _headline(campaign, facts, forecast, last, now, len(notes))
+    asked = campaigns.tally(connection, number_)
+    flow = flow_numbers(policy.plan, facts["nodes"]) if isinstance(policy, PlanPolicy) else None
+    return Picture(
+        campaign,
+        facts,
+        {"headline": headline, **_values(campaign, facts, promise, forecast)},
+        _shares(facts),
+        notes,
+        _labels(facts),
+        divided,
+        _questions(policy, asked),
+        flow,
+        mood,
+    )
+
+
+def _in_words(found: views.Divided, policy: Policy[Any]) -> views.Divided:
+    texts = {name: policy.problem.text(q) for q, name in enumerate(policy.problem.questions)}
+    return found._replace(items=[{**row, "text": texts[row["question"]]} for row in found.items])
+
+
+def _forecast(facts: dict[str, Any], promise: Planned) -> dict[str, float | None]:
+    """Answers, money and seconds still needed: from this campaign, or at first from the plan."""
+    items = facts["items"]
+    left = facts["forecast"]["answers_left"]
+    if left is None:
+        left = promise.answers * (items["new"] + items["open"] / 2)
+    rate = facts["forecast"]["answers_per_minute"]
+    seconds = 60 * left / rate if rate else None
+    if not items["new"] + items["open"]:
+        left, seconds = 0.0, 0.0
+    return {"answers": left, "cost": left * facts["price"], "seconds": seconds}
+
+
+def _headline(
+    campaign: dict[str, Any],
+    facts: dict[str, Any],
+    forecast: dict[str, float | None],
+    last: float | None,
+    now: float,
+    worries: int,
+) -> tuple[str, str]:
+    done, total = facts["items"]["labelled"], facts["items"]["total"]
+    status = campaign["status"]
+    if status == "draft":
+        return "still", "Not started yet."
+    if status == "finished":
+        return "done", f"Finished: {count(done)} of {plural(total, 'item')} have a label."
+    if status == "finishing":
+        return "still", "Finishing: the items still in work get the best label so far."
+    if status == "paused":
+        why = campaign["status_reason"]
+        return "still", f"Paused{f': {why}' if why else ''}. Nobody is given questions."
+    if last is None:
+        return "still", "Running, and waiting for the first answer."
+    if now - last > QUIET_SECONDS:
+        return "worry", f"No answer for {duration(now - last)}. Are workers still there?"
+    when = forecast["seconds"]
+    about = "" if when is not None and when < 55 else "about "
+    rest = "" if when is None else f", done in {about}{duration(when)} at this pace"
+    more = f" {plural(worries, 'thing')} to look at below." if worries else ""
+    return "good", f"Going well{rest}.{more}"
+
+
+def _values(
+    campaign: dict[str, Any],
+    facts: dict[str, Any],
+    promise: Planned,
+    forecast: dict[str, float | None],
+) -> dict[str, str]:
+    items, answers, currency = facts["items"], facts["answers"], campaign["settings"]["currency"]
+    each = facts["answers_per_item"]
+    error = facts["estimated_error"]
+    running = campaign["status"] in ("running", "paused")
+    left, cost, seconds = forecast["answers"], forecast["cost"], forecast["seconds"]
+    about = "about" if promise.exact else "by simulation about"
+    return {
+        "status": campaign["status"],
+        "labelled": count(items["labelled"]),
+        "total": count(items["total"]),
+        "open": count(items["open"]),
+        "new": count(items["new"]),
+        "aside": count(items["set_aside"]),
+        "answers": count(answers["counted"]),
+        "skipped": count(answers["skipped"]),
+        "each": "–" if each is None else number(each),
+        "each_planned": f"planned {about} {number(promise.answers)}",
+        "error": "–" if error is None else percent(error),
+        "error_planned": f"planned {about} {percent(promise.error)}",
+        "spent": money(facts["spent"], currency),
+        "cost_total": money(facts["spent"] + (cost or 0.0), currency),
+        "left": "–" if left is None or not running else count(left),
+        "finish": "–" if seconds is None or not running else brief(seconds),
+        "pace": _pace(facts["forecast"]["answers_per_minute"], running),
+        "active": count(facts["workers"]["active"]),
+        "stopped": count(facts["workers"]["paused"] + facts["workers"]["blocked"]),
+    }
+
+
+def _pace(rate: float | None, running: bool) -> str:
+    return "–" if rate is None or not running else f"{number(rate, 2)} answers a minute"
+
+
+def _shares(facts: dict[str, Any]) -> dict[str, float]:
+    total = max(facts["items"]["total"], 1)
+    names = ("labelled", "open", "set_aside")
+    return {name: round(100 * facts["items"][name] / total, 3) for name in names}
+
+
+def _labels(facts: dict[str, Any]) -> list[dict[str, Any]]:
+    rows = [
+        {"place": place, "name": name, "count": value}
+        for place, (name, value) in enumerate(facts["labels"].items())
+    ]
+    most = max((row["count"] for row in rows), default=0)
+    for row in rows:
+        row["share"] = round(100 * row["count"] / most, 2) if most else 0
+    return sorted(rows, key=lambda row: (-row["count"], row["place"]))
+
+
+def _questions(policy: Policy[Any], tally: dict[str, int]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = [
+        {"text": policy.problem.text(q), "count": tally.get(f"asked:{q}", 0)}
+        for q in range(policy.problem.n_questions)
+    ]
+    rows = [row for row in rows if row["count"]]
+    most = max((row["count"] for row in rows), default=1)
+    made = [{**row, "share": round(100 * row["count"] / most, 2)} for row in rows]
+    return sorted(made, key=lambda row: -row["count"])
+
+
+def _notes(
+    connection: Connection,
+    campaign: dict[str, Any],
+    facts: dict[str, Any],
+    policy: Policy[Any],
+    promise: Planned,
+    divided: views.Divided,
+    forecast: dict[str, float | None],
+    last: float | None,
+    now: float,
+) -> list[Note]:
+    base = f"/c/{campaign['id']}"
+    notes = _worker_notes(connection, campaign, facts, last, now)
+    if facts["items"]["set_aside"]:
+        words = plural(facts["items"]["set_aside"], "item")
+        notes.append(
+            Note(
+                f"{words} set aside without a label: workers could not tell, or nobody was asked.",
+                f"{base}/items?status=set+aside",
+                "See them",
+            )
+        )
+    budget = facts["budget"]
+    expected = facts["spent"] + (forecast["cost"] or 0.0)
+    if budget is not None and expected > 1.02 * budget and campaign["status"] != "finished":
+        currency = campaign["settings"]["currency"]
+        notes.append(
+            Note(
+                f"The budget of {money(budget, currency)} will not be enough: about "
+                f"{money(expected, currency)} are needed.",
+                f"{base}/share#payment",
+                "Change the budget",
+            )
+        )
+    notes += _question_notes(policy, divided, base)
+    each = facts["answers_per_item"]
+    if each and facts["items"]["labelled"] >= FEW_VOTES and each > 1.5 * promise.answers:
+        notes.append(
+            Note(
+                f"Items need {number(each)} answers each, more than the {number(promise.answers)} "
+                "planned: people err more often than the table says.",
+                f"{base}/workers",
+                "Look at the workers",
+            )
+        )
+    return notes
+
+
+def _worker_notes(
+    connection: Connection,
+    campaign: dict[str, Any],
+    facts: dict[str, Any],
+    last: float | None,
+    now: float,
+) -> list[Note]:
+    base = f"/c/{campaign['id']}"
+    notes = []
+    if campaign["status"] == "running" and not sum(facts["workers"].values()):
+        notes.append(Note("Nobody has joined yet.", f"{base}/share", "Share the links"))
+    elif campaign["status"] == "running" and last is not None and now - last > QUIET_SECONDS:
+        words = f"The last answer came {ago(last, now)}."
+        notes.append(Note(words, f"{base}/share", "Invite more people"))
+    paused = views.paused_workers(connection, campaign["id"])
+    if paused:
+        words = f"{plural(paused, 'worker')} paused because of low reliability."
+        notes.append(Note(words, f"{base}/workers", "Look at them"))
+    return notes
+
+
+def _question_notes(policy: Policy[Any], divided: views.Divided, base: str) -> list[Note]:
+    """Questions on which people differ far more than their assumed error says."""
+    problem = policy.problem
+    notes = []
+    for name, (against, total) in divided.questions.items():
+        assumed = float(problem.worker_error[problem.questions.index(name)].mean())
+        if total >= FEW_VOTES and against / total > 2 * assumed + 0.05:
+            text = problem.text(problem.questions.index(name))
+            notes.append(
+                Note(
+                    f"“{text}” divides people: {percent(against / total)} of votes go against "
+                    f"the verdict, {percent(assumed)} were expected. Are the instructions clear?",
+                    f"{base}/share#instructions",
+                    "Edit the instructions",
+                )
+            )
+    return notes[:3]

@@ -1,0 +1,26 @@
+"""The colours of the pages: the same tokens as the drawings, served as a stylesheet."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from crowdtree.plots.style import css_variables
+from crowdtree.plots.trees import tree_css
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+
+@cache
+def _css() -> str:
+    return css_variables() + tree_css().replace("}", "}\n")
+
+
+@router.get("/tokens.css")
+async def tokens() -> Response:
+    """Serve the tokens and the style of drawings."""
+    return Response(_css(), media_type="text/css", headers={"cache-control": "max-age=3600"})

@@ -1,0 +1,200 @@
+"""The steps of a new campaign: the plan, the items, the people."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.datastructures import UploadFile
+from starlette.responses import HTMLResponse, Response
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.plots.page import tree_section
+from crowdtree.plots.trees import tree_views
+from crowdtree.policy import PlanPolicy, Policy
+from crowdtree.store import campaigns, drafts
+from crowdtree.store.progress import progress
+from crowdtree.web.api.transfer import add_from_file
+from crowdtree.web.auth import OwnerNeeded
+from crowdtree.web.pages.base import Number, PageRoute, fragment, go, render
+from crowdtree.web.pages.choices import SIMULATED, Choice, offer, planned
+from crowdtree.web.site import Site, site_of
+
+__all__ = ["router"]
+
+router = APIRouter(route_class=PageRoute)
+MOST_PASTED = 400
+NUMBERS = ("price", "budget", "gold_rate", "pause_below", "answers_per_worker", "lease_seconds")
+PERCENTAGES = ("gold_rate", "pause_below")
+NULLABLE = ("budget", "pause_below", "answers_per_worker")
+WORDS = ("instructions", "currency", "thanks", "completion_code", "return_url")
+
+
+async def _campaign(site: Site, number: int) -> dict[str, Any]:
+    return await site.store.aread(lambda c: campaigns.get(c, number))
+
+
+@router.get("/c/{number}/plan")
+async def plan(request: Request, number: Number, owner: OwnerNeeded) -> Response:
+    """Show the tree, and what each error costs."""
+    site = site_of(request)
+    campaign = await _campaign(site, number)
+    policy = site.policy(campaign)
+    values: dict[str, Any] = {"owner": owner, "campaign": campaign}
+    promise = await asyncio.to_thread(planned, policy)
+    values |= {"promise": promise, "tree": await asyncio.to_thread(_tree, request, policy)}
+    if campaign["status"] == "draft":
+        found = await asyncio.to_thread(offer, campaign["problem"])
+        values |= {"offer": found, "chosen": found.nearest(policy).key, "simulated": SIMULATED}
+    return render(request, "plan.html", **values)
+
+
+@router.get("/c/{number}/plan/tree")
+async def tree(request: Request, number: Number, owner: OwnerNeeded, choice: str = "") -> Response:
+    """Draw the tree of a choice."""
+    del owner
+    campaign = await _campaign(site_of(request), number)
+    found = await asyncio.to_thread(offer, campaign["problem"])
+    policy = found.get(choice).policy
+    return HTMLResponse(await asyncio.to_thread(_tree, request, policy))
+
+
+def _tree(request: Request, policy: Policy[Any]) -> str:
+    drawn = tree_section(tree_views(policy.plan)) if isinstance(policy, PlanPolicy) else ""
+    return fragment(request, "part-tree.html", drawn=drawn, problem=policy.problem, policy=policy)
+
+
+@router.post("/c/{number}/plan")
+async def choose(request: Request, number: Number, owner: OwnerNeeded) -> Response:
+    """Take the chosen point and the price."""
+    del owner
+    site = site_of(request)
+    form = await request.form()
+    campaign = await _campaign(site, number)
+    choice = await asyncio.to_thread(_choice, campaign, str(form.get("choice", "")))
+    changes = _changes(form, ("price", "currency"))
+
+    def apply(connection: Any) -> None:
+        drafts.change_policy(connection, number, choice.policy, site.now)
+        campaigns.change_settings(connection, number, choice.policy, changes, site.now)
+
+    await site.store.awrite(apply)
+    return go(request, f"/c/{number}/items")
+
+
+def _choice(campaign: dict[str, Any], key: str) -> Choice:
+    return offer(campaign["problem"]).get(key)
+
+
+# -------------------------------------------------------------------------------- items
+
+
+@router.post("/c/{number}/items")
+async def add(request: Request, number: Number, owner: OwnerNeeded) -> Response:
+    """Add items from a file or from pasted lines."""
+    del owner
+    site = site_of(request)
+    form = await request.form()
+    upload, pasted = form.get("items"), form.get("pasted")
+    if isinstance(upload, UploadFile) and upload.filename:
+        kind = _kind(upload.filename)
+        made = await asyncio.to_thread(add_from_file, site.store, number, upload.file, kind)
+    else:
+        if isinstance(pasted, UploadFile):  # long texts are sent as a file
+            pasted = (await pasted.read()).decode("utf-8", "replace")
+        content, kind = _pasted(str(pasted or ""))
+        made = await asyncio.to_thread(add_from_file, site.store, number, io.BytesIO(content), kind)
+    same = made["read"] - made["added"]
+    return go(request, f"/c/{number}/items?added={made['added']}&same={same}")
+
+
+def _kind(name: str) -> str:
+    suffix = name.lower().rpartition(".")[2]
+    if suffix not in ("csv", "jsonl", "ndjson"):
+        raise CrowdtreeError(f"{name[:80]}: save the items as .csv or .jsonl (one item a line)")
+    return "csv" if suffix == "csv" else "jsonl"
+
+
+def _pasted(text: str) -> tuple[bytes, str]:
+    """Read pasted items: a table with a column `task`, or simply one item a line.
+
+    >>> _pasted("a robin\\na trout\\n")
+    (b'{"task": "a robin", "text": "a robin"}\\n{"task": "a trout", "text": "a trout"}\\n', 'jsonl')
+    >>> _pasted("task,text\\n1,x\\n")
+    (b'task,text\\n1,x\\n', 'csv')
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        raise CrowdtreeError("Choose a file with your items, or paste one item a line.")
+    header = {cell.strip().lower() for cell in lines[0].split(",")}
+    if len(header) > 1 and header & {"task", "id"}:
+        return text.encode(), "csv"
+    if lines[0].startswith("{"):
+        return text.encode(), "jsonl"
+    rows = ({"task": line[:MOST_PASTED], "text": line} for line in lines)
+    return "".join(json.dumps(row) + "\n" for row in rows).encode(), "jsonl"
+
+
+# -------------------------------------------------------------------------------- people
+
+
+@router.get("/c/{number}/share")
+async def share(request: Request, number: Number, owner: OwnerNeeded) -> Response:
+    """Show what workers read, what they get, and the links."""
+    site = site_of(request)
+
+    def look(connection: Any) -> Any:
+        return campaigns.get(connection, number), progress(connection, number, site.now)
+
+    campaign, facts = await site.store.aread(look)
+    promise = await asyncio.to_thread(planned, site.policy(campaign))
+    cost = promise.answers * facts["items"]["total"] * facts["price"]
+    values = {"campaign": campaign, "facts": facts, "promise": promise, "cost": cost}
+    return render(request, "share.html", owner=owner, base=str(request.base_url), **values)
+
+
+@router.post("/c/{number}/share")
+async def save(request: Request, number: Number, owner: OwnerNeeded) -> Response:
+    """Save what workers read and get."""
+    del owner
+    site = site_of(request)
+    form = await request.form()
+    changes = _changes(form, tuple(name for name in (*NUMBERS, *WORDS) if name in form))
+    changes["one_question_per_item"] = form.get("one_question_per_item") == "on"
+    name = str(form.get("name", "")).strip()
+
+    def apply(connection: Any) -> None:
+        policy = site.policy(campaigns.get(connection, number))
+        campaigns.change_settings(connection, number, policy, changes, site.now)
+        if name:
+            drafts.rename(connection, number, name, site.now)
+
+    await site.store.awrite(apply)
+    return go(request, f"/c/{number}/share?saved=1")
+
+
+def _changes(form: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: _value(name, str(form.get(name, "")).strip()) for name in names}
+
+
+def _value(name: str, text: str) -> Any:
+    """Read one field as people write it: a blank is nothing, a decimal comma is fine.
+
+    >>> _value("price", "0,05"), _value("gold_rate", "10"), _value("budget", "")
+    (0.05, 0.1, None)
+    """
+    if name not in NUMBERS:
+        return text
+    if not text:
+        return None if name in NULLABLE else 0.0
+    try:
+        value = float(text.replace(",", ".").removesuffix("%"))
+    except ValueError:
+        words = name.replace("_", " ")
+        raise CrowdtreeError(f"{words}: {text[:30]!r} is not a number") from None
+    if name in PERCENTAGES:
+        return value / 100
+    return int(value) if name == "answers_per_worker" and value == int(value) else value

@@ -1,0 +1,102 @@
+"""How the pages write times, money and counts."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from crowdtree.plots.style import percent
+from crowdtree.text import number, plural
+
+__all__ = [
+    "ago",
+    "brief",
+    "clock",
+    "count",
+    "duration",
+    "money",
+    "number",
+    "percent",
+    "plural",
+    "short",
+]
+
+
+def duration(seconds: float) -> str:
+    """Write a span of time in one or two words.
+
+    >>> [duration(s) for s in (5, 90, 4000, 200_000, 1e9)]
+    ['less than a minute', '2 min', '1 h 7 min', '2 days', 'more than a year']
+    """
+    minutes = round(seconds / 60)
+    if seconds < 55:
+        return "less than a minute"
+    if minutes < 60:
+        return f"{max(minutes, 1)} min"
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h" + (f" {minutes % 60} min" if minutes % 60 else "")
+    days = round(minutes / 1440)
+    return plural(days, "day") if days <= 365 else "more than a year"
+
+
+def brief(seconds: float) -> str:
+    """Write a span of time where there is little room.
+
+    >>> brief(5), brief(90)
+    ('< 1 min', '2 min')
+    """
+    return "< 1 min" if seconds < 55 else duration(seconds)
+
+
+def ago(at: float | None, now: float) -> str:
+    """Write how long ago something was.
+
+    >>> ago(None, 0), ago(100, 103), ago(0, 600)
+    ('never', 'just now', '10 min ago')
+    """
+    if at is None:
+        return "never"
+    gone = now - at
+    return "just now" if gone < 10 else "a moment ago" if gone < 55 else f"{duration(gone)} ago"
+
+
+def clock(at: float | None) -> str:
+    """Write a moment, in UTC.
+
+    >>> clock(0)
+    '1970-01-01 00:00:00'
+    """
+    if at is None:
+        return ""
+    return dt.datetime.fromtimestamp(at, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def money(value: float, currency: str = "") -> str:
+    """Write an amount: cents where they matter.
+
+    >>> money(3.5, "EUR"), money(12345.6, "EUR"), money(0.004)
+    ('3.50 EUR', '12,346 EUR', '0.004')
+    """
+    if value and abs(value) < 0.01:
+        text = number(value, 2)
+    else:
+        text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.2f}"
+    return f"{text} {currency}".strip()
+
+
+def count(value: float) -> str:
+    """Write a whole number.
+
+    >>> count(12345)
+    '12,345'
+    """
+    return f"{value:,.0f}"
+
+
+def short(text: str, most: int = 80) -> str:
+    """Cut a long text.
+
+    >>> short("a long text", 6)
+    'a lon…'
+    """
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1] + "…"

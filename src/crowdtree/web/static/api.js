@@ -1,0 +1,43 @@
+// Requests to our own server, with the session's CSRF token.
+
+const csrf = document.querySelector('meta[name="csrf"]')?.content ?? "";
+
+export class Refusal extends Error {
+  constructor(status, code, message) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+// Send JSON or a form; resolves to the parsed answer. Throws Refusal when the server said no,
+// and another error when it could not be reached.
+export async function send(path, body, { method = "POST", seconds = 15, keepalive = false, signal = null } = {}) {
+  const headers = { "x-csrf-token": csrf, accept: "application/json" };
+  if (!(body instanceof FormData)) {
+    headers["content-type"] = "application/json";
+    body = JSON.stringify(body ?? {});
+  }
+  const stop = new AbortController();
+  const timer = setTimeout(() => stop.abort(), seconds * 1000);
+  signal?.addEventListener("abort", () => stop.abort());
+  try {
+    const response = await fetch(path, {
+      method, headers, body, keepalive, signal: stop.signal, credentials: "same-origin",
+    });
+    const found = await response.json().catch(() => ({}));
+    if (!response.ok) {
+      const words = found.message ?? `The server answered ${response.status}.`;
+      throw new Refusal(response.status, found.error ?? "", words);
+    }
+    return found;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+// A key that makes sending the same thing twice harmless; works without https as well.
+export function newKey() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,44 @@
+// Draw one item: text, safe HTML, picture with zoom, sound, film.
+
+const campaign = document.body.dataset.campaign;
+
+function address(value) {
+  return value.startsWith("https://") ? value : `/media/${campaign}/${encodeURIComponent(value)}`;
+}
+
+function made(tag, values) {
+  return Object.assign(document.createElement(tag), values);
+}
+
+export function prefetch(item) {
+  if (item.image) new Image().src = address(item.image);
+}
+
+export function draw(place, item, zoom) {
+  const parts = [];
+  if (item.image) parts.push(picture(item, zoom));
+  if (item.video) parts.push(made("video", { src: address(item.video), controls: true, preload: "metadata" }));
+  if (item.audio) parts.push(made("audio", { src: address(item.audio), controls: true, preload: "auto" }));
+  if (item.html) parts.push(made("div", { className: "prose", innerHTML: item.html }));
+  if (item.text) parts.push(made("p", { className: `words${item.text.length < 90 ? " large" : ""}`, textContent: item.text }));
+  if (!parts.length) parts.push(made("p", { className: "words large", textContent: item.task }));
+  place.replaceChildren(...parts);
+  place.scrollTop = 0;
+}
+
+function picture(item, zoom) {
+  const button = made("button", { type: "button", className: "picture" });
+  const image = made("img", { src: address(item.image), alt: item.alt ?? "Image of the item" });
+  image.addEventListener("error", () => {
+    const words = "The image cannot be loaded. If you need it, choose “can’t tell”.";
+    button.replaceWith(made("p", { className: "words", textContent: words }));
+  });
+  button.append(image, made("span", { className: "small", textContent: "Enlarge" }));
+  button.addEventListener("click", () => zoom(image.src, image.alt));
+  return button;
+}
+
+// What a screen reader says of an item.
+export function spoken(item) {
+  return item.text ?? (item.html ? "" : item.image ? item.alt ?? "An image" : item.task);
+}

@@ -1,0 +1,212 @@
+// Owner pages: forms that answer in place, buttons that ask once, links to copy.
+
+import { Refusal, send } from "./api.js";
+
+const said = document.getElementById("said");
+let saidTimer = null;
+
+export function say(words, bad = false, milliseconds = bad ? 9000 : 3500) {
+  clearTimeout(saidTimer);
+  said.textContent = words;
+  said.className = words ? `said shown${bad ? " bad" : ""}` : "said";
+  if (words) saidTimer = setTimeout(() => say(""), milliseconds);
+}
+
+const reason = (error) => (error instanceof Refusal ? error.message : "The server cannot be reached. Nothing was changed; try again.");
+
+// ---------------------------------------------------------------- asking once
+
+function sure(button) {
+  if (!button.dataset.ask) return Promise.resolve(true);
+  const dialog = document.getElementById("ask");
+  document.getElementById("ask-title").textContent = button.dataset.ask;
+  document.getElementById("ask-text").textContent = button.dataset.text ?? "";
+  document.getElementById("ask-yes").textContent = button.dataset.yes ?? "Yes";
+  dialog.returnValue = "no";
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
+  });
+}
+
+async function post(button) {
+  if (!(await sure(button))) return;
+  button.disabled = true;
+  try {
+    if ("saveFirst" in button.dataset) await save(document.querySelector("form[data-send]"));
+    await send(button.dataset.post, {}, { method: button.dataset.method ?? "POST", seconds: 60 });
+    if (button.dataset.go) location.assign(button.dataset.go);
+    else if ("reload" in button.dataset) location.reload();
+    else if (button.dataset.said) say(button.dataset.said);
+    button.blur(); // a part of the page that has the focus is not replaced
+    document.dispatchEvent(new Event("changed"));
+  } catch (error) {
+    say(reason(error), true);
+  } finally {
+    button.disabled = false;
+  }
+}
+
+async function link(source, values) {
+  if (!(await sure(source))) return;
+  try {
+    const found = await send(source.dataset.link, values);
+    const place = document.getElementById(source.dataset.show);
+    place.hidden = false;
+    const input = place.querySelector("input");
+    input.value = new URL(found.link, location.href).href;
+    input.focus();
+    input.select();
+  } catch (error) {
+    say(reason(error), true);
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (!button) return;
+  if (button.dataset.post) post(button);
+  else if (button.dataset.link) link(button, {});
+  else if ("copy" in button.dataset) copy(button);
+});
+
+function copy(button) {
+  const input = button.parentElement.querySelector("input");
+  input.select();
+  const done = () => say("Copied.");
+  if (navigator.clipboard) navigator.clipboard.writeText(input.value).then(done, () => {});
+  else if (document.execCommand("copy")) done();
+}
+
+// ---------------------------------------------------------------- forms
+
+// Send a form; long texts go as files. Uploads report how far they are.
+function save(form, submitter = null) {
+  const data = new FormData(form, submitter);
+  for (const area of form.querySelectorAll("[data-as-file]")) {
+    data.delete(area.name);
+    if (area.value.trim()) data.append(area.name, new Blob([area.value]), "pasted.txt");
+  }
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    const bar = form.querySelector("progress.sending");
+    request.open("POST", form.action);
+    request.setRequestHeader("accept", "application/json");
+    request.setRequestHeader("x-csrf-token", document.querySelector('meta[name="csrf"]').content);
+    request.responseType = "json";
+    if (bar) {
+      request.upload.addEventListener("progress", (event) => {
+        bar.hidden = event.total < 1e6;
+        bar.value = (100 * event.loaded) / event.total;
+      });
+    }
+    request.addEventListener("load", () => {
+      if (bar) bar.hidden = true;
+      const found = request.response ?? {};
+      if (request.status < 400) resolve(found);
+      else reject(new Refusal(request.status, found.error, found.message ?? `The server answered ${request.status}.`));
+    });
+    request.addEventListener("error", () => reject(new Error("unreachable")));
+    request.send(data);
+  });
+}
+
+async function submitted(form, submitter) {
+  const problem = form.querySelector(".problem");
+  problem.textContent = "";
+  const sending = save(form, submitter); // before the buttons are off: a disabled one has no value
+  const buttons = form.querySelectorAll("button");
+  buttons.forEach((button) => { button.disabled = true; });
+  submitter?.setAttribute("aria-busy", "true");
+  const slow = setTimeout(() => { if (form.dataset.slow) say(form.dataset.slow, false, 60000); }, 1500);
+  try {
+    const found = await sending;
+    if (form.dataset.stay) say(form.dataset.stay);
+    else if (found.go) location.assign(found.go);
+  } catch (error) {
+    problem.textContent = reason(error);
+    problem.scrollIntoView({ block: "center" });
+    say("");
+  } finally {
+    clearTimeout(slow);
+    buttons.forEach((button) => { button.disabled = false; });
+    submitter?.removeAttribute("aria-busy");
+  }
+}
+
+for (const form of document.querySelectorAll("form[data-send]")) {
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    submitted(form, event.submitter);
+  });
+}
+for (const form of document.querySelectorAll("form[data-link]")) {
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    link(form, Object.fromEntries(new FormData(form)));
+  });
+}
+
+// Upload media one after the other; one that is refused is named, the others go on.
+async function uploaded(form) {
+  const problem = form.querySelector(".problem");
+  const done = form.querySelector("[data-done]");
+  problem.textContent = "";
+  const files = [...form.querySelector("input").files];
+  let good = 0;
+  for (const file of files) {
+    done.textContent = `${good} of ${files.length} uploaded`;
+    const where = `${form.dataset.media}?name=${encodeURIComponent(file.name)}`;
+    const headers = { "x-csrf-token": document.querySelector('meta[name="csrf"]').content };
+    headers["content-type"] = "application/octet-stream";
+    const response = await fetch(where, { method: "POST", headers, body: file }).catch(() => null);
+    if (response?.ok) good += 1;
+    else problem.textContent = `${file.name}: ${(await response?.json().catch(() => null))?.message ?? "not uploaded"}`;
+  }
+  done.textContent = `${good} of ${files.length} uploaded`;
+}
+
+for (const form of document.querySelectorAll("form[data-media]")) {
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    uploaded(form);
+  });
+}
+
+// A file that was chosen says its name; dropping one on the field works by itself.
+for (const input of document.querySelectorAll('.drop input[type="file"]')) {
+  input.addEventListener("change", () => {
+    input.closest("form").querySelector(".problem").textContent = "";
+    input.closest(".drop").classList.toggle("full", input.files.length > 0);
+  });
+}
+
+// ---------------------------------------------------------------- folded trees
+
+export function fold() {
+  for (const group of document.querySelectorAll(".tree-views")) {
+    const views = [...group.children];
+    const wanted = views.find((view) => `#${view.id}` === location.hash) ?? views[0];
+    views.forEach((view) => { view.hidden = view !== wanted; });
+  }
+}
+addEventListener("hashchange", () => { fold(); hint(); });
+fold();
+
+// ---------------------------------------------------------------- wide drawings
+
+export function hint() {
+  for (const region of document.querySelectorAll(".scroll")) {
+    const drawing = region.querySelector(":scope > svg");
+    if (!drawing || region.dataset.hinted || !region.clientWidth) continue;
+    region.dataset.hinted = "1";
+    const root = drawing.querySelector("g.question")?.getBoundingClientRect();
+    if (root) region.scrollTop = root.top + root.height / 2 - region.getBoundingClientRect().top - region.clientHeight / 2;
+    if (region.scrollWidth <= region.clientWidth + 8) continue;
+    const words = document.createElement("p");
+    words.className = "small";
+    words.textContent = "The drawing is wider than the page: scroll it sideways.";
+    region.before(words);
+  }
+}
+hint();

@@ -1,0 +1,232 @@
+"""A worker answers: with keys, on a phone, with second thoughts, and through a lost connection."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+
+def press(page: Page, key: str) -> None:
+    """Answer as a person would: not before the question can be seen."""
+    page.locator("#task").wait_for()
+    page.wait_for_timeout(220)
+    page.keyboard.press(key)
+
+
+def test_keys_answer_and_the_next_question_is_there(open_page, campaign, shot) -> None:
+    made = campaign(instructions="Look **well**.", examples={"T1": "- a _red_ one"})
+    page = open_page(owner=False)
+    page.goto(made.join())
+    assert "/join/" not in page.url  # no secret stays in the address
+    expect(page.locator("#intro strong")).to_have_text("well")
+    shot(page, "work-intro")
+    page.click("#begin")
+    expect(page.locator("#question")).to_have_text("T1")
+    shot(page, "work")
+    for done, key in enumerate("ynyn", start=1):
+        before = page.inner_text("#item")
+        press(page, key)
+        expect(page.locator("#count")).to_have_text(f"{done} answered")
+        expect(page.locator("#item")).not_to_have_text(before)
+    press(page, "s")
+    expect(page.locator("#last")).to_have_text("Can’t tell: T1")
+    expect(page.locator("#count")).to_have_text("4 answered")
+    page.click("#help")
+    expect(page.locator("#sheet em")).to_have_text("red")
+    page.keyboard.press("y")  # keys rest while help is open
+    page.click("#sheet >> text=Use these keys")
+    page.click("#sheet >> text=Close")
+    page.wait_for_timeout(220)
+    page.keyboard.press("y")  # and when they are switched off
+    expect(page.locator("#count")).to_have_text("4 answered")
+    page.close()  # the last answers are handed over when the page goes
+    expect_answers(made, counted=4, skipped=1)
+
+
+def expect_answers(made, counted: int, skipped: int = 0) -> None:
+    import time
+
+    for _ in range(100):
+        found = made.progress()["answers"]
+        if (found["counted"], found["skipped"]) == (counted, skipped):
+            return
+        time.sleep(0.1)
+    raise AssertionError(found)
+
+
+def test_on_a_phone_everything_is_within_reach(open_page, campaign, shot) -> None:
+    made = campaign(rows="task,text\n" + "".join(f"{k},{'Long text. ' * 200}\n" for k in range(6)))
+    page = open_page(owner=False, phone=True)
+    page.goto(made.join())
+    page.locator("#task").wait_for()
+    shot(page, "work-phone")
+    height = page.viewport_size["height"]
+    for name in ("no", "skip", "yes"):
+        box = page.locator(f"[data-answer={name}]").bounding_box()
+        assert box["height"] >= 48
+        assert box["width"] >= 48
+        assert box["y"] > height / 2
+        assert box["y"] + box["height"] <= height
+    undo = page.locator("#undo").bounding_box()
+    assert undo["y"] + undo["height"] <= height
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+    page.wait_for_timeout(220)
+    page.tap("[data-answer=yes]")
+    expect(page.locator("#count")).to_have_text("1 answered")
+
+
+def test_undo_brings_the_question_back(open_page, campaign, shot) -> None:
+    made = campaign()
+    page = open_page(owner=False)
+    page.goto(made.join())
+    page.locator("#task").wait_for()
+    expect(page.locator("#undo")).to_be_disabled()
+    first = page.inner_text("#item")
+    press(page, "y")
+    expect(page.locator("#item")).not_to_have_text(first)
+    page.keyboard.press("u")
+    expect(page.locator("#item")).to_have_text(first)
+    expect(page.locator("#count")).to_have_text("0 answered")
+    assert made.answers() == []  # the server never heard of it
+    # an answer that the server has is taken back there
+    with page.expect_response("**/api/worker/answer") as sent:
+        press(page, "n")
+    assert sent.value.ok
+    page.click("#undo")
+    expect(page.locator("#item")).to_have_text(first)
+    shot(page, "work-undo")
+    press(page, "y")
+    page.close()
+    expect_answers(made, counted=1)
+    assert [line.split(",")[0] + line[-1] for line in made.answers()] == ["01"]
+
+
+def test_a_lost_connection_loses_nothing(open_page, campaign, shot) -> None:
+    made = campaign()
+    page = open_page(owner=False)
+    page.goto(made.join())
+    press(page, "y")
+    page.wait_for_timeout(500)
+    page.context.set_offline(True)
+    press(page, "n")  # the next question is there already
+    press(page, "y")
+    expect(page.locator("#banner")).to_contain_text("No connection.")
+    expect(page.locator("#banner")).to_contain_text("kept here")
+    expect(page.locator("#count")).to_have_text("3 answered")
+    shot(page, "work-offline")
+    # even a closed tab keeps them: the next one in this browser sends them
+    context = page.context
+    page.close()
+    assert len(made.answers()) < 3
+    context.set_offline(False)
+    page = context.new_page()
+    page.goto("/work")
+    page.locator("#task").wait_for()
+    expect_answers(made, counted=3)
+    assert len({tuple(line.split(",")[:3]) for line in made.answers()}) == 3  # none twice
+
+
+def test_a_request_whose_answer_was_lost_is_not_counted_twice(open_page, campaign) -> None:
+    made = campaign()
+    page = open_page(owner=False)
+    page.goto(made.join())
+    page.locator("#task").wait_for()
+    dropped = []
+
+    def swallow(route) -> None:
+        if not dropped:
+            dropped.append(route.fetch())  # the server took it, the browser never hears
+            route.abort()
+        else:
+            route.continue_()
+
+    page.route("**/api/worker/answer", swallow)
+    press(page, "y")
+    press(page, "y")
+    expect(page.locator("#banner")).to_contain_text("All answers are saved", timeout=20_000)
+    page.close()
+    expect_answers(made, counted=2)
+
+
+def test_the_end_gives_thanks_a_code_and_a_way_back(open_page, campaign, shot) -> None:
+    made = campaign(
+        answers_per_worker=2,
+        completion_code="C0DE",
+        return_url="https://example.org/done?cc=C0DE",
+        thanks="Many thanks!",
+    )
+    page = open_page(owner=False, phone=True)
+    page.goto(made.join() + "?PROLIFIC_PID=p1&STUDY_ID=s&SESSION_ID=t")
+    expect(page.locator("#count")).to_have_text("0 of 2")
+    press(page, "y")
+    press(page, "n")
+    expect(page.locator("#between-title")).to_have_text("Many thanks!")
+    expect(page.locator("#code code")).to_have_text("C0DE")
+    expect(page.locator("#back a")).to_have_attribute("href", "https://example.org/done?cc=C0DE")
+    expect(page.locator("#voice")).to_contain_text("Your completion code is C0DE")
+    shot(page, "work-end")
+    # the platform may send the same person again
+    page.goto(made.join() + "?PROLIFIC_PID=p1&STUDY_ID=s&SESSION_ID=u")
+    expect(page.locator("#between-title")).to_have_text("Many thanks!")
+    workers = made.api.get(f"/api/campaigns/{made.number}/workers").json()
+    assert [row["external_id"] for row in workers] == ["p1"]
+
+
+def test_what_people_upload_is_shown_and_never_run(open_page, campaign, shot) -> None:
+    evil = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    rows = (
+        "task,text,markdown,image\n"
+        f'1,{evil},"**bold** {evil} [go](javascript:alert(3))",\n'
+        f"2,{evil},,\n"
+    )
+    made = campaign(rows=rows, instructions=f"{evil} [x](javascript:alert(4))", thanks=evil)
+    page = open_page(owner=False)
+    page.goto(made.join())
+    page.click("#begin")
+    page.locator("#task").wait_for()
+    expect(page.locator("#item .words")).to_have_text(evil)
+    expect(page.locator("#item strong")).to_have_text("bold")
+    assert page.locator("#item script, #item img, #item [onerror]").count() == 0
+    assert page.locator("a[href^=javascript]").count() == 0
+    shot(page, "work-evil")
+    owner = open_page()
+    for path in ("items", "items/1", "share", "plan", "workers", ""):
+        number = made.number
+        if path == "items/1":
+            owner.goto(f"/c/{number}/items")
+            owner.click("tbody a >> nth=0")
+            expect(owner.locator(".item .words")).to_have_text(evil)
+        else:
+            owner.goto(f"/c/{number}/{path}".rstrip("/"))
+        assert owner.locator("main script, main [onerror]").count() == 0
+
+
+def test_a_picture_can_be_enlarged_and_others_cannot_load_it(open_page, campaign, shot) -> None:
+    rows = "task,image,alt\n1,bird one.png,A small brown bird\n2,bird one.png,The same\n"
+    made = campaign(rows=rows)
+    draft = open_page()
+    draft.goto(f"/c/{made.number}/items")
+    draft.click("text=Upload pictures")
+    picture = {"name": "bird one.png", "mimeType": "image/png", "buffer": draft.screenshot()}
+    page_file = {"name": "evil.svg", "mimeType": "image/svg+xml", "buffer": b"<svg/>"}
+    draft.set_input_files("form[data-media] input", [picture, page_file])
+    draft.click("form[data-media] button")
+    expect(draft.locator("[data-done]")).to_have_text("1 of 2 uploaded")
+    expect(draft.locator("form[data-media] .problem")).to_contain_text("evil.svg: use one of")
+    page = open_page(owner=False, phone=True)
+    page.goto(made.join())
+    image = page.get_by_alt_text("A small brown bird")
+    expect(image).to_have_js_property("naturalWidth", 1280)
+    shot(page, "work-picture")
+    image.click()
+    expect(page.locator("#zoom img")).to_be_visible()
+    shot(page, "work-zoom")
+    page.click("#zoom >> text=Close")
+    expect(page.locator("#zoom")).to_be_hidden()
+    path = f"/media/{made.number}/bird%20one.png"
+    assert page.request.get(path).ok
+    stranger = open_page(owner=False)
+    assert stranger.request.get(path).status == 404
+    stranger.goto(campaign().join())  # a worker of another campaign
+    assert stranger.request.get(path).status == 404
+    for bad in ("..%2f..%2fserver.log", ".hidden.png", "%2e%2e", "a.html"):
+        assert page.request.get(f"/media/{made.number}/{bad}").status in (404, 415, 422)

@@ -1,0 +1,347 @@
+"""Updates, the book of workers, flags, pilot planning, robust numbers and foreign formats."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import crowdtree as ct
+from crowdtree import CrowdtreeError, interchange
+from crowdtree.learn import learn
+from crowdtree.learn.book import WorkerBook
+from crowdtree.learn.pilot import credible_interval, plan_pilot, sensitivity, upper_problem
+from crowdtree.problem import Problem
+from crowdtree.tree import Tree
+from learn_crowds import many_questions, one_question
+
+# ---------------------------------------------------------------- updates
+
+
+def split(crowd, at):
+    frame = pl.DataFrame(crowd.answers)
+    return frame, frame.filter(pl.col("task") < at), frame.filter(pl.col("task") >= at)
+
+
+def test_update_agrees_with_a_refit_for_one_question():
+    crowd = one_question(np.random.default_rng(0), 1000, 40, 8)
+    whole, first, rest = split(crowd, 900)
+    updated, refit = learn(first).update(rest), learn(whole)
+    agree = np.mean([updated.labels[t] == refit.labels[t] for t in refit.labels])
+    assert set(updated.labels) == set(refit.labels)
+    assert agree > 0.985
+    assert np.abs(updated.problem.worker_error - refit.problem.worker_error).max() < 0.02
+    assert np.abs(updated.fit.skill - refit.fit.skill).max() < 0.1
+    # better than not updating
+    stale = learn(first)
+    assert (
+        np.abs(updated.fit.skill - refit.fit.skill).mean()
+        < np.abs(stale.fit.skill - refit.fit.skill).mean()
+    )
+
+
+def test_update_agrees_with_a_refit_for_many_questions():
+    crowd = many_questions(np.random.default_rng(1), 800, 15, 6, 25, 15)
+    whole, first, rest = split(crowd, 700)
+    updated = learn(first, problem=crowd.problem).update(rest)
+    refit = learn(whole, problem=crowd.problem)
+    assert np.mean([updated.labels[t] == refit.labels[t] for t in refit.labels]) > 0.98
+    assert np.abs(updated.fit.error - refit.fit.error).max() < 0.03
+    assert np.abs(updated.fit.skill - refit.fit.skill).max() < 0.2
+
+
+def test_update_of_a_known_item_changes_that_item_and_counts_answers_once():
+    crowd = one_question(np.random.default_rng(2), 100, 12, 3)
+    learned = learn(crowd.answers)
+    before, counted = learned.item(5).copy(), learned.counts.sum()
+    other = 1 - int(learned.labels["5"])
+    learned.update({"task": [5] * 6, "worker": ["n1", "n2", "n3", "n4", "n5", "n6"],
+                    "label": [other] * 6})  # fmt: skip
+    assert learned.item(5)[other] > before[other]
+    assert learned.counts.sum() == pytest.approx(counted + 6)
+    assert learned.workers["n1"].answers == 1
+    assert learned.item(6) == pytest.approx(learned.posterior[6])
+
+
+def test_update_refuses_what_was_never_learned():
+    learned = learn(one_question(np.random.default_rng(3), 50, 8, 4).answers)
+    with pytest.raises(CrowdtreeError, match="label 'maybe' was not learned; known are 0, 1"):
+        learned.update({"task": [1], "worker": ["a"], "label": ["maybe"]})
+    with pytest.raises(CrowdtreeError, match="task nowhere is unknown"):
+        learned.item("nowhere")
+
+
+def test_posterior_uses_each_workers_own_error():
+    crowd = one_question(np.random.default_rng(4), 600, 15, 6)
+    learned = learn(crowd.answers)
+    ranked = sorted(learned.workers.values(), key=lambda w: w.skill)
+    answers = {"task": ["x", "x"], "worker": [ranked[0].name, ranked[-1].name], "label": ["0", "1"]}
+    assert learned.classify(answers)[1][0].argmax() == 1
+    answers["label"] = ["1", "0"]
+    assert learned.classify(answers)[1][0].argmax() == 0
+
+
+# ---------------------------------------------------------------- the book
+
+
+def test_book_finds_the_error_of_workers_it_watches():
+    rng = np.random.default_rng(5)
+    problem = Problem(["a", "b", "c"], None, ["q", "r"], [[0, 1, 1], [0, 0, 1]], 0.2)
+    book = WorkerBook(problem)
+    true = {"good": 0.05, "plain": 0.2, "coin": 0.5}
+    for _ in range(300):
+        cls = int(rng.integers(3))
+        for name, error in true.items():
+            q = int(rng.integers(2))
+            book.update(name, q, int(problem.outcome[q, cls]) ^ int(rng.random() < error),
+                        np.eye(3)[cls])  # fmt: skip
+    for name, error in true.items():
+        assert book.error(name, "q", "a") == pytest.approx(error, abs=0.06)
+    assert list(book.flagged()) == ["coin"]
+    assert book.likelihood("good", "q", 1)[1] > book.likelihood("coin", "q", 1)[1]
+
+
+def test_book_learns_less_from_an_item_that_is_unsure():
+    problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2)
+    sure, unsure = WorkerBook(problem), WorkerBook(problem)
+    for _ in range(30):
+        sure.update("w", "q", 1, [0.0, 1.0])
+        unsure.update("w", "q", 1, [0.5, 0.5])
+    assert unsure.entry("w").precision < sure.entry("w").precision
+    assert sure.entry("w").skill > 0
+    assert "w" in {**sure.flagged(), "w": 1}
+
+
+def test_book_flags_the_constant_and_starts_from_what_was_learned():
+    crowd = one_question(np.random.default_rng(6), 300, 10, 5)
+    learned = learn(crowd.answers)
+    book = learned.book()
+    assert book.entry("3").skill == pytest.approx(learned.workers["3"].skill)
+    fresh = WorkerBook(learned.problem)
+    for i in range(40):
+        fresh.update("same", 0, 1, np.eye(2)[i % 2])
+    assert fresh.flagged() == {"same": "always the same answer"}
+    with pytest.raises(CrowdtreeError, match="question 'no such'"):
+        fresh.error("same", "no such")
+
+
+# ---------------------------------------------------------------- flags
+
+
+def test_spammers_are_found_and_nobody_else():
+    rng = np.random.default_rng(7)
+    crowd = one_question(rng, 300, 20, 8, error=(0.12, 0.15))
+    frame = pl.DataFrame(crowd.answers).with_columns(pl.col("worker").cast(pl.String))
+    tasks = np.arange(300)
+    # two who never err agree as well: a copy shows in shared mistakes
+    source = str(int(np.argmin(crowd.skill)))
+    copied = frame.filter(pl.col("worker") == source).with_columns(worker=pl.lit("twin"))
+    extra = [
+        pl.DataFrame({"task": tasks, "worker": "constant", "label": 1}),
+        pl.DataFrame({"task": tasks, "worker": "random", "label": rng.integers(0, 2, 300)}),
+        copied,
+    ]
+    learned = learn(pl.concat([frame, *extra], how="vertical_relaxed"))
+    found = {(flag.kind, flag.subject) for flag in learned.flags}
+    assert ("constant", "constant") in found
+    assert ("random", "random") in found
+    assert ("twins", f"{source} and twin") in found
+    assert {kind for kind, who in found if kind in ("constant", "random", "twins")
+            and who not in ("constant", "random", f"{source} and twin")} == set()  # fmt: skip
+
+
+def test_blunt_questions_and_confused_classes_and_thin_cells():
+    rng = np.random.default_rng(8)
+    crowd = many_questions(rng, 240, 6, 4, 12, 8)
+    frame = pl.DataFrame(crowd.answers)
+    blunt = pl.DataFrame(
+        {"task": np.arange(240), "question": "blunt", "worker": 1, "label": rng.integers(0, 2, 240)}
+    )
+    learned = learn(pl.concat([frame, blunt], how="vertical_relaxed"), crowd.gold)
+    kinds = {}
+    for flag in learned.flags:
+        kinds.setdefault(flag.kind, []).append(flag)
+    assert "blunt" in [flag.subject for flag in kinds["blunt"]]
+    small = learn(frame.filter(pl.col("task") < 40), problem=crowd.problem)
+    thin = [flag for flag in small.flags if flag.kind == "thin"]
+    assert thin
+    assert all(flag.more >= 1 for flag in thin)
+    low, high = small.intervals.worker_error
+    worst = max(thin, key=lambda flag: flag.value)
+    assert worst.value == pytest.approx(float(np.max((high - low) / 2)))
+
+
+def test_classes_that_no_question_tells_apart_are_called_confused():
+    problem = Problem(["a", "b", "c"], None, ["q"], [[0, 1, 1]], 0.1)
+    rng = np.random.default_rng(9)
+    truth = rng.integers(0, 3, 60)
+    task = np.repeat(np.arange(60), 5)
+    label = problem.outcome[0][truth[task]] ^ (rng.random(300) < 0.1)
+    answers = {"task": task, "question": ["q"] * 300, "worker": np.tile(np.arange(5), 60),
+               "label": label}  # fmt: skip
+    learned = learn(answers, problem=problem)
+    assert [f.subject for f in learned.flags if f.kind == "confused"] == ["b and c"]
+
+
+def test_answers_that_contradict_the_table_are_told():
+    problem = Problem(["a", "b"], None, ["q", "r"], [[0, 1], [0, 1]], 0.1)
+    task = np.repeat(np.arange(60), 2)
+    truth = task % 2
+    question = np.tile([0, 1], 60)
+    label = np.where(question == 0, truth, 1 - truth)  # the second row of the table is wrong
+    answers = {"task": task, "question": np.array(["q", "r"])[question], "worker": ["w"] * 120,
+               "label": label}  # fmt: skip
+    gold = {str(t): "ab"[t % 2] for t in range(60)}
+    found = {f.subject for f in learn(answers, gold, problem=problem).flags if f.kind == "reversed"}
+    assert found == {"r / a", "r / b"}
+
+
+# ---------------------------------------------------------------- pilot and doubt
+
+
+@pytest.mark.parametrize(("vote", "votes"), [("majority", 1), ("majority", 5), ("margin", 3)])
+def test_sensitivity_is_the_slope_of_the_exact_error(vote, votes):
+    rng = np.random.default_rng(10)
+    outcome = np.array([[0, 0, 1, 1, 1], [0, 1, 0, 1, 1], [1, 1, 0, 0, 1], [0, 1, 1, 0, 1]])
+    problem = Problem(list("abcde"), [0.1, 0.3, 0.2, 0.25, 0.15], list("wxyz"), outcome,
+                      rng.uniform(0.05, 0.3, (4, 5)))  # fmt: skip
+    tree = ct.design(problem)
+    plan = ct.Plan(tree, np.full(tree.n_nodes, votes), vote=vote)
+    slope = sensitivity(plan)
+    for q, c in np.ndindex(4, 5):
+        up, down = (_moved(plan, q, c, step) for step in (1e-6, -1e-6))
+        assert slope[q, c] == pytest.approx((up - down) / 2e-6, abs=1e-6)
+
+
+def _moved(plan, q, c, step):
+    error = plan.tree.problem.worker_error.copy()
+    error[q, c] += step
+    tree = Tree(
+        plan.tree.problem.replace(worker_error=error), plan.tree.question, plan.tree.children
+    )
+    return ct.evaluate(ct.Plan(tree, plan.votes, vote=plan.vote)).misclassification
+
+
+def test_sensitivity_with_dashes_that_follow_both_branches():
+    problem = Problem(list("abc"), None, list("xyz"), [[0, 1, "-"], [0, 1, 1], [0, 0, 1]], 0.1,
+                      dash="either")  # fmt: skip
+    plan = ct.Plan(ct.design(problem), np.ones(ct.design(problem).n_nodes, int))
+    slope = sensitivity(plan)
+    for q, c in np.ndindex(3, 3):
+        if problem.outcome[q, c] != -1:
+            rate = (_moved(plan, q, c, 1e-6) - _moved(plan, q, c, -1e-6)) / 2e-6
+            assert slope[q, c] == pytest.approx(rate, abs=1e-6)
+
+
+def test_pilot_of_the_planned_size_reaches_the_planned_width():
+    problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2)
+    pilot = plan_pilot(problem, half_width=0.06, answers_per_item=5)
+    crowd = one_question(np.random.default_rng(11), pilot.gold_items, 400, 5, error=(0.2, 0.2))
+    learned = learn(crowd.answers, crowd.gold)
+    low, high = learned.intervals.worker_error
+    assert np.mean(high - low) / 2 == pytest.approx(0.06, rel=0.35)
+    tree = ct.design(ct.example("table1"))
+    of_tree = plan_pilot(tree)
+    assert of_tree.sensitivity is not None
+    assert (of_tree.answers_per_cell > 0).sum() <= tree.problem.outcome.size
+    assert plan_pilot(tree.problem).answers >= of_tree.answers
+
+
+@pytest.mark.parametrize("bad", [{"half_width": 0}, {"half_width": 0.7}, {"answers_per_item": 0}])
+def test_pilot_refuses_nonsense(bad):
+    with pytest.raises(CrowdtreeError, match=next(iter(bad))):
+        plan_pilot(ct.example("table1"), **bad)
+
+
+def test_upper_problem_and_credible_interval():
+    crowd = many_questions(np.random.default_rng(12), 200, 10, 4, 12, 10)
+    learned = learn(crowd.answers, crowd.gold, problem=crowd.problem)
+    upper = upper_problem(learned)
+    assert (upper.worker_error >= learned.problem.worker_error).all()
+    assert (upper.worker_error > learned.problem.worker_error + 0.01).any()
+    plan = ct.staff(ct.design(learned.problem), workers=10)
+    first = credible_interval(plan, learned, draws=400)
+    value = ct.evaluate(plan).misclassification
+    assert first.low < value < first.high
+    assert first == credible_interval(plan, learned, draws=400)
+    half = credible_interval(plan, learned, draws=400, level=0.5)
+    assert first.low < half.low < half.high < first.high
+    # one draw evaluated by the oracle agrees with the vectorised walk
+    from crowdtree.learn.pilot import _correct
+
+    error = np.clip(learned.problem.worker_error * 1.1, 0, 0.49)
+    tree = Tree(learned.problem.replace(worker_error=error), plan.tree.question, plan.tree.children)
+    exact = ct.evaluate(ct.Plan(tree, plan.votes)).misclassification
+    assert 1 - _correct(plan, error[None])[0] == pytest.approx(exact)
+
+
+# ---------------------------------------------------------------- formats of other tools
+
+ROWS = {
+    "task": ["t1", "t1", "t1", "t2", "t2"],
+    "question": ["wings", "legs", "wings", "wings", "legs"],
+    "worker": ["ann", "ann", "ben", "ann", "ben"],
+    "label": ["yes", "no", "no", "yes", "yes"],
+}
+
+
+def as_set(frame):
+    return set(frame.select(sorted(frame.columns)).cast(pl.String).rows())
+
+
+@pytest.mark.parametrize("kind", interchange.READERS)
+@pytest.mark.parametrize("questions", [1, 2])
+def test_what_is_written_is_read_back(kind, questions, tmp_path):
+    frame = pl.DataFrame(ROWS)
+    if questions == 1:
+        frame = frame.filter(pl.col("question") == "wings").drop("question")
+    path = tmp_path / "answers.file"
+    interchange.WRITERS[kind](frame, path)
+    assert as_set(interchange.READERS[kind](path)) == as_set(frame)
+    assert [p.name for p in tmp_path.iterdir()] == ["answers.file"]
+
+
+def test_wide_tables_of_three_shapes(tmp_path):
+    path = tmp_path / "wide.csv"
+    path.write_text("question,worker,cat,cow\nbig,ann,0,1\nbig,ben,,1\n")
+    assert as_set(interchange.read_wide(path)) == {
+        ("0", "big", "cat", "ann"), ("1", "big", "cow", "ann"), ("1", "big", "cow", "ben"),
+    }  # fmt: skip
+    path.write_text("task,ann,ben\n1,x,y\n2,,x\n")
+    assert len(interchange.read_wide(path)) == 3
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(CrowdtreeError, match="a wide table starts with"):
+        interchange.read_wide(path)
+
+
+def test_label_studio_skips_cancelled_and_other_controls(tmp_path):
+    path = tmp_path / "export.json"
+    choice = {"type": "choices", "from_name": "kind", "value": {"choices": ["cat"]}}
+    box = {"type": "rectanglelabels", "from_name": "box", "value": {}}
+    notes = [
+        {"completed_by": {"id": 7, "email": "a@b.c"}, "result": [box, choice]},
+        {"completed_by": 8, "was_cancelled": True, "result": [choice]},
+    ]
+    path.write_text(json.dumps([{"id": 5, "annotations": notes}]))
+    assert interchange.read_label_studio(path).rows() == [("5", "a@b.c", "cat")]
+    path.write_text("{}")
+    with pytest.raises(CrowdtreeError, match="is no Label Studio export"):
+        interchange.read_label_studio(path)
+    path.write_text("[")
+    with pytest.raises(CrowdtreeError, match="is no JSON"):
+        interchange.read_label_studio(path)
+
+
+def test_zooniverse_names_who_was_not_logged_in(tmp_path):
+    path = tmp_path / "export.csv"
+    note = json.dumps([{"task": "T0", "task_label": "Any?", "value": "Yes"},
+                       {"task": "T1", "value": [{"x": 1}]}]).replace('"', '""')  # fmt: skip
+    path.write_text(
+        f'classification_id,user_name,annotations,subject_ids\n1,not-logged-in-ab,"{note}",99\n'
+    )
+    assert interchange.read_zooniverse(path).rows() == [("99", "not-logged-in-ab", "Yes")]
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(CrowdtreeError, match="Zooniverse classification export"):
+        interchange.read_zooniverse(path)
