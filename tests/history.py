@@ -14,7 +14,6 @@ import time
 import uuid
 import zlib
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -220,9 +219,7 @@ def send(
     return None
 
 
-def run(
-    url: str, servers: list[Server], clock: Path, n_items: int, clients: int, chaos: list[Any]
-) -> Crowd:
+def run(url: str, servers: list[Server], n_items: int, clients: int, chaos: list[Any]) -> Crowd:
     """Let the crowd work while chaos happens; return when everything is labelled."""
     made = make_campaigns(url, n_items, clients)
     crowd = Crowd([server.port for server in servers])

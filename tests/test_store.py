@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("sqlalchemy", reason="the server is not installed: pip install crowdtree[serve]")
+pytest.importorskip(
+    "sqlalchemy", reason="the server is not installed: pip install crowdtree[serve]"
+)
 
 import sqlalchemy as sa
-from serving import Postgres
 
 import crowdtree as ct
 from crowdtree.errors import CrowdtreeError
@@ -21,6 +22,7 @@ from crowdtree.store import Call, Next, Refused, Settings, Store, Submit, campai
 from crowdtree.store.database import make_engine, migrate
 from crowdtree.store.tables import answers, items, labels, leases, metadata, wanted
 from crowdtree.store.verify import verify
+from serving import Postgres
 
 
 @pytest.fixture(scope="module")

@@ -18,11 +18,10 @@ import crowdtree as ct
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-from weblab import CSV, Lab, lab
-
 from crowdtree.store import Sweep, tokens
 from crowdtree.store.verify import verify
 from crowdtree.web.hooks import verify_signature
+from weblab import CSV, Lab, lab
 
 
 @pytest.fixture
@@ -53,7 +52,8 @@ def test_a_campaign_from_upload_to_labels(app: Lab) -> None:
     workers = [app.worker(number) for _ in range(5)]
     busy = True
     while busy:
-        busy = any([worker.work() for worker in workers])
+        done = [worker.work() for worker in workers]
+        busy = any(done)
     found = until(lambda: app.get(f"/api/campaigns/{number}").json()["status"] == "finished")
     assert found
     rows = list(csv.DictReader(io.StringIO(app.get(f"/api/campaigns/{number}/labels").text)))
@@ -93,7 +93,8 @@ def test_long_poll_wakes_when_a_question_opens(app: Lab) -> None:
     app_answer = first.answer(lease, "no")
     assert app_answer.json()["fate"] == "counted"
     waiting.join(15)
-    assert found and found[0]["task"]["question"]["name"] != "T1"
+    assert found
+    assert found[0]["task"]["question"]["name"] != "T1"
 
 
 def test_finish_labels_what_is_open_and_sets_the_rest_aside(app: Lab) -> None:
@@ -290,9 +291,7 @@ def test_the_budget_is_never_exceeded(app: Lab) -> None:
     found = app.get(f"/api/campaigns/{number}").json()
     assert found["spent"] == pytest.approx(0.5)
     assert until(lambda: app.get(f"/api/campaigns/{number}").json()["status"] == "paused")
-    app.client.patch(
-        f"/api/campaigns/{number}/settings", json={"budget": 1.0}, headers=app.owner
-    )
+    app.client.patch(f"/api/campaigns/{number}/settings", json={"budget": 1.0}, headers=app.owner)
     app.post(f"/api/campaigns/{number}/resume")
     assert workers[0].next()["task"]
 

@@ -39,7 +39,7 @@ def play(url: str, tmp_path: Path, servers: int, items: int, clients: int, chaos
     clock.write_text("0")
     fleet = [Server(url, clock) for _ in range(servers)]
     with running(*fleet):
-        crowd = history.run(url, fleet, clock, items, clients, chaos(fleet, clock))
+        crowd = history.run(url, fleet, items, clients, chaos(fleet, clock))
     history.check(url, crowd)
     return crowd
 

@@ -14,13 +14,12 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-from weblab import Lab, lab
-
 from crowdtree.store import tokens
 from crowdtree.store.tables import credentials, webhooks
 from crowdtree.web.building import problem_from_bytes
 from crowdtree.web.hooks import check_url, public_address, sign, verify_signature
 from crowdtree.web.limits import RateLimit
+from weblab import Lab, lab
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +53,7 @@ OWNER_ONLY = [
     ("POST", "/api/campaigns/1/start"),
     ("POST", "/api/campaigns/1/finish"),
     ("POST", "/api/campaigns/1/items"),
+    ("POST", "/api/campaigns/1/media"),
     ("GET", "/api/campaigns/1/labels"),
     ("GET", "/api/campaigns/1/answers"),
     ("GET", "/api/campaigns/1/events"),
@@ -204,7 +204,9 @@ def test_a_cookie_alone_changes_nothing(fresh: Lab) -> None:
         assert client.post("/api/campaigns", json=body, headers=headers).status_code == 403
     form = client.post("/api/campaigns", data={"csrf": "0" * 64})
     assert form.status_code == 403
-    assert client.post("/api/campaigns", json=body, headers={"x-csrf-token": csrf}).status_code == 201
+    assert (
+        client.post("/api/campaigns", json=body, headers={"x-csrf-token": csrf}).status_code == 201
+    )
 
 
 def test_a_workers_cookie_alone_changes_nothing(fresh: Lab) -> None:

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
-schemathesis = pytest.importorskip("schemathesis")
+pytest.importorskip("schemathesis")
 
+import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
-from weblab import Lab, lab
 
 from crowdtree.web.limits import RateLimit
+from weblab import Lab, lab
 
 ENDLESS = ("/api/campaigns/{number}/events",)
 """Streams that never end by themselves."""
@@ -55,7 +56,9 @@ def attack(app: Lab, operation: Any, headers: dict[str, str]) -> None:
             case.headers = {**(case.headers or {}), **sent}
             arguments = case.as_transport_kwargs(base_url="http://testserver")
             arguments.pop("cookies", None)
-            content = {key: arguments[key] for key in ("json", "data", "params") if key in arguments}
+            content = {
+                key: arguments[key] for key in ("json", "data", "params") if key in arguments
+            }
             if isinstance(content.get("data"), str | bytes):
                 content["content"] = content.pop("data")
             response = app.client.request(

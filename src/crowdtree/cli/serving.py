@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -274,7 +275,7 @@ def status_verb(
             numbers = [row["id"] for row in store.read(campaigns.listed)]
         else:
             numbers = [number]
-        found = [store.read(lambda c, n=n: progress(c, n, store.clock())) for n in numbers]
+        found = [store.read(partial(progress, number=n, now=store.clock())) for n in numbers]
 
     def tell(console: Any) -> None:
         for row in found:

@@ -96,6 +96,17 @@ class WorkerBook:
         """What is known of a worker; a typical one if unknown."""
         return self._entries.get(str(worker)) or WorkerEntry(0.0, self.spread**-2)
 
+    def resume(self, worker: Any, skill: float, precision: float) -> WorkerEntry:
+        """Go on from what was stored of a worker; a precision of 0 means nothing is known.
+
+        >>> book = WorkerBook(Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2))
+        >>> book.resume("ann", skill=1.0, precision=4.0).skill
+        1.0
+        """
+        entry = WorkerEntry(skill, precision) if precision > 0 else self.entry(None)
+        self._entries[str(worker)] = entry
+        return entry
+
     def update(self, worker: Any, question: Any, answer: int, posterior: ArrayLike) -> None:
         """Take in one answer to an item whose class has some posterior.
 

@@ -169,7 +169,7 @@ def _has_items(connection: Connection, number: int) -> bool:
 
 
 def add_items(connection: Connection, number: int, rows: Sequence[dict[str, Any]]) -> int:
-    """Add items (``task``, ``payload``, ``gold``); those that are there already stay. Counts new ones."""
+    """Add items (``task``, ``payload``, ``gold``); count the new ones, the others stay."""
     if not rows:
         return 0
     made = [
@@ -217,7 +217,7 @@ def _count_items(
             .where(items.c.campaign_id == number, items.c.task.in_(tasks[begin : begin + 500]))
             .group_by(items.c.status)
         )
-        counts.update(dict(found.tuples().all()))
+        counts.update({row[0]: row[1] for row in found})
     return counts
 
 
@@ -265,6 +265,9 @@ def note(
 def audited(connection: Connection, number: int, most: int = 500) -> list[dict[str, Any]]:
     """Read the last lines of a campaign's audit log, the newest first."""
     rows = connection.execute(
-        sa.select(audit).where(audit.c.campaign_id == number).order_by(audit.c.id.desc()).limit(most)
+        sa.select(audit)
+        .where(audit.c.campaign_id == number)
+        .order_by(audit.c.id.desc())
+        .limit(most)
     )
     return [{**row._mapping, "detail": json.loads(row.detail)} for row in rows]

@@ -53,6 +53,8 @@ def next_all(batch: Batch, requests: Sequence[Next]) -> None:
 
 def _next(batch: Batch, who: Who, request: Next, held: list[Any]) -> dict[str, Any]:
     campaign = batch.campaigns[who.campaign_id]
+    if who.status != "active":
+        return {"task": None, "reason": "worker paused"}
     live = [row for row in held if row[4] >= batch.now]
     for row in live:
         token = f"{row[0]}.{row[1]}"
@@ -79,8 +81,6 @@ def _refusal(batch: Batch, who: Who, campaign: Loaded, live: list[Any]) -> str:
     """Why this worker gets nothing now, or ``""``."""
     if campaign.status != "running":
         return "finished" if campaign.status in ("finished", "finishing") else "paused"
-    if who.status != "active":
-        return "worker paused"
     settings = campaign.settings
     most = settings.answers_per_worker
     if most is not None and who.answers + len(live) >= most:

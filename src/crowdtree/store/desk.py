@@ -20,7 +20,6 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.campaign import Event, Rules
 from crowdtree.policy import Label, policy_from_dict
-from crowdtree.problem import DASH
 from crowdtree.store import codec
 from crowdtree.store import statements as sql
 from crowdtree.store.database import fetch, run, run_many, run_one
@@ -39,11 +38,10 @@ from crowdtree.store.work import (
     task_of,
 )
 
-__all__ = ["JUDGED", "Batch", "Desk", "Who"]
+__all__ = ["Batch", "Desk", "Who"]
 
 MOST_HINTS = 200_000
 SEEN = ("answers", "skips", "overdue", "earned", "last_question")
-JUDGED = ("gold_right", "gold_asked", "agreed", "judged")
 
 
 @dataclass
@@ -64,10 +62,6 @@ class Who:
 class Gains:
     """What a batch adds to a worker's record."""
 
-    gold_right: int = 0
-    gold_asked: int = 0
-    agreed: int = 0
-    judged: int = 0
     answers: int = 0
     skips: int = 0
     overdue: int = 0
@@ -154,6 +148,7 @@ class Batch:
     works: dict[int, Work] = field(default_factory=dict)
     answers: list[dict[str, Any]] = field(default_factory=list)
     labels: list[dict[str, Any]] = field(default_factory=list)
+    judgements: list[dict[str, Any]] = field(default_factory=list)
     gains: dict[int, Gains] = field(default_factory=lambda: defaultdict(Gains))
     tallies: Counter[tuple[int, str]] = field(default_factory=Counter)
     opened: Counter[int] = field(default_factory=Counter)
@@ -379,9 +374,8 @@ class Batch:
                 purse.move(0, -work.campaign.settings.price_micros)
             purse.move(price, 0)
         if request.kind == "answer":
-            right = int(work.campaign.problem.outcome[lease.question, work.gold]) == request.value
-            self.gains[who.id].gold_asked += 1
-            self.gains[who.id].gold_right += right
+            assert request.value is not None
+            self.judge(who.id, lease.question, request.value, work.gold, 0.0, gold=1)
         return self._record(who, request, work, lease, "gold", price)
 
     def undo(self, who: Who, request: Undo) -> dict[str, Any]:
@@ -389,7 +383,7 @@ class Batch:
         last = run_one(self.connection, sql.LAST_ANSWER, worker=who.id)
         if last is None or any(row["worker_id"] == who.id for row in self.answers):
             raise Refused("nothing", "There is nothing to undo.")
-        _, item_id, lease_id, _, kind, key, fate, price, value, overdue = last
+        _, item_id, lease_id, _, kind, key, fate, price, _, overdue = last
         if kind == "undo":
             if key == request.key:
                 work = self.works[item_id]
@@ -401,10 +395,8 @@ class Batch:
             raise Refused("late", "Too late to undo.")
         work = self.works[item_id]
         lease = work.leases.get(lease_id) or self._read_lease(work, lease_id)
-        if work.gold is None:
+        if work.gold is None:  # what gold has taught about a worker is not unlearnt
             self._undo_engine(who, work, lease, request.key)
-        else:
-            self._undo_gold(who, work, lease, value)
         gains = self.gains[who.id]
         gains.seen = True
         gains.answers -= kind == "answer"
@@ -451,13 +443,6 @@ class Batch:
         work.take(event)
         self._flow(work, before)
 
-    def _undo_gold(self, who: Who, work: Work, lease: Held, value: int | None) -> None:
-        assert work.gold is not None
-        if value is not None:
-            right = int(work.campaign.problem.outcome[lease.question, work.gold]) == value
-            self.gains[who.id].gold_asked -= 1
-            self.gains[who.id].gold_right -= right
-
     # ---------------------------------------------------------------- items
 
     def settle(self, work: Work) -> None:
@@ -485,7 +470,6 @@ class Batch:
         run_many(self.connection, sql.ADD_WANTED, added)
 
     def _label(self, work: Work, label: Label) -> None:
-        problem = work.campaign.problem
         self.labels.append(
             {
                 "campaign_id": work.campaign.id,
@@ -505,10 +489,16 @@ class Batch:
             return
         self.count(work.campaign.id, f"label:{label.label}")
         for event, fate in zip(work.item.events, work.item.fates, strict=True):
-            truth = int(problem.outcome[event.question, label.label])
-            if fate == "counted" and truth != DASH:
-                self.gains[int(event.worker)].judged += 1
-                self.gains[int(event.worker)].agreed += event.value == truth
+            if fate == "counted" and event.value is not None:
+                error = label.posterior_error
+                self.judge(int(event.worker), event.question, event.value, label.label, error)
+
+    def judge(
+        self, worker: int, question: int, value: int, cls: int, error: float, gold: int = 0
+    ) -> None:
+        """Note an answer to an item whose class is known, for sure or nearly."""
+        values = {"worker_id": worker, "question": question, "value": value}
+        self.judgements.append({**values, "cls": cls, "error": error, "gold": gold})
 
     def expire(self, most: int) -> int:
         """Take back leases that have expired; count them."""
@@ -615,15 +605,7 @@ class Batch:
                 for number, gains in seen
             ),
         )
-        run_many(
-            self.connection,
-            sql.ADD_JUDGEMENT,
-            (
-                {"worker_id": number, **{name: getattr(gains, name) for name in JUDGED}}
-                for number, gains in sorted(self.gains.items())
-                if gains.gold_asked or gains.judged
-            ),
-        )
+        run_many(self.connection, sql.ADD_JUDGEMENT, self.judgements)
 
 
 def _node(work: Work) -> int | None:

@@ -76,9 +76,7 @@ def claim(connection: Connection, now: float) -> list[dict[str, Any]]:
     ).all()
     for row in rows:
         connection.execute(
-            webhooks.update()
-            .where(webhooks.c.id == row.id)
-            .values(next_try_at=now + CLAIM_SECONDS)
+            webhooks.update().where(webhooks.c.id == row.id).values(next_try_at=now + CLAIM_SECONDS)
         )
     return [_message(connection, dict(row._mapping)) for row in rows]
 

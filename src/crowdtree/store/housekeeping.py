@@ -89,10 +89,10 @@ class Housekeeper:
 
     def _watch(self, connection: Connection, number: int, settings: Settings) -> None:
         now = self.desk.clock()
-        if settings.finish_by_itself:
-            if run_one(connection, sql.ANY_OPEN, campaign=number) is None:
-                set_status(connection, number, "finished", now)
-                return
+        open_ones = run_one(connection, sql.ANY_OPEN, campaign=number)
+        if settings.finish_by_itself and open_ones is None:
+            set_status(connection, number, "finished", now)
+            return
         if settings.budget is None:
             return
         purse = connection.execute(

@@ -10,9 +10,10 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import Policy
+from crowdtree.problem import Problem
 from crowdtree.store import tokens
 from crowdtree.store.campaigns import NotFound, note
-from crowdtree.store.reliability import reliability
+from crowdtree.store.reliability import expected_right
 from crowdtree.store.settings import MICRO
 from crowdtree.store.tables import credentials, workers
 
@@ -113,7 +114,7 @@ def _needed_question(connection: Connection, number: int, policy: Any) -> int:
         .where(workers.c.campaign_id == number, workers.c.status == "active")
         .group_by(workers.c.question)
     )
-    team = dict(rows.tuples().all())
+    team: dict[int | None, int] = {row[0]: row[1] for row in rows}
     return max(load, key=lambda q: (load[q] / (team.get(q, 0) + 1), -q))
 
 
@@ -151,7 +152,7 @@ def new_link(connection: Connection, number: int, worker: int, now: float) -> st
 
 
 def listed_workers(
-    connection: Connection, number: int, mean_error: float, after: int = 0, most: int = 1000
+    connection: Connection, number: int, problem: Problem, after: int = 0, most: int = 1000
 ) -> list[dict[str, Any]]:
     """List workers with their record and estimated reliability."""
     rows = connection.execute(
@@ -160,19 +161,17 @@ def listed_workers(
         .order_by(workers.c.id)
         .limit(most)
     )
-    return [worker_facts(dict(row._mapping), mean_error) for row in rows]
+    return [worker_facts(dict(row._mapping), problem) for row in rows]
 
 
-def worker_facts(row: dict[str, Any], mean_error: float) -> dict[str, Any]:
+def worker_facts(row: dict[str, Any], problem: Problem) -> dict[str, Any]:
     """Say what an owner sees of a worker."""
-    judged = row["gold_asked"] + row["judged"]
-    found = reliability(mean_error, row["gold_right"] + row["agreed"], judged)
     kept = ("id", "name", "external_id", "status", "status_reason", "question", "answers", "skips")
     facts = {name: row[name] for name in (*kept, "overdue", "joined_at", "seen_at")}
     facts |= {name: row[name] for name in ("gold_right", "gold_asked", "agreed", "judged")}
     return {
         **facts,
-        "reliability": found.right,
-        "skill": found.skill,
+        "reliability": expected_right(problem, row["skill"]),
+        "skill": row["skill"],
         "earned": row["earned"] / MICRO,
     }

@@ -1,37 +1,31 @@
-"""How reliable a worker is, from gold items and from the labels of the items they answered.
+"""How reliable a worker is, in one number for people: the expected share of right answers.
 
-One function, so that the model can change in one place: a Beta posterior of the share of right
-answers, whose prior is the problem's own mean error with the weight of `PRIOR_ANSWERS` answers.
+The skill behind it is learnt answer by answer (:class:`crowdtree.learn.WorkerBook`): from gold
+items, whose class is known, and from items that have their label, weighed by its error.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
-__all__ = ["Reliability", "reliability"]
+import numpy as np
 
-PRIOR_ANSWERS = 8.0
-MOST_SKILL = 4.0
+from crowdtree.problem import DASH, Problem
 
+__all__ = ["expected_right"]
 
-class Reliability(NamedTuple):
-    """Estimated share of right answers, and the skill that goes with it (MODEL section 9)."""
-
-    right: float
-    skill: float
+LEAST = 1e-4
 
 
-def reliability(mean_error: float, right: int, judged: int) -> Reliability:
-    """Estimate a worker from `right` answers among `judged` ones.
+def expected_right(problem: Problem, skill: float) -> float:
+    """Share of right answers of a worker of some skill, over the table's definite cells.
 
-    >>> reliability(0.2, 0, 0)
-    Reliability(right=0.8, skill=0.0)
-    >>> reliability(0.2, 10, 20).skill < 0
-    True
+    >>> problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2)
+    >>> round(expected_right(problem, 0.0), 3), expected_right(problem, -2.0) < 0.5
+    (0.8, True)
     """
-    prior = min(max(mean_error, 0.01), 0.49)
-    error = (prior * PRIOR_ANSWERS + judged - right) / (PRIOR_ANSWERS + judged)
-    error = min(max(error, 1e-4), 1 - 1e-4)
-    skill = math.log(prior / (1 - prior)) - math.log(error / (1 - error))
-    return Reliability(1 - error, min(max(skill, -MOST_SKILL), MOST_SKILL) if judged else 0.0)
+    error = np.clip(problem.worker_error[problem.outcome != DASH], LEAST, 1 - LEAST)
+    if not len(error):
+        return 0.5
+    odds = (1 - error) / error * math.exp(skill)
+    return float(np.mean(odds / (1 + odds)))

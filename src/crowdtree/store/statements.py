@@ -88,21 +88,21 @@ SEEN_WORKER = Sql(
     seen_at = CASE WHEN :now > seen_at THEN :now ELSE seen_at END WHERE id = :id"""
 )
 ADD_JUDGEMENT = Sql(
-    """INSERT INTO judgements (worker_id, gold_right, gold_asked, agreed, judged)
-    VALUES (:worker_id, :gold_right, :gold_asked, :agreed, :judged)"""
+    """INSERT INTO judgements (worker_id, question, value, cls, error, gold)
+    VALUES (:worker_id, :question, :value, :cls, :error, :gold)"""
 )
 TAKE_JUDGEMENTS = Sql(
     """DELETE FROM judgements WHERE id IN (SELECT id FROM judgements ORDER BY id LIMIT :most
-    {skip judgements}) RETURNING worker_id, gold_right, gold_asked, agreed, judged"""
+    {skip judgements}) RETURNING worker_id, question, value, cls, error, gold"""
 )
 LOCK_WORKERS = Sql(
-    """SELECT id, campaign_id, status, status_reason, gold_right, gold_asked, agreed, judged
-    FROM workers WHERE id IN :ids ORDER BY id {lock workers}"""
+    """SELECT id, campaign_id, status, status_reason, skill, precision, gold_right, gold_asked,
+    agreed, judged FROM workers WHERE id IN :ids ORDER BY id {lock workers}"""
 )
 SAVE_WORKER = Sql(
     """UPDATE workers SET gold_right = :gold_right, gold_asked = :gold_asked, agreed = :agreed,
-    judged = :judged, skill = :skill, status = :status, status_reason = :status_reason
-    WHERE id = :id"""
+    judged = :judged, skill = :skill, precision = :precision, status = :status,
+    status_reason = :status_reason WHERE id = :id"""
 )
 ADD_TALLY = Sql(
     """INSERT INTO tallies (campaign_id, name, shard, value)
@@ -129,7 +129,7 @@ _CHOOSE = """SELECT wanted.id, wanted.item_id, wanted.question, wanted.open, ite
     ORDER BY wanted.id LIMIT 1"""
 
 
-def _choose(question: bool, once: bool) -> Sql:
+def _choose(question: int, once: int) -> Sql:
     made = _CHOOSE.replace("{question}", "AND wanted.question = :question" if question else "")
     made = made.replace("{fresh}", _FRESH_ITEM if once else _FRESH)
     return Sql(made + " {skip wanted, items}")

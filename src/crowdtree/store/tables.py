@@ -140,6 +140,7 @@ workers = sa.Table(
     sa.Column("question", sa.Integer),
     _number("last_question"),
     _number("skill", sa.Float),
+    _number("precision", sa.Float),
     _number("gold_right"),
     _number("gold_asked"),
     _number("agreed"),
@@ -224,10 +225,11 @@ judgements = sa.Table(
     metadata,
     _id(),
     _ref("worker_id", "workers"),
-    _number("gold_right"),
-    _number("gold_asked"),
-    _number("agreed"),
-    _number("judged"),
+    sa.Column("question", sa.Integer, nullable=False),
+    sa.Column("value", sa.SmallInteger, nullable=False),
+    sa.Column("cls", sa.Integer, nullable=False),
+    _number("error", sa.Float),
+    _number("gold", sa.SmallInteger),
     sqlite_autoincrement=True,
 )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import sqlalchemy as sa
@@ -99,7 +98,7 @@ def revoke(connection: Connection, now: float, *where: Any) -> int:
 
 def _good(condition: Any, now: float) -> Any:
     table = credentials
-    columns: list[Callable[..., Any]] = [
+    columns = [
         table.c.token_hash,
         table.c.role,
         table.c.campaign_id,

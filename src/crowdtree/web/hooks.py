@@ -32,7 +32,7 @@ def sign(secret: str, body: bytes, now: float) -> str:
     """Sign a message.
 
     >>> sign("secret", b"{}", 1.0)[:8]
-    't=1,v1=d'
+    't=1,v1=1'
     """
     seconds = str(int(now))
     signed = hmac.new(secret.encode(), f"{seconds}.".encode() + body, hashlib.sha256)

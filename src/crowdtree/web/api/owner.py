@@ -135,8 +135,8 @@ async def list_workers(
     site = site_of(request)
 
     def read(connection: Any) -> list[dict[str, Any]]:
-        error = site.policy(campaigns.get(connection, number)).problem.worker_error.mean()
-        return people.listed_workers(connection, number, float(error), after)
+        problem = site.policy(campaigns.get(connection, number)).problem
+        return people.listed_workers(connection, number, problem, after)
 
     return await site.store.aread(read)
 
@@ -239,9 +239,7 @@ async def remove_webhook(
 
 
 @router.get("/{number}/audit")
-async def audit(
-    request: Request, number: Number, owner: OwnerNeeded
-) -> list[dict[str, Any]]:
+async def audit(request: Request, number: Number, owner: OwnerNeeded) -> list[dict[str, Any]]:
     """List what the owner and the server did, the last 500."""
     del owner
     return await site_of(request).store.aread(lambda c: campaigns.audited(c, number))

@@ -38,8 +38,9 @@ async def listed(
 
     def look(connection: Any) -> Any:
         campaign = campaigns.get(connection, number)
-        error = float(site.policy(campaign).problem.worker_error.mean())
-        return campaign, people.listed_workers(connection, number, error, after), error
+        problem = site.policy(campaign).problem
+        error = float(problem.worker_error.mean())
+        return campaign, people.listed_workers(connection, number, problem, after), error
 
     campaign, rows, error = await site.store.aread(look)
     sort = sort if sort in SORTS else "answers"
@@ -63,8 +64,8 @@ async def one(request: Request, number: Number, worker: Number, owner: OwnerNeed
 
     def look(connection: Any) -> Any:
         campaign = campaigns.get(connection, number)
-        error = float(site.policy(campaign).problem.worker_error.mean())
-        facts = people.worker_facts(people.get_worker(connection, number, worker), error)
+        problem = site.policy(campaign).problem
+        facts = people.worker_facts(people.get_worker(connection, number, worker), problem)
         return campaign, facts, views.worker_log(connection, number, worker)
 
     campaign, facts, log = await site.store.aread(look)
