@@ -192,16 +192,17 @@ def test_levels_that_are_surely_wrong() -> None:
 def test_gini_drop_of_many_nodes() -> None:
     node = np.array([[0.5], [0.4]])
     yes = np.array([[0.0, 0.25], [0.1, 0.4]])
-    squares = (np.array([[0.1], [0.08]]), np.full((2, 2), 0.05), np.full((2, 2), 0.03))
+    none = [[0.0, 0.03], [0.03, 0.03]], [[0.05, 0.05], [0.05, 0.0]]  # where a branch is empty
+    squares = (np.array([[0.1], [0.08]]), np.array(none[1]), np.array(none[0]))
     found = scores.gini_drop(node, yes, squares)
     assert found.shape == (2, 2)
     for i, j in itertools.product(range(2), range(2)):
         no, ones = node[i, 0] - yes[i, j], yes[i, j]
-        parts = (0.05 / no if no > 0 else 0) + (0.03 / ones if ones > 0 else 0)
+        parts = (0.05 / no if no > 1e-9 else 0) + (0.03 / ones if ones > 0 else 0)
         assert math.isclose(found[i, j], parts - squares[0][i, 0] / node[i, 0])
     one_square = scores.gini_drop(0.5, [0.1, 0.2], (0.1, 0.05, 0.03))  # numbers go with arrays
     assert one_square.shape == (2,)
-    with pytest.raises(ValueError, match="shorter"):
+    with pytest.raises(ValueError, match="zip"):
         scores.gini_drop(0.5, 0.1, (0.1, 0.05, 0.03, 0.02))
 
 
