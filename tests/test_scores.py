@@ -216,19 +216,20 @@ def test_gini_drop_of_many_nodes() -> None:
     ],
 )
 def test_every_number_will_do(rule, arguments: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
-    exact = [Fraction(text) for text in arguments]
-    numbers = [float(x) for x in exact]
-    if rule in (scores.multiplicative_score, scores.printed_score):
-        exact[0] = numbers[0]  # type: ignore[call-overload]  # the entropy is a float
+    exact: list[object] = [[Fraction(text)] * 2 for text in arguments]
+    numbers: list[object] = [[float(Fraction(text))] * 2 for text in arguments]
+    if rule in (scores.multiplicative_score, scores.printed_score):  # the entropy is one float
+        exact[0] = numbers[0] = float(Fraction(arguments[0]))
     found = rule(*exact)
     assert found.dtype == np.float64
-    assert found == rule(*numbers)
+    assert np.array_equal(found, rule(*numbers))
 
 
 def test_gini_drop_takes_every_number() -> None:
-    exact = scores.gini_drop(Fraction(1, 2), Fraction(1, 8), [Fraction(1, n) for n in (9, 8, 7)])
+    squares = [[Fraction(1, n)] * 2 for n in (9, 8, 7)]
+    exact = scores.gini_drop([Fraction(1, 2)] * 2, [Fraction(1, 8)] * 2, squares)
     assert exact.dtype == np.float64
-    assert exact == scores.gini_drop(0.5, 0.125, [1 / 9, 1 / 8, 1 / 7])
+    np.testing.assert_allclose(exact, scores.gini_drop(0.5, 0.125, [1 / 9, 1 / 8, 1 / 7]))
 
 
 def test_scores_beyond_the_scale() -> None:

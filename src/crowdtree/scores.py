@@ -150,4 +150,4 @@ def _quotient(top: NDArray[np.float64], bottom: NDArray[np.float64]) -> NDArray[
 
 
 def _xlog2(share: NDArray[np.float64]) -> NDArray[np.float64]:
-    return share * np.log2(share, out=np.zeros_like(share), where=share > 0)
+    return share * np.log2(np.maximum(share, _TINY))
