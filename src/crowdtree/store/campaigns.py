@@ -29,6 +29,7 @@ from crowdtree.store.tables import (
 __all__ = [
     "NotFound",
     "add_items",
+    "audited",
     "change_settings",
     "create",
     "get",
@@ -259,3 +260,11 @@ def note(
             at=now, actor=actor, action=action, campaign_id=number, detail=json.dumps(detail or {})
         )
     )
+
+
+def audited(connection: Connection, number: int, most: int = 500) -> list[dict[str, Any]]:
+    """Read the last lines of a campaign's audit log, the newest first."""
+    rows = connection.execute(
+        sa.select(audit).where(audit.c.campaign_id == number).order_by(audit.c.id.desc()).limit(most)
+    )
+    return [{**row._mapping, "detail": json.loads(row.detail)} for row in rows]

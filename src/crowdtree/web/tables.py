@@ -66,7 +66,7 @@ def parquet(pieces: Iterable[list[dict[str, Any]]], columns: list[str]) -> bytes
         "fate": pl.String,
         "late": pl.Boolean,
     }
-    if "fate" in columns:
+    if "question" in columns:  # an answer, not a class
         types["label"] = pl.Int64
     schema = {name: types[name] for name in columns}
     frames = [

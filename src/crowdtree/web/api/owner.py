@@ -10,11 +10,12 @@ from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import StreamingResponse
 
-from crowdtree.store import campaigns, checked_settings, people
+from crowdtree.store import campaigns, checked_settings, hooks, people
 from crowdtree.store.exports import item_trace
 from crowdtree.store.progress import progress
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.building import Wish, policy_of
+from crowdtree.web.hooks import check_url
 from crowdtree.web.site import Site, event_line, site_of
 
 __all__ = ["router"]
@@ -38,6 +39,13 @@ class Invited(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     name: Annotated[str, Field(max_length=200)] = ""
+
+
+class Hooked(BaseModel):
+    """A webhook to add."""
+
+    model_config = ConfigDict(extra="forbid")
+    url: Annotated[str, Field(min_length=8, max_length=1000)]
 
 
 @router.get("")
@@ -194,6 +202,49 @@ async def trace(
     """Read an item with every answer to it and its label."""
     del owner
     return await site_of(request).store.aread(lambda c: item_trace(c, number, item))
+
+
+@router.get("/{number}/webhooks")
+async def list_webhooks(
+    request: Request, number: Number, owner: OwnerNeeded
+) -> list[dict[str, Any]]:
+    """List the webhooks, without their secrets."""
+    del owner
+    return await site_of(request).store.aread(lambda c: hooks.listed_hooks(c, number))
+
+
+@router.post("/{number}/webhooks", status_code=201)
+async def add_webhook(
+    request: Request, number: Number, wish: Hooked, owner: OwnerNeeded
+) -> dict[str, Any]:
+    """Add a webhook for labelled items and the end; the secret is shown this once."""
+    del owner
+    site = site_of(request)
+    url = check_url(wish.url, site.options.private_webhooks)
+    return await site.store.awrite(lambda c: hooks.add_hook(c, number, url, site.now))
+
+
+@router.delete("/{number}/webhooks/{hook}")
+async def remove_webhook(
+    request: Request,
+    number: Number,
+    hook: Annotated[int, Path(ge=1, le=2**53)],
+    owner: OwnerNeeded,
+) -> dict[str, bool]:
+    """Remove a webhook."""
+    del owner
+    site = site_of(request)
+    await site.store.awrite(lambda c: hooks.remove_hook(c, number, hook, site.now))
+    return {"done": True}
+
+
+@router.get("/{number}/audit")
+async def audit(
+    request: Request, number: Number, owner: OwnerNeeded
+) -> list[dict[str, Any]]:
+    """List what the owner and the server did, the last 500."""
+    del owner
+    return await site_of(request).store.aread(lambda c: campaigns.audited(c, number))
 
 
 @router.post("/{number}/{verb}")

@@ -1,0 +1,101 @@
+"""A whole application in memory, for the tests of the API and the attacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from starlette.testclient import TestClient
+
+from crowdtree.store import Store, tokens
+from crowdtree.web import create_app
+
+CSV = "task,text,gold\n" + "".join(f"i{k},This is item {k}.,\n" for k in range(20))
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Lab:
+    """An application with an owner logged in."""
+
+    def __init__(self, store: Store, client: TestClient, clock: Clock) -> None:
+        self.store = store
+        self.client = client
+        self.clock = clock
+        token = store.write(lambda c: tokens.issue(c, "owner", clock(), name="lab"))
+        self.owner = {"authorization": f"Bearer {token}"}
+
+    def post(self, path: str, body: Any = None, **options: Any) -> Any:
+        options.setdefault("headers", self.owner)
+        return self.client.post(path, json={} if body is None else body, **options)
+
+    def get(self, path: str, **options: Any) -> Any:
+        options.setdefault("headers", self.owner)
+        return self.client.get(path, **options)
+
+    def campaign(self, items: str = CSV, start: bool = True, **wish: Any) -> int:
+        """Make a campaign with items, started."""
+        settings = wish.pop("settings", {})
+        policy = wish or {"example": "table1", "workers": 8}
+        made = self.post("/api/campaigns", {"name": "lab", "policy": policy, "settings": settings})
+        assert made.status_code == 201, made.text
+        number = int(made.json()["id"])
+        sent = self.client.post(
+            f"/api/campaigns/{number}/items",
+            content=items.encode(),
+            headers={**self.owner, "content-type": "text/csv"},
+        )
+        assert sent.status_code == 200, sent.text
+        if start:
+            assert self.post(f"/api/campaigns/{number}/start").status_code == 200
+        return number
+
+    def worker(self, number: int, name: str = "") -> Worker:
+        """Invite a worker."""
+        found = self.post(f"/api/campaigns/{number}/workers/invite", {"name": name})
+        return Worker(self, found.json()["id"], found.json()["token"])
+
+
+class Worker:
+    """A worker with a token."""
+
+    def __init__(self, lab: Lab, number: int, token: str) -> None:
+        self.lab = lab
+        self.id = number
+        self.token = token
+        self.headers = {"authorization": f"Bearer {token}"}
+        self.count = 0
+
+    def call(self, verb: str, **body: Any) -> Any:
+        return self.lab.client.post(f"/api/worker/{verb}", json=body, headers=self.headers)
+
+    def next(self, **body: Any) -> Any:
+        return self.call("next", **body).json()
+
+    def answer(self, lease: str, answer: str = "yes", key: str | None = None) -> Any:
+        self.count += 1
+        return self.call("answer", lease=lease, answer=answer, key=key or f"k{self.count}")
+
+    def work(self, answer: str = "yes") -> Any:
+        """Take a question and answer it; ``None`` when there is none."""
+        task = self.next()["task"]
+        return None if task is None else self.answer(task["lease"], answer).json()
+
+
+@contextmanager
+def lab(**options: Any) -> Iterator[Lab]:
+    """Make an application, use it, close it."""
+    clock = Clock()
+    with Store("sqlite://", clock=clock, rng=0).opened() as store:
+        app = create_app(store, **options)
+        with TestClient(app, raise_server_exceptions=False) as client:
+            yield Lab(store, client, clock)
