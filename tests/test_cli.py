@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import warnings
 from pathlib import Path
 
@@ -123,6 +124,12 @@ def test_check_names_what_cannot_be_told_apart(tmp_path, capsys):
         (["staff", "example:table1", "--answers", "0.5"], "one worker a node"),
         (["evaluate", "example:table1"], "not a plan"),
         (["report", "example:table1", "--out", "page.pdf"], ".html"),
+        (["design", "example:table1", "--time-limit", "1"], "--method optimal"),
+        (["design", "example:table1", "--objective", "exact"], "--method optimal"),
+        (["design", "example:table1", "--errors", "errors.csv"], "--errors"),
+        (["design", "example:table1", "--strengths"], "--strengths"),
+        (["design", "example:table1", "--method", "random", "--seed", "-1"], "--seed"),
+        (["explain", "example:table1", "--class", "c1", "--answers", "T1=yes"], "either"),
         (["fly"], "fly"),
     ],
 )
@@ -149,6 +156,73 @@ def test_every_verb_is_in_the_readme_and_shows_an_example(capsys):
         assert f"`{command.name}`" in readme or f"crowdtree {command.name}" in readme
         assert run(command.name, "--help") == 0
         assert f"crowdtree {command.name}" in capsys.readouterr().out.split("Example")[1]
+
+
+@pytest.mark.parametrize("option", [["--worker-error", 0.3], ["--dash", "either"], ["--normalise"]])
+@pytest.mark.parametrize("verb", ["staff", "report", "simulate", "explain", "pilot"])
+def test_a_plan_is_read_as_it_is(verb, option, birds, tmp_path, capsys):
+    plan = tmp_path / "plan.json"
+    assert run("design", birds, "-o", plan) == 0
+    capsys.readouterr()
+    assert "holds its problem" in complaint(capsys, verb, plan, *option)
+
+
+def test_what_comes_next_can_be_pasted(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "my [old] birds.csv"
+    path.write_text("question,a,b,c\nprior,1,1,2\n[dim]q[/],0,-,1\n[r],0,1,-\n")
+    said = ["design", path.name, "--normalise", "--worker-error", "0.1", "--dash", "either"]
+    for _ in range(3):
+        assert run(*said, "--allow-groups") == 0
+        shown = capsys.readouterr().out
+        if said[0] == "report":
+            break
+        assert "[dim]q[/]" in shown
+        said = shlex.split(shown.splitlines()[-1].removeprefix("Next: crowdtree "))
+        assert said[1] == path.name
+        assert {"--normalise", "--worker-error", "either", "--allow-groups"} <= set(said)
+        said.remove("--allow-groups")
+    assert said[0] == "report"
+
+
+def test_names_that_look_like_markup_are_shown_as_they_are(tmp_path, capsys):
+    path = tmp_path / "odd.csv"
+    path.write_text("question,error,[a],[/b],c\n[bold]q[/],0.1,0,0,1\n")
+    assert run("check", path) == 0
+    assert "No question tells apart: [a], [/b]" in capsys.readouterr().out
+    for verb in ("simulate", "pilot"):
+        more = ["--items", 50, "--policy", "plan"] if verb == "simulate" else []
+        assert run(verb, path, "--allow-groups", *more) == 0
+        assert "[bold]q[/]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", ["label-studio", "zooniverse", "wide"])
+def test_answers_that_are_no_text_get_one_line(form, tmp_path, capsys):
+    path = tmp_path / "answers.csv"
+    path.write_bytes(b"\xca6{\x85|\xa5,\n\xff")
+    assert "answers.csv" in complaint(capsys, "learn", path, "--format", form)
+    assert "nowhere" in complaint(capsys, "learn", "nowhere", "--format", form)
+
+
+def test_ctrl_c_says_so(birds, capsys, monkeypatch):
+    def interrupt(*_arguments: object, **_options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("crowdtree.cli.designing.design", interrupt)
+    assert run("design", birds) == 130
+    assert capsys.readouterr().err.strip() == "crowdtree: interrupted"
+
+
+def test_json_has_no_infinity(tmp_path, capsys):
+    path = tmp_path / "rare.csv"
+    path.write_text("question,error,a,b,c\nprior,,0.3,0.7,1e-20\nq,0.1,0,1,0\nr,0.1,0,0,1\n")
+    assert run("design", path, "--json") == 0
+
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    found = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert found["bounds"]["misclassification_upper"] is None  # the last split gains nothing
 
 
 def test_version(capsys):

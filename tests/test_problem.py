@@ -243,3 +243,11 @@ def test_strength_against_the_outcome_is_an_error_below_half() -> None:
 def test_bad_strengths(strength: Any, options: dict[str, Any], words: str) -> None:
     with pytest.raises(CrowdtreeError, match=words):
         Problem.from_strength(["a", "b"], None, ["q"], strength, **options)
+
+
+def test_a_prior_too_large_to_sum_is_refused_or_scaled() -> None:
+    huge = [1e308, 1e308]
+    with pytest.raises(CrowdtreeError, match="sums to inf"):
+        Problem(["a", "b"], huge, ["q"], [[0, 1]], 0.1)
+    scaled = Problem(["a", "b"], huge, ["q"], [[0, 1]], 0.1, normalise=True)
+    assert scaled.prior.tolist() == [0.5, 0.5]

@@ -274,6 +274,16 @@ def test_random_spends_answers_until_nothing_fits() -> None:
     assert np.array_equal(*twice)
 
 
+def test_random_spends_answers_on_a_rare_node_too() -> None:
+    rare = 1e-9  # whose votes cost next to nothing: one draw at a time would take for ever
+    prior, outcome = [rare, rare, 1 - 2 * rare], [[0, 0, 1], [0, 1, 1]]
+    problem = Problem(["a", "b", "c"], prior, ["q", "r"], outcome, 0.1)
+    tree = Tree(problem, [0, 1], [[1, -1], [-1, -1]])
+    plan = staff(tree, answers=3.5, method="random", rng=0)
+    assert plan.votes[0] in (2, 3)
+    assert 3.5 - 1e-8 <= plan.planned_answers <= 3.5 * (1 + 1e-9)
+
+
 def test_everyone_answers_everything() -> None:
     tree = fig_4()
     assert staff(tree, workers=6, method="everyone").votes.tolist() == [7] * 4

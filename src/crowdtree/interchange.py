@@ -7,6 +7,7 @@ one); every writer takes one, and replaces the file in one step.
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -106,7 +107,7 @@ def read_zooniverse(path: str | Path) -> pl.DataFrame:
     the subject, the worker the user name (or the hashed address of who was not logged in).
     """
     rows: Rows = []
-    with Path(path).open(newline="", encoding="utf-8") as file:
+    with io.StringIO(_text(path), newline="") as file:
         table = csv.DictReader(file)
         needed = {"annotations", "subject_ids"}
         if not needed <= set(table.fieldnames or ()):
@@ -234,18 +235,25 @@ def _frame(rows: Any, path: str | Path, what: str) -> pl.DataFrame:
 
 
 def _json(path: str | Path) -> Any:
+    try:
+        return json.loads(_text(path))
+    except json.JSONDecodeError as problem:
+        raise CrowdtreeError(f"answers: {Path(path).name!r} is no JSON: {problem}") from None
+
+
+def _text(path: str | Path) -> str:
     target = Path(path)
-    if not target.exists():
+    if not target.is_file():
         raise CrowdtreeError(f"answers: no file {target.name!r} in {str(target.parent)!r}")
     try:
-        return json.loads(target.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as problem:
-        raise CrowdtreeError(f"answers: {target.name!r} is no JSON: {problem}") from None
+        return target.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise CrowdtreeError(
+            f"answers: {target.name!r}: byte {problem.start} is not UTF-8; save it as UTF-8"
+        ) from None
 
 
 def _csv_text(lines: list[list[str]]) -> str:
-    import io
-
     made = io.StringIO()
     csv.writer(made, lineterminator="\n").writerows(lines)
     return made.getvalue()

@@ -284,7 +284,8 @@ def _prior(
             f"prior: class {_quoted(classes[bad[0]])} has {values[bad[0]]:g}; every class needs a "
             "positive, finite share (leave out a class that never occurs)"
         )
-    total = float(values.sum())
+    with np.errstate(over="ignore"):
+        total = float(values.sum())
     if normalise:
         values = values / values.max()  # so that the sum of large numbers stays finite
         values = values / values.sum()

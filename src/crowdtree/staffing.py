@@ -303,9 +303,12 @@ def random(teams: _Teams, budget: _Budget, rng: np.random.Generator) -> IntArray
     if budget.workers:  # one draw does it
         return votes + rng.multinomial(int(budget.left), np.full(teams.count, 1 / teams.count))
     while options := [t for t in range(teams.count) if budget.affords(t, 1)]:
-        team = options[int(rng.integers(len(options)))]
-        budget.spend(team, 1)
-        votes[team] += 1
+        # As many at once as leave every option affordable: cheap teams may take millions.
+        dearest = float(budget.price[options].max())
+        times = max(1, int(budget.left / dearest) - 1)
+        drawn = rng.multinomial(times, np.full(len(options), 1 / len(options)))
+        votes[options] += drawn
+        budget.left -= float(drawn @ budget.price[options])
     return votes
 
 

@@ -16,6 +16,7 @@ __all__ = ["app", "main"]
 
 USAGE_FAULT: type[Exception] = typer.BadParameter.__mro__[1]
 """What the parser raises for words it does not know; its home differs between versions."""
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="crowdtree",
@@ -71,7 +72,7 @@ def _run(arguments: list[str] | None) -> int:
         verb = context.command_path if context else "crowdtree"
         return _fail(f"{error.format_message()} (see {verb} --help)")  # type: ignore[attr-defined]
     except (KeyboardInterrupt, typer.Abort):
-        return _fail("interrupted", code=130)
+        return _fail("interrupted", code=INTERRUPTED)
     except MemoryError:
         return _fail("out of memory: the problem is too large for this machine")
     except BrokenPipeError:  # the reader of a pipe went away: nothing is wrong
@@ -80,6 +81,8 @@ def _run(arguments: list[str] | None) -> int:
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         return _fail(f"{place}{error.strerror or error}")
+    if result == INTERRUPTED:  # the parser turns Ctrl-C into this code, without a word
+        return _fail("interrupted", code=INTERRUPTED)
     return result if isinstance(result, int) else 0
 
 

@@ -173,9 +173,13 @@ def simulate_verb(
         busiest = sorted(run.answers_per_question.items(), key=lambda pair: -pair[1])[:8]
         for name, share in busiest:
             if share > 0:
-                console.print(f"  {number(share):>8}  {problem.text(problem.question_index(name))}")
+                text = problem.text(problem.question_index(name))
+                console.print(f"  {number(share):>8}  {text}", markup=False)
         console.print("[dim]  answers an item, by question[/]\n")
-        console.print(f"[dim]Next: crowdtree explain {file} --policy {policy}[/]")
+        reading = (worker_error, errors, dash, normalise, strengths, allow_groups)
+        common.tell_next(
+            console, common.again("explain", file, "--policy", policy, reading=reading)
+        )
 
     common.emit(as_json, run.to_dict(), tell)
 
@@ -283,6 +287,8 @@ def explain_verb(
         workers=workers,
         allow_groups=allow_groups,
     )
+    if answers is not None and true_class is not None:
+        raise CrowdtreeError("explain: give either --answers or --class (a crowd that knows it)")
     if answers is not None:
         trace = from_answers(chosen, _answers(problem, answers))
     else:
@@ -313,7 +319,7 @@ def _policy(
     """Make the policy that was asked for, from a problem or a plan."""
     from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy
 
-    plan = common.read_plan(file)
+    plan = common.read_plan(file, *reading)
     problem = plan.tree.problem if plan is not None else common.read_problem(file, *reading)
     if name == "adaptive":
         policy = AdaptivePolicy(problem, target_error, max_answers, criterion=criterion)

@@ -124,7 +124,9 @@ def frontier_verb(
             loose = sum(point.status != "optimal" for point in front)
             console.print(f"{plural(loose, 'point')} not proven optimal.")
         if chosen is None:
-            console.print(f"[dim]Next: crowdtree frontier {file} --error 0.01 -o plan.json[/]")
+            words = ["--error", 0.01, "-o", "plan.json"]
+            reading = (worker_error, errors, dash, normalise, strengths, allow_groups)
+            common.tell_next(console, common.again("frontier", file, *words, reading=reading))
 
     common.emit(as_json, found, tell)
 

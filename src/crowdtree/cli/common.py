@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -26,10 +27,13 @@ __all__ = [
     "Seed",
     "Strengths",
     "WorkerError",
+    "again",
     "console",
     "emit",
     "read_plan",
     "read_problem",
+    "save",
+    "tell_next",
 ]
 
 File = Annotated[
@@ -64,7 +68,7 @@ Strengths = Annotated[
 AllowGroups = Annotated[
     bool, typer.Option("--allow-groups", help="Accept classes that no question tells apart.")
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of what is random.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of what is random.")]
 
 
 def read_problem(
@@ -77,6 +81,9 @@ def read_problem(
 ) -> Problem:
     """Read a problem from a file or from the examples."""
     if file.startswith("example:"):
+        for option, given in (("--errors", errors is not None), ("--strengths", strengths)):
+            if given:
+                raise CrowdtreeError(f"{option}: {file} has its own table; give a file")
         problem = files.example(file.removeprefix("example:"))
         changes: dict[str, Any] = {}
         if worker_error is not None:
@@ -94,11 +101,38 @@ def read_problem(
     )
 
 
-def read_plan(file: str) -> Plan | None:
-    """Read a plan, or nothing if the file holds a problem."""
+def read_plan(file: str, *reading: Any) -> Plan | None:
+    """Read a plan, or nothing if the file holds a problem.
+
+    `reading` are the options of :func:`read_problem`: a plan holds its problem, so they are
+    refused rather than left out in silence.
+    """
     if file.startswith("example:") or not files.is_plan(file):
         return None
+    names = ("--worker-error", "--errors", "--dash", "--normalise", "--strengths")
+    for name, given in zip(names, reading, strict=False):
+        if given is not None and given is not False:
+            raise CrowdtreeError(f"{name}: {file} is a plan and holds its problem; give that")
     return files.load_plan(file)
+
+
+def again(verb: str, file: str, *words: object, reading: tuple[Any, ...] = ()) -> str:
+    """Write the command to go on with, for the same file read in the same way.
+
+    >>> again("staff", "my birds.csv", "--workers", 4, reading=(0.1, None, None, True))
+    "crowdtree staff 'my birds.csv' --workers 4 --worker-error 0.1 --normalise"
+    """
+    told: list[object] = ["crowdtree", verb, file, *words]
+    names = ("--worker-error", "--errors", "--dash", "--normalise", "--strengths", "--allow-groups")
+    for name, given in zip(names, reading, strict=False):
+        if given is not None and given is not False:
+            told += [name] if given is True else [name, given]
+    return shlex.join(str(word) for word in told)
+
+
+def tell_next(console: Any, command: str) -> None:
+    """Print how to go on."""
+    console.print(f"Next: {command}", style="dim", markup=False, soft_wrap=True)
 
 
 def console() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -87,15 +88,17 @@ def design_verb(
 
       crowdtree design birds.xlsx --method gain --worker-error 0.1 --json
     """
-    problem = common.read_problem(file, worker_error, errors, dash, normalise, strengths)
-    limits: dict[str, Any] = {}
-    if method == "optimal":
-        limits = {
-            "objective": objective,
-            "time_limit": time_limit,
-            "gap_limit": gap_limit,
-            "node_limit": node_limit,
-        }
+    reading = (worker_error, errors, dash, normalise, strengths)
+    limits: dict[str, Any] = {
+        "objective": objective,
+        "time_limit": time_limit,
+        "gap_limit": gap_limit,
+        "node_limit": node_limit,
+    }
+    if method != "optimal":
+        _refuse_limits(method, limits)
+        limits = {}
+    problem = common.read_problem(file, *reading)
     with terminal.watching() as progress:
         if method == "optimal":
             limits["progress"] = progress
@@ -108,7 +111,9 @@ def design_verb(
         terminal.show_tree(console, value, full)
         if levels:
             terminal.show_levels(console, value)
-        console.print(f"[dim]Next: crowdtree staff {file} --workers {2 * 5 * tree.n_nodes}[/]")
+        words = [*_design_words(method), "--workers", 2 * 5 * tree.n_nodes]
+        command = common.again("staff", file, *words, reading=(*reading, allow_groups))
+        common.tell_next(console, command)
 
     finish(value, tell, as_json, output, draw)
 
@@ -154,9 +159,10 @@ def staff_verb(
 
       crowdtree staff birds.csv --workers 50 --method paper-fm --json
     """
-    given = common.read_plan(file)
+    reading = (worker_error, errors, dash, normalise, strengths)
+    given = common.read_plan(file, *reading)
     if given is None:
-        problem = common.read_problem(file, worker_error, errors, dash, normalise, strengths)
+        problem = common.read_problem(file, *reading)
         tree = make_tree(problem, design_method, allow_groups, seed)
     else:
         tree = given.tree
@@ -168,7 +174,14 @@ def staff_verb(
         terminal.show_tree(console, value, full)
         if levels:
             terminal.show_levels(console, value)
-        console.print(f"[dim]Next: crowdtree report {file} --out report.html[/]")
+        if output is not None:
+            command = common.again("report", str(output))
+        elif given is None and workers is not None and (method, pool) == ("marginal", "node"):
+            words = [*_design_words(design_method), "--workers", workers]
+            command = common.again("report", file, *words, reading=(*reading, allow_groups))
+        else:  # the report would staff in its own way
+            command = "this with -o plan.json, then crowdtree report plan.json"
+        common.tell_next(console, command)
 
     finish(value, tell, as_json, output, draw)
 
@@ -210,9 +223,10 @@ def check_verb(
 
       crowdtree check birds.csv
     """
+    reading = (worker_error, errors, dash, normalise, strengths)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        problem = common.read_problem(file, worker_error, errors, dash, normalise, strengths)
+        problem = common.read_problem(file, *reading)
     tree = design(problem, "gain", allow_groups=True)
     groups = [
         [problem.classes[c] for c in members] for members in tree.leaf_classes if len(members) > 1
@@ -230,11 +244,12 @@ def check_verb(
         counts = plural(problem.n_classes, "class", "classes")
         console.print(f"[bold]{counts}, {plural(problem.n_questions, 'question')}: fine.[/]")
         for note in notes:
-            console.print(f"Note: {note}", soft_wrap=True)
+            console.print(f"Note: {note}", soft_wrap=True, markup=False)
         for group in groups:
-            console.print(f"No question tells apart: {listing(group, 20)}", soft_wrap=True)
-        groups_hint = " --allow-groups" if groups else ""
-        console.print(f"[dim]Next: crowdtree design {file}{groups_hint}[/]")
+            words = f"No question tells apart: {listing(group, 20)}"
+            console.print(words, soft_wrap=True, markup=False)
+        command = common.again("design", file, reading=(*reading, bool(groups)))
+        common.tell_next(console, command)
 
     common.emit(as_json, found, tell)
 
@@ -244,6 +259,19 @@ def make_tree(problem: Problem, method: str, allow_groups: bool, seed: int, **op
     if method == "random":
         options["rng"] = seed
     return design(problem, method, allow_groups=allow_groups, **options)
+
+
+def _design_words(method: str) -> list[object]:
+    return [] if method == "fm" else ["--design", method]
+
+
+def _refuse_limits(method: str, limits: dict[str, Any]) -> None:
+    """Refuse the options of the proven designer where they would be left out in silence."""
+    idle = {"objective": "additive", "time_limit": None, "gap_limit": 0.0, "node_limit": None}
+    for name, value in limits.items():
+        if value != idle[name]:
+            option = f"--{name.replace('_', '-')}"
+            raise CrowdtreeError(f"{option}: method {method!r} takes none; use --method optimal")
 
 
 def finish(
@@ -271,7 +299,7 @@ def report_of(value: Evaluation) -> dict[str, Any]:
         "expected_answers": value.expected_answers,
         "planned_answers": value.planned_answers,
         "bounds": {
-            name: list(bound) if isinstance(bound, tuple) else bound
+            name: [_number(end) for end in bound] if isinstance(bound, tuple) else _number(bound)
             for name, bound in value.bounds._asdict().items()
         },
         "levels": [_finite(level._asdict()) for level in plan.levels],
@@ -297,6 +325,10 @@ def _node_dict(plan: Plan, index: int) -> dict[str, Any]:
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
     """JSON has no infinity: a score without error is written as null."""
     return {
-        name: None if isinstance(value, float) and abs(value) == float("inf") else value
+        name: _number(value) if isinstance(value, float) else value
         for name, value in values.items()
     }
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -93,7 +93,7 @@ def learn_verb(
     def tell(console: Any) -> None:
         _tell(console, learned)
         if output is not None:
-            console.print(f"[dim]Next: crowdtree design {output}[/]")
+            common.tell_next(console, common.again("design", str(output)))
 
     common.emit(as_json, _as_dict(learned), tell)
 
@@ -127,9 +127,10 @@ def pilot_verb(
     """
     from crowdtree.learn.pilot import plan_pilot
 
-    plan = common.read_plan(file)
+    reading = (worker_error, errors, dash, normalise, strengths)
+    plan = common.read_plan(file, *reading)
     if plan is None:
-        problem = common.read_problem(file, worker_error, errors, dash, normalise, strengths)
+        problem = common.read_problem(file, *reading)
         design: Any = make_tree(problem, "fm", allow_groups, seed=0)
     else:
         problem, design = plan.tree.problem, plan
@@ -159,7 +160,8 @@ def pilot_verb(
         for cell in cells[:SHOWN]:
             console.print(
                 f"  {number(cell['sensitivity']):>7}  {cell['question']} · {cell['class']} "
-                f"[dim]({plural(cell['answers'], 'answer')})[/]"
+                f"({plural(cell['answers'], 'answer')})",
+                markup=False,
             )
 
     common.emit(as_json, found, tell)
@@ -194,8 +196,9 @@ def _tell(console: Any, learned: Any) -> None:
             continue
         console.print(
             f"  {worker.name:<16} errs {percent(worker.error):>7} "
-            f"[dim]({percent(worker.error_low)} to {percent(worker.error_high)}, "
-            f"{plural(worker.answers, 'answer')})[/]",
+            f"({percent(worker.error_low)} to {percent(worker.error_high)}, "
+            f"{plural(worker.answers, 'answer')})",
+            markup=False,
         )
     if learned.flags:
         console.print("\nWhat deserves a look:")

@@ -56,9 +56,10 @@ def report_verb(
 
     if out.suffix not in (".html", ".htm"):
         raise CrowdtreeError(f"{out}: a report is written as .html; use --out {out.stem}.html")
-    plan = common.read_plan(file)
+    reading = (worker_error, errors, dash, normalise, strengths)
+    plan = common.read_plan(file, *reading)
     if plan is None:
-        problem = common.read_problem(file, worker_error, errors, dash, normalise, strengths)
+        problem = common.read_problem(file, *reading)
         tree = make_tree(problem, design_method, allow_groups, seed=0)
         plan = staff(tree, 10 * tree.n_nodes if workers is None else workers)
     elif workers is not None:
@@ -67,7 +68,8 @@ def report_verb(
     value = evaluate(plan)
 
     def tell(console: Any) -> None:
-        console.print(f"[bold]{out}[/] written: misclassifies {percent(value.misclassification)}.")
+        words = f"{out} written: misclassifies {percent(value.misclassification)}."
+        console.print(words, markup=False)
 
     found = {"report": str(out), "misclassification": value.misclassification}
     common.emit(as_json, found, tell)

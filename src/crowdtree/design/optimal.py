@@ -13,7 +13,7 @@ from crowdtree.evaluate import evaluate
 from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Certificate, Tree
 
-__all__ = ["Objective", "Progress", "optimal", "verify"]
+__all__ = ["Objective", "Progress", "check_limits", "optimal", "verify"]
 
 Objective = Literal["additive", "exact"]
 Progress = Callable[[float, float, int], None]
@@ -146,6 +146,16 @@ def _check(
         raise CrowdtreeError(
             'optimal: works only where - means inapplicable; for dash="either" use method="fm"'
         )
+    check_limits(time_limit, gap_limit, node_limit, memory_limit)
+
+
+def check_limits(
+    time_limit: float | None,
+    gap_limit: float,
+    node_limit: int | None,
+    memory_limit: float,
+) -> None:
+    """Refuse limits of the search that are negative, no number or too small."""
     for name, limit, least in (
         ("time_limit", time_limit, 0.0),
         ("gap_limit", gap_limit, 0.0),

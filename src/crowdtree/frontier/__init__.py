@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.design import design, refuse_groups
+from crowdtree.design.optimal import check_limits
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluate import Evaluation, evaluate
 from crowdtree.frontier.options import Options, question_prices
@@ -305,6 +306,7 @@ def frontier(
     """
     if max_points < 2:
         raise CrowdtreeError(f"max_points: at least 2 needed, got {max_points!r}")
+    check_limits(time_limit, 0.0, node_limit, memory_limit)
     either = problem.dash == "either" and bool((problem.outcome == DASH).any())
     chosen = method or ("greedy" if either else "optimal")
     if chosen not in ("optimal", "greedy"):

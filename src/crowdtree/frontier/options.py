@@ -17,6 +17,7 @@ from crowdtree.problem import DASH, Problem
 __all__ = ["Options", "question_prices"]
 
 FloatArray = NDArray[np.float64]
+LEAST_PRICE, MOST_PRICE = 1e-12, 1e12  # beyond, products of price and error leave the floats
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,11 @@ def question_prices(problem: Problem, price: ArrayLike | Mapping[str, float] | N
                 f"got shape {given.shape}"
             )
         values = np.broadcast_to(given, (problem.n_questions,)).copy()
-    bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+    bad = np.flatnonzero(~((values >= LEAST_PRICE) & (values <= MOST_PRICE)))
     if len(bad):
         name = problem.questions[bad[0]]
-        raise CrowdtreeError(f"price: question {name!r} has {values[bad[0]]:g}; must be positive")
+        raise CrowdtreeError(
+            f"price: question {name!r} has {values[bad[0]]:g}; must be positive, from "
+            f"{LEAST_PRICE:g} to {MOST_PRICE:g}"
+        )
     return values

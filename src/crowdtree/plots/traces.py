@@ -14,7 +14,7 @@ __all__ = ["trace_html", "write_trace"]
 
 STYLE = f"""
 body {{ font: 16px/1.5 {FONT}; background: var(--ct-background); color: var(--ct-text);
-  margin: 0 auto; padding: 24px 16px; max-width: 75ch; font-variant-numeric: tabular-nums; }}
+  margin: 0 auto; padding: 24px 16px; max-width: 75ch; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }}
 h1 {{ font-size: 24px; }} ol {{ list-style: none; padding: 0; }} li {{ margin: 0 0 24px; }}
 .asked {{ font-weight: 600; margin: 0 0 8px; }} .yes {{ color: var(--ct-accent); }}
 .no {{ color: var(--ct-orange-text); }} .row {{ display: grid; gap: 8px;
@@ -40,13 +40,17 @@ def trace_html(trace: Any) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{verdict}</title><style>{css_variables()}{STYLE}</style></head>"
-        f"<body><h1>{verdict}</h1><ol>{''.join(parts)}</ol></body></html>\n"
+        f"<body><h1>{escape(_headline(trace))}</h1><p>{verdict}</p><ol>{''.join(parts)}</ol></body></html>\n"
     )
 
 
 def write_trace(trace: Any, path: str | PathLike[str]) -> None:
     """Write the page atomically."""
     write_as(path, {".html": lambda: trace_html(trace)})
+
+
+def _headline(trace: Any) -> str:
+    return "Not decided yet" if trace.label is None else trace.problem.classes[trace.label.label]
 
 
 def _bars(trace: Any, posterior: Any) -> list[str]:

@@ -1,7 +1,7 @@
 """One place that says how numba compiles, so that the rest stays typed."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from llvmlite import ir
 from numba import njit, types
@@ -16,7 +16,8 @@ def compiled(function: Function) -> Function:
     Reference counts are off: the search owns all its memory and allocates none, and counting the
     arrays of its tuples at every call takes longer than the calls themselves.
     """
-    decorated: Function = njit(cache=True, nogil=True, _nrt=False)(function)
+    options: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+    decorated: Function = njit(**options)(function)
     return decorated
 
 
@@ -38,5 +39,5 @@ def _lowest_bit(_context: Any, word: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
-popcount: Callable[[Any], int] = intrinsic(_popcount)
-lowest_bit: Callable[[Any], int] = intrinsic(_lowest_bit)
+popcount: Callable[[Any], int] = cast(Any, intrinsic(_popcount))
+lowest_bit: Callable[[Any], int] = cast(Any, intrinsic(_lowest_bit))

@@ -1,4 +1,4 @@
-"""The Kraft bound: no tree is cheaper than the best prefix code with its classes' cheapest steps."""
+"""The Kraft bound: no tree beats the best prefix code with the classes' cheapest steps."""
 
 import numpy as np
 import numpy.typing as npt

@@ -39,7 +39,7 @@ def splits(sets: Words, row: int, question: int, one: Words, known: Words) -> bo
         unknown |= word & ~known[question, position]
         has_one |= word & one[question, position]
         has_zero |= word & ~one[question, position]
-    return unknown == np.uint64(0) and has_one != np.uint64(0) and has_zero != np.uint64(0)
+    return bool(unknown == np.uint64(0) and has_one != np.uint64(0) and has_zero != np.uint64(0))
 
 
 @compiled
@@ -50,7 +50,7 @@ def small_set(sets: Words, row: int, tables: Tables, cache: Cache, work: Work) -
         return small_value(sets, row, tables, work)
     slot = find(sets, row, cache.words, cache.state)
     if slot >= 0 and question_at(slot, cache.words) >= 0:
-        return cache.values[slot, cache.values.shape[1] - 2]
+        return float(cache.values[slot, cache.values.shape[1] - 2])
     value = small_value(sets, row, tables, work)
     store(sets, row, value, 0, 1, cache.words, cache.values, cache.state)
     return value
@@ -117,7 +117,7 @@ def side_bound(
         return small_value(sets, row, tables, work)
     slot = find(sets, row, cache.words, cache.state)
     if slot >= 0:
-        return cache.values[slot, cache.values.shape[1] - 2]
+        return float(cache.values[slot, cache.values.shape[1] - 2])
     bound = max(fill_parts(sets, row, tables, work), blocks_bound(sets, row, tables.blocks))
     if kraft:
         bound = max(bound, kraft_bound(sets, row, tables, work))
@@ -132,7 +132,7 @@ def _refine(depth: int, question: int, tables: Tables, cache: Cache, work: Work)
     for answer in range(2):
         take_side(work.sets, depth, question, answer, tables.one, work.sides, answer)
         below += side_bound(work.sides, answer, True, tables, cache, work)
-    return work.cost[depth, question] + tables.keep[question] * below
+    return float(work.cost[depth, question] + tables.keep[question] * below)
 
 
 @compiled

@@ -64,19 +64,19 @@ def find(sets: Words, row: int, words: Words, state: Counts) -> int:
                 same = False
                 break
         if same:
-            return slot
+            return int(slot)
     return -1
 
 
 @compiled
 def question_at(slot: int, words: Words) -> int:
     """Best question kept in a slot, or BOUND_ONLY."""
-    return np.int64(words[slot, words.shape[1] - 1] >> np.uint64(32)) - 2
+    return int(words[slot, words.shape[1] - 1] >> np.uint64(32)) - 2
 
 
 @compiled
 def _work_at(slot: int, words: Words) -> int:
-    return np.int64(words[slot, words.shape[1] - 1] & np.uint64(0xFFFFFFFF))
+    return int(words[slot, words.shape[1] - 1] & np.uint64(0xFFFFFFFF))
 
 
 @compiled
@@ -105,7 +105,7 @@ def _place(
     wrap = state[CAPACITY] - 1
     start = np.int64(mix(sets, row, width) & np.uint64(wrap))
     victim = -1
-    least = np.int64(1) << 40
+    least = 1 << 40
     for step in range(WINDOW):
         slot = (start + step) & wrap
         if words[slot, width + 1] == np.uint64(0):

@@ -33,7 +33,7 @@ def _guess(sets: Words, row: int, rate: float, tables: Tables, exact: Cache, wor
         return small_value(sets, row, tables, work)
     slot = find(sets, row, exact.words, exact.state)
     if slot >= 0 and question_at(slot, exact.words) >= 0:
-        return exact.values[slot, exact.values.shape[1] - 2]
+        return float(exact.values[slot, exact.values.shape[1] - 2])
     return rate * _entropy(sets, row, tables.weight, work.members)
 
 
@@ -77,7 +77,7 @@ def descend(
         return small_set(sets, depth, tables, exact, work)
     slot = find(sets, depth, exact.words, exact.state)
     if slot >= 0 and question_at(slot, exact.words) >= 0:
-        return exact.values[slot, exact.values.shape[1] - 2]
+        return float(exact.values[slot, exact.values.shape[1] - 2])
     slot = find(sets, depth, upper.words, upper.state)
     best = np.inf
     best_question = -1
@@ -86,7 +86,7 @@ def descend(
         best = upper.values[slot, upper.values.shape[1] - 2]
         best_question = question_at(slot, upper.words) % questions
         if hurry or question_at(slot, upper.words) // questions >= turn:
-            return best
+            return float(best)
     if hurry:
         width = 1
     control[NODES] += 1

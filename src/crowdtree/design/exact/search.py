@@ -99,7 +99,7 @@ class Run:
         self.turn += 1
         self.work.sets[0] = self.everything
         nodes = int(self.control[NODES])
-        self.control[BUDGET] = nodes + max(FIRST_BUDGET, nodes // 10)
+        self.control[BUDGET] = nodes + max(FIRST_BUDGET, nodes // 50)
         value = descend(
             0, rate, width, self.turn, self.tables, self.exact, self.upper, self.work, self.control
         )
@@ -151,7 +151,7 @@ class Run:
                 self.improve(self.rate, self.width)
                 self._keep_tree(exact=False)
                 gap = self.value - lower
-            limit = lower + 0.3 * gap
+            limit = lower + 0.4 * gap
             if gap < 0.01 * self.value:
                 limit = self.value
         if self.stopped and self.status[UPPER] < self.value:

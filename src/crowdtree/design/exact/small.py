@@ -116,16 +116,16 @@ def _mask_value(
 ) -> float:
     """Exact value of a local mask; `lower` holds values or bounds of its subsets."""
     if exact[mask]:
-        return lower[mask]
+        return float(lower[mask])
     row = popcount(np.uint64(mask))
     _mask_costs(mask, row, members, cost, costs)
     best = np.inf
     waiting = 0
     for question in range(costs.shape[1]):
         estimates[row, question] = np.inf
-        one = mask & np.int64(local[0, question])
+        one = mask & int(local[0, question])
         zero = mask ^ one
-        if one == 0 or zero == 0 or mask & np.int64(local[1, question]):
+        if one == 0 or zero == 0 or mask & int(local[1, question]):
             continue
         total = costs[row, question] + keep[question] * (lower[one] + lower[zero])
         if exact[one] and exact[zero]:
@@ -143,13 +143,13 @@ def _mask_value(
         estimates[row, question] = np.inf
         waiting -= 1
         below = 0.0
-        one = mask & np.int64(local[0, question])
+        one = mask & int(local[0, question])
         for side in (one, mask ^ one):
             below += _mask_value(side, members, cost, keep, local, lower, exact, costs, estimates)
         best = min(best, costs[row, question] + keep[question] * below)
     lower[mask] = best if best < np.inf else 0.0  # nothing splits it: a group
     exact[mask] = True
-    return lower[mask]
+    return float(lower[mask])
 
 
 @compiled
@@ -210,7 +210,7 @@ def small_value(sets: Words, row: int, tables: Tables, work: Work) -> float:
         for place in range(size):
             slot += tables.binomial[work.local_members[place], place + 1]
         if tables.tiny[slot] == tables.tiny[slot]:
-            return tables.tiny[slot]
+            return float(tables.tiny[slot])
     return _local_value(size, tables, work)
 
 

@@ -1,0 +1,279 @@
+"""All policies beside each other: Dawid-Skene, the comparison, its pictures and its verb."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import crowdtree as ct
+from crowdtree.cli import main
+from crowdtree.floors import fano_floor
+from crowdtree.policy import expected_answers
+from crowdtree.simulate import Crowd, dawid_skene, simulate, simulate_dawid_skene
+from crowdtree.simulate.compare import compare_policies
+
+TABLE1 = ct.example("table1")
+
+
+def run(*words: object) -> int:
+    with pytest.raises(SystemExit) as left:
+        main([str(word) for word in words])
+    return int(left.value.code or 0)
+
+
+# ------------------------------------------------------------------ Dawid and Skene
+
+
+def answers(seed: int = 0, tasks: int = 600, bad: int = 3):
+    """Twelve workers; the last `bad` answer the opposite of the truth, mostly."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, tasks)
+    task, worker = np.repeat(np.arange(tasks), 5), rng.integers(0, 12, 5 * tasks)
+    error = np.where(worker >= 12 - bad, 0.85, 0.15)
+    value = truth[task] ^ (rng.random(5 * tasks) < error)
+    return truth, task, worker, value.astype(int)
+
+
+def test_dawid_skene_finds_who_is_reliable_and_beats_the_majority():
+    truth, task, worker, value = answers()
+    found = dawid_skene(task, worker, value, 600, 12)
+    right = (found.yes > 0.5) == truth
+    majority = np.bincount(task, weights=value) > 2.5
+    assert right.mean() > (majority == truth).mean() + 0.05
+    assert np.all(found.says_yes[:9, 1] > 0.7)
+    assert np.all(found.says_yes[9:, 1] < 0.3)
+    assert found.share == pytest.approx(truth.mean(), abs=0.05)
+
+
+def test_dawid_skene_is_a_fixed_point_of_em():
+    """One more round by the formulas, written out answer by answer, moves nothing."""
+    _, task, worker, value = answers(1, tasks=60)
+    found = dawid_skene(task, worker, value, 60, 12)
+    said = [[0.1, 0.1] for _ in range(12)]
+    total = [[0.2, 0.2] for _ in range(12)]
+    for t, w, v in zip(task, worker, value, strict=True):
+        for truth, weight in enumerate((1 - found.yes[t], found.yes[t])):
+            said[w][truth] += weight * v
+            total[w][truth] += weight
+    rate = np.array(said) / np.array(total)
+    share = found.yes.mean()
+    for t in range(60):
+        odds = share / (1 - share)
+        for w, v in zip(worker[task == t], value[task == t], strict=True):
+            odds *= rate[w, 1] / rate[w, 0] if v else (1 - rate[w, 1]) / (1 - rate[w, 0])
+        assert odds / (1 + odds) == pytest.approx(found.yes[t], abs=2e-3)
+
+
+def test_the_batch_learns_skills_that_the_majority_cannot_see():
+    problem = TABLE1.replace(worker_error=0.2)
+    crowd = Crowd(workers=30, spammers=0.4)
+    fused = simulate_dawid_skene(problem, 5, 3000, crowd=crowd, decoder="posterior")
+    plain = simulate(problem, ct.BatchPolicy(problem, 5, "posterior"), 3000, crowd=crowd)
+    np.testing.assert_array_equal(fused.truth, plain.truth)  # the same people
+    np.testing.assert_array_equal(fused.asked, plain.asked)
+    assert fused.misclassification.high < plain.misclassification.low
+    wrong = fused.misclassification
+    assert wrong.low - 0.02 < fused.stated_error < wrong.high + 0.02
+
+
+def test_nearest_and_posterior_decode_the_same_answers():
+    problem = TABLE1.replace(worker_error=0.2)
+    nearest = simulate_dawid_skene(problem, 3, 2000, crowd=Crowd(workers=20))
+    posterior = simulate_dawid_skene(problem, 3, 2000, crowd=Crowd(workers=20), decoder="posterior")
+    assert posterior.misclassification < nearest.misclassification
+    assert float(nearest.answers_per_item) == 3 * problem.n_questions
+
+
+def test_dashes_and_mistakes():
+    dashed = ct.Problem(["a", "b", "c"], None, ["q", "r"], [[0, 1, "-"], [0, 0, 1]], 0.1)
+    run = simulate_dawid_skene(dashed, 5, 500, crowd=Crowd(workers=10), decoder="posterior")
+    assert run.misclassification < 0.1
+    with pytest.raises(ct.CrowdtreeError, match="votes: a whole number"):
+        simulate_dawid_skene(dashed, 0)
+    with pytest.raises(ct.CrowdtreeError, match="decoder: must be"):
+        simulate_dawid_skene(dashed, 1, decoder="luck")
+    with pytest.raises(ct.CrowdtreeError, match="a 0 or 1 an answer"):
+        dawid_skene([0], [0], [2], 1, 1)
+
+
+# ------------------------------------------------------------------ the comparison
+
+
+@pytest.fixture(scope="module")
+def found():
+    return compare_policies(TABLE1, 0.02, items=1500)
+
+
+def test_rows_are_what_they_say(found):
+    rows = {row.policy: row for row in found.rows}
+    assert list(rows) == [
+        "adaptive",
+        "frontier, margin",
+        "frontier, majority",
+        "paper, margin",
+        "paper, curtailed",
+        "paper",
+        "batch, posterior",
+        "batch, Dawid-Skene",
+        "batch, nearest",
+    ]
+    for row in found.rows:
+        exact = row.policy.startswith(("paper", "frontier"))
+        assert row.exact is exact
+        assert (row.misclassification.high > row.misclassification.low) is not exact
+        assert row.misclassification.low <= 0.02
+        floor = fano_floor(TABLE1, row.misclassification)
+        assert row.times_the_floor == pytest.approx(row.answers / floor)
+        assert row.times_the_floor > 1
+        assert abs(row.run.answers_per_item - row.answers) < 0.5
+    assert rows["paper, curtailed"].misclassification == rows["paper"].misclassification
+    assert rows["paper, curtailed"].answers < rows["paper"].answers
+    plans = [ct.staff(ct.design(TABLE1), 2 * k, "paper-fm") for k in range(6)]
+    cheapest = next(p for p in plans if ct.evaluate(p).misclassification <= 0.02)
+    assert rows["paper"].answers == pytest.approx(ct.evaluate(cheapest).expected_answers)
+    assert rows["paper, curtailed"].answers == pytest.approx(
+        expected_answers(cheapest, "curtailed")
+    )
+    assert rows["adaptive"].answers < rows["paper"].answers
+
+
+def test_curves_hold_every_series_and_none_goes_below_the_floor(found):
+    series = {row.series for row in found.curves}
+    assert series == {row.policy for row in found.rows} | {"floor", "guide"}
+    for row in found.curves:
+        if row.series not in ("floor", "guide") and row.high < 0.5:
+            assert row.answers >= fano_floor(TABLE1, row.high) * 0.97
+    told = json.loads(json.dumps(found.to_dict()))
+    assert told["target_error"] == 0.02
+    assert len(told["policies"]) == 9
+
+
+def test_an_error_out_of_reach_is_said_not_hidden():
+    twins = ct.Problem(["a", "b", "c"], [0.5, 0.2, 0.3], ["q"], [[0, 0, 1]], 0.1)
+    told = compare_policies(twins, 0.05, items=300, allow_groups=True)
+    assert {row.note.split(",")[0] for row in told.rows} == {"does not get there"}
+    assert all(row.misclassification > 0.05 for row in told.rows)
+
+
+def test_mistakes():
+    with pytest.raises(ct.CrowdtreeError, match="target_error: between 0 and"):
+        compare_policies(TABLE1, 0.0)
+
+
+# ------------------------------------------------------------------ pictures
+
+
+def words_of(svg: str) -> list[str]:
+    return [e.text or "" for e in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_the_comparison_is_drawn_with_all_names(found, tmp_path: Path):
+    from crowdtree.plots.policies import draw_comparison
+
+    svg = draw_comparison(found, tmp_path / "policies.svg").read_text()
+    words = words_of(svg)
+    for row in found.rows:
+        assert row.policy in words, row.policy
+    for name in ("Fano floor", "Burnashev guide, no floor", "answers an item", "T1"):
+        assert name in words
+    assert "stated chance of a wrong label" in words
+    assert draw_comparison(found, tmp_path / "p.html").read_text().startswith("<!doctype html>")
+
+
+def test_bands_are_the_intervals(found):
+    from crowdtree.plots.policies import policy_chart
+
+    spec = policy_chart(found.curves, found.error).to_dict()
+    band = next(layer for layer in spec["layer"] if layer["mark"]["type"] == "area")
+    data = band["data"].get("values") or spec["datasets"][band["data"]["name"]]
+    drawn = {(row["series"], row["x"]): (row["low"], row["high"]) for row in data}
+    simulated = [r for r in found.curves if r.high > r.low and r.misclassification >= 0.002]
+    assert simulated
+    for row in simulated:
+        low, high = drawn[row.series, row.answers]
+        assert high == row.high
+        assert low >= row.low
+
+
+def test_spending_and_calibration_show_the_numbers_of_the_run(found, tmp_path: Path):
+    from crowdtree.plots.policies import calibration_chart, draw_run, spending_chart
+
+    run = found.rows[0].run
+    spec = spending_chart({"adaptive": run}).to_dict()
+    shown = spec["hconcat"][0]
+    data = shown["data"] if "data" in shown else shown["layer"][0]["data"]
+    rows = data.get("values") or spec["datasets"][data["name"]]
+    assert sum(row["value"] for row in rows) == pytest.approx(run.answers_per_item)
+    spec = calibration_chart({"adaptive": run}).to_dict()
+    data = spec["layer"][-1]["data"]
+    points = data.get("values") or spec["datasets"][data["name"]]
+    rows = run.calibration(8)
+    assert [(p["stated"], p["observed"]) for p in points] == [(r.stated, r.observed) for r in rows]
+    words = words_of(draw_run(run, tmp_path / "run.svg").read_text())
+    assert "Where each policy spends its answers" in words
+
+
+def test_groups_of_a_calibration_keep_like_items_together():
+    run = simulate(TABLE1, ct.PlanPolicy(ct.design(TABLE1)), 4000)
+    rows = run.calibration(50)
+    stated = [row.stated for row in rows]
+    assert stated == sorted(set(stated))
+    assert len(rows) < 12  # a tree of five classes has few ways to end
+    assert sum(row.items for row in rows) == 4000
+    assert min(row.items for row in rows) >= 40
+
+
+# ------------------------------------------------------------------ the verb
+
+
+def test_simulate_compares_in_a_table_and_draws(tmp_path, capsys):
+    picture = tmp_path / "policies.svg"
+    words = ["simulate", "example:table1", "--compare", "--items", 400, "--target-error", 0.03]
+    assert run(*words, "--draw", picture) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "is cheapest" in lines[0]
+    table = [line for line in lines if line.startswith("paper, curtailed")]
+    assert len(table) == 1
+    assert "exact" in table[0]
+    assert max(map(len, lines)) <= 80
+    assert picture.read_text().startswith("<svg")
+    assert run(*words, "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)["policies"]) == 9
+
+
+def test_simulate_draws_one_policy(tmp_path, capsys):
+    picture = tmp_path / "run.png"
+    assert run("simulate", "example:table1", "--items", 500, "--draw", picture) == 0
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    assert "misclassified" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--target-error", "1e-12", "--max-answers", "2"], "needs at least"),
+        (["--max-answers", "2"], "max_answers is 2, which leaves an error of"),
+        (["--max-answers", "0"], "max_answers: a whole number"),
+        (["--engine", "spark"], "engine: 'spark' is unknown; use \"local\""),
+        (["--engine", "dask://127.0.0.1:1"], "engine: "),
+        (["--jobs", "0", "--items", "50000"], "jobs: a number of processes"),
+        (["--items", "0"], "items: a whole number"),
+        (["--compare", "--spammers", "0.1", "--jobs", "2"], "leave out --spammers, --jobs"),
+        (["--draw", "run.gif"], "cannot write '.gif'"),
+        (["--true-errors", "-1"], "--true-errors: 0 or more"),
+    ],
+)
+def test_simulate_mistakes_get_one_line(words, says, capsys, monkeypatch, tmp_path):
+    from crowdtree.simulate import work
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(work, "CONNECT_SECONDS", 0.5)
+    assert run("simulate", "example:table1", "--items", "10", *words) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1, shown.err
+    assert says in shown.err
