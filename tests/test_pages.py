@@ -272,13 +272,15 @@ def test_divided_votes_come_first(room):
     plan = policy_of(Wish(example="table1", workers=8))
     one.store.write(lambda c: drafts.change_policy(c, one.number, plan, 0.0))
     one.start()
-    people_ = [one.worker() for _ in range(3)]
-    for item_votes in ((1, 1, 1), (1, 0, 1)):
-        for who, vote in zip(people_, item_votes, strict=True):
-            one.answer(who, vote)
+    people_ = [one.worker() for _ in range(4)]
+    assert plan.plan.votes[0] == 5
+    for who, vote in zip(people_, (1, 0, 1, 1), strict=True):
+        one.answer(who, vote)
+    for who in people_[:3]:  # three of five agree: the vote is over
+        one.answer(who, 1)
     found = one.store.read(lambda c: views.divided(c, one.number))
-    assert found.questions["T1"][0] == 1
-    assert [(row["yes"], row["no"]) for row in found.items] == [(2, 1)]
+    assert (found.labels, found.questions) == (2, {"T1": (1, 7)})
+    assert [(row["yes"], row["no"]) for row in found.items] == [(3, 1)]
 
 
 def test_items_are_found_by_status_label_and_name(room):
