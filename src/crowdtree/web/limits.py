@@ -60,7 +60,7 @@ class BodyLimit:
 
     async def _counted(self, scope: Scope, receive: Receive, send: Send, most: int) -> None:
         seen = 0
-        started = False
+        refused = False
 
         async def limited() -> Message:
             nonlocal seen
@@ -71,14 +71,18 @@ class BodyLimit:
             return message
 
         async def watched(message: Message) -> None:
-            nonlocal started
-            started = True
-            await send(message)
+            """Whatever the application makes of the broken body, say what is wrong with it."""
+            nonlocal refused
+            if seen <= most:
+                await send(message)
+            elif not refused:
+                refused = True
+                await _refuse(413, "large", _words(most), scope, receive, send)
 
         try:
             await self.app(scope, limited, watched)
         except TooLarge:
-            if not started:
+            if not refused:
                 await _refuse(413, "large", _words(most), scope, receive, send)
 
 

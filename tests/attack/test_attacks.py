@@ -1,0 +1,421 @@
+"""Attacks on the API; what each shows is listed in docs/security.md."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import logging
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
+
+from weblab import Lab, lab
+
+from crowdtree.store import tokens
+from crowdtree.store.tables import credentials, webhooks
+from crowdtree.web.building import problem_from_bytes
+from crowdtree.web.hooks import check_url, public_address, sign, verify_signature
+from crowdtree.web.limits import RateLimit
+
+
+@pytest.fixture(scope="module")
+def app() -> Iterator[Lab]:
+    with lab() as made:
+        yield made
+
+
+@pytest.fixture
+def fresh() -> Iterator[Lab]:
+    with lab() as made:
+        yield made
+
+
+def logged_in(app: Lab) -> str:
+    """Log in by cookie; returns the CSRF token."""
+    token = app.store.write(lambda c: tokens.issue(c, "once", app.clock()))
+    found = app.client.post("/api/session", json={"token": token})
+    assert found.status_code == 200
+    return str(found.json()["csrf"])
+
+
+# ------------------------------------------------------------------------------ roles and tokens
+
+OWNER_ONLY = [
+    ("GET", "/api/campaigns"),
+    ("POST", "/api/campaigns"),
+    ("GET", "/api/campaigns/1"),
+    ("GET", "/api/campaigns/1/definition"),
+    ("PATCH", "/api/campaigns/1/settings"),
+    ("POST", "/api/campaigns/1/start"),
+    ("POST", "/api/campaigns/1/finish"),
+    ("POST", "/api/campaigns/1/items"),
+    ("GET", "/api/campaigns/1/labels"),
+    ("GET", "/api/campaigns/1/answers"),
+    ("GET", "/api/campaigns/1/events"),
+    ("GET", "/api/campaigns/1/workers"),
+    ("POST", "/api/campaigns/1/workers/invite"),
+    ("POST", "/api/campaigns/1/workers/1/block"),
+    ("POST", "/api/campaigns/1/join-link"),
+    ("GET", "/api/campaigns/1/items/1"),
+    ("GET", "/api/campaigns/1/webhooks"),
+    ("POST", "/api/campaigns/1/webhooks"),
+    ("DELETE", "/api/campaigns/1/webhooks/1"),
+    ("GET", "/api/campaigns/1/audit"),
+    ("POST", "/api/tokens"),
+    ("DELETE", "/api/tokens/0123456789abcdef"),
+    ("DELETE", "/api/session"),
+    ("GET", "/metrics"),
+]
+OPEN = {
+    ("GET", "/healthz"),
+    ("POST", "/api/session"),
+    ("POST", "/api/worker/session"),
+    ("POST", "/api/join"),
+}
+
+
+def test_every_route_is_for_somebody(app: Lab) -> None:
+    """A route that is new must be listed as the owner's, the worker's or open."""
+    known = {(method, _shape(path)) for method, path in OWNER_ONLY}
+    for path, methods in app.client.app.openapi()["paths"].items():
+        for method in methods:
+            here = (method.upper(), _shape(path))
+            assert here in known or here in OPEN or path.startswith("/api/worker/"), here
+
+
+def _shape(path: str) -> str:
+    verbs = ("start", "pause", "resume", "finish", "block", "{verb}")
+    parts = [
+        "*" if part.isdigit() or part.startswith("{") or part in verbs or len(part) == 16 else part
+        for part in path.split("/")
+    ]
+    return "/".join(parts)
+
+
+@pytest.mark.parametrize(("method", "path"), OWNER_ONLY)
+def test_nobody_but_the_owner(app: Lab, method: str, path: str) -> None:
+    number = app.campaign()
+    worker = app.worker(number)
+    once = app.store.write(lambda c: tokens.issue(c, "once", app.clock()))
+    join = app.post(f"/api/campaigns/{number}/join-link").json()["token"]
+    for token in ("", "forged", worker.token, once, join, "x" * 5000):
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        found = app.client.request(method, path, json={}, headers=headers)
+        assert found.status_code == 401, (token, found.text)
+
+
+def test_owner_tokens_are_no_worker_tokens(app: Lab) -> None:
+    found = app.client.post("/api/worker/next", json={}, headers=app.owner)
+    assert found.status_code == 401
+
+
+def test_revoked_expired_and_blocked_tokens_stop_working(fresh: Lab) -> None:
+    app = fresh
+    number = app.campaign()
+    worker = app.worker(number)
+    assert worker.call("next").status_code == 200
+    old = worker.token
+    new = app.post(f"/api/campaigns/{number}/workers/{worker.id}/link").json()["token"]
+    assert worker.call("next").status_code == 401
+    assert app.post("/api/worker/session", {"token": old}).status_code == 401
+    assert app.post("/api/worker/session", {"token": new}).status_code == 200
+    app.post(f"/api/campaigns/{number}/workers/{worker.id}/block")
+    assert app.post("/api/worker/session", {"token": new}).status_code == 401
+    made = app.post("/api/tokens", {"name": "script"}).json()
+    script = {"authorization": f"Bearer {made['token']}"}
+    assert app.get("/api/campaigns", headers=script).status_code == 200
+    gone = app.client.delete(f"/api/tokens/{made['id']}", headers=app.owner)
+    assert gone.json() == {"revoked": 1}
+    assert app.get("/api/campaigns", headers=script).status_code == 401
+    csrf = logged_in(app)
+    app.clock.now += 8 * 86_400
+    assert app.client.get("/api/campaigns").status_code == 401
+    assert csrf
+
+
+def test_logging_out_ends_the_session_everywhere(fresh: Lab) -> None:
+    csrf = logged_in(fresh)
+    cookie = dict(fresh.client.cookies)
+    assert fresh.client.get("/api/campaigns").status_code == 200
+    fresh.client.delete("/api/session", headers={"x-csrf-token": csrf})
+    fresh.client.cookies.update(cookie)  # a stolen copy
+    assert fresh.client.get("/api/campaigns").status_code == 401
+
+
+def test_no_token_is_stored_or_logged(fresh: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    number = fresh.campaign()
+    worker = fresh.worker(number)
+    join = fresh.post(f"/api/campaigns/{number}/join-link").json()["token"]
+    once = fresh.store.write(lambda c: tokens.issue(c, "once", fresh.clock()))
+    fresh.client.get(f"/login?token={once}", follow_redirects=False)
+    fresh.client.get(f"/w/{worker.token}", follow_redirects=False)
+    fresh.client.get(f"/join/{join}", follow_redirects=False)
+    stored = fresh.store.read(lambda c: str(c.execute(credentials.select()).all()))
+    ours = "\n".join(r.getMessage() for r in caplog.records if r.name.startswith("crowdtree"))
+    assert "/login" in ours
+    for secret in (worker.token, join, once, fresh.owner["authorization"].split()[1]):
+        assert secret not in stored
+        assert secret not in ours
+
+
+# ------------------------------------------------------------------------------ IDOR
+
+
+def test_campaigns_and_workers_do_not_mix(fresh: Lab) -> None:
+    app = fresh
+    one, two = app.campaign(), app.campaign()
+    ann, bob, eve = app.worker(one), app.worker(one), app.worker(two)
+    lease = ann.next()["task"]["lease"]
+    for thief in (bob, eve):
+        assert thief.answer(lease).status_code == 410
+        assert thief.call("skip", lease=lease, key="s").status_code == 410
+    assert ann.answer(lease).json()["fate"] == "counted"
+    assert bob.call("undo", key="u").status_code == 409  # not ann's
+    for verb in ("pause", "block", "link"):
+        assert app.post(f"/api/campaigns/{two}/workers/{ann.id}/{verb}").status_code == 404
+    item = app.get(f"/api/campaigns/{one}/items/1")
+    assert item.status_code == 200
+    assert app.get(f"/api/campaigns/{two}/items/1").status_code == 404
+    hook = app.post(f"/api/campaigns/{one}/webhooks", {"url": "https://example.org/"}).json()
+    gone = app.client.delete(f"/api/campaigns/{two}/webhooks/{hook['id']}", headers=app.owner)
+    assert gone.status_code == 404
+
+
+# ------------------------------------------------------------------------------ CSRF
+
+
+def test_a_cookie_alone_changes_nothing(fresh: Lab) -> None:
+    csrf = logged_in(fresh)
+    client = fresh.client
+    body = {"policy": {"example": "table1"}}
+    assert client.post("/api/campaigns", json=body).status_code == 403
+    for headers in (
+        {"x-csrf-token": "0" * 64},
+        {"x-csrf-token": csrf, "origin": "https://evil.example"},
+        {"x-csrf-token": csrf, "origin": "null"},
+        {"x-csrf-token": csrf, "sec-fetch-site": "cross-site"},
+    ):
+        assert client.post("/api/campaigns", json=body, headers=headers).status_code == 403
+    form = client.post("/api/campaigns", data={"csrf": "0" * 64})
+    assert form.status_code == 403
+    assert client.post("/api/campaigns", json=body, headers={"x-csrf-token": csrf}).status_code == 201
+
+
+def test_a_workers_cookie_alone_changes_nothing(fresh: Lab) -> None:
+    worker = fresh.worker(fresh.campaign())
+    found = fresh.post("/api/worker/session", {"token": worker.token}, headers={})
+    assert fresh.client.post("/api/worker/next", json={}).status_code == 403
+    good = {"x-csrf-token": found.json()["csrf"]}
+    assert fresh.client.post("/api/worker/next", json={}, headers=good).status_code == 200
+
+
+def test_headers_that_keep_browsers_safe(app: Lab) -> None:
+    for path in ("/", "/api/campaigns", "/healthz", "/nowhere"):
+        headers = app.client.get(path).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["x-frame-options"] == "DENY"
+        assert "access-control-allow-origin" not in headers
+
+
+# ------------------------------------------------------------------------------ uploads
+
+
+def test_large_and_packed_bodies_are_refused(app: Lab) -> None:
+    number = app.campaign(start=False)
+    worker = app.worker(number)
+    big = app.client.post("/api/worker/next", content=b" " * 70_000, headers=worker.headers)
+    assert big.status_code == 413
+
+    def endless() -> Iterator[bytes]:
+        for _ in range(200):
+            yield b" " * 1000
+
+    streamed = app.client.post("/api/worker/next", content=endless(), headers=worker.headers)
+    assert streamed.status_code == 413
+    bomb = gzip.compress(b"task\n" + b"a\n" * 1_000_000)
+    packed = app.client.post(
+        f"/api/campaigns/{number}/items",
+        content=bomb,
+        headers={**app.owner, "content-type": "text/csv", "content-encoding": "gzip"},
+    )
+    assert packed.status_code == 415
+
+
+def test_a_zip_bomb_is_no_workbook() -> None:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/worksheets/sheet1.xml", b"0" * (80 * 2**20))
+    assert len(content.getvalue()) < 2**20
+    with pytest.raises(ValueError, match="too large when unpacked"):
+        problem_from_bytes(content.getvalue(), "bomb.xlsx")
+    with pytest.raises(ValueError, match="cannot be read"):
+        problem_from_bytes(b"PK no", "bomb.xlsx")
+
+
+def test_a_very_long_line_is_refused(app: Lab) -> None:
+    number = app.campaign(start=False)
+    found = app.client.post(
+        f"/api/campaigns/{number}/items",
+        content=b"task,text\na," + b"x" * 1_100_000,
+        headers={**app.owner, "content-type": "text/csv"},
+    )
+    assert found.status_code == 422
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static/..%2fapp.py",
+        "/static//etc/passwd",
+        "/media/1/..%2f..%2fetc%2fpasswd",
+        "/media/1/../../../etc/passwd",
+    ],
+)
+def test_no_path_leads_out(app: Lab, path: str) -> None:
+    assert app.client.get(path, headers=app.owner).status_code in (401, 404)
+
+
+# ------------------------------------------------------------------------------ input
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/worker/next", {"extra": 1}),
+        ("/api/worker/next", {"wait": 1e9}),
+        ("/api/worker/next", {"wait": -1}),
+        ("/api/worker/next", {"holding": ["1.a"] * 101}),
+        ("/api/worker/answer", {"lease": "1.aa", "answer": "maybe", "key": "k"}),
+        ("/api/worker/answer", {"lease": "1.aa", "answer": 1, "key": "k"}),
+        ("/api/worker/answer", {"lease": "1.aa", "answer": "yes", "key": "k", "skill": 9}),
+        ("/api/worker/answer", {"lease": "1.aa", "answer": "yes", "key": "k" * 101}),
+        ("/api/worker/answer", {"lease": "1;drop", "answer": "yes", "key": "k"}),
+        ("/api/worker/undo", {}),
+    ],
+)
+def test_extra_and_wrong_fields_are_refused(app: Lab, path: str, body: Any) -> None:
+    worker = app.worker(app.campaign())
+    found = app.client.post(path, json=body, headers=worker.headers)
+    assert found.status_code == 422, found.text
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"unknown": 1},
+        {"return_url": "javascript:alert(1)"},
+        {"return_url": "http://example.org"},
+        {"return_url": "https://user@example.org"},
+        {"return_url": "//example.org"},
+        {"return_url": "https://exa mple.org"},
+        {"gold_rate": 2},
+        {"price": -1},
+        {"budget": 1},
+        {"examples": {"no such question": "x"}},
+    ],
+)
+def test_bad_settings_are_refused(app: Lab, settings: Any) -> None:
+    body = {"policy": {"example": "table1"}, "settings": settings}
+    assert app.post("/api/campaigns", body).status_code == 422
+
+
+def test_a_spreadsheet_runs_nothing(fresh: Lab) -> None:
+    evil = ['=HYPERLINK("http://x")', "+1+1", "-1+1", "@SUM(A1)", "\tx"]
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["task", "text"])
+    writer.writerows([[name, name] for name in evil])
+    number = fresh.campaign(text.getvalue(), example="table1", workers=0)
+    worker = fresh.worker(number, "=cmd()")
+    while worker.work("yes"):
+        pass
+    for what in ("labels", "answers"):
+        table = csv.reader(io.StringIO(fresh.get(f"/api/campaigns/{number}/{what}").text))
+        cells = [cell for row in table for cell in row]
+        assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t"))]
+
+
+# ------------------------------------------------------------------------------ webhooks
+
+
+def test_forged_and_replayed_webhooks_are_refused() -> None:
+    body = b'{"id": "1-5"}'
+    header = sign("secret", body, 1000.0)
+    assert verify_signature("secret", header, body, 1200.0)
+    assert not verify_signature("secret", header, body + b" ", 1200.0)
+    assert not verify_signature("secret", header.replace("t=1000", "t=1100"), body, 1200.0)
+    assert not verify_signature("secret", header, body, 1000.0 + 301)
+    assert not verify_signature("other", header, body, 1200.0)
+    for bad in ("", "t=", "v1=00", "t=1,v1=", "t=٣,v1=00", "nonsense"):
+        assert not verify_signature("secret", bad, body, 1.0)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://example.org/",
+        "https://user:pass@example.org/",
+        "file:///etc/passwd",
+        "gopher://example.org/",
+        "https:///x",
+        "https://example.org:0/",
+        "https://example.org/\r\nhost: evil",
+    ],
+)
+def test_webhooks_go_to_https_only(app: Lab, url: str) -> None:
+    with pytest.raises(ValueError, match="webhook"):
+        check_url(url, private=False)
+    number = app.campaign(start=False)
+    assert app.post(f"/api/campaigns/{number}/webhooks", {"url": url}).status_code == 422
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "0.0.0.0"])
+def test_webhooks_never_reach_private_addresses(host: str) -> None:
+    with pytest.raises(OSError, match="not public"):
+        public_address(host, 443, private=False)
+    assert public_address("127.0.0.1", 443, private=True) == "127.0.0.1"
+
+
+def test_webhook_secrets_are_shown_once(fresh: Lab) -> None:
+    number = fresh.campaign(start=False)
+    made = fresh.post(f"/api/campaigns/{number}/webhooks", {"url": "https://example.org/"}).json()
+    kept = fresh.store.read(lambda c: c.execute(webhooks.select()).one())
+    assert kept.secret == made["secret"]
+    for path in ("webhooks", "audit", "definition"):
+        assert made["secret"] not in fresh.get(f"/api/campaigns/{number}/{path}").text
+
+
+# ------------------------------------------------------------------------------ many tries
+
+
+def test_bad_logins_are_slowed_down(fresh: Lab) -> None:
+    seen = [
+        fresh.client.post("/api/session", json={"token": f"guess{k}"}).status_code
+        for k in range(60)
+    ]
+    assert set(seen) == {401, 429}
+    assert seen.count(401) <= 25
+    assert fresh.client.get("/healthz").status_code == 200
+
+
+def test_a_hundred_thousand_bad_logins_stay_small() -> None:
+    """The limit itself: bounded memory, bounded tries, from one address or from many."""
+    now = 0.0
+    limit = RateLimit(20, 60.0, clock=lambda: now)
+    one = sum(limit.allows("a") for _ in range(100_000))
+    assert one == 20
+    limit = RateLimit(20, 60.0, clock=lambda: now)
+    many = sum(limit.allows(f"address {k}") for k in range(100_000))
+    assert many <= 20 * 100
+    assert len(limit.left) <= limit.MOST_ADDRESSES
