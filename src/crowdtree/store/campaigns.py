@@ -217,7 +217,7 @@ def _count_items(
             .where(items.c.campaign_id == number, items.c.task.in_(tasks[begin : begin + 500]))
             .group_by(items.c.status)
         )
-        counts.update(dict(found.tuples().all()))
+        counts.update(dict(map(tuple, found)))
     return counts
 
 

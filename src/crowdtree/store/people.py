@@ -113,7 +113,7 @@ def _needed_question(connection: Connection, number: int, policy: Any) -> int:
         .where(workers.c.campaign_id == number, workers.c.status == "active")
         .group_by(workers.c.question)
     )
-    team = dict(rows.tuples().all())
+    team = dict(map(tuple, rows))
     return max(load, key=lambda q: (load[q] / (team.get(q, 0) + 1), -q))
 
 

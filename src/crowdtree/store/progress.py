@@ -96,5 +96,5 @@ def _workers(connection: Connection, number: int) -> dict[str, int]:
         .where(workers.c.campaign_id == number)
         .group_by(workers.c.status)
     )
-    found = dict(rows.tuples().all())
+    found = dict(map(tuple, rows))
     return {status: found.get(status, 0) for status in ("active", "paused", "blocked")}
