@@ -53,7 +53,8 @@ def peer(python: str, method: str, frame: pl.DataFrame) -> tuple[dict[str, str] 
             capture_output=True, text=True, check=False, timeout=3600,
         )  # fmt: skip
         if done.returncode:
-            return None, done.stderr.strip().splitlines()[-1][:90]
+            said = done.stderr.strip().splitlines() or [f"ended with code {done.returncode}"]
+            return None, said[-1][:90]
         result = json.loads(done.stdout.strip().splitlines()[-1])
         if "failed" in result:
             return None, result["failed"]

@@ -61,12 +61,23 @@ def test_margin_plans_are_what_enumeration_finds(plan: Plan) -> None:
 def test_the_walk_in_blocks_is_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = ct.staff(ct.design(ct.example("table1")), workers=4)
     whole = evaluate(plan)
-    monkeypatch.setattr(sys.modules["crowdtree.evaluate"], "_BLOCK_CELLS", 3)
-    pieces = evaluate(plan)
-    assert [len(block) for block in pieces._blocks()] == [3, 2]
-    np.testing.assert_allclose(pieces.confusion, whole.confusion, atol=1e-15)
-    np.testing.assert_allclose(pieces.visits, whole.visits, atol=1e-15)
-    assert math.isclose(pieces.expected_answers, whole.expected_answers)
+    expected = whole.confusion, whole.visits, whole.answers_by_node  # now, in one piece
+    assert [len(block) for block in whole._blocks()] == [5]
+    for cells, blocks in ((3, [3, 2]), (0, [1] * 5)):
+        monkeypatch.setattr(sys.modules["crowdtree.evaluate"], "_BLOCK_CELLS", cells)
+        pieces = evaluate(plan)
+        assert [len(block) for block in pieces._blocks()] == blocks
+        found = pieces.confusion, pieces.visits, pieces.answers_by_node
+        for mine, theirs in zip(found, expected, strict=True):
+            np.testing.assert_allclose(mine, theirs, atol=1e-15)
+
+
+def test_wide_trees_walk_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks are cut by the widest level, here the second of two nodes."""
+    problem = Problem(list("abcd"), None, ["q", "r"], [[0, 0, 1, 1], [0, 1, 0, 1]], 0.1)
+    tree = Tree(problem, [0, 1, 1], [[1, 2], [-1, -1], [-1, -1]])
+    monkeypatch.setattr(sys.modules["crowdtree.evaluate"], "_BLOCK_CELLS", 6)
+    assert [len(block) for block in evaluate(tree)._blocks()] == [3, 1]
 
 
 @given(plans())

@@ -75,7 +75,8 @@ def test_gain_is_the_difference_of_two_majorities(error: float, pairs: int) -> N
 @pytest.mark.parametrize("error", ERRORS)
 def test_gains_come_one_by_one(error: float) -> None:
     stream = fusion.majority_gains(np.array([error, 0.2]))
-    for pairs, found in zip(range(400), stream, strict=False):
+    for pairs in range(400):
+        found = next(stream)
         expected = fusion.majority_gain(np.array([error, 0.2]), pairs)
         np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-300)
 

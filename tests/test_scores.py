@@ -192,16 +192,17 @@ def test_levels_that_are_surely_wrong() -> None:
 def test_gini_drop_of_many_nodes() -> None:
     node = np.array([[0.5], [0.4]])
     yes = np.array([[0.0, 0.25], [0.1, 0.4]])
-    squares = (np.array([[0.1], [0.08]]), np.full((2, 2), 0.05), np.full((2, 2), 0.03))
+    none = [[0.0, 0.03], [0.03, 0.03]], [[0.05, 0.05], [0.05, 0.0]]  # where a branch is empty
+    squares = (np.array([[0.1], [0.08]]), np.array(none[1]), np.array(none[0]))
     found = scores.gini_drop(node, yes, squares)
     assert found.shape == (2, 2)
     for i, j in itertools.product(range(2), range(2)):
         no, ones = node[i, 0] - yes[i, j], yes[i, j]
-        parts = (0.05 / no if no > 0 else 0) + (0.03 / ones if ones > 0 else 0)
+        parts = (0.05 / no if no > 1e-9 else 0) + (0.03 / ones if ones > 0 else 0)
         assert math.isclose(found[i, j], parts - squares[0][i, 0] / node[i, 0])
     one_square = scores.gini_drop(0.5, [0.1, 0.2], (0.1, 0.05, 0.03))  # numbers go with arrays
     assert one_square.shape == (2,)
-    with pytest.raises(ValueError, match="shorter"):
+    with pytest.raises(ValueError, match="zip"):
         scores.gini_drop(0.5, 0.1, (0.1, 0.05, 0.03, 0.02))
 
 
@@ -215,19 +216,20 @@ def test_gini_drop_of_many_nodes() -> None:
     ],
 )
 def test_every_number_will_do(rule, arguments: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
-    exact = [Fraction(text) for text in arguments]
-    numbers = [float(x) for x in exact]
-    if rule in (scores.multiplicative_score, scores.printed_score):
-        exact[0] = numbers[0]  # type: ignore[call-overload]  # the entropy is a float
+    exact: list[object] = [[Fraction(text)] * 2 for text in arguments]
+    numbers: list[object] = [[float(Fraction(text))] * 2 for text in arguments]
+    if rule in (scores.multiplicative_score, scores.printed_score):  # the entropy is one float
+        exact[0] = numbers[0] = float(Fraction(arguments[0]))
     found = rule(*exact)
     assert found.dtype == np.float64
-    assert found == rule(*numbers)
+    assert np.array_equal(found, rule(*numbers))
 
 
 def test_gini_drop_takes_every_number() -> None:
-    exact = scores.gini_drop(Fraction(1, 2), Fraction(1, 8), [Fraction(1, n) for n in (9, 8, 7)])
+    squares = [[Fraction(1, n)] * 2 for n in (9, 8, 7)]
+    exact = scores.gini_drop([Fraction(1, 2)] * 2, [Fraction(1, 8)] * 2, squares)
     assert exact.dtype == np.float64
-    assert exact == scores.gini_drop(0.5, 0.125, [1 / 9, 1 / 8, 1 / 7])
+    np.testing.assert_allclose(exact, scores.gini_drop(0.5, 0.125, [1 / 9, 1 / 8, 1 / 7]))
 
 
 def test_scores_beyond_the_scale() -> None:

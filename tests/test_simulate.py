@@ -20,9 +20,12 @@ from crowdtree.plan import Plan
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, expected_answers
 from crowdtree.problem import Problem
 from crowdtree.simulate import Crowd, Recorded, simulate, sweep, tune_target
+from crowdtree.simulate import engine as engine_module
 from crowdtree.simulate import work as work_module
 from crowdtree.simulate.run import Estimate, mean_estimate, share_estimate
 from crowdtree.staffing import staff
+
+ROOM = sys.modules["crowdtree.simulate"]  # the package has a function of that name, too
 
 
 def make_problem(seed: int = 0, classes: int = 6, questions: int = 9, dash: float = 0.0) -> Problem:
@@ -105,12 +108,33 @@ def test_vectorised_gives_the_labels_of_the_steps(policy, crowd):
 @pytest.mark.parametrize("crowd", ["plain", "leaning", "other"])
 @pytest.mark.parametrize("policy", ["plan", "curtailed", "margin", "even"])
 def test_compiled_walk_gives_the_labels_of_the_plain_one(policy, crowd, monkeypatch):
-    monkeypatch.setattr("crowdtree.simulate.engine.COMPILE_FROM", 1)
+    monkeypatch.setattr(engine_module, "COMPILE_FROM", 1)
     fast = simulate(PROBLEM, POLICIES[policy], 3000, rng=3, crowd=CROWDS[crowd])
-    monkeypatch.setattr("crowdtree.simulate.engine.COMPILE_FROM", 10**9)
+    monkeypatch.setattr(engine_module, "COMPILE_FROM", 10**9)
     plain = simulate(PROBLEM, POLICIES[policy], 3000, rng=3, crowd=CROWDS[crowd])
     alike(fast, plain)
     np.testing.assert_allclose(fast.posterior_error, plain.posterior_error, rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("stopping", ["none", "curtailed"])
+@pytest.mark.parametrize("cells", [0, 4_000_000])
+def test_compiled_errors_survive_products_that_underflow(stopping, cells, monkeypatch):
+    """Cells without fault, a crowd full of faults: every class gets next to impossible."""
+    from crowdtree.simulate import kernels
+
+    monkeypatch.setattr(engine_module, "COMPILE_FROM", 1)
+    monkeypatch.setattr(kernels, "MOST_CELLS", cells)
+    rng = np.random.default_rng(0)
+    sure = PROBLEM.replace(worker_error=rng.choice([1e-9, 0.4], PROBLEM.outcome.shape))
+    tree = design(sure)
+    policy = PlanPolicy(Plan(tree, np.full(tree.n_nodes, 51)), stopping)
+    crowd = Crowd(problem=PROBLEM.replace(worker_error=0.4))
+    fast = simulate(sure, policy, 300, rng=3, crowd=crowd)
+    monkeypatch.setattr(engine_module, "COMPILE_FROM", 10**9)
+    plain = simulate(sure, policy, 300, rng=3, crowd=crowd)
+    alike(fast, plain)
+    np.testing.assert_allclose(fast.posterior_error, plain.posterior_error, rtol=1e-7, atol=1e-14)
+    assert fast.posterior_error.max() > 0.5  # the label of the tree is not the likeliest class
 
 
 @settings(max_examples=15, deadline=None)
@@ -253,7 +277,7 @@ def test_tuned_target_reaches_the_error_that_was_asked_for():
 
 
 def test_result_depends_on_the_seed_alone(monkeypatch):
-    monkeypatch.setattr("crowdtree.simulate.BLOCK", 100)
+    monkeypatch.setattr(ROOM, "BLOCK", 100)
     for name in ("information", "margin"):
         one = simulate(PROBLEM, POLICIES[name], 450, rng=5, crowd=CROWDS["people"])
         identical(
@@ -265,12 +289,12 @@ def test_result_depends_on_the_seed_alone(monkeypatch):
         assert np.any(other.truth != one.truth)
         generator = np.random.default_rng(5)
         identical(one, simulate(PROBLEM, POLICIES[name], 450, generator, crowd=CROWDS["people"]))
-    monkeypatch.setattr("crowdtree.simulate.BLOCK", 333)
+    monkeypatch.setattr(ROOM, "BLOCK", 333)
     alike(one, simulate(PROBLEM, POLICIES["margin"], 450, rng=5, crowd=CROWDS["people"]))
 
 
 def test_checkpoints_resume(tmp_path, monkeypatch):
-    monkeypatch.setattr("crowdtree.simulate.BLOCK", 100)
+    monkeypatch.setattr(ROOM, "BLOCK", 100)
     policy = POLICIES["information"]
     whole = simulate(PROBLEM, policy, 500, rng=1)
     ran = []
@@ -387,7 +411,7 @@ def _wait_for_workers(told, count):
 
 
 def test_dask_gives_identical_results(cluster, monkeypatch):
-    monkeypatch.setattr("crowdtree.simulate.BLOCK", 150)
+    monkeypatch.setattr(ROOM, "BLOCK", 150)
     for name in ("information", "curtailed"):
         here = simulate(PROBLEM, POLICIES[name], 600, rng=8, crowd=CROWDS["people"])
         there = simulate(

@@ -128,7 +128,7 @@ class Texts(HTMLParser):
         self.tags: list[str] = []
         self.texts: list[str] = []
 
-    def handle_starttag(self, tag, attrs):
+    def handle_starttag(self, tag, attrs):  # noqa: ARG002
         self.tags.append(tag)
 
     def handle_data(self, data):

@@ -181,7 +181,7 @@ class Evaluation:
 
     def _blocks(self) -> Iterator[NDArray[np.intp]]:
         n = self.tree.problem.n_classes
-        widest = int(np.bincount(self.tree.level).max(initial=1))
+        widest = int(np.bincount(self.tree.level).max())
         rows = max(1, _BLOCK_CELLS // widest)
         for start in range(0, n, rows):
             yield np.arange(start, min(start + rows, n))

@@ -185,7 +185,7 @@ def _race(worker_error: FloatArray, right: int, wrong: int) -> FloatArray:
     from scipy.special import gammaln, xlog1py, xlogy
 
     if right == 0 or wrong == 0:
-        return np.zeros_like(worker_error)
+        return 0.0 * worker_error
 
     def side(error: FloatArray, need: int, other: int) -> FloatArray:
         lost = np.arange(other)[:, None]  # answers for the other side before `need` are in
@@ -193,9 +193,7 @@ def _race(worker_error: FloatArray, right: int, wrong: int) -> FloatArray:
         chance = np.exp(ways + xlog1py(need, -error) + xlogy(lost, error))
         return np.asarray(((need + lost) * chance).sum(axis=0))
 
-    flat = worker_error.reshape(1, -1)
-    total = side(flat, right, wrong) + side(1 - flat, wrong, right)
-    return np.asarray(total.reshape(worker_error.shape))
+    return side(worker_error, right, wrong) + side(1 - worker_error, wrong, right)
 
 
 def vote_weights(worker_errors: ArrayLike) -> FloatArray:

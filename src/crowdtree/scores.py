@@ -22,6 +22,9 @@ __all__ = [
 ]
 
 
+_TINY = np.finfo(np.float64).tiny
+
+
 class Interval(NamedTuple):
     """A lower and an upper bound."""
 
@@ -60,9 +63,9 @@ def gini_drop(
     """
     whole, ones = np.asarray(total, dtype=np.float64), np.asarray(yes, dtype=np.float64)
     shares = (whole, np.maximum(whole - ones, 0.0), ones)
-    node, no, yes_part = (
-        np.divide(q, p, out=np.zeros(np.broadcast(q, p).shape), where=np.asarray(p) > 0)
-        for q, p in zip((np.asarray(s, dtype=np.float64) for s in squares), shares, strict=True)
+    node, no, yes_part = (  # an empty branch has neither share nor squares: 0
+        np.asarray(square, dtype=np.float64) / np.maximum(share, _TINY)
+        for square, share in zip(squares, shares, strict=True)
     )
     return np.asarray(no + yes_part - node)
 
@@ -147,4 +150,4 @@ def _quotient(top: NDArray[np.float64], bottom: NDArray[np.float64]) -> NDArray[
 
 
 def _xlog2(share: NDArray[np.float64]) -> NDArray[np.float64]:
-    return share * np.log2(share, out=np.zeros_like(share), where=share > 0)
+    return share * np.log2(np.maximum(share, _TINY))

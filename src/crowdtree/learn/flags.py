@@ -120,8 +120,8 @@ def _twins(learned: Learned) -> Iterator[Flag]:
 
     a = learned.answers
     workers = int(a.worker.max()) + 1
-    if workers > MOST_PAIR_WORKERS or workers < 2:
-        return
+    if workers > MOST_PAIR_WORKERS or workers < 2 or learned.types > 1:
+        return  # where workers err together, shared mistakes are no sign of a copy
     cell = a.task.astype(np.int64) * len(a.questions) + a.question_column()
     width = a.n_tasks * len(a.questions)
     same = np.zeros((workers, workers))

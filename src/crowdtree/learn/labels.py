@@ -33,6 +33,7 @@ TYPES_SHARE = 0.2
 MOST_TYPES = 4
 """Types tried a class."""
 _TEST_ANSWERS = 200_000  # types are looked for in a part of the items when there are more answers
+_MOST_CELLS = 30_000_000  # (worker, label, type) counts in memory
 _TOLERANCE = 1e-7
 _FEW_WORKERS = 2.0  # the hyperprior weighs as much as two workers
 _OWN, _OTHER = 4.0, 1.0  # ... who answer right as a Dirichlet(4, 1, ..., 1) has it
@@ -117,6 +118,8 @@ def hierarchical(answers: Answers, gold: IntArray) -> LabelFit:
     enough = plain.trace[-1] + TYPES_SHARE * (plain.trace[-1] - nothing.trace[-1])
     best = plain
     for types in range(2, MOST_TYPES + 1):
+        if answers.n_workers * types * len(answers.labels) ** 2 > _MOST_CELLS:
+            break
         fit = _variational(test, none, _stratified(shares, types))
         if fit.trace[-1] < enough:
             break

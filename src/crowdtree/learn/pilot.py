@@ -77,6 +77,8 @@ def plan_pilot(
 
     if not 0 < half_width < 0.5:
         raise CrowdtreeError(f"half_width: a number from 0 to 0.5 needed, got {half_width!r}")
+    if not 0 < level < 1:
+        raise CrowdtreeError(f"level: a probability between 0 and 1 needed, got {level!r}")
     if answers_per_item < 1:
         raise CrowdtreeError(f"answers_per_item: at least 1 needed, got {answers_per_item!r}")
     problem = design if isinstance(design, Problem) else as_plan(design).tree.problem

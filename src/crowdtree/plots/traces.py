@@ -14,7 +14,8 @@ __all__ = ["trace_html", "write_trace"]
 
 STYLE = f"""
 body {{ font: 16px/1.5 {FONT}; background: var(--ct-background); color: var(--ct-text);
-  margin: 0 auto; padding: 24px 16px; max-width: 75ch; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }}
+  margin: 0 auto; padding: 24px 16px; max-width: 75ch; overflow-wrap: anywhere;
+  font-variant-numeric: tabular-nums; }}
 h1 {{ font-size: 24px; }} ol {{ list-style: none; padding: 0; }} li {{ margin: 0 0 24px; }}
 .asked {{ font-weight: 600; margin: 0 0 8px; }} .yes {{ color: var(--ct-accent); }}
 .no {{ color: var(--ct-orange-text); }} .row {{ display: grid; gap: 8px;

@@ -1,6 +1,8 @@
 """One place that says how numba compiles, so that the rest stays typed."""
 
+import contextlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from llvmlite import ir
@@ -8,6 +10,22 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def forget_stale_code(folder: Path) -> None:
+    """Remove compiled code that is older than any source file of the folder.
+
+    numba's disk cache looks at the file of a function alone; code compiled against an older
+    version of another file would give wrong results or crash.
+    """
+    newest = max(source.stat().st_mtime for source in folder.glob("*.py"))
+    for made in (folder / "__pycache__").glob("*.nb[ic]"):
+        with contextlib.suppress(OSError):  # another process may have removed it already
+            if made.stat().st_mtime < newest:
+                made.unlink()
+
+
+forget_stale_code(Path(__file__).parent)
 
 
 def compiled(function: Function) -> Function:

@@ -82,6 +82,7 @@ class Run:
 
     @property
     def stopped(self) -> bool:
+        """Whether a limit or the caller has stopped the search."""
         return bool(self.control[STOP])
 
     def _keep_tree(self, exact: bool) -> None:
@@ -158,6 +159,7 @@ class Run:
             self._keep_tree(exact=False)
 
     def run(self) -> None:
+        """Find good trees, then prove."""
         try:
             self.start()
             self.prove()

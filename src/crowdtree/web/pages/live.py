@@ -223,8 +223,18 @@ def _notes(
             )
         )
     notes += _question_notes(policy, divided, base)
+    error, labelled = facts["estimated_error"], facts["items"]["labelled"]
+    if error and labelled >= FEW_VOTES and error > 2 * promise.error:
+        notes.append(
+            Note(
+                f"The labels are less sure than planned: {percent(error)} are expected to be "
+                f"wrong, {percent(promise.error)} were planned.",
+                f"{base}/items?status=labelled",
+                "Look at the items",
+            )
+        )
     each = facts["answers_per_item"]
-    if each and facts["items"]["labelled"] >= FEW_VOTES and each > 1.5 * promise.answers:
+    if each and labelled >= FEW_VOTES and each > 1.5 * promise.answers:
         notes.append(
             Note(
                 f"Items need {number(each)} answers each, more than the {number(promise.answers)} "

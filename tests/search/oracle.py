@@ -1,7 +1,7 @@
 """Slow, obvious solvers to compare with."""
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def additive_value(outcome, cost, weight):
     if cost.ndim == 2:
         cost = cost[None]
 
-    @lru_cache(maxsize=None)
+    @cache
     def value(members):
         best = None
         for question, zero, one in splitting(outcome, members):

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from exact_kernel.exact_objective import label_weights, solve_exact, tree_loss
 
-from oracle import exact_value, random_problem, splitting
+from crowdtree.design.exact.exact_objective import label_weights, solve_exact, tree_loss
+from search.oracle import exact_value, random_problem, splitting
 
 CASES = [
     {},

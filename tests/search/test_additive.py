@@ -4,10 +4,10 @@ import time
 
 import numpy as np
 import pytest
-from exact_kernel import tables
-from exact_kernel.search import solve_additive
 
-from oracle import additive_of, additive_value, random_problem
+from crowdtree.design.exact import tables
+from crowdtree.design.exact.search import solve_additive
+from search.oracle import additive_of, additive_value, random_problem
 
 CASES = [
     {},

@@ -1,0 +1,1 @@
+"""The compiled search behind optimal trees, on arrays alone."""
