@@ -21,7 +21,7 @@ demo: $(STAMP)   ## run the main job end to end and write out/demo/report.html
 
 test: $(STAMP)   ## all checks and tests (under ten minutes on two cores)
 	@tools/setup.sh --browser
-	@$(MAKE) --no-print-directory lint
+	@$(BIN)/python tools/warm_up.py & warm=$$!; $(MAKE) --no-print-directory lint && wait $$warm
 	$(BIN)/pytest -q -n 2 --dist worksteal -m "not slow"
 
 lint: $(STAMP)   ## style, types and import direction

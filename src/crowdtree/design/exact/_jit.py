@@ -39,7 +39,7 @@ def compiled(function: Function) -> Function:
     return decorated
 
 
-def _popcount(_context: Any, word: Any) -> Any:
+def _popcount(_context: Any, _word: Any) -> Any:
     """Number of ones in a word."""
 
     def generate(_ctx: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -48,7 +48,7 @@ def _popcount(_context: Any, word: Any) -> Any:
     return types.int64(types.uint64), generate
 
 
-def _lowest_bit(_context: Any, word: Any) -> Any:
+def _lowest_bit(_context: Any, _word: Any) -> Any:
     """Position of the lowest one of a word that is not zero."""
 
     def generate(_ctx: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
