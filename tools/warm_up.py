@@ -1,4 +1,4 @@
-"""Compile the search once, so that test processes find it in the cache instead of compiling twice."""
+"""Compile the search once, so that the test processes find it in the cache."""
 
 import numpy as np
 
