@@ -152,7 +152,8 @@ def crowd_kit(problem: ct.Problem, items: int, crowd: Crowd) -> float | None:
     except ImportError:
         return None
     block = crowd.block(problem, 1, 0, items)
-    rows, question = np.arange(items), np.zeros(items, dtype=np.int64)
+    even = int(np.argmin(np.abs(problem.outcome @ problem.prior - 0.5)))  # a question that splits
+    rows, question = np.arange(items), np.full(items, even)
     yes = np.zeros(items, dtype=np.int64)
     task, worker, value = [], [], []
     for turn in range(5):

@@ -1,11 +1,12 @@
 """Items per second of the simulator, beside a hand-written NumPy matrix loop in the same run.
 
-``python benchmarks/throughput.py [--small]``
+Seconds are those of the processor. ``python benchmarks/throughput.py [--small]``
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import resource
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import crowdtree as ct
-from crowdtree.policy import AdaptivePolicy, PlanPolicy
+from crowdtree.policy import AdaptivePolicy, Answer, Label, PlanPolicy
 from crowdtree.simulate import simulate
 
 
@@ -78,12 +79,12 @@ def loop_plan(plan: ct.Plan, items: int) -> tuple[float, float]:
 
 
 def timed(call: Callable[[], Any], times: int = 2) -> tuple[float, Any]:
-    """Best time of a few: the machine may be busy with other things."""
+    """Least processor seconds of a few: the machine may be busy with other things."""
     best, found = float("inf"), None
     for _ in range(times):
-        start = time.perf_counter()
+        start = time.process_time()
         found = call()
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.process_time() - start)
     return best, found
 
 
@@ -91,7 +92,10 @@ def memory() -> str:
     return f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB at most so far"
 
 
-def plan_row(classes: int, items: int) -> None:
+Row = dict[str, float | str]
+
+
+def plan_row(classes: int, items: int) -> Row:
     problem = make_problem(classes, 2 * classes)
     plan = ct.staff(ct.design(problem), workers=4 * classes)
     simulate(problem, PlanPolicy(plan), 10_000)  # compiled once and kept on disk
@@ -106,15 +110,47 @@ def plan_row(classes: int, items: int) -> None:
         f"{float(run.answers_per_item):.2f} and {answers:.2f}",
         flush=True,
     )
+    return row_of("plan", classes, 2 * classes, items, mine, hand)
 
 
-def adaptive_row(classes: int, questions: int, items: int, chunk: int = 20_000) -> None:
+def row_of(policy: str, classes: int, questions: int, items: int, mine: float, hand: float) -> Row:
+    return {
+        "policy": policy,
+        "items": items,
+        "classes": classes,
+        "questions": questions,
+        "items a second": items / mine,
+        "by hand": items / hand,
+        "ratio": hand / mine,
+        "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def live_step(criterion: str, classes: int = 200, questions: int = 300) -> Row:
+    """Milliseconds of one step of a live campaign: take an answer in, say what comes next."""
+    policy = AdaptivePolicy(make_problem(classes, questions), 0.001, 1000, criterion=criterion)  # type: ignore[arg-type]
+    rng, state, times = np.random.default_rng(0), policy.start(), []
+    step = policy.ask(state)
+    while not isinstance(step, Label) and len(times) < 100:
+        question = step.questions[0]
+        said = int(rng.random() < policy.model.yes[question, 3])
+        start = time.perf_counter()
+        state = policy.update(state, Answer(question, said))
+        step = policy.ask(state)
+        times.append(1000 * (time.perf_counter() - start))
+    row: Row = {"criterion": criterion, "median ms": float(np.median(times))}
+    row["95 % ms"] = float(np.quantile(times, 0.95))
+    print(f"live step, {classes} classes x {questions} questions, {row}", flush=True)
+    return row
+
+
+def adaptive_row(classes: int, questions: int, items: int, chunk: int = 20_000) -> Row:
     problem = make_problem(classes, questions)
     policy = AdaptivePolicy(problem, 0.01, 1000)
-    mine, run = timed(lambda: simulate(problem, policy, items), times=1)
+    mine, run = timed(lambda: simulate(problem, policy, items))
     used = memory()
     part = min(items, chunk)  # the loop by hand in chunks too, else it runs out of cache
-    hand, (wrong, answers) = timed(lambda: loop_adaptive(problem, part, 0.01), times=1)
+    hand, (wrong, answers) = timed(lambda: loop_adaptive(problem, part, 0.01))
     hand *= items / part
     print(
         f"adaptive  {items:9,} items, {classes:3} classes, {questions:3} questions: "
@@ -123,24 +159,26 @@ def adaptive_row(classes: int, questions: int, items: int, chunk: int = 20_000) 
         f"{wrong:.4f}, answers {float(run.answers_per_item):.2f} and {answers:.2f}",
         flush=True,
     )
+    return row_of("adaptive", classes, questions, items, mine, hand)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--small", action="store_true", help="a tenth of the items")
-    share = 10 if parser.parse_args().small else 1
+    parser.add_argument("--json")
+    args = parser.parse_args()
+    share = 10 if args.small else 1
     print("ratio > 1: faster than the loop by hand. Error and answers: simulator, and by hand.")
-    plan_row(5, 1_000_000 // share)
-    adaptive_row(50, 85, 100_000 // share)
+    rows = [plan_row(5, 1_000_000 // share), adaptive_row(50, 85, 100_000 // share)]
     print("cost against items, classes and questions")
-    for items in (10_000, 30_000):
-        adaptive_row(50, 85, items // share)
-    for classes in (10, 25, 100):
-        adaptive_row(classes, 85, 20_000 // share)
-    for questions in (30, 170, 300):
-        adaptive_row(50, questions, 20_000 // share)
-    for classes in (20, 100):
-        plan_row(classes, 100_000 // share)
+    rows += [adaptive_row(50, 85, items // share) for items in (10_000, 30_000)]
+    rows += [adaptive_row(classes, 85, 20_000 // share) for classes in (10, 25, 100)]
+    rows += [adaptive_row(50, questions, 20_000 // share) for questions in (30, 170, 300)]
+    rows += [plan_row(classes, 100_000 // share) for classes in (20, 100)]
+    steps = [live_step(criterion) for criterion in ("information", "accuracy", "ec2", "gbs")]
+    if args.json:
+        with open(args.json, "w") as file:
+            json.dump({"rows": rows, "steps": steps}, file, indent=1)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,240 @@
+"""Write the tables of ``docs/policies.md`` from what the benchmarks found.
+
+Each table stands between two marks; the words around are written by hand. The numbers come from
+``--json`` files: ``policy_compare``, ``policy_honesty``, ``real_people`` and ``throughput``, each
+``python benchmarks/NAME.py --json out/bench/NAME.json``; then ``python benchmarks/policy_docs.py``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from policy_compare import interval
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "policies.md"
+NAMES = ("policy_compare", "policy_honesty", "real_people", "throughput")
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def comparison(found: dict[str, Any]) -> str:
+    rows = found["random"]
+    ours = np.array([row["information"] for row in rows])
+    names = {
+        "floor": "Fano floor (no policy goes below)",
+        "information": "**adaptive, information**",
+        "ec2": "adaptive, EC2",
+        "accuracy": "adaptive, accuracy",
+        "gbs": "adaptive, generalised binary search",
+        "frontier margin": "frontier plan, margin votes",
+        "frontier": "frontier plan, majority votes",
+        "paper margin": "paper's tree + paper-fm, margin",
+        "paper curtailed": "paper's tree + paper-fm, curtailed",
+        "paper": "paper's tree + paper-fm",
+        "batch posterior": "batch, posterior",
+        "batch": "batch, majority and nearest codeword",
+        "Dawid-Skene posterior": "batch, Dawid-Skene and posterior",
+        "Dawid-Skene": "batch, Dawid-Skene and nearest codeword",
+    }
+    lines = []
+    for key, name in names.items():
+        other = np.array([row.get(key) or np.nan for row in rows], dtype=float)
+        there = np.isfinite(other)
+        lines.append([name, f"{np.median(other[there]):.1f}", interval(ours[there] / other[there])])
+    wrong = np.array([row["wrong"] for row in rows])
+    proven = sum(bool(row["proven"]) for row in rows)
+    return (
+        table(["policy", "answers an item (median)", "adaptive / this (median, 95 %)"], lines)
+        + f"\n\n{len(rows)} problems; {proven} of their majority frontiers proven around 1 %. "
+        f"Observed error of the adaptive policy: median {np.median(wrong):.4f}, "
+        f"from {wrong.min():.4f} to {wrong.max():.4f}."
+    )
+
+
+def awa2(found: dict[str, Any]) -> str:
+    return table(
+        ["awa2: worker error, criterion", "answers", "floor at 1 %", "wrong", "times the floor"],
+        [
+            [
+                f"{row['error']:g}, {row['criterion']}",
+                f"{row['answers']:.2f}",
+                f"{row['floor']:.2f}",
+                f"{row['wrong']:.4f}",
+                f"{row['ratio']:.3f} ({row['low']:.3f} to {row['high']:.3f})",
+            ]
+            for row in found["awa2"]
+        ],
+    )
+
+
+def stopping(found: dict[str, Any]) -> str:
+    return table(
+        ["stopping", "answers, exact", "simulated (95 %)", "error, exact", "simulated (95 %)"],
+        [
+            [
+                str(row["stopping"]),
+                f"{row['exact']:.3f}",
+                f"{row['simulated']:.3f} ({row['low']:.3f} to {row['high']:.3f})",
+                f"{row['exact error']:.5f}",
+                f"{row['error']:.5f} ({row['error low']:.5f} to {row['error high']:.5f})",
+            ]
+            for row in found["stopping"]
+        ],
+    )
+
+
+def calibration(found: dict[str, Any]) -> str:
+    return table(
+        ["stated", "observed (95 %)", "items"],
+        [
+            [
+                f"{row['stated']:.4f}",
+                f"{row['observed']:.4f} ({row['low']:.4f} to {row['high']:.4f})",
+                f"{row['items']:,}",
+            ]
+            for row in found["groups"]
+        ],
+    )
+
+
+def people(found: dict[str, Any]) -> str:
+    return table(
+        ["the crowd is", "stated", "observed (95 %)", "answers"],
+        [
+            [
+                str(row["people"]),
+                f"{row['stated']:.4f}",
+                f"{row['observed']:.4f} ({row['low']:.4f} to {row['high']:.4f})",
+                f"{row['answers']:.2f}",
+            ]
+            for row in found["people"]
+        ],
+    )
+
+
+def wrong_errors(found: dict[str, Any]) -> str:
+    return table(
+        ["true / assumed errors", "adaptive: median", "worst", "answers", "tree: median", "worst"],
+        [
+            [
+                f"{row['factor']:g}",
+                f"{row['median']:.4f}",
+                f"{row['worst']:.4f}",
+                f"{row['answers']:.1f}",
+                f"{row['tree median']:.4f}",
+                f"{row['tree worst']:.4f}",
+            ]
+            for row in found["wrong errors"]
+        ],
+    )
+
+
+def real(rows: list[dict[str, Any]]) -> str:
+    return table(
+        ["who", "questions", "right (95 %)", "stated", "first sketch", "picked"],
+        [
+            [
+                row["who"],
+                f"{row['questions']:.2f}",
+                f"{row['right']:.3f} ({row['low']:.3f} to {row['high']:.3f})",
+                f"{row['stated']:.3f}",
+                "" if row["sketch"] is None else f"{row['sketch']:.2f}",
+                ", ".join(f"{n} x {name}" for name, n in row.get("picked", {}).items()),
+            ]
+            for row in rows
+        ],
+    )
+
+
+def speed(found: dict[str, Any]) -> str:
+    return table(
+        [
+            "policy",
+            "items",
+            "classes",
+            "questions",
+            "items a second",
+            "loop by hand",
+            "ratio",
+            "MB",
+        ],
+        [
+            [
+                str(row["policy"]),
+                f"{row['items']:,}",
+                f"{row['classes']}",
+                f"{row['questions']}",
+                f"{row['items a second']:,.0f}",
+                f"{row['by hand']:,.0f}",
+                f"{row['ratio']:.2f}",
+                f"{row['megabytes']:.0f}",
+            ]
+            for row in found["rows"]
+        ],
+    )
+
+
+def steps(found: dict[str, Any]) -> str:
+    return table(
+        ["criterion", "median, ms", "95 % of steps below, ms"],
+        [
+            [str(row["criterion"]), f"{row['median ms']:.3f}", f"{row['95 % ms']:.3f}"]
+            for row in found["steps"]
+        ],
+    )
+
+
+def written(page: str, name: str, content: str) -> str:
+    """Put a table between its marks."""
+    pattern = re.compile(rf"(<!-- table: {re.escape(name)} -->\n).*?(\n<!-- end -->)", re.DOTALL)
+    if not pattern.search(page):
+        raise SystemExit(f"{PAGE.name}: no place for the table {name!r}")
+    return pattern.sub(lambda m: m[1] + content + m[2], page)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, default=ROOT / "out" / "bench")
+    folder = parser.parse_args().folder
+    found = {
+        name: json.loads((folder / f"{name}.json").read_text())
+        for name in NAMES
+        if (folder / f"{name}.json").exists()
+    }
+    makers = {
+        "policy_compare": {"comparison": comparison, "awa2": awa2},
+        "policy_honesty": {
+            "stopping": stopping,
+            "calibration": calibration,
+            "people": people,
+            "wrong errors": wrong_errors,
+        },
+        "real_people": {
+            "apascal": lambda f: real(f["apascal"]),
+            "leuven": lambda f: real(f["leuven"]),
+        },
+        "throughput": {"speed": speed, "steps": steps},
+    }
+    page = PAGE.read_text()
+    for name, tables in makers.items():
+        if name not in found:
+            print(f"{name}: no {folder / name}.json, its tables stay as they are")
+            continue
+        for title, make in tables.items():
+            page = written(page, title, make(found[name]))
+    PAGE.write_text(page)
+
+
+if __name__ == "__main__":
+    main()
