@@ -77,6 +77,8 @@ OPEN = {
     ("POST", "/api/worker/session"),
     ("POST", "/api/join"),
 }
+BOTH = {("GET", "/media/*/*")}
+"""For the owner and the campaign's own workers."""
 
 
 def test_every_route_is_for_somebody(app: Lab) -> None:
@@ -85,7 +87,7 @@ def test_every_route_is_for_somebody(app: Lab) -> None:
     for path, methods in app.client.app.openapi()["paths"].items():
         for method in methods:
             here = (method.upper(), _shape(path))
-            assert here in known or here in OPEN or path.startswith("/api/worker/"), here
+            assert here in known | OPEN | BOTH or path.startswith("/api/worker/"), here
 
 
 def _shape(path: str) -> str:
@@ -107,6 +109,15 @@ def test_nobody_but_the_owner(app: Lab, method: str, path: str) -> None:
         headers = {"authorization": f"Bearer {token}"} if token else {}
         found = app.client.request(method, path, json={}, headers=headers)
         assert found.status_code == 401, (token, found.text)
+
+
+def test_media_are_for_the_campaigns_own_people(app: Lab) -> None:
+    number, other = app.campaign(), app.campaign()
+    stranger = app.worker(other)
+    for headers in ({}, {"authorization": "Bearer forged"}, stranger.headers):
+        found = app.client.get(f"/media/{number}/x.png", headers=headers)
+        assert found.status_code in (401, 403, 404)
+        assert "image" not in found.headers["content-type"]
 
 
 def test_owner_tokens_are_no_worker_tokens(app: Lab) -> None:
