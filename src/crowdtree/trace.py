@@ -143,7 +143,7 @@ def from_item(policy: Policy[Any], item: ItemState, true_class: int | None = Non
     >>> policy = ct.PlanPolicy(ct.design(ct.example("table1")))
     >>> item = advance(policy, start_item(policy, "photo 1"), Event("photo 1", 0, "ann", 1))
     >>> from_item(policy, item).verdict()
-    'Label: c4 after 1 answer (end of the plan); chance of being wrong 3.38 %'
+    'Label: c4 after 1 answer (end of the plan); chance of being wrong 3.3... %'
     """
     steps = tuple(
         TraceStep(step.question, step.value, np.array(step.posterior))
