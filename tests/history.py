@@ -103,8 +103,15 @@ def make_campaigns(url: str, n_items: int, clients: int) -> list[tuple[int, list
 
 def worker(crowd: Crowd, token: str, seed: int) -> None:
     """One client: answers, and does everything that clients do wrong."""
-    rng = random.Random(seed)
     clients = [Client(port, token, timeout=15) for port in crowd.ports]
+    try:
+        live(crowd, clients, random.Random(seed))
+    finally:
+        for client in clients:
+            client.close()
+
+
+def live(crowd: Crowd, clients: list[Client], rng: random.Random) -> None:
     ignored: list[str] = []
     while not crowd.stop.is_set():
         found = send(crowd, clients, rng, "/api/worker/next", {"holding": ignored[-3:], "wait": 1})

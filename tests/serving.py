@@ -86,8 +86,9 @@ class Server:
         self.process = subprocess.Popen(command, start_new_session=True)
         for _ in range(600):
             with contextlib.suppress(OSError, http.client.HTTPException):
-                if Client(self.port).get("/healthz")[0] == 200:
-                    return self
+                with contextlib.closing(Client(self.port)) as client:
+                    if client.get("/healthz")[0] == 200:
+                        return self
             time.sleep(0.05)
         raise RuntimeError("the server does not come up")
 
@@ -148,6 +149,11 @@ class Client:
         kind = response.headers.get("content-type", "")
         found = json.loads(content) if kind.startswith("application/json") else content
         return response.status, found, {k.lower(): v for k, v in response.headers.items()}
+
+    def close(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
 
     def get(self, path: str) -> tuple[int, Any]:
         return self.call("GET", path)[:2]

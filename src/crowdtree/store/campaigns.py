@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,7 +14,7 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import Policy
 from crowdtree.store import statements as sql
 from crowdtree.store.codec import problem_to_json
-from crowdtree.store.database import is_sqlite, run_many
+from crowdtree.store.database import run_many
 from crowdtree.store.settings import Settings
 from crowdtree.store.tables import (
     ITEM,
@@ -170,24 +170,20 @@ def _has_items(connection: Connection, number: int) -> bool:
 
 def add_items(connection: Connection, number: int, rows: Sequence[dict[str, Any]]) -> int:
     """Add items (``task``, ``payload``, ``gold``); count the new ones, the others stay."""
-    if not rows:
-        return 0
-    made = [
-        {
-            "campaign_id": number,
-            "task": row["task"],
-            "payload": row["payload"],
-            "status": ITEM.new if row.get("gold") is None else ITEM.gold,
-            "gold": row.get("gold"),
-        }
-        for row in rows
-    ]
-    before = _count_items(connection, made, number)
-    insert = _inserter(connection)
-    connection.execute(insert, made)
-    after = _count_items(connection, made, number)
-    new = Counter(after)
-    new.subtract(before)
+    new: Counter[int] = Counter()
+    for status in (ITEM.new, ITEM.gold):
+        made = [
+            {
+                "campaign_id": number,
+                "task": row["task"],
+                "payload": row["payload"],
+                "status": status,
+                "gold": row.get("gold"),
+            }
+            for row in rows
+            if (row.get("gold") is not None) == (status == ITEM.gold)
+        ]
+        new[status] = run_many(connection, sql.ADD_ITEM, made)
     tallied = [
         {"campaign_id": number, "name": ITEM.names[status], "shard": 0, "value": count}
         for status, count in sorted(new.items())
@@ -197,28 +193,6 @@ def add_items(connection: Connection, number: int, rows: Sequence[dict[str, Any]
     if new[ITEM.gold]:
         bump(connection, number)
     return sum(new.values())
-
-
-def _inserter(connection: Connection) -> Any:
-    from sqlalchemy.dialects import postgresql, sqlite
-
-    dialect = sqlite if is_sqlite(connection) else postgresql
-    return dialect.insert(items).on_conflict_do_nothing(index_elements=["campaign_id", "task"])
-
-
-def _count_items(
-    connection: Connection, rows: Iterable[dict[str, Any]], number: int
-) -> dict[int, int]:
-    tasks = [row["task"] for row in rows]
-    counts: Counter[int] = Counter()
-    for begin in range(0, len(tasks), 500):
-        found = connection.execute(
-            sa.select(items.c.status, sa.func.count())
-            .where(items.c.campaign_id == number, items.c.task.in_(tasks[begin : begin + 500]))
-            .group_by(items.c.status)
-        )
-        counts.update({row[0]: row[1] for row in found})
-    return counts
 
 
 def bump(connection: Connection, number: int) -> None:

@@ -198,7 +198,8 @@ def _new_item(batch: Batch, who: Who, campaign: Loaded) -> tuple[int, int, str, 
     batch.opened[campaign.id] += len(rest)
     batch.count(campaign.id, "new", -1)
     batch.count(campaign.id, "open")
-    batch.count(campaign.id, "in:0")
+    if isinstance(campaign.policy, PlanPolicy):
+        batch.count(campaign.id, "in:0")
     batch.touched.add(campaign.id)
     return item_id, mine[0], task, payload
 

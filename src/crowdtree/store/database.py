@@ -176,14 +176,14 @@ def pipelined(connection: Connection) -> AbstractContextManager[Any]:
     return made
 
 
-def run_many(connection: Connection, sql: Sql, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Run a hot statement for many rows, in order."""
+def run_many(connection: Connection, sql: Sql, rows: Iterable[Mapping[str, Any]]) -> int:
+    """Run a hot statement for many rows, in order; count the rows it changed."""
     made = list(rows)
     if not made:
-        return
+        return 0
     driver: Any = connection.connection.driver_connection
     if is_sqlite(connection):
-        driver.executemany(sql.sqlite, made)
-    else:
-        with driver.cursor() as cursor:
-            cursor.executemany(sql.postgresql, made)
+        return int(driver.executemany(sql.sqlite, made).rowcount)
+    with driver.cursor() as cursor:
+        cursor.executemany(sql.postgresql, made)
+        return int(cursor.rowcount)

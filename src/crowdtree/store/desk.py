@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,24 +17,22 @@ from typing import Any
 import numpy as np
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign import Event, Rules
+from crowdtree.campaign import Rules
 from crowdtree.policy import Label, policy_from_dict
 from crowdtree.store import codec
 from crowdtree.store import statements as sql
 from crowdtree.store.database import fetch, run, run_many, run_one
-from crowdtree.store.requests import Refused, Submit, Undo
+from crowdtree.store.requests import Refused
 from crowdtree.store.settings import Settings
 from crowdtree.store.tables import ITEM, LEASE
 from crowdtree.store.work import (
     AHEAD_SECONDS,
     CLOSED,
-    STANDING,
     Held,
     Loaded,
     Work,
     item_state,
     path_of,
-    task_of,
 )
 
 __all__ = ["Batch", "Desk", "Who"]
@@ -218,30 +215,6 @@ class Batch:
             if row[1] in fresh:
                 self.works[row[1]].wanted[row[2]] = (row[0], row[3])
 
-    # ---------------------------------------------------------------- answers
-
-    def submit_all(self, requests: Sequence[Submit | Undo]) -> None:
-        """Take answers, skips and undos, in order."""
-        self.load_people(request.token_hash for request in requests)
-        leases, items = [], []
-        for request in requests:
-            who = self.who.get(request.token_hash)
-            if isinstance(request, Submit):
-                leases.append(_lease_number(request.lease))
-            elif who is not None:
-                last = run_one(self.connection, sql.LAST_ANSWER, worker=who.id)
-                items += [last[1]] if last else []
-        self.load_items(items, leases)
-        for request in requests:
-            try:
-                who = self.known(request.token_hash)
-                if isinstance(request, Submit):
-                    request.result = self.submit(who, request)
-                else:
-                    request.result = self.undo(who, request)
-            except Refused as error:
-                request.error = error
-
     def known(self, token_hash: str) -> Who:
         """Find the worker behind a token."""
         who = self.who.get(token_hash)
@@ -250,198 +223,6 @@ class Batch:
         if who.status == "blocked":
             raise Refused("blocked", "You cannot take part in this any more.")
         return who
-
-    def submit(self, who: Who, request: Submit) -> dict[str, Any]:
-        """Take one answer or skip; a repeated one gets the result of the first."""
-        work, lease = self._lease(who, request.lease)
-        if lease.attempts:
-            first = run_one(self.connection, sql.ANSWER_BY_KEY, lease=lease.id, key=request.key)
-            first = first or self._pending(lease.id, request.key)
-            if first is not None:
-                return _result(first[0], first[1])
-        if lease.state in (LEASE.answered, LEASE.skipped):
-            raise Refused("answered", "This question has been answered already.")
-        if work.gold is not None:
-            return self._gold(who, request, work, lease)
-        fate, price = self._fate(who, request, work, lease)
-        return self._record(who, request, work, lease, fate, price)
-
-    def _lease(self, who: Who, token: str) -> tuple[Work, Held]:
-        number = _lease_number(token)
-        for work in self.works.values():
-            lease = work.leases.get(number)
-            if lease is not None and lease.worker_id == who.id:
-                if secrets.compare_digest(lease.nonce, token.partition(".")[2]):
-                    return work, lease
-                break
-        raise Refused("gone", "This question is not open any more. Ask for the next one.")
-
-    def _pending(self, lease: int, key: str) -> tuple[str, int] | None:
-        for row in self.answers:
-            if row["lease_id"] == lease and row["key"] == key:
-                return row["fate"], row["overdue"]
-        return None
-
-    def _fate(self, who: Who, request: Submit, work: Work, lease: Held) -> tuple[str, int]:
-        """Ask the engine, unless an overdue answer can no longer be paid."""
-        price = work.campaign.settings.price_micros if request.kind == "answer" else 0
-        purse = self.purses.get(work.campaign.id)
-        paid = lease.state != LEASE.expired  # its price was set aside when it was handed out
-        if purse is not None and not paid and price and not purse.room(price):
-            return "over budget", 0
-        if work.closed:  # the engine has nothing more to say about it
-            if purse is not None and paid:
-                purse.move(price, -work.campaign.settings.price_micros)
-            return "late", price if paid else 0
-        before = _node(work)
-        event = Event(
-            item=work.task,
-            question=lease.question,
-            worker=str(who.id),
-            value=request.value,
-            kind=request.kind,
-            key=f"{lease.id}:{request.key}",
-            skill=who.skill,
-        )
-        fate = work.take(event)
-        self._flow(work, before)
-        if purse is not None and paid:
-            purse.move(0, -work.campaign.settings.price_micros)
-        price = price if paid or fate == "counted" else 0
-        if purse is not None:
-            purse.move(price, 0)
-        return fate, price
-
-    def _record(
-        self, who: Who, request: Submit, work: Work, lease: Held, fate: str, price: int
-    ) -> dict[str, Any]:
-        overdue = int(lease.overdue(self.now))
-        skipped = request.kind == "skip"
-        lease.attempts += 1
-        lease.become(LEASE.skipped if skipped else LEASE.answered)
-        self._append(who, work, lease, request.kind, request.value, request.key, fate, price)
-        gains = self.gains[who.id]
-        gains.seen = True
-        gains.skips += skipped
-        gains.answers += not skipped
-        gains.overdue += overdue
-        gains.earned += price
-        gains.last_question = lease.question
-        self.count(work.campaign.id, f"fate:{fate}")
-        self.count(work.campaign.id, "spent", price)
-        if work.gold is None:
-            self.settle(work)
-        return _result(fate, overdue)
-
-    def _append(
-        self,
-        who: Who,
-        work: Work,
-        lease: Held,
-        kind: str,
-        value: int | None,
-        key: str,
-        fate: str,
-        price: int,
-    ) -> None:
-        self.answers.append(
-            {
-                "campaign_id": work.campaign.id,
-                "item_id": work.id,
-                "lease_id": lease.id,
-                "worker_id": who.id,
-                "question": lease.question,
-                "kind": kind,
-                "value": value,
-                "key": key,
-                "skill": who.skill,
-                "fate": fate,
-                "overdue": int(lease.overdue(self.now)),
-                "price": price,
-                "at": self.now,
-            }
-        )
-
-    def _gold(self, who: Who, request: Submit, work: Work, lease: Held) -> dict[str, Any]:
-        """Compare an answer on a gold item with what is known."""
-        assert work.gold is not None
-        price = work.campaign.settings.price_micros if request.kind == "answer" else 0
-        purse = self.purses.get(work.campaign.id)
-        if purse is not None:
-            if lease.state == LEASE.expired:
-                price = price if purse.room(price) else 0
-            else:
-                purse.move(0, -work.campaign.settings.price_micros)
-            purse.move(price, 0)
-        if request.kind == "answer":
-            assert request.value is not None
-            self.judge(who.id, lease.question, request.value, work.gold, 0.0, gold=1)
-        return self._record(who, request, work, lease, "gold", price)
-
-    def undo(self, who: Who, request: Undo) -> dict[str, Any]:
-        """Take back the worker's last answer or skip, and hand the question out again."""
-        last = run_one(self.connection, sql.LAST_ANSWER, worker=who.id)
-        if last is None or any(row["worker_id"] == who.id for row in self.answers):
-            raise Refused("nothing", "There is nothing to undo.")
-        _, item_id, lease_id, _, kind, key, fate, price, _, overdue = last
-        if kind == "undo":
-            if key == request.key:
-                work = self.works[item_id]
-                return {"undone": True, "task": self._task(work, self._read_lease(work, lease_id))}
-            raise Refused("nothing", "There is nothing to undo: only the last answer can be.")
-        if item_id not in self.works:
-            raise Refused("busy", "Try again.")
-        if fate == "over budget":
-            raise Refused("late", "Too late to undo.")
-        work = self.works[item_id]
-        lease = work.leases.get(lease_id) or self._read_lease(work, lease_id)
-        if work.gold is None:  # what gold has taught about a worker is not unlearnt
-            self._undo_engine(who, work, lease, request.key)
-        gains = self.gains[who.id]
-        gains.seen = True
-        gains.answers -= kind == "answer"
-        gains.skips -= kind == "skip"
-        gains.overdue -= overdue
-        gains.earned -= price
-        self.count(work.campaign.id, f"fate:{fate}", -1)
-        self.count(work.campaign.id, "spent", -price)
-        self._append(who, work, lease, "undo", None, request.key, "undone", -price)
-        lease.given_at = self.now
-        lease.expires_at = self.now + work.campaign.settings.lease_seconds
-        lease.become(LEASE.active)
-        purse = self.purses.get(work.campaign.id)
-        if purse is not None:
-            purse.move(-price, work.campaign.settings.price_micros)
-        if work.gold is None:
-            self.settle(work)
-        return {"undone": True, "task": self._task(work, lease)}
-
-    def _task(self, work: Work, lease: Held) -> dict[str, Any]:
-        task, payload = run_one(self.connection, sql.ITEM_FACE, id=work.id)
-        left = lease.expires_at - self.now
-        return task_of(work.campaign, lease.id, lease.nonce, lease.question, task, payload, left)
-
-    def _read_lease(self, work: Work, lease_id: int) -> Held:
-        rows = fetch(self.connection, sql.LEASES_OF_ITEMS, ids=[work.id], leases=[lease_id])
-        for row in rows:
-            work.leases.setdefault(row[0], Held(*row))
-        return work.leases[lease_id]
-
-    def _undo_engine(self, who: Who, work: Work, lease: Held, key: str) -> None:
-        mine = (str(who.id), lease.question)
-        standing = [
-            (event.worker, event.question)
-            for event, fate in zip(work.item.events, work.item.fates, strict=True)
-            if fate in STANDING
-        ]
-        if work.closed:
-            raise Refused("late", "Too late to undo: this item is finished.")
-        if not standing or standing[-1] != mine:
-            raise Refused("late", "Too late to undo: somebody has answered after you.")
-        before = _node(work)
-        event = Event(work.task, lease.question, mine[0], None, "undo", f"{lease.id}:{key}")
-        work.take(event)
-        self._flow(work, before)
 
     # ---------------------------------------------------------------- items
 
@@ -484,6 +265,7 @@ class Batch:
         )
         self.count(work.campaign.id, ITEM.names[work.status])
         self.count(work.campaign.id, "open", -1)
+        self.count(work.campaign.id, "estimated")
         self.count(work.campaign.id, "error_nanos", round(label.posterior_error * 1e9))
         if work.status == ITEM.set_aside:
             return
@@ -533,9 +315,9 @@ class Batch:
         """Add to a tally of a campaign."""
         self.tallies[campaign, name] += by
 
-    def _flow(self, work: Work, before: int | None) -> None:
+    def flow(self, work: Work, before: int | None) -> None:
         """Count items through the nodes of the tree."""
-        after = _node(work)
+        after = work.node
         if before is not None and after is not None and after != before:
             self.count(work.campaign.id, f"out:{before}")
             self.count(work.campaign.id, f"in:{after}")
@@ -606,17 +388,3 @@ class Batch:
             ),
         )
         run_many(self.connection, sql.ADD_JUDGEMENT, self.judgements)
-
-
-def _node(work: Work) -> int | None:
-    """Node of the tree where the item stands, for policies that walk a tree."""
-    return getattr(work.item.state, "node", None)
-
-
-def _lease_number(token: str) -> int:
-    number = token.partition(".")[0]
-    return int(number) if number.isascii() and number.isdigit() and len(number) < 19 else -1
-
-
-def _result(fate: str, overdue: int) -> dict[str, Any]:
-    return {"fate": fate if fate != "gold" else "counted", "late": bool(overdue)}

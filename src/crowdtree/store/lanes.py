@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError
 
+from crowdtree.store.answering import submit_all
 from crowdtree.store.choosing import next_all
 from crowdtree.store.database import is_sqlite, pipelined
 from crowdtree.store.desk import Batch, Desk
@@ -161,7 +162,7 @@ class Lane:
     def _answers(self, batch: Batch, requests: list[Request]) -> None:
         given = [request for request in requests if isinstance(request, Submit | Undo)]
         if given:
-            batch.submit_all(given)
+            submit_all(batch, given)
         for request in requests:
             if isinstance(request, Sweep):
                 request.result = batch.expire(request.most)

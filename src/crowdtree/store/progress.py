@@ -25,6 +25,7 @@ def progress(connection: Connection, number: int, now: float) -> dict[str, Any]:
     items = {name.replace(" ", "_"): counts.get(name, 0) for name in ITEMS}
     given = {name.replace(" ", "_"): counts.get(f"fate:{name}", 0) for name in FATES}
     closed = items["labelled"] + items["set_aside"]
+    judged = counts.get("estimated", 0)
     rate = _rate(connection, number, now)
     left = _answers_left(items, given["counted"], closed)
     price, budget = campaign["settings"]["price"], campaign["settings"]["budget"]
@@ -36,7 +37,7 @@ def progress(connection: Connection, number: int, now: float) -> dict[str, Any]:
         "items": {**items, "total": sum(items.values()) - items["gold"]},
         "answers": {**given, "expired_leases": counts.get("expired", 0)},
         "answers_per_item": given["counted"] / closed if closed else None,
-        "estimated_error": counts.get("error_nanos", 0) / 1e9 / closed if closed else None,
+        "estimated_error": counts["error_nanos"] / 1e9 / judged if judged else None,
         "spent": counts.get("spent", 0) / MICRO,
         "price": price,
         "budget": budget,

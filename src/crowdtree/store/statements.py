@@ -80,6 +80,12 @@ ADD_LABEL = Sql(
     VALUES (:campaign_id, :item_id, :label, :posterior_error, :reason, :answers, :path, :at)"""
 )
 
+ADD_ITEM = Sql(
+    """INSERT INTO items (campaign_id, task, payload, status, gold)
+    VALUES (:campaign_id, :task, :payload, :status, :gold)
+    ON CONFLICT (campaign_id, task) DO NOTHING"""
+)
+
 # ------------------------------------------------------------------------------ people and counts
 SEEN_WORKER = Sql(
     """UPDATE workers SET answers = answers + :answers, skips = skips + :skips,

@@ -106,6 +106,12 @@ class Work:
         """Questions that are out and may still be answered."""
         return [lease.question for lease in self.leases.values() if lease.state == LEASE.active]
 
+    @property
+    def node(self) -> int | None:
+        """Node of the tree where the item stands, for policies that walk a tree."""
+        found: int | None = getattr(self.item.state, "node", None)
+        return found
+
     def take(self, event: Event) -> str:
         """Let the engine take an event into account; say what became of it."""
         self.item = advance(self.campaign.policy, self.item, event, self.campaign.rules)
