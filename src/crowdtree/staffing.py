@@ -203,13 +203,17 @@ class _Budget:
         self.left -= votes * float(self.price[team])
 
 
+def _one_each(teams: _Teams) -> IntArray:
+    return np.ones(teams.count, dtype=np.int64)
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, Real)
 
 
 def marginal(teams: _Teams, budget: _Budget, _rng: np.random.Generator) -> IntArray:
     """Two more votes where the additive error falls most per unit of budget."""
-    votes = np.ones(teams.count, dtype=np.int64)
+    votes = _one_each(teams)
     sources = [teams.gains(team) for team in range(teams.count)]
     heap = [
         (-_rounded(next(source) / budget.price[team]), team) for team, source in enumerate(sources)
@@ -243,7 +247,7 @@ def paper_fc(teams: _Teams, budget: _Budget, _rng: np.random.Generator) -> IntAr
 def _algorithm_1(
     teams: _Teams,
     budget: _Budget,
-    badness: Callable[[float, FloatArray, FloatArray], FloatArray],
+    badness: Callable[[FloatArray, FloatArray, FloatArray], FloatArray],
 ) -> IntArray:
     """Find the worst level; in it, give two workers where that score improves most; repeat.
 
@@ -251,18 +255,15 @@ def _algorithm_1(
     improved any more (no error left, or no budget for it) gives way to the next worst.
     """
     tree = teams.tree
-    drop = np.bincount(tree.level, weights=tree.gain)
+    drop = _by_level(tree.level, tree.gain)
     entropy = np.cumsum(drop[::-1])[::-1]
-    votes = np.ones(teams.count, dtype=np.int64)
+    votes = _one_each(teams)
     sources = [teams.part_gains(team) for team in range(teams.count)]
     gain = np.concatenate([next(source) for source in sources])
     error = np.concatenate([teams.part_error(team, 1) for team in range(teams.count)])
     while True:
-        level_error = np.bincount(teams.part_level, weights=error)
-        bad = np.array(
-            [float(badness(h, x, g)) for h, x, g in zip(entropy, drop, level_error, strict=True)]
-        )
-        team = _worst_level_team(bad, teams, gain, budget)
+        level_error = _by_level(teams.part_level, error)
+        team = _worst_level_team(badness(entropy, drop, level_error), teams, gain, budget)
         if team is None:
             return votes
         budget.spend(team)
@@ -271,11 +272,14 @@ def _algorithm_1(
         error[teams.parts(team)] = teams.part_error(team, int(votes[team]))
 
 
+def _by_level(level: NDArray[np.int32], values: FloatArray) -> FloatArray:
+    return np.asarray(np.bincount(level, weights=values), dtype=np.float64)
+
+
 def _worst_level_team(
     bad: FloatArray, teams: _Teams, gain: FloatArray, budget: _Budget
 ) -> int | None:
-    rounded = np.array([_rounded(value) if np.isfinite(value) else value for value in bad])
-    for d in np.argsort(-rounded, kind="stable"):
+    for d in sorted(range(len(bad)), key=lambda d: (-_rounded(float(bad[d])), d)):
         options = [
             (-_rounded(gain[part]), int(teams.part_node[part]))
             for part in np.flatnonzero((teams.part_level == d) & (gain > 0))
@@ -292,14 +296,14 @@ def single(teams: _Teams, budget: _Budget, rng: np.random.Generator) -> IntArray
 
 
 def _single_at(teams: _Teams, budget: _Budget, team: int) -> IntArray:
-    votes = np.ones(teams.count, dtype=np.int64)
+    votes = _one_each(teams)
     votes[team] += 2 * int(budget.left * (1 + 1e-12) / (2 * budget.price[team]))
     return votes
 
 
 def random(teams: _Teams, budget: _Budget, rng: np.random.Generator) -> IntArray:
     """Each extra worker alone to a uniformly random node: even votes occur."""
-    votes = np.ones(teams.count, dtype=np.int64)
+    votes = _one_each(teams)
     if budget.workers:  # one draw does it
         return votes + rng.multinomial(int(budget.left), np.full(teams.count, 1 / teams.count))
     while options := [t for t in range(teams.count) if budget.affords(t, 1)]:
@@ -342,12 +346,9 @@ def single_mean(tree: Tree, workers: int) -> float:
     >>> round(single_mean(tree, 0), 6)
     0.29984
     """
-    teams = _Teams(tree, "node")
-    total = 0.0
-    for team in range(teams.count):
-        votes = _single_at(teams, _Budget(float(workers), np.ones(teams.count), True), team)
-        total += evaluate(Plan(tree, votes)).misclassification
-    return total / teams.count
+    extra = workers - workers % 2
+    plans = (Plan(tree, 1 + extra * here) for here in np.eye(tree.n_nodes, dtype=np.int64))
+    return sum(evaluate(plan).misclassification for plan in plans) / tree.n_nodes
 
 
 def random_mean(tree: Tree, workers: int) -> float:
