@@ -85,10 +85,12 @@ class Server:
         command += [str(self.clock or ""), json.dumps(self.options)]
         self.process = subprocess.Popen(command, start_new_session=True)
         for _ in range(600):
-            with contextlib.suppress(OSError, http.client.HTTPException):
-                with contextlib.closing(Client(self.port)) as client:
-                    if client.get("/healthz")[0] == 200:
-                        return self
+            with (
+                contextlib.suppress(OSError, http.client.HTTPException),
+                contextlib.closing(Client(self.port)) as client,
+            ):
+                if client.get("/healthz")[0] == 200:
+                    return self
             time.sleep(0.05)
         raise RuntimeError("the server does not come up")
 
