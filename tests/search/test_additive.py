@@ -102,9 +102,7 @@ def test_time_limit():
 
 def test_interrupt_returns_the_best_tree():
     problem = random_problem(np.random.default_rng(8), 90, 100)
-    solve_additive(
-        *random_problem(np.random.default_rng(8), 9, 9)
-    )  # compiles
+    solve_additive(*random_problem(np.random.default_rng(8), 9, 9))  # compiles
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
     solution = solve_additive(*problem, time_limit=300.0)
