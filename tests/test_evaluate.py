@@ -191,3 +191,13 @@ def test_all_42_trees() -> None:
     assert designed["fm"] == designed["fc"] == min(worths)
     assert designed["fc-printed"] == max(worths)
     assert round(designed["fc-printed"], 4) == 0.1336
+
+
+def test_the_credible_interval_is_that_of_what_was_learned() -> None:
+    class Learned:
+        def credible_interval(self, plan: object) -> tuple[str, object]:
+            return "interval of", plan
+
+    plan = ct.staff(ct.design(ct.example("table1")), workers=4)
+    assert evaluate(plan).credible is None
+    assert evaluate(plan, Learned()).credible == ("interval of", plan)
