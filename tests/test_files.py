@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
@@ -890,3 +891,12 @@ def test_tables_need_no_heavy_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_field_limit_does_not_depend_on_the_process(tmp_path: Path) -> None:
+    before = csv.field_size_limit(10_000_000)
+    try:
+        text = "question,error,a,b\n" + "q" * 200_000 + ",0.1,0,1\n"
+        assert "field limit" in message(put(tmp_path, text))
+    finally:
+        csv.field_size_limit(before)

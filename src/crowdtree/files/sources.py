@@ -69,6 +69,9 @@ def separator_of(header: str) -> str:
     return found.group(1) if found else max(",;\t", key=header.count)
 
 
+MOST_FIELD = 131_072
+
+
 def _csv_rows(
     lines: Iterable[str], separator: str, name: str, skipped: int
 ) -> Iterator[tuple[int, list[str]]]:
@@ -76,6 +79,8 @@ def _csv_rows(
     done, blank = 0, 0
     try:
         for row in reader:
+            if max(map(len, row), default=0) > MOST_FIELD:  # whatever the process has set for csv
+                raise csv.Error(f"field larger than field limit ({MOST_FIELD})")
             yield skipped + done + 1, row
             done = reader.line_num
             blank = 0 if row else blank + 1
