@@ -227,7 +227,10 @@ def send(
 
 
 def run(url: str, servers: list[Server], n_items: int, clients: int, chaos: list[Any]) -> Crowd:
-    """Let the crowd work while chaos happens; return when everything is labelled."""
+    """Let the crowd work while chaos happens; return when everything is labelled.
+
+    `chaos` lists what happens after how many acknowledged answers.
+    """
     made = make_campaigns(url, n_items, clients)
     crowd = Crowd([server.port for server in servers])
     threads = [
@@ -237,8 +240,10 @@ def run(url: str, servers: list[Server], n_items: int, clients: int, chaos: list
     ]
     for thread in threads:
         thread.start()
-    for pause, happening in chaos:
-        time.sleep(pause)
+    for count, happening in chaos:
+        # By progress, not by time: whatever falls must fall while everybody is working.
+        while len(crowd.acks) < count and any(thread.is_alive() for thread in threads):
+            time.sleep(0.01)
         happening()
     for thread in threads:
         thread.join(240)

@@ -53,9 +53,10 @@ def test_sqlite_survives_a_kill_and_a_clock_jump(tmp_path: Path) -> None:
         items=20,
         clients=64,
         chaos=lambda fleet, clock: [
-            (2.0, crash(fleet[0])),
-            (1.0, jump(clock, 3600)),
-            (1.0, jump(clock, 1800)),
+            (50, crash(fleet[0])),
+            (150, crash(fleet[0])),
+            (200, jump(clock, 3600)),
+            (250, jump(clock, 1800)),
         ],
     )
     assert crowd.events["counted"] > 200
@@ -71,9 +72,9 @@ def test_postgresql_survives_its_own_restart(tmp_path: Path, postgres: Postgres)
         items=20,
         clients=64,
         chaos=lambda fleet, clock: [
-            (2.0, crash(fleet[0])),
-            (1.0, postgres.restart),
-            (1.0, jump(clock, 3600)),
+            (50, crash(fleet[0])),
+            (150, postgres.restart),
+            (250, jump(clock, 3600)),
         ],
     )
     assert crowd.events["counted"] > 200
@@ -89,10 +90,12 @@ def test_long_history(database: str, tmp_path: Path, postgres: Postgres) -> None
 
     def chaos(fleet: list[Server], clock: Path) -> list[Any]:
         rounds: list[Any] = []
-        for turn in range(4):
-            rounds += [(4.0, crash(fleet[turn % len(fleet)])), (3.0, jump(clock, 3600 * turn))]
-            rounds += [] if sqlite else [(3.0, postgres.restart)]
-            rounds += [(2.0, jump(clock, 1800 * turn))]
+        for turn in range(6):
+            done = 600 * turn
+            rounds += [(done + 100, crash(fleet[turn % len(fleet)]))]
+            rounds += [(done + 250, jump(clock, 3600 * turn))]
+            rounds += [] if sqlite else [(done + 400, postgres.restart)]
+            rounds += [(done + 500, jump(clock, 1800 * turn))]
         return rounds
 
     crowd = play(url, tmp_path, 1 if sqlite else 2, items=300, clients=64, chaos=chaos)

@@ -75,7 +75,8 @@ class Store:
         generators = np.random.default_rng(rng).spawn(2)
         self.answers = Lane(self.engine, Desk(clock, generators[0]), changed=self._changed)
         self.questions = self.answers
-        if not is_sqlite(self.engine):
+        self.alone = is_sqlite(self.engine)
+        if not self.alone:
             desk = Desk(clock, generators[1])
             self.questions = Lane(self.engine, desk, durable=False, changed=self._changed)
 

@@ -121,6 +121,7 @@ def _record(
     gains.earned += price
     gains.last_question = lease.question
     batch.count(work.campaign.id, f"fate:{fate}")
+    batch.count(work.campaign.id, f"asked:{lease.question}")
     batch.count(work.campaign.id, "spent", price)
     if work.gold is None:
         batch.settle(work)

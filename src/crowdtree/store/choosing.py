@@ -273,5 +273,4 @@ def _lease(batch: Batch, who: Who, campaign: Loaded, item_id: int, question: int
     purse = batch.purses.get(campaign.id)
     if purse is not None:
         purse.move(0, campaign.settings.price_micros)
-    batch.count(campaign.id, f"asked:{question}")
     return row

@@ -63,6 +63,15 @@ def _ref(name: str, table: str, **options: Any) -> sa.Column[Any]:
     return sa.Column(name, BigId, sa.ForeignKey(f"{table}.id"), nullable=False, **options)
 
 
+def _copy(name: str) -> sa.Column[Any]:
+    """Refer to a row that another column implies already (a lease its item, an item its campaign).
+
+    Checked by :mod:`crowdtree.store.verify` and not at every write, where it would cost as much as
+    the write itself.
+    """
+    return sa.Column(name, BigId, nullable=False)
+
+
 def _number(name: str, kind: Any = sa.Integer) -> sa.Column[Any]:
     return sa.Column(name, kind, nullable=False, server_default="0")
 
@@ -118,7 +127,7 @@ wanted = sa.Table(
     "wanted",
     metadata,
     _id(),
-    _ref("campaign_id", "campaigns"),
+    _copy("campaign_id"),
     _ref("item_id", "items"),
     sa.Column("question", sa.Integer, nullable=False),
     sa.Column("open", sa.Integer, nullable=False),
@@ -161,7 +170,7 @@ leases = sa.Table(
     metadata,
     _id(),
     sa.Column("nonce", sa.Text, nullable=False),
-    _ref("campaign_id", "campaigns"),
+    _copy("campaign_id"),
     _ref("item_id", "items"),
     _ref("worker_id", "workers"),
     sa.Column("question", sa.Integer, nullable=False),
@@ -182,10 +191,10 @@ answers = sa.Table(
     "answers",
     metadata,
     _id(),
-    _ref("campaign_id", "campaigns"),
-    _ref("item_id", "items"),
+    _copy("campaign_id"),
+    _copy("item_id"),
     _ref("lease_id", "leases"),
-    _ref("worker_id", "workers"),
+    _copy("worker_id"),
     sa.Column("question", sa.Integer, nullable=False),
     sa.Column("kind", sa.Text, nullable=False),
     sa.Column("value", sa.SmallInteger),
@@ -206,7 +215,7 @@ labels = sa.Table(
     "labels",
     metadata,
     _id(),
-    _ref("campaign_id", "campaigns"),
+    _copy("campaign_id"),
     _ref("item_id", "items", unique=True),
     sa.Column("label", sa.Integer),
     sa.Column("posterior_error", sa.Float),
@@ -224,7 +233,7 @@ judgements = sa.Table(
     "judgements",
     metadata,
     _id(),
-    _ref("worker_id", "workers"),
+    _copy("worker_id"),
     sa.Column("question", sa.Integer, nullable=False),
     sa.Column("value", sa.SmallInteger, nullable=False),
     sa.Column("cls", sa.Integer, nullable=False),

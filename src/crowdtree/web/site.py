@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,8 +22,9 @@ from crowdtree.web.limits import RateLimit
 __all__ = ["Options", "Site", "Waiters", "site_of"]
 
 HERE = Path(__file__).parent
-POLL_SECONDS = 2.0
-"""How often a waiting worker looks again without being woken (another process may have opened)."""
+POLL_SECONDS = {True: 10.0, False: 3.0}
+"""How often a waiting worker looks again without being woken: in one process, and in several,
+where another may have opened a question."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,11 @@ class Site:
 
     def __post_init__(self) -> None:
         self.housekeeper = Housekeeper(self.store.clock)
+
+    @property
+    def poll_seconds(self) -> float:
+        """How often a waiting worker looks again, a little different each time."""
+        return POLL_SECONDS[self.store.alone] * random.uniform(0.8, 1.2)
 
     @property
     def now(self) -> float:

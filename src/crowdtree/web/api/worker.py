@@ -14,7 +14,7 @@ from crowdtree.store import campaigns as rows
 from crowdtree.store.tables import credentials
 from crowdtree.web.auth import WorkerHash
 from crowdtree.web.errors import Problem
-from crowdtree.web.site import POLL_SECONDS, Site, site_of
+from crowdtree.web.site import Site, site_of
 
 __all__ = ["router"]
 
@@ -113,7 +113,7 @@ async def found_question(site: Site, asked: Asked, who: str) -> dict[str, Any]:
         left = end - time.monotonic()
         if found["task"] is not None or found["reason"] in NO_WAIT or left <= 0.01:
             return await _with_end(site, wish.campaign, found)
-        await site.waiters.wait(wish.campaign, min(left, POLL_SECONDS))
+        await site.waiters.wait(wish.campaign, min(left, site.poll_seconds))
 
 
 async def _with_end(site: Site, campaign: int, found: dict[str, Any]) -> dict[str, Any]:

@@ -54,6 +54,25 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_table(
+        "judgements",
+        sa.Column(
+            "id",
+            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
+            autoincrement=True,
+            nullable=False,
+        ),
+        sa.Column(
+            "worker_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False
+        ),
+        sa.Column("question", sa.Integer(), nullable=False),
+        sa.Column("value", sa.SmallInteger(), nullable=False),
+        sa.Column("cls", sa.Integer(), nullable=False),
+        sa.Column("error", sa.Float(), server_default="0", nullable=False),
+        sa.Column("gold", sa.SmallInteger(), server_default="0", nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_judgements")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
         "budgets",
         sa.Column(
             "campaign_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False
@@ -203,28 +222,6 @@ def upgrade() -> None:
         batch_op.create_index("ix_credentials_worker_id", ["worker_id"], unique=False)
 
     op.create_table(
-        "judgements",
-        sa.Column(
-            "id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=True,
-            nullable=False,
-        ),
-        sa.Column(
-            "worker_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False
-        ),
-        sa.Column("question", sa.Integer(), nullable=False),
-        sa.Column("value", sa.SmallInteger(), nullable=False),
-        sa.Column("cls", sa.Integer(), nullable=False),
-        sa.Column("error", sa.Float(), server_default="0", nullable=False),
-        sa.Column("gold", sa.SmallInteger(), server_default="0", nullable=False),
-        sa.ForeignKeyConstraint(
-            ["worker_id"], ["workers.id"], name=op.f("fk_judgements_worker_id")
-        ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_judgements")),
-        sqlite_autoincrement=True,
-    )
-    op.create_table(
         "labels",
         sa.Column(
             "id",
@@ -242,9 +239,6 @@ def upgrade() -> None:
         sa.Column("answers", sa.Integer(), server_default="0", nullable=False),
         sa.Column("path", sa.Text(), server_default="[]", nullable=False),
         sa.Column("at", sa.Float(), server_default="0", nullable=False),
-        sa.ForeignKeyConstraint(
-            ["campaign_id"], ["campaigns.id"], name=op.f("fk_labels_campaign_id")
-        ),
         sa.ForeignKeyConstraint(["item_id"], ["items.id"], name=op.f("fk_labels_item_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_labels")),
         sa.UniqueConstraint("item_id", name=op.f("uq_labels_item_id")),
@@ -274,9 +268,6 @@ def upgrade() -> None:
         sa.Column("attempts", sa.Integer(), server_default="0", nullable=False),
         sa.Column("given_at", sa.Float(), server_default="0", nullable=False),
         sa.Column("expires_at", sa.Float(), server_default="0", nullable=False),
-        sa.ForeignKeyConstraint(
-            ["campaign_id"], ["campaigns.id"], name=op.f("fk_leases_campaign_id")
-        ),
         sa.ForeignKeyConstraint(["item_id"], ["items.id"], name=op.f("fk_leases_item_id")),
         sa.ForeignKeyConstraint(["worker_id"], ["workers.id"], name=op.f("fk_leases_worker_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_leases")),
@@ -322,9 +313,6 @@ def upgrade() -> None:
         sa.Column("item_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("question", sa.Integer(), nullable=False),
         sa.Column("open", sa.Integer(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["campaign_id"], ["campaigns.id"], name=op.f("fk_wanted_campaign_id")
-        ),
         sa.ForeignKeyConstraint(["item_id"], ["items.id"], name=op.f("fk_wanted_item_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_wanted")),
         sa.UniqueConstraint("item_id", "question", name=op.f("uq_wanted_item_id_question")),
@@ -361,12 +349,7 @@ def upgrade() -> None:
         sa.Column("overdue", sa.SmallInteger(), server_default="0", nullable=False),
         sa.Column("price", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("at", sa.Float(), server_default="0", nullable=False),
-        sa.ForeignKeyConstraint(
-            ["campaign_id"], ["campaigns.id"], name=op.f("fk_answers_campaign_id")
-        ),
-        sa.ForeignKeyConstraint(["item_id"], ["items.id"], name=op.f("fk_answers_item_id")),
         sa.ForeignKeyConstraint(["lease_id"], ["leases.id"], name=op.f("fk_answers_lease_id")),
-        sa.ForeignKeyConstraint(["worker_id"], ["workers.id"], name=op.f("fk_answers_worker_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_answers")),
         sa.UniqueConstraint("lease_id", "key", name=op.f("uq_answers_lease_id_key")),
         sqlite_autoincrement=True,
@@ -412,7 +395,6 @@ def downgrade() -> None:
         batch_op.drop_index("ix_labels_campaign_id_id")
 
     op.drop_table("labels")
-    op.drop_table("judgements")
     with op.batch_alter_table("credentials", schema=None) as batch_op:
         batch_op.drop_index("ix_credentials_worker_id")
         batch_op.drop_index("ix_credentials_role_campaign_id")
@@ -426,6 +408,7 @@ def downgrade() -> None:
 
     op.drop_table("items")
     op.drop_table("budgets")
+    op.drop_table("judgements")
     op.drop_table("campaigns")
     with op.batch_alter_table("audit", schema=None) as batch_op:
         batch_op.drop_index("ix_audit_campaign_id_id")
