@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 OUT    ?= out
 
-.PHONY: help setup demo test lint bench bench-peers check-slow format clean
+.PHONY: help setup demo serve test lint bench bench-peers check-slow format clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -18,6 +18,10 @@ $(STAMP): pyproject.toml constraints.txt tools/setup.sh
 
 demo: $(STAMP)   ## run the main job end to end and write out/demo/report.html
 	@$(BIN)/crowdtree demo --out $(OUT)/demo
+
+serve: $(STAMP)  ## open the app on this machine with the example loaded
+	@mkdir -p $(OUT)/serve
+	@$(BIN)/crowdtree serve --example --database $(OUT)/serve/crowdtree.db
 
 test: $(STAMP)   ## all checks and tests (under ten minutes on two cores)
 	@tools/setup.sh --browser

@@ -282,6 +282,18 @@ def test_gold_finds_the_unreliable_and_pauses_them(app: Lab) -> None:
     assert rows[bad.id]["answers"] > 0  # they stay
 
 
+def test_a_worker_is_known_before_they_count(app: Lab) -> None:
+    items = CSV + "".join(f"g{k},gold,c4\n" for k in range(30))
+    number = app.campaign(items, example="table1", workers=8, settings={"gold_first": 3})
+    worker = app.worker(number)
+    tasks = []
+    for _ in range(6):
+        task = worker.next()["task"]
+        tasks.append(task["item"]["task"])
+        worker.answer(task["lease"])
+    assert [name[0] for name in tasks] == ["g"] * 3 + ["i"] * 3
+
+
 def test_the_budget_is_never_exceeded(app: Lab) -> None:
     number = app.campaign(settings={"price": 0.1, "budget": 0.55})
     workers = [app.worker(number) for _ in range(3)]

@@ -1,10 +1,11 @@
-"""The verb `demo`: the main job end to end."""
+"""The verb `demo`: the main job end to end, with a live campaign."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from crowdtree import files
@@ -15,9 +16,16 @@ from crowdtree.evaluate import evaluate
 from crowdtree.staffing import staff
 from crowdtree.text import number, percent
 
+if TYPE_CHECKING:
+    from crowdtree.plan import Plan
+    from crowdtree.report import LiveCampaign
+
 __all__ = ["demo_verb"]
 
 PAIRS_A_NODE = 3
+PEOPLE, SPAMMERS = 30, 2
+TARGET = 0.02
+TITLES = {"table1": "Table 1 of the paper", "animals": "Animals in photographs"}
 
 
 def demo_verb(
@@ -26,13 +34,14 @@ def demo_verb(
     ] = Path("out/demo"),
     as_json: AsJson = False,
 ) -> None:
-    """Run the main job end to end: design, staff, evaluate, draw, and recompute the paper.
+    """Run the main job end to end: design, staff, draw, a live campaign, and the paper.
+
+    The campaign is a real one, over HTTP on this machine; only its workers are simulated.
 
     Example:
 
       crowdtree demo --out out/demo
     """
-    from crowdtree.plots import draw_tree
     from crowdtree.report import write_report
     from crowdtree.reproduce import reproduce
 
@@ -40,27 +49,10 @@ def demo_verb(
     found: dict[str, Any] = {"out": str(out)}
     console = common.console()
     for name, page in (("table1", "table1.html"), ("animals", "report.html")):
-        problem = files.example(name)
-        tree = design(problem)
-        plan = staff(tree, workers=2 * PAIRS_A_NODE * tree.n_nodes)
-        alone, staffed = evaluate(tree), evaluate(plan)
-        files.save_plan(plan, out / f"{name}.plan.json")
-        draw_tree(plan, out / f"{name}.tree.svg")
-        write_report(out / page, plan)
-        found[name] = {
-            "misclassification": alone.misclassification,
-            "staffed": staffed.misclassification,
-            "expected_answers": staffed.expected_answers,
-        }
-        if not as_json:
-            title = "Table 1 of the paper" if name == "table1" else "Animals in photographs"
-            console.rule(f"[bold]{title}[/]", align="left", style="dim")
-            terminal.show_tree(console, staffed)
-            console.print(
-                f"One worker a question: [bold]{percent(alone.misclassification)}[/] wrong. "
-                f"With {plan.workers} workers: [bold]{percent(staffed.misclassification)}[/], "
-                f"{number(staffed.expected_answers)} answers an item.\n"
-            )
+        plan, found[name] = _design(name, out, console, as_json)
+        live = _campaigns(plan, out, console, as_json) if name == "animals" else []
+        write_report(out / page, plan, live=live)
+    found["campaigns"] = {run.name: run.to_dict() for run in live}
     result = reproduce(out / "paper")
     found["paper"] = result.to_dict()
 
@@ -71,3 +63,78 @@ def demo_verb(
         console.print(f"\nOpen [bold]{out / 'report.html'}[/] and {out / 'paper' / 'index.html'}.")
 
     common.emit(as_json, found, tell)
+
+
+def _design(name: str, out: Path, console: Any, quiet: bool) -> tuple[Plan, dict[str, float]]:
+    """Design, staff and draw an example."""
+    from crowdtree.plots import draw_tree
+
+    tree = design(files.example(name))
+    plan = staff(tree, workers=2 * PAIRS_A_NODE * tree.n_nodes)
+    alone, staffed = evaluate(tree), evaluate(plan)
+    files.save_plan(plan, out / f"{name}.plan.json")
+    draw_tree(plan, out / f"{name}.tree.svg")
+    if not quiet:
+        console.rule(f"[bold]{TITLES[name]}[/]", align="left", style="dim")
+        terminal.show_tree(console, staffed)
+        console.print(
+            f"One worker a question: [bold]{percent(alone.misclassification)}[/] wrong. "
+            f"With {plan.workers} workers: [bold]{percent(staffed.misclassification)}[/], "
+            f"{number(staffed.expected_answers)} answers an item.\n"
+        )
+    return plan, {
+        "misclassification": alone.misclassification,
+        "staffed": staffed.misclassification,
+        "expected_answers": staffed.expected_answers,
+    }
+
+
+def _campaigns(plan: Plan, out: Path, console: Any, quiet: bool) -> list[LiveCampaign]:
+    """Run the plan and the adaptive policy as live campaigns, with the same items and people."""
+    from crowdtree.cli.serving import import_server
+
+    rehearsal = import_server("crowdtree.web.rehearsal")
+    from crowdtree.web.example import GOLD, ITEMS, example_items
+
+    problem, rng = plan.tree.problem, np.random.default_rng(0)
+    items = example_items(problem, ITEMS, rng, GOLD)
+    crowd = rehearsal.people(PEOPLE, SPAMMERS, rng)
+    wishes = {
+        "the plan": ({"plan": files.plan_to_dict(plan)}, evaluate(plan).misclassification),
+        f"adaptive ({percent(TARGET)} asked for)": (
+            {"example": "animals", "kind": "adaptive", "target_error": TARGET},
+            None,
+        ),
+    }
+    database = out / "campaign.db"
+    for old in out.glob("campaign.db*"):
+        old.unlink()
+    if not quiet:
+        console.rule("[bold]A live campaign over HTTP[/]", align="left", style="dim")
+        console.print(
+            f"{ITEMS} items, {PEOPLE} simulated workers of mixed skill, {SPAMMERS} of them "
+            "spammers. The server sees their answers only.",
+        )
+    runs = []
+    with rehearsal.served(database) as owner:
+        for name, (policy, promised) in wishes.items():
+            with terminal.counting(name) as tell:
+                run = rehearsal.rehearse(
+                    owner, name, problem, policy, items, crowd, promised=promised, rng=1, tell=tell
+                )
+            runs.append(run)
+            if not quiet:
+                console.print(_said(run), highlight=False)
+    if not quiet:
+        console.print(f"[dim]Look at it: crowdtree serve --database {database}[/]\n")
+    return runs
+
+
+def _said(run: LiveCampaign) -> str:
+    """Sum a campaign up in a line."""
+    spammers, others = run.found_out
+    return (
+        f"[bold]{run.name}[/]: {percent(run.wrong)} wrong ({percent(run.wrong.low)} to "
+        f"{percent(run.wrong.high)}) with {number(run.answers_per_item)} answers an item; "
+        f"{spammers} of {SPAMMERS} spammers paused, and {others} of the others."
+    )

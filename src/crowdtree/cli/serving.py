@@ -19,7 +19,7 @@ from crowdtree.errors import CrowdtreeError
 if TYPE_CHECKING:
     from crowdtree.store import Store
 
-__all__ = ["campaign_app", "serve_verb"]
+__all__ = ["campaign_app", "import_server", "serve_verb"]
 
 campaign_app = typer.Typer(
     help="Make and look after live campaigns.", no_args_is_help=True, rich_markup_mode=None
@@ -58,6 +58,9 @@ def serve_verb(
         bool, typer.Option("--private-webhooks", help="Allow webhooks to private addresses.")
     ] = False,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log every request.")] = False,
+    example: Annotated[
+        bool, typer.Option("--example", help="Load an example campaign where there is none.")
+    ] = False,
 ) -> None:
     """Serve live campaigns to workers, and their pages to you.
 
@@ -67,9 +70,11 @@ def serve_verb(
 
       crowdtree serve
 
+      crowdtree serve --example
+
       crowdtree serve --database postgresql://user@host/name --workers 4
     """
-    serve = _import("crowdtree.web.serve")
+    serve = import_server("crowdtree.web.serve")
     serving = serve.Serving(
         database=database,
         host=host,
@@ -81,6 +86,12 @@ def serve_verb(
         trusted_hosts=tuple(trusted_host or ()),
         access_log=access_log,
     )
+
+    if example:
+        from crowdtree.web.example import load_example
+
+        with _store(database) as store:
+            load_example(store)
 
     def tell(link: str) -> None:
         print(f"crowdtree serves {database}", flush=True)
@@ -129,7 +140,7 @@ def create_verb(
 
       crowdtree campaign create plan.json --set price=0.05 --set budget=100
     """
-    store_module = _import("crowdtree.store")
+    store_module = import_server("crowdtree.store")
     from crowdtree.store import campaigns
 
     policy = _policy(
@@ -201,7 +212,7 @@ def items_verb(
 
       crowdtree campaign items 1 birds.csv
     """
-    _import("crowdtree.web")
+    import_server("crowdtree.web")
     from crowdtree.web.api.transfer import add_from_file
 
     kind = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}.get(file.suffix.lower())
@@ -240,7 +251,7 @@ def pause_verb(number: Number, database: Database = HERE, as_json: AsJson = Fals
 
 
 def _move(number: int, status: str, database: str, as_json: bool) -> None:
-    _import("crowdtree.store")
+    import_server("crowdtree.store")
     from crowdtree.store import campaigns
 
     with _store(database) as store:
@@ -266,7 +277,7 @@ def status_verb(
 
       crowdtree campaign status 1
     """
-    _import("crowdtree.store")
+    import_server("crowdtree.store")
     from crowdtree.store import campaigns
     from crowdtree.store.progress import progress
 
@@ -300,7 +311,7 @@ def labels_verb(
 
       crowdtree campaign labels 1 -o labels.csv
     """
-    _import("crowdtree.web")
+    import_server("crowdtree.web")
     from crowdtree.store.exports import label_rows
     from crowdtree.web.api.transfer import LABELS
 
@@ -321,7 +332,7 @@ def answers_verb(
 
       crowdtree campaign answers 1 -o answers.csv
     """
-    _import("crowdtree.web")
+    import_server("crowdtree.web")
     from crowdtree.store.exports import answer_rows
     from crowdtree.web.api.transfer import ANSWERS, CROWD_KIT, standing_answers
 
@@ -384,7 +395,7 @@ def verify_verb(number: Number, database: Database = HERE, as_json: AsJson = Fal
 
       crowdtree campaign verify 1
     """
-    _import("crowdtree.store")
+    import_server("crowdtree.store")
     from crowdtree.store.verify import verify
 
     with _store(database) as store:
@@ -418,7 +429,7 @@ def _store(database: str) -> Iterator[Store]:
         raise CrowdtreeError(f"database: {reason}; check --database") from None
 
 
-def _import(name: str) -> Any:
+def import_server(name: str) -> Any:
     """Import a room of the server, or say how to install what it needs."""
     import importlib
 

@@ -13,6 +13,7 @@ from crowdtree.text import number, percent, plural
 from crowdtree.tree import Tree
 
 __all__ = [
+    "counting",
     "show_certificate",
     "show_frontier",
     "show_levels",
@@ -74,6 +75,22 @@ def watching() -> Iterator[Callable[[float, float, int], None] | None]:
         yield line
     finally:
         print("\r" + " " * 90 + "\r", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show on stderr how many of many are done, if a person looks on."""
+    watched = sys.stderr.isatty()
+
+    def line(done: int, total: int) -> None:
+        if watched:
+            print(f"\r{what}: {done:,} of {total:,}   ", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield line
+    finally:
+        line_end = "\r" + " " * 78 + "\r"
+        print(line_end if watched else "", end="", file=sys.stderr, flush=True)
 
 
 def show_tree(console: Any, value: Evaluation, full: bool = False) -> None:

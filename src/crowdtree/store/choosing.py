@@ -65,7 +65,7 @@ def _next(batch: Batch, who: Who, request: Next, held: list[Any]) -> dict[str, A
     refusal = _refusal(batch, who, campaign, live)
     if refusal:
         return {"task": None, "reason": refusal}
-    chosen = _gold(batch, who, campaign) or _ordinary(batch, who, campaign)
+    chosen = _gold(batch, who, campaign, len(live)) or _ordinary(batch, who, campaign)
     if chosen is None:
         batch.desk.idle.add(who.id)
         more = run_one(batch.connection, sql.ANY_OPEN, campaign=campaign.id)
@@ -100,9 +100,10 @@ def _found(task: dict[str, Any]) -> dict[str, Any]:
 # -------------------------------------------------------------------------------- gold
 
 
-def _gold(batch: Batch, who: Who, campaign: Loaded) -> tuple[int, int, str, str] | None:
-    """Now and then an item whose class is known, with a question that has a right answer."""
-    rate = campaign.settings.gold_rate
+def _gold(batch: Batch, who: Who, campaign: Loaded, held: int) -> tuple[int, int, str, str] | None:
+    """At first and then now and then, an item of known class with a question that suits it."""
+    first = who.answers + held < campaign.settings.gold_first
+    rate = 1.0 if first else campaign.settings.gold_rate
     if not campaign.gold or not rate or batch.desk.rng.random() >= rate:
         return None
     if who.id in batch.desk.idle:  # nothing else to do: gold alone would be money for nothing

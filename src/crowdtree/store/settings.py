@@ -38,6 +38,8 @@ class Settings(BaseModel):
     """Skips of a question on an item after which the item is set aside."""
     gold_rate: Rate = 0.0
     """Share of questions that are about items whose class is known."""
+    gold_first: Annotated[int, Field(ge=0, le=1000)] = 0
+    """How many questions about such items each worker gets first, to be known before they count."""
     pause_below: Rate | None = None
     """Reliability (share of right answers) below which a worker is paused."""
     pause_after: Annotated[int, Field(ge=1, le=100_000)] = 10

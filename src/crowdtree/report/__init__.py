@@ -2,47 +2,41 @@
 
 from __future__ import annotations
 
-import math
 import os
-from itertools import permutations
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crowdtree.design import design
 from crowdtree.evaluate import Evaluation, evaluate
 from crowdtree.plan import Plan, as_plan
 from crowdtree.plots.save import write_as
 from crowdtree.plots.style import percent
 from crowdtree.plots.trees import tree_views
-from crowdtree.staffing import random_mean, single_mean, staff
+from crowdtree.report.comparisons import LARGE, RANDOM_DRAWS, Rows, design_rows, staffing_rows
+from crowdtree.report.live import LiveCampaign, LiveWorker, live_section
 from crowdtree.text import number, plural
 from crowdtree.tree import Tree
 
-__all__ = ["design_rows", "report_html", "staffing_rows", "write_report"]
+__all__ = [
+    "LiveCampaign",
+    "LiveWorker",
+    "design_rows",
+    "report_html",
+    "staffing_rows",
+    "write_report",
+]
 
-Rows = list[dict[str, Any]]
-
-RANDOM_ORDERS = 100
-RANDOM_DRAWS = 30
-MOST_ORDERS = 120
-STAFFING_STEPS = 12
-LARGE = 60
-"""Nodes beyond which exact means take too long: `single` is left out, `random` is sampled."""
 PAIRS_SHOWN = 12
-_LOOKS = {
-    "marginal": ("ours", "plain"),
-    "paper-fm": ("paper", "plain"),
-    "paper-fc": ("paper", "dashed"),
-    "random": ("baseline", "dashed"),
-    "single": ("baseline", "plain"),
-    "everyone": ("baseline", "dotted"),
-}
 
 
 def write_report(
-    path: str | os.PathLike[str], plan: Plan | Tree, *, title: str | None = None
+    path: str | os.PathLike[str],
+    plan: Plan | Tree,
+    *,
+    title: str | None = None,
+    live: Sequence[LiveCampaign] = (),
 ) -> Path:
     """Write a self-contained page about a plan (or a tree with one worker a question).
 
@@ -54,6 +48,8 @@ def write_report(
         The plan, or a tree.
     title
         Heading of the page; by default its size and its exact misclassification.
+    live
+        Campaigns that were run with it and whose truth is known, to be shown after the plan.
 
     Examples
     --------
@@ -64,11 +60,13 @@ def write_report(
     ...     "Whole tree" in page.read_text()
     True
     """
-    make = lambda: report_html(plan, title=title)  # noqa: E731
+    make = lambda: report_html(plan, title=title, live=live)  # noqa: E731
     return write_as(path, {".html": make, ".htm": make})
 
 
-def report_html(plan: Plan | Tree, *, title: str | None = None) -> str:
+def report_html(
+    plan: Plan | Tree, *, title: str | None = None, live: Sequence[LiveCampaign] = ()
+) -> str:
     """Make the page of :func:`write_report` as text."""
     from crowdtree.plots.page import page, render, tree_section
 
@@ -84,6 +82,7 @@ def report_html(plan: Plan | Tree, *, title: str | None = None) -> str:
         plan=value.plan,
         alone=evaluate(value.tree),
         tree=tree_section(tree_views(value.plan)),
+        live=live_section(live),
         bounds=_bound_rows(value),
         nodes=_node_rows(value),
         pairs=_confused_pairs(value),
@@ -176,108 +175,6 @@ def _confused_pairs(value: Evaluation) -> Rows:
                 }
             )
     return rows
-
-
-# ---------------------------------------------------------------- comparisons
-
-
-def design_rows(value: Evaluation) -> Rows:
-    """Misclassification of several designs with one worker a question.
-
-    The mean over question orders is exact while there are few orders; else it is an estimate
-    from a fixed sample, with a 95 % interval.
-    """
-    problem, mine = value.tree.problem, value.tree
-    rows: Rows = []
-    for method in ("fm", "fc", "gain", "gini"):
-        tree = design(problem, method, allow_groups=True)
-        same = tree.to_text() == mine.to_text()
-        rows.append(_design_row(method, tree, "ours" if same else "baseline"))
-    if not any(row["kind"] == "ours" for row in rows):
-        rows.insert(0, _design_row(f"{mine.method} (this tree)", mine, "ours"))
-    rows.append(_random_order_row(value))
-    return rows
-
-
-def _design_row(name: str, tree: Tree, kind: str) -> dict[str, Any]:
-    made = evaluate(tree)
-    return {
-        "name": name,
-        "value": made.misclassification,
-        "answers": made.expected_answers,
-        "label": "exact",
-        "kind": kind,
-    }
-
-
-def _random_order_row(value: Evaluation) -> dict[str, Any]:
-    problem = value.tree.problem
-    every = math.factorial(min(problem.n_questions, 20)) <= MOST_ORDERS
-    rng = np.random.default_rng(0)
-    orders = (
-        list(permutations(range(problem.n_questions)))
-        if every
-        else [rng.permutation(problem.n_questions) for _ in range(RANDOM_ORDERS)]
-    )
-    made = [evaluate(design(problem, "random", order=o, allow_groups=True)) for o in orders]
-    wrong = np.array([v.misclassification for v in made])
-    mean = float(wrong.mean())
-    row: dict[str, Any] = {
-        "name": "mean of random orders",
-        "value": mean,
-        "answers": float(np.mean([v.expected_answers for v in made])),
-        "label": f"exact mean of all {len(orders)} orders",
-        "kind": "baseline",
-    }
-    if not every:
-        half = 1.96 * float(wrong.std(ddof=1)) / len(orders) ** 0.5
-        row |= {
-            "label": f"estimate from {len(orders)} orders, 95 % ± {percent(half)}",
-            "low": max(mean - half, 0.0),
-            "high": mean + half,
-        }
-    return row
-
-
-def staffing_rows(value: Evaluation) -> Rows:
-    """Misclassification over extra workers, by method.
-
-    Exact, but for `random` in large trees: there it is the mean of `RANDOM_DRAWS` draws, with the
-    95 % interval of that mean.
-    """
-    tree = value.tree
-    extra = value.plan.workers - tree.n_nodes
-    most = max(4 * tree.n_nodes, math.ceil(1.5 * extra))
-    budgets = sorted({2 * round(most * step / STAFFING_STEPS / 2) for step in range(13)})
-    rows: Rows = []
-    for method, (kind, dash) in _LOOKS.items():
-        if method == "single" and tree.n_nodes > LARGE:
-            continue
-        look = {"series": method, "kind": kind, "dash": dash}
-        rows += [look | {"x": workers} | _staffed(tree, method, workers) for workers in budgets]
-    return rows
-
-
-def _staffed(tree: Tree, method: str, workers: int) -> dict[str, float]:
-    if method == "single":
-        return {"y": single_mean(tree, workers)}
-    if method == "random" and tree.n_nodes <= LARGE:
-        return {"y": random_mean(tree, workers)}
-    if method == "random":
-        return _random_draws(tree, workers)
-    return {"y": evaluate(staff(tree, workers, method)).misclassification}
-
-
-def _random_draws(tree: Tree, workers: int) -> dict[str, float]:
-    rng = np.random.default_rng(0)
-    wrong = np.array(
-        [
-            evaluate(staff(tree, workers, "random", rng=rng)).misclassification
-            for _ in range(RANDOM_DRAWS)
-        ]
-    )
-    mean, half = float(wrong.mean()), 1.96 * float(wrong.std(ddof=1)) / RANDOM_DRAWS**0.5
-    return {"y": mean, "low": max(mean - half, 0.0), "high": mean + half}
 
 
 # ---------------------------------------------------------------- charts

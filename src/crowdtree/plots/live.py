@@ -1,0 +1,46 @@
+"""What a campaign learned about its workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+
+from crowdtree.plots.chart import PER_CENT, Chart, Row, table, title_of
+from crowdtree.plots.style import LIGHT
+
+__all__ = ["trust_chart"]
+
+SIZE = 320
+
+
+def trust_chart(rows: Sequence[Row], *, title: str = "Whom the campaign came to trust") -> Chart:
+    """Learned reliability of each worker over the true one; on the line they agree.
+
+    Rows have `name`, `right`, `reliability`, and `kind`: worker or spammer.
+    """
+    ends = [value for row in rows for value in (row["right"], row["reliability"])]
+    low = max(0.0, min([*ends, 0.5]) - 0.05)
+    scale = alt.Scale(domain=[low, 1.0], nice=False, zero=False)
+    axis = alt.Axis(labelExpr=PER_CENT, tickCount=5)
+    line = (
+        alt.Chart(table([{"a": low, "b": low}, {"a": 1.0, "b": 1.0}]))
+        .mark_line(color=LIGHT.line, strokeWidth=1)
+        .encode(x=alt.X("a:Q", scale=scale), y=alt.Y("b:Q", scale=scale))
+    )
+    kinds = alt.Scale(domain=["worker", "spammer"], range=[LIGHT.accent, LIGHT.error])
+    shapes = alt.Scale(domain=["worker", "spammer"], range=["circle", "diamond"])
+    legend = alt.Legend(title=None, orient="bottom-right", labelColor=LIGHT.muted)
+    dots = (
+        alt.Chart(table(rows))
+        .mark_point(filled=True, size=56, opacity=0.9)
+        .encode(
+            x=alt.X("right:Q", title="right answers, true share", scale=scale, axis=axis),
+            y=alt.Y("reliability:Q", title="right answers, as learned", scale=scale, axis=axis),
+            color=alt.Color("kind:N", scale=kinds, legend=legend),
+            shape=alt.Shape("kind:N", scale=shapes, legend=legend),
+            tooltip=["name:N"],
+        )
+    )
+    head = title_of(title, "A dot a worker. On the line the campaign has it right.")
+    return alt.layer(line, dots).properties(width=SIZE, height=SIZE, title=head)

@@ -1,0 +1,133 @@
+"""Other designs and other ways to staff, beside the plan that a page is about."""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from crowdtree.design import design
+from crowdtree.evaluate import Evaluation, evaluate
+from crowdtree.plots.style import percent
+from crowdtree.staffing import random_mean, single_mean, staff
+from crowdtree.tree import Tree
+
+__all__ = ["LARGE", "RANDOM_DRAWS", "Rows", "design_rows", "staffing_rows"]
+
+Rows = list[dict[str, Any]]
+
+RANDOM_ORDERS = 100
+RANDOM_DRAWS = 30
+MOST_ORDERS = 120
+STAFFING_STEPS = 12
+LARGE = 60
+"""Nodes beyond which exact means take too long: `single` is left out, `random` is sampled."""
+_LOOKS = {
+    "marginal": ("ours", "plain"),
+    "paper-fm": ("paper", "plain"),
+    "paper-fc": ("paper", "dashed"),
+    "random": ("baseline", "dashed"),
+    "single": ("baseline", "plain"),
+    "everyone": ("baseline", "dotted"),
+}
+
+
+def design_rows(value: Evaluation) -> Rows:
+    """Misclassification of several designs with one worker a question.
+
+    The mean over question orders is exact while there are few orders; else it is an estimate
+    from a fixed sample, with a 95 % interval.
+    """
+    problem, mine = value.tree.problem, value.tree
+    rows: Rows = []
+    for method in ("fm", "fc", "gain", "gini"):
+        tree = design(problem, method, allow_groups=True)
+        same = tree.to_text() == mine.to_text()
+        rows.append(_design_row(method, tree, "ours" if same else "baseline"))
+    if not any(row["kind"] == "ours" for row in rows):
+        rows.insert(0, _design_row(f"{mine.method} (this tree)", mine, "ours"))
+    rows.append(_random_order_row(value))
+    return rows
+
+
+def _design_row(name: str, tree: Tree, kind: str) -> dict[str, Any]:
+    made = evaluate(tree)
+    return {
+        "name": name,
+        "value": made.misclassification,
+        "answers": made.expected_answers,
+        "label": "exact",
+        "kind": kind,
+    }
+
+
+def _random_order_row(value: Evaluation) -> dict[str, Any]:
+    problem = value.tree.problem
+    every = math.factorial(min(problem.n_questions, 20)) <= MOST_ORDERS
+    rng = np.random.default_rng(0)
+    orders = (
+        list(permutations(range(problem.n_questions)))
+        if every
+        else [rng.permutation(problem.n_questions) for _ in range(RANDOM_ORDERS)]
+    )
+    made = [evaluate(design(problem, "random", order=o, allow_groups=True)) for o in orders]
+    wrong = np.array([v.misclassification for v in made])
+    mean = float(wrong.mean())
+    row: dict[str, Any] = {
+        "name": "mean of random orders",
+        "value": mean,
+        "answers": float(np.mean([v.expected_answers for v in made])),
+        "label": f"exact mean of all {len(orders)} orders",
+        "kind": "baseline",
+    }
+    if not every:
+        half = 1.96 * float(wrong.std(ddof=1)) / len(orders) ** 0.5
+        row |= {
+            "label": f"estimate from {len(orders)} orders, 95 % ± {percent(half)}",
+            "low": max(mean - half, 0.0),
+            "high": mean + half,
+        }
+    return row
+
+
+def staffing_rows(value: Evaluation) -> Rows:
+    """Misclassification over extra workers, by method.
+
+    Exact, but for `random` in large trees: there it is the mean of `RANDOM_DRAWS` draws, with the
+    95 % interval of that mean.
+    """
+    tree = value.tree
+    extra = value.plan.workers - tree.n_nodes
+    most = max(4 * tree.n_nodes, math.ceil(1.5 * extra))
+    budgets = sorted({2 * round(most * step / STAFFING_STEPS / 2) for step in range(13)})
+    rows: Rows = []
+    for method, (kind, dash) in _LOOKS.items():
+        if method == "single" and tree.n_nodes > LARGE:
+            continue
+        look = {"series": method, "kind": kind, "dash": dash}
+        rows += [look | {"x": workers} | _staffed(tree, method, workers) for workers in budgets]
+    return rows
+
+
+def _staffed(tree: Tree, method: str, workers: int) -> dict[str, float]:
+    if method == "single":
+        return {"y": single_mean(tree, workers)}
+    if method == "random" and tree.n_nodes <= LARGE:
+        return {"y": random_mean(tree, workers)}
+    if method == "random":
+        return _random_draws(tree, workers)
+    return {"y": evaluate(staff(tree, workers, method)).misclassification}
+
+
+def _random_draws(tree: Tree, workers: int) -> dict[str, float]:
+    rng = np.random.default_rng(0)
+    wrong = np.array(
+        [
+            evaluate(staff(tree, workers, "random", rng=rng)).misclassification
+            for _ in range(RANDOM_DRAWS)
+        ]
+    )
+    mean, half = float(wrong.mean()), 1.96 * float(wrong.std(ddof=1)) / RANDOM_DRAWS**0.5
+    return {"y": mean, "low": max(mean - half, 0.0), "high": mean + half}

@@ -1,0 +1,124 @@
+"""Campaigns that were run: what they cost, how often they were wrong, whom they trusted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from crowdtree.simulate.run import Estimate, share_estimate
+
+__all__ = ["LiveCampaign", "LiveWorker", "live_section"]
+
+PAIRS_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class LiveWorker:
+    """A worker of a campaign, as the server saw them and as they were."""
+
+    name: str
+    answers: int
+    reliability: float
+    """Expected share of right answers, as the server learned it."""
+    right: float
+    """Share of right answers that one of this skill gives on average."""
+    status: str
+    spammer: bool = False
+
+
+@dataclass(frozen=True)
+class LiveCampaign:
+    """A campaign that is over, beside the truth.
+
+    Examples
+    --------
+    >>> truth, labels = ["cat", "dog", "dog"], ["cat", "dog", "cat"]
+    >>> run = LiveCampaign("plan", truth, labels, 12, 3, 0.1, [], 1.5)
+    >>> run.answers_per_item, run.wrong
+    (4.0, 0.333 (0.0615 to 0.792))
+    """
+
+    name: str
+    truth: Sequence[str]
+    labels: Sequence[str | None]
+    """The label of each item, or ``None`` where it has none."""
+    answers: int
+    """Answers that counted."""
+    checks: int
+    """Answers to items whose class was known, by which workers are judged."""
+    estimated_error: float
+    """Share of wrong labels, as the campaign itself estimates it."""
+    workers: Sequence[LiveWorker]
+    seconds: float
+    promised: float | None = None
+    """Exact share of wrong labels if every worker were as the table says, where it is known."""
+
+    @property
+    def answers_per_item(self) -> float:
+        """Answers that counted, an item."""
+        return self.answers / len(self.truth)
+
+    @property
+    def wrong(self) -> Estimate:
+        """Share of wrong labels; an item without a label is wrong."""
+        count = sum(a != b for a, b in zip(self.truth, self.labels, strict=True))
+        return share_estimate(count, len(self.truth))
+
+    @property
+    def found_out(self) -> tuple[int, int]:
+        """How many spammers were paused, and how many others."""
+        paused = [worker.spammer for worker in self.workers if worker.status != "active"]
+        return sum(paused), len(paused) - sum(paused)
+
+    @property
+    def mistakes(self) -> list[tuple[str, str, int]]:
+        """Truth, label and count of the commonest mistakes."""
+        pairs = zip(self.truth, self.labels, strict=True)
+        counted = Counter((truth, label or "no label") for truth, label in pairs if truth != label)
+        return [(*pair, count) for pair, count in sorted(counted.items(), key=_commonest)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON of the result."""
+        return {
+            "items": len(self.truth),
+            "wrong": float(self.wrong),
+            "wrong_interval": list(self.wrong.interval),
+            "promised": self.promised,
+            "estimated_error": self.estimated_error,
+            "answers_per_item": self.answers_per_item,
+            "checks": self.checks,
+            "workers": len(self.workers),
+            "spammers_paused": self.found_out[0],
+            "others_paused": self.found_out[1],
+        }
+
+
+def _commonest(row: tuple[tuple[str, str], int]) -> tuple[int, tuple[str, str]]:
+    return -row[1], row[0]
+
+
+def live_section(runs: Sequence[LiveCampaign]) -> str:
+    """HTML about some campaigns; nothing where there are none."""
+    if not runs:
+        return ""
+    from crowdtree.plots.chart import chart_svg
+    from crowdtree.plots.live import trust_chart
+    from crowdtree.plots.page import render
+
+    rows = [
+        {
+            "name": worker.name,
+            "right": worker.right,
+            "reliability": worker.reliability,
+            "kind": "spammer" if worker.spammer else "worker",
+        }
+        for worker in runs[0].workers
+    ]
+    return render(
+        "live.html",
+        runs=runs,
+        shown=PAIRS_SHOWN,
+        chart=chart_svg(trust_chart(rows), page=True) if rows else "",
+    )
