@@ -228,3 +228,35 @@ def test_json_has_no_infinity(tmp_path, capsys):
 def test_version(capsys):
     assert run("--version") == 0
     assert capsys.readouterr().out.strip() == ct.__version__
+
+
+def test_errors_that_are_answers_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "o.csv"
+    file.write_text("question,a,b\nprior,0.5,0.5\nq,0,1\nr,1,0\n")
+    assert run("design", file, "--errors", file) == 2
+    assert "is this the table of right answers?" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("default::crowdtree.CrowdtreeWarning")
+def test_simulate_says_where_errors_were_cut_and_needs_processes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("simulate", "example:table1", "--items", 50, "--policy", "plan")
+    assert run(*words, "--true-errors", 20) == 0
+    assert "they are kept at 49.9 %" in capsys.readouterr().err
+    assert run(*words, "--jobs", 0) == 2
+    assert "jobs: a number of processes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["staff", "design", "simulate"])
+def test_a_bad_seed_gets_one_line(verb: str) -> None:
+    problem = ct.example("table1")
+    call = {
+        "staff": lambda: ct.staff(ct.design(problem), 4, rng=-1),
+        "design": lambda: ct.design(problem, "random", rng=-1),
+        "simulate": lambda: ct.simulate(problem, ct.AdaptivePolicy(problem), items=5, rng=-1),
+    }[verb]
+    with pytest.raises(ct.CrowdtreeError, match="rng: a seed of 0 or more"):
+        call()

@@ -18,7 +18,7 @@ from contracts import check_tree
 from contracts.oracle import Choice, count_choices, level_choices
 from crowdtree import CrowdtreeError, Problem, Tree
 from crowdtree.design import grow, joint
-from crowdtree.design.grow import Frontier, read_level_compiled, read_level_plain
+from crowdtree.design.grow import OpenNodes, read_level_compiled, read_level_plain
 from strategies import problems
 
 MOST = 3_000
@@ -243,7 +243,7 @@ def test_too_many_combinations(monkeypatch: pytest.MonkeyPatch) -> None:
 # ------------------------------------------------------------------ compiled and plain
 
 
-def random_frontier(rng: np.random.Generator, problem: Problem) -> Frontier:
+def random_frontier(rng: np.random.Generator, problem: Problem) -> OpenNodes:
     n = problem.n_classes
     cuts = np.sort(rng.choice(np.arange(1, n), size=rng.integers(1, n // 2), replace=False))
     start = np.concatenate([[0], cuts, [n]]).astype(np.int32)
@@ -251,7 +251,7 @@ def random_frontier(rng: np.random.Generator, problem: Problem) -> Frontier:
     for first, last in itertools.pairwise(start):
         cls[first:last].sort()
     share = problem.prior[cls] * rng.choice([1.0, 0.5, 0.25], n)
-    return Frontier(cls, share, start)
+    return OpenNodes(cls, share, start)
 
 
 @pytest.mark.parametrize("seed", range(12))

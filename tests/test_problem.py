@@ -35,7 +35,7 @@ GOOD: dict[str, Any] = {
         ({"classes": ["a", "b", None]}, ["class 3 has no name"]),
         ({"classes": ["a", float("nan"), "c"]}, ["class 2 has no name"]),
         ({"classes": ["a", "b", "a "]}, ["'a' occurs more than once", "must differ"]),
-        ({"classes": ["x\ny", "b", "x\ny"]}, ["'x\\ny' occurs more than once"]),
+        ({"classes": ["x\ny", "b", "x\ny"]}, ["'x y' occurs more than once"]),
         ({"questions": []}, ["questions: at least one question needed, got 0"]),
         ({"questions": ["q", ""]}, ["question 2 has no name"]),
         ({"questions": ["q", "q"]}, ["questions: 'q' occurs more than once"]),
@@ -251,3 +251,12 @@ def test_a_prior_too_large_to_sum_is_refused_or_scaled() -> None:
         Problem(["a", "b"], huge, ["q"], [[0, 1]], 0.1)
     scaled = Problem(["a", "b"], huge, ["q"], [[0, 1]], 0.1, normalise=True)
     assert scaled.prior.tolist() == [0.5, 0.5]
+
+
+def test_names_are_on_one_line() -> None:
+    problem = ct.Problem(["a\nb", "c"], None, ["is it\r\n  red"], [[0, 1]], 0.1)
+    assert problem.classes == ("a b", "c")
+    assert problem.questions == ("is it red",)
+    assert len(ct.design(problem).to_text().splitlines()) == 3
+    with pytest.raises(CrowdtreeError, match="more than once"):
+        ct.Problem(["a\nb", "a b"], None, ["q"], [[0, 1]], 0.1)

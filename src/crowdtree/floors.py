@@ -6,6 +6,8 @@ and a good policy goes below it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -132,10 +134,18 @@ def burnashev_guide(
     return float(entropy / bits.max() - np.log2(error) / divergence.max())
 
 
-def checked_price(price: ArrayLike | None, problem: Problem) -> FloatArray:
-    """Price of one answer to each question: 1 where none is given."""
+def checked_price(price: ArrayLike | Mapping[str, float] | None, problem: Problem) -> FloatArray:
+    """Price of one answer to each question: one number, one a question, or by name; else 1.
+
+    >>> problem = Problem(["a", "b"], None, ["q", "r"], [[0, 1], [1, 0]], 0.1)
+    >>> checked_price({"r": 2.5}, problem).tolist()
+    [1.0, 2.5]
+    """
     if price is None:
         return np.ones(problem.n_questions)
+    if isinstance(price, Mapping):
+        named = {problem.question_index(name): amount for name, amount in price.items()}
+        price = [named.get(q, 1.0) for q in range(problem.n_questions)]
     try:
         cost = np.asarray(price, dtype=np.float64)
         cost = np.array(np.broadcast_to(cost, (problem.n_questions,)))

@@ -6,6 +6,7 @@ A :class:`Problem` validates itself once, when it is made. Everything behind it 
 from __future__ import annotations
 
 import dataclasses
+import re
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -226,16 +227,16 @@ class Problem:
 
 
 def check_names(names: Sequence[str], what: str, at_least: int) -> tuple[str, ...]:
-    """Names without blanks around them; raise where one is empty or occurs twice.
+    r"""Names on one line, without blanks around them; raise where one is empty or occurs twice.
 
-    >>> check_names(["a ", "b"], "classes", at_least=2)
-    ('a', 'b')
+    >>> check_names(["a ", "broken\nline"], "classes", at_least=2)
+    ('a', 'broken line')
     """
     thing, count = ("class", "two classes") if what == "classes" else ("question", "one question")
     given = _listed(names, what, f"{thing} names")
     if len(given) < at_least:
         raise CrowdtreeError(f"{what}: at least {count} needed, got {len(given)}")
-    found = tuple("" if name is None or name != name else str(name).strip() for name in given)
+    found = tuple("" if name is None or name != name else _on_one_line(name) for name in given)
     for place, name in enumerate(found, start=1):
         if not name:
             raise CrowdtreeError(f"{what}: {thing} {place} has no name; give it one")
@@ -246,6 +247,10 @@ def check_names(names: Sequence[str], what: str, at_least: int) -> tuple[str, ..
             "names must differ"
         )
     return found
+
+
+def _on_one_line(name: object) -> str:
+    return re.sub(r"\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\s*", " ", str(name).strip())
 
 
 def _listed(values: Any, what: str, things: str) -> list[Any]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree import fusion, scores
+from crowdtree.chance import generator
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluate import evaluate
 from crowdtree.plan import Plan, Pool
@@ -86,7 +87,7 @@ def staff(
             f"workers: {method!r} adds workers in pairs, so that votes stay odd; "
             f"got {workers}, use {workers - 1} or {workers + 1}"
         )
-    votes = staffer(teams, budget, np.random.default_rng(0 if rng is None else rng))
+    votes = staffer(teams, budget, generator(rng))
     return Plan(tree, votes[teams.of_node], method=method, pool=pool)
 
 

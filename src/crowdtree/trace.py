@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.campaign import Event, ItemState, advance, open_questions, path, start_item
+from crowdtree.chance import generator
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.likelihood import AnswerModel
 from crowdtree.policy import Label, Policy
@@ -186,7 +187,7 @@ def from_crowd(
     'Label: c4'
     """
     problem = policy.problem
-    source = np.random.default_rng(rng)
+    source = generator(rng)
     if true_class is None:
         truth = int(source.choice(problem.n_classes, p=problem.prior / problem.prior.sum()))
     elif true_class in problem.classes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,13 +22,15 @@ from crowdtree.cli.common import (
     WorkerError,
 )
 from crowdtree.cli.designing import make_tree
-from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.plots.save import check_ending
 from crowdtree.problem import Problem
 from crowdtree.staffing import staff
-from crowdtree.text import number, percent
+from crowdtree.text import number, percent, plural
 
 __all__ = ["explain_verb", "simulate_verb"]
+
+MOST_ERROR = 0.499
 
 PolicyName = Annotated[
     Literal["adaptive", "plan", "curtailed", "margin", "batch"],
@@ -140,7 +143,7 @@ def simulate_verb(
     if true_errors != 1.0:
         if not 0 <= true_errors < float("inf"):
             raise CrowdtreeError(f"--true-errors: 0 or more needed, got {true_errors:g}")
-        truth = problem.replace(worker_error=(problem.worker_error * true_errors).clip(0, 0.499))
+        truth = _with_true_errors(problem, true_errors)
     crowd = Crowd(
         problem=truth, skill_sd=skill_sd, spammers=spammers, shared_difficulty=shared_difficulty
     )
@@ -346,3 +349,17 @@ def _answers(problem: Problem, words: str) -> list[tuple[int, int]]:
 
 def _progress(done: int, total: int) -> None:
     print(f"\r{percent(done / total)} of the items   ", end="", file=sys.stderr, flush=True)
+
+
+def _with_true_errors(problem: Problem, times: float) -> Problem:
+    """Multiply all errors, and say so where that would make answers worse than a coin."""
+    error = problem.worker_error * times
+    beyond = int((error > MOST_ERROR).sum())
+    if beyond:
+        warnings.warn(
+            f"--true-errors {times:g}: {plural(beyond, 'cell')} would err in half of the answers "
+            f"or more; {'it is' if beyond == 1 else 'they are'} kept at {percent(MOST_ERROR)}",
+            CrowdtreeWarning,
+            stacklevel=2,
+        )
+    return problem.replace(worker_error=error.clip(0, MOST_ERROR))

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree import scores
+from crowdtree.chance import generator
 from crowdtree.design import joint
 from crowdtree.design.grow import LevelTable, grow
 from crowdtree.errors import CrowdtreeError
@@ -52,7 +53,7 @@ def random(
         The order itself, as question indices.
     """
     if order is None:
-        order = np.random.default_rng(0 if rng is None else rng).permutation(problem.n_questions)
+        order = generator(rng).permutation(problem.n_questions)
     ranks = np.asarray(order)
     if ranks.dtype.kind not in "iu" or sorted(ranks.tolist()) != list(range(problem.n_questions)):
         raise CrowdtreeError(f"order: every question index 0..{problem.n_questions - 1} once")

@@ -20,8 +20,8 @@ from crowdtree.tree import Tree
 
 __all__ = [
     "Chooser",
-    "Frontier",
     "LevelTable",
+    "OpenNodes",
     "grow",
     "read_level_compiled",
     "read_level_plain",
@@ -39,7 +39,7 @@ WORTH_A_CALL = 20_000
 
 
 @dataclass(frozen=True)
-class Frontier:
+class OpenNodes:
     """The open nodes: rows of (class, share) sorted by node, cut at `start`."""
 
     cls: IntArray
@@ -69,7 +69,7 @@ class LevelTable:
     error: FloatArray
     entropy: float
     problem: Problem
-    frontier: Frontier
+    frontier: OpenNodes
 
 
 Chooser = Callable[[LevelTable], NDArray[np.intp]]
@@ -81,7 +81,7 @@ def grow(problem: Problem, choose: Chooser, method: str, unresolved: float = 0.0
     `unresolved` is the entropy inside the groups that no question splits, which the level
     entropy leaves out (MODEL section 2); only choosers that look at the entropy need it.
     """
-    frontier = Frontier(
+    frontier = OpenNodes(
         cls=np.arange(problem.n_classes, dtype=np.int32),
         share=problem.prior,
         start=np.array([0, problem.n_classes], dtype=np.int32),
@@ -120,14 +120,14 @@ def grow(problem: Problem, choose: Chooser, method: str, unresolved: float = 0.0
     return Tree(problem, np.concatenate(question), np.concatenate(children).reshape(-1, 2), method)
 
 
-def read_level_compiled(problem: Problem, frontier: Frontier) -> tuple[FloatArray, FloatArray]:
+def read_level_compiled(problem: Problem, frontier: OpenNodes) -> tuple[FloatArray, FloatArray]:
     """Read a large table once: gain and error of every question at every open node."""
     from crowdtree.design import kernels
 
     return kernels.read_level(problem, frontier.cls, frontier.share, frontier.start)
 
 
-def read_level_plain(problem: Problem, frontier: Frontier) -> tuple[FloatArray, FloatArray]:
+def read_level_plain(problem: Problem, frontier: OpenNodes) -> tuple[FloatArray, FloatArray]:
     """Read a level with NumPy alone: no compilation on the small path."""
     start, share = frontier.start[:-1], frontier.share
     outcome = problem.outcome[:, frontier.cls]
@@ -158,16 +158,16 @@ def _splittable(gain: FloatArray, step: int = 64) -> NDArray[np.bool_]:
     return found
 
 
-def _keep(frontier: Frontier, nodes: NDArray[np.bool_]) -> Frontier:
+def _keep(frontier: OpenNodes, nodes: NDArray[np.bool_]) -> OpenNodes:
     if nodes.all():
         return frontier
     rows = nodes[frontier.node_of_row]
     sizes = np.diff(frontier.start)[nodes]
     start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-    return Frontier(frontier.cls[rows], frontier.share[rows], start)
+    return OpenNodes(frontier.cls[rows], frontier.share[rows], start)
 
 
-def _split(problem: Problem, frontier: Frontier, asked: NDArray[np.intp]) -> Frontier:
+def _split(problem: Problem, frontier: OpenNodes, asked: NDArray[np.intp]) -> OpenNodes:
     """Send every row to its child; a row whose outcome is ``-`` goes to both, half each."""
     node = frontier.node_of_row
     answer = problem.outcome[asked[node], frontier.cls]
@@ -179,10 +179,10 @@ def _split(problem: Problem, frontier: Frontier, asked: NDArray[np.intp]) -> Fro
     child = 2 * node[row] + side.astype(np.int32)
     order = np.lexsort((frontier.cls[row], child))
     start = np.searchsorted(child[order], np.arange(2 * len(asked) + 1)).astype(np.int32)
-    return Frontier(frontier.cls[row][order], share[order], start)
+    return OpenNodes(frontier.cls[row][order], share[order], start)
 
 
-def _entropy(frontier: Frontier) -> float:
+def _entropy(frontier: OpenNodes) -> float:
     """``sum_k p(S_k) H(class | S_k)`` over the open nodes, in bits."""
     if not len(frontier.cls):
         return 0.0

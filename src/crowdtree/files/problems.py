@@ -202,6 +202,11 @@ def _errors_of(table: Table, errors: Any, beside: Any) -> NDArray[np.float64]:
             "worker_error=0.1 (--worker-error 0.1), or errors= with a table of one a cell",
         )
     cells = _aligned(table, errors, "errors")
+    if np.isin(cells[~np.isnan(cells)], (0, 1)).all() and np.any(cells == 1):
+        raise CrowdtreeError(
+            "errors: every cell is 0 or 1; write how often a worker errs, such as 0.1 (is this the "
+            "table of right answers?)"
+        )
     if own is not None:
         cells = np.where(np.isnan(cells), own[:, None], cells)
     missing = np.argwhere(np.isnan(cells) & (table.body != DASH))

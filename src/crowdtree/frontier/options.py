@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree import fusion
 from crowdtree.errors import CrowdtreeError
+from crowdtree.floors import checked_price
 from crowdtree.plan import Vote
 from crowdtree.problem import DASH, Problem
 
@@ -86,26 +87,8 @@ class Options:
 
 
 def question_prices(problem: Problem, price: ArrayLike | Mapping[str, float] | None) -> FloatArray:
-    """Price of one answer to each question: one number, one a question, or by name; 1 if not given.
-
-    >>> problem = Problem(["a", "b"], None, ["q", "r"], [[0, 1], [1, 0]], 0.1)
-    >>> question_prices(problem, {"r": 2.5}).tolist()
-    [1.0, 2.5]
-    """
-    if price is None:
-        return np.ones(problem.n_questions)
-    if isinstance(price, Mapping):
-        values = np.ones(problem.n_questions)
-        for name, amount in price.items():
-            values[problem.question_index(name)] = float(amount)
-    else:
-        given = np.asarray(price, dtype=np.float64)
-        if given.shape not in ((), (problem.n_questions,)):
-            raise CrowdtreeError(
-                f"price: give one number or one a question ({problem.n_questions}), "
-                f"got shape {given.shape}"
-            )
-        values = np.broadcast_to(given, (problem.n_questions,)).copy()
+    """Prices as :func:`crowdtree.floors.checked_price` reads them, none minute or immense."""
+    values = checked_price(price, problem)
     bad = np.flatnonzero(~((values >= LEAST_PRICE) & (values <= MOST_PRICE)))
     if len(bad):
         name = problem.questions[bad[0]]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crowdtree.chance import generator
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import Policy
 from crowdtree.problem import Problem
@@ -196,8 +197,7 @@ def tune_target(
 
 
 def _key(rng: np.random.Generator | int) -> int:
-    generator = np.random.default_rng(rng)
-    return int(generator.integers(0, 2**63))
+    return int(generator(rng).integers(0, 2**63))
 
 
 def _tasks(

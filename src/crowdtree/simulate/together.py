@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.chance import generator
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy.batch import nearest_codeword
 from crowdtree.problem import DASH, Problem
@@ -150,7 +151,7 @@ def simulate_dawid_skene(
     if decoder not in get_args(Decoding):
         raise CrowdtreeError(f'decoder: must be "nearest" or "posterior", got {decoder!r}')
     people = Crowd() if crowd is None else crowd
-    key = int(np.random.default_rng(rng).integers(0, 2**63))
+    key = int(generator(rng).integers(0, 2**63))
     block = people.block(problem, key, 0, items)
     assert isinstance(block, CrowdBlock)
     verdict = np.empty((items, problem.n_questions))

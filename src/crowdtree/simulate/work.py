@@ -111,6 +111,8 @@ def perform(
     progress: Progress | None = None,
 ) -> list[BlockRun]:
     """Run tasks and return their results in order, whatever the engine."""
+    if jobs < -1 or jobs == 0:
+        raise CrowdtreeError(f"jobs: a number of processes, or -1 for all cores, got {jobs}")
     store = None if checkpoint is None else Checkpoint.at(checkpoint)
     found: list[BlockRun | None] = [None if store is None else store.load(task) for task in tasks]
     open_tasks = [place for place, result in enumerate(found) if result is None]
@@ -142,8 +144,6 @@ def _results(tasks: Sequence[Task], engine: str, jobs: int) -> Iterator[BlockRun
     elif jobs == 1 or len(tasks) <= 1:
         yield from (task.run() for task in tasks)
     else:
-        if jobs < -1 or jobs == 0:
-            raise CrowdtreeError(f"jobs: a number of processes, or -1 for all cores, got {jobs}")
         from joblib import Parallel, delayed
 
         yield from Parallel(n_jobs=jobs, return_as="generator")(delayed(_run)(t) for t in tasks)

@@ -1,0 +1,27 @@
+"""Sources of chance: a seed or a generator, checked in one place."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crowdtree.errors import CrowdtreeError
+
+__all__ = ["generator"]
+
+
+def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
+    """Make a generator from a seed; nothing means seed 0, so that runs can be repeated.
+
+    >>> int(generator(None).integers(100)) == int(generator(0).integers(100))
+    True
+    >>> generator(-1)
+    Traceback (most recent call last):
+        ...
+    crowdtree.errors.CrowdtreeError: rng: a seed of 0 or more, or a numpy Generator, needed; got -1
+    """
+    try:
+        return np.random.default_rng(0 if rng is None else rng)
+    except (TypeError, ValueError):
+        raise CrowdtreeError(
+            f"rng: a seed of 0 or more, or a numpy Generator, needed; got {rng!r}"
+        ) from None
