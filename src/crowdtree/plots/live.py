@@ -30,17 +30,26 @@ def trust_chart(rows: Sequence[Row], *, title: str = "Whom the campaign came to 
     )
     kinds = alt.Scale(domain=["worker", "spammer"], range=[LIGHT.accent, LIGHT.error])
     shapes = alt.Scale(domain=["worker", "spammer"], range=["circle", "diamond"])
-    legend = alt.Legend(title=None, orient="bottom-right", labelColor=LIGHT.muted)
     dots = (
         alt.Chart(table(rows))
         .mark_point(filled=True, size=56, opacity=0.9)
         .encode(
             x=alt.X("right:Q", title="right answers, true share", scale=scale, axis=axis),
             y=alt.Y("reliability:Q", title="right answers, as learned", scale=scale, axis=axis),
-            color=alt.Color("kind:N", scale=kinds, legend=legend),
-            shape=alt.Shape("kind:N", scale=shapes, legend=legend),
+            color=alt.Color("kind:N", scale=kinds, legend=None),
+            shape=alt.Shape("kind:N", scale=shapes, legend=None),
             tooltip=["name:N"],
         )
     )
+    spammers = [row for row in rows if row["kind"] == "spammer"]
+    words = (
+        alt.Chart(table(spammers[:1]))
+        .mark_text(align="left", dx=10, color=LIGHT.error)
+        .encode(
+            x=alt.X("right:Q", scale=scale),
+            y=alt.Y("reliability:Q", scale=scale),
+            text=alt.value("spammers" if len(spammers) > 1 else "spammer"),
+        )
+    )
     head = title_of(title, "A dot a worker. On the line the campaign has it right.")
-    return alt.layer(line, dots).properties(width=SIZE, height=SIZE, title=head)
+    return alt.layer(line, dots, words).properties(width=SIZE, height=SIZE, title=head)
