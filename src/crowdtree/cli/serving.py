@@ -14,6 +14,7 @@ import typer
 
 from crowdtree.cli import common
 from crowdtree.cli.common import AsJson, File, Seed
+from crowdtree.cli.status import status_lines
 from crowdtree.errors import CrowdtreeError
 
 if TYPE_CHECKING:
@@ -290,10 +291,8 @@ def status_verb(
 
     def tell(console: Any) -> None:
         for row in found:
-            items = row["items"]
-            closed = items["labelled"] + items["set_aside"]
-            console.print(f"[bold]{row['id']}  {row['name']}[/]: {row['status']}", markup=True)
-            console.print(f"   {closed:,} of {items['total']:,} items done", highlight=False)
+            for line in status_lines(row):
+                console.print(line, markup=False, soft_wrap=True)
         if not found:
             console.print("No campaigns yet.")
             console.print("[dim]Next: crowdtree campaign create example:animals[/]")
