@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import re
@@ -16,12 +15,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
+from crowdtree.client import Client, work
 from crowdtree.errors import CrowdtreeError
 from crowdtree.likelihood import AnswerModel
 from crowdtree.problem import Problem
@@ -34,7 +33,6 @@ START_SECONDS = 60.0
 STILL_SECONDS = 60.0
 """How long nothing may happen before a rehearsal is given up."""
 SKILL_SPREAD = 0.5
-OVER = ("finished", "done", "worker paused")
 LINK = re.compile(r"/login\?token=(\S+)")
 SETTINGS = {"gold_rate": 0.1, "gold_first": 10, "pause_below": 0.65, "pause_after": 10}
 
@@ -67,7 +65,7 @@ def people(count: int, spammers: int, rng: np.random.Generator) -> list[Person]:
 
 
 @contextmanager
-def served(database: Path) -> Iterator[Caller]:
+def served(database: Path) -> Iterator[Client]:
     """Start ``crowdtree serve`` in a process of its own, log in by its link, and stop it after."""
     port = _free_port()
     command = [sys.executable, "-m", "crowdtree", "serve"]
@@ -75,7 +73,7 @@ def served(database: Path) -> Iterator[Caller]:
     server = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     )
-    owner = Caller(f"127.0.0.1:{port}")
+    owner = Client(f"http://127.0.0.1:{port}")
     with server:
         try:
             token = _link_token(server)
@@ -116,78 +114,23 @@ def _drain(said: IO[str]) -> None:
             pass
 
 
-def _wait_for(caller: Caller, server: subprocess.Popen[str]) -> None:
+def _wait_for(client: Client, server: subprocess.Popen[str]) -> None:
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end and server.poll() is None:
         try:
-            caller.get("/healthz")
+            client.get("/healthz")
         except (OSError, CrowdtreeError):
-            caller.close()
             time.sleep(0.05)
         else:
             return
     raise CrowdtreeError("the server did not start; try: crowdtree serve")
 
 
-class Caller:
-    """A client with one connection that stays open."""
-
-    def __init__(self, address: str, token: str | None = None) -> None:
-        self.address = address
-        self.headers = {"authorization": f"Bearer {token}"} if token else {}
-        self._connection: http.client.HTTPConnection | None = None
-
-    def log_in(self, token: str) -> None:
-        """Exchange the owner's one-time token for a session, and that for a token for scripts."""
-        answer, headers = self._send("POST", "/api/session", {"token": token})
-        cookies = SimpleCookie(headers["set-cookie"])
-        self.headers = {
-            "cookie": "; ".join(f"{name}={morsel.value}" for name, morsel in cookies.items()),
-            "x-csrf-token": answer["csrf"],
-        }
-        made = self.post("/api/tokens", {"name": "rehearsal"})
-        self.headers = {"authorization": f"Bearer {made['token']}"}
-
-    def get(self, path: str) -> Any:
-        """Get JSON, or text where the answer is not JSON."""
-        return self._send("GET", path)[0]
-
-    def post(self, path: str, body: Any = None) -> Any:
-        """Post JSON."""
-        return self._send("POST", path, {} if body is None else body)[0]
-
-    def post_lines(self, path: str, rows: Sequence[dict[str, Any]]) -> Any:
-        """Post JSON lines."""
-        content = "\n".join(json.dumps(row) for row in rows).encode()
-        return self._send("POST", path, content, "application/x-ndjson")[0]
-
-    def close(self) -> None:
-        """Close the connection; the next call opens another."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _send(
-        self, method: str, path: str, body: Any = None, kind: str = "application/json"
-    ) -> tuple[Any, Any]:
-        if self._connection is None:
-            self._connection = http.client.HTTPConnection(self.address, timeout=60)
-        content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-        headers = self.headers | ({} if content is None else {"content-type": kind})
-        self._connection.request(method, path, content, headers)
-        found = self._connection.getresponse()
-        text = found.read().decode()
-        if found.status >= 400:
-            raise CrowdtreeError(f"{method} {path} gave {found.status}: {text[:200]}")
-        is_json = found.headers.get_content_type() == "application/json"
-        return json.loads(text) if is_json else text, found.headers
-
-
 # ---------------------------------------------------------------- the rehearsal
 
 
 def rehearse(
-    owner: Caller,
+    owner: Client,
     name: str,
     problem: Problem,
     policy: dict[str, Any],
@@ -211,8 +154,8 @@ def rehearse(
     owner.post_lines(
         f"{here}/items", [{k: v for k, v in item.items() if k != "class"} for item in items]
     )
-    callers = [
-        Caller(owner.address, owner.post(f"{here}/workers/invite", {"name": p.name})["token"])
+    clients = [
+        Client(owner.server, owner.post(f"{here}/workers/invite", {"name": p.name})["token"])
         for p in crowd
     ]
     owner.post(f"{here}/start")
@@ -221,8 +164,10 @@ def rehearse(
     stop = threading.Event()
     with ThreadPoolExecutor(len(crowd)) as pool:
         jobs = [
-            pool.submit(_work, caller, person, problem, truth, stream, stop)
-            for caller, person, stream in zip(callers, crowd, streams, strict=True)
+            pool.submit(
+                work, client, _answerer(person, problem, truth, stream), wait=1.0, stop=stop
+            )
+            for client, person, stream in zip(clients, crowd, streams, strict=True)
         ]
         try:
             _watch(owner, here, tell)
@@ -233,35 +178,22 @@ def rehearse(
     return _result(owner, here, name, problem, items, crowd, promised, time.monotonic() - begin)
 
 
-def _work(
-    caller: Caller,
-    person: Person,
-    problem: Problem,
-    truth: dict[str, int],
-    rng: np.random.Generator,
-    stop: threading.Event,
-) -> None:
-    """Answer until the campaign is over or the worker is not wanted any more."""
+def _answerer(
+    person: Person, problem: Problem, truth: dict[str, int], rng: np.random.Generator
+) -> Callable[[dict[str, Any], dict[str, Any]], bool]:
+    """Make the mind of a simulated worker."""
     model = AnswerModel.of(problem)
     place = {name: q for q, name in enumerate(problem.questions)}
-    given = 0
-    while not stop.is_set():
-        found = caller.post("/api/worker/next", {"wait": 1.0})
-        task = found["task"]
-        if task is None:
-            if found["reason"] in OVER:
-                break
-            continue
-        question, cls = place[task["question"]["name"]], truth[task["item"]["task"]]
-        share = 0.5 if person.spammer else model.yes_given(question, person.skill)[cls]
-        answer = "yes" if rng.random() < share else "no"
-        key = f"{person.name.replace(' ', '-')}.{given}"
-        caller.post("/api/worker/answer", {"lease": task["lease"], "answer": answer, "key": key})
-        given += 1
-    caller.close()
+
+    def answer(item: dict[str, Any], question: dict[str, Any]) -> bool:
+        cls = truth[item["task"]]
+        yes = model.yes_given(place[question["name"]], person.skill)[cls]
+        return bool(rng.random() < (0.5 if person.spammer else yes))
+
+    return answer
 
 
-def _watch(owner: Caller, here: str, tell: Callable[[int, int], None] | None) -> None:
+def _watch(owner: Client, here: str, tell: Callable[[int, int], None] | None) -> None:
     """Wait for the end; give up where nothing happens any more."""
     seen, since = -1, time.monotonic()
     while True:
@@ -280,7 +212,7 @@ def _watch(owner: Caller, here: str, tell: Callable[[int, int], None] | None) ->
 
 
 def _result(
-    owner: Caller,
+    owner: Client,
     here: str,
     name: str,
     problem: Problem,

@@ -1,0 +1,209 @@
+"""A small client of a crowdtree server: for scripts, and for models that work beside people.
+
+Standard library only, so that a machine with a model on it needs nothing else.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from http.cookies import SimpleCookie
+from typing import Any
+from urllib.parse import urlsplit
+
+from crowdtree.errors import CrowdtreeError
+
+__all__ = ["Client", "ServerRefused", "work"]
+
+OVER = ("finished", "done", "worker paused", "budget")
+TRIES = 8
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
+TIMEOUT = 60.0
+TAKEN, GONE, BUSY = 409, 410, 503
+
+
+class ServerRefused(CrowdtreeError):
+    """The server said no; `status` is the HTTP status."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Client:
+    """One connection to a server, which stays open; not to be shared between threads.
+
+    Parameters
+    ----------
+    server
+        Where the server is, as in ``"http://127.0.0.1:8321"``.
+    token
+        A worker's token (of an invite), or an owner's token for scripts.
+    """
+
+    def __init__(self, server: str, token: str | None = None) -> None:
+        parts = urlsplit(server if "//" in server else f"http://{server}")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise CrowdtreeError(
+                f"server: an address such as http://127.0.0.1:8321, got {server!r}"
+            )
+        self.server = f"{parts.scheme}://{parts.netloc}"
+        self.headers = {"authorization": f"Bearer {token}"} if token else {}
+        self._connection: http.client.HTTPConnection | None = None
+
+    @classmethod
+    def of_link(cls, link: str, participant: str | None = None) -> Client:
+        """Connect as a worker by a personal link (``/w/...``) or a join link (``/join/...``)."""
+        parts = urlsplit(link)
+        kind, _, token = parts.path.strip("/").rpartition("/")
+        made = cls(f"{parts.scheme}://{parts.netloc}")
+        if kind == "join":
+            wish = {"token": token, "participant": participant}
+            token = made.post("/api/join", wish)["token"]
+        elif kind != "w":
+            raise CrowdtreeError(f"link: a worker's link has /w/ or /join/ in it, got {link!r}")
+        made.headers = {"authorization": f"Bearer {token}"}
+        return made
+
+    def log_in(self, token: str) -> None:
+        """Become the owner by the one-time token that the server printed when it started."""
+        answer, headers = self._send("POST", "/api/session", _json({"token": token}))
+        cookies = SimpleCookie(headers["set-cookie"])
+        self.headers = {
+            "cookie": "; ".join(f"{name}={morsel.value}" for name, morsel in cookies.items()),
+            "x-csrf-token": answer["csrf"],
+        }
+        made = self.post("/api/tokens", {"name": "script"})
+        self.headers = {"authorization": f"Bearer {made['token']}"}
+
+    def get(self, path: str) -> Any:
+        """Get JSON, or text where the answer is not JSON."""
+        return self._send("GET", path)[0]
+
+    def post(self, path: str, body: Any = None) -> Any:
+        """Post JSON."""
+        return self._send("POST", path, _json({} if body is None else body))[0]
+
+    def post_lines(self, path: str, rows: Sequence[dict[str, Any]]) -> Any:
+        """Post JSON lines, such as items."""
+        content = "\n".join(json.dumps(row) for row in rows).encode()
+        return self._send("POST", path, content, "application/x-ndjson")[0]
+
+    def close(self) -> None:
+        """Close the connection; the next call opens another."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _send(
+        self, method: str, path: str, content: bytes | None = None, kind: str = "application/json"
+    ) -> tuple[Any, Any]:
+        headers = self.headers | ({} if content is None else {"content-type": kind})
+        try:
+            connection = self._open()
+            connection.request(method, path, content, headers)
+            found = connection.getresponse()
+            text = found.read().decode()
+        except (OSError, http.client.HTTPException):
+            self.close()
+            raise
+        if found.status >= 400:
+            raise ServerRefused(found.status, f"{method} {path}: {_words(text)} ({found.status})")
+        is_json = found.headers.get_content_type() == "application/json"
+        return json.loads(text) if is_json else text, found.headers
+
+    def _open(self) -> http.client.HTTPConnection:
+        if self._connection is None:
+            scheme, _, place = self.server.partition("://")
+            kind = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
+            self._connection = kind[scheme](place, timeout=TIMEOUT)
+        return self._connection
+
+
+def work(
+    client: Client,
+    answer: Callable[[dict[str, Any], dict[str, Any]], bool | None],
+    *,
+    wait: float = 20.0,
+    stop: threading.Event | None = None,
+) -> int:
+    """Answer questions until there are none left for this worker; returns how many were answered.
+
+    Parameters
+    ----------
+    client
+        A worker's client.
+    answer
+        Gets the item (``task``, ``text``, ``image`` ...) and the question (``name``, ``text``), and
+        returns ``True`` for yes, ``False`` for no, ``None`` for "can't tell".
+    wait
+        Seconds that the server may hold the line while nothing is open.
+    stop
+        Set it to end early.
+
+    Notes
+    -----
+    Each answer carries a key. After a lost connection it is sent again with the same key, so it
+    is neither lost nor counted twice.
+    """
+    given = 0
+    while stop is None or not stop.is_set():
+        found = _again(lambda: client.post("/api/worker/next", {"wait": wait}))
+        task = found["task"]
+        if task is None:
+            if found["reason"] in OVER:
+                break
+            continue
+        verdict = answer(task["item"], task["question"])
+        body: dict[str, Any] = {"lease": task["lease"], "key": uuid.uuid4().hex}
+        path = "/api/worker/skip" if verdict is None else "/api/worker/answer"
+        if verdict is not None:
+            body["answer"] = "yes" if verdict else "no"
+        if _submitted(client, path, body):
+            given += verdict is not None
+    client.close()
+    return given
+
+
+def _submitted(client: Client, path: str, body: dict[str, Any]) -> bool:
+    """Submit; a question that is not this worker's any more is passed over."""
+    try:
+        _again(lambda: client.post(path, body))
+    except ServerRefused as error:
+        if error.status not in (TAKEN, GONE):
+            raise
+        return False
+    return True
+
+
+def _again(call: Callable[[], Any]) -> Any:
+    """Call; after a lost connection call again, with longer and longer pauses."""
+    for turn in range(TRIES):
+        last = turn == TRIES - 1
+        try:
+            return call()
+        except ServerRefused as error:
+            if error.status != BUSY or last:
+                raise
+        except (OSError, http.client.HTTPException) as error:
+            if last:
+                raise CrowdtreeError(f"the server cannot be reached: {error}") from None
+        time.sleep(min(FIRST_PAUSE * 2**turn, LONGEST_PAUSE))
+    raise AssertionError("unreachable")
+
+
+def _json(body: Any) -> bytes:
+    return json.dumps(body).encode()
+
+
+def _words(text: str) -> str:
+    """What the server said went wrong, in one line."""
+    try:
+        found = json.loads(text)
+        return str(found.get("message") or found.get("detail") or text)[:200]
+    except (ValueError, AttributeError):
+        return " ".join(text.split())[:200]

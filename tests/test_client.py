@@ -1,0 +1,148 @@
+"""The client: what it sends, and that nothing is lost or sent twice when the line breaks."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from crowdtree import client as client_module
+from crowdtree.client import Client, ServerRefused, work
+from crowdtree.errors import CrowdtreeError
+
+
+class Script(BaseHTTPRequestHandler):
+    """Hands out the questions of a list, and breaks the line when told to."""
+
+    protocol_version = "HTTP/1.1"
+    tasks: list[str]
+    seen: list[tuple[str, dict[str, Any]]]
+    trouble: list[int]
+    """Statuses to answer submissions with first; 0 breaks the line after the work is done."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.seen.append((self.path, body))
+        if self.path.endswith("/next"):
+            task = self.tasks.pop(0) if self.tasks else None
+            found = {"task": None, "reason": "finished"}
+            if task is not None:
+                question = {"name": "q", "text": "Is it so?"}
+                item = {"task": task, "text": task}
+                found = {"task": {"lease": f"1.{task}", "item": item, "question": question}}
+            self.say(200, found)
+        elif self.trouble:
+            status = self.trouble.pop(0)
+            if status == 0:
+                self.close_connection = True
+                self.connection.close()
+            else:
+                self.say(status, {"error": "x", "message": "a reason"})
+        else:
+            self.say(200, {"fate": "counted", "late": False})
+
+    def say(self, status: int, found: Any) -> None:
+        content = json.dumps(found).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, type[Script]]]:
+    monkeypatch.setattr(client_module, "FIRST_PAUSE", 0.001)
+    script = type("Once", (Script,), {"tasks": [], "seen": [], "trouble": []})
+    with ThreadingHTTPServer(("127.0.0.1", 0), script) as made:
+        made.daemon_threads = True
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{made.server_address[1]}", script
+        made.shutdown()
+
+
+def submitted(script: type[Script]) -> list[tuple[str, dict[str, Any]]]:
+    return [(path, body) for path, body in script.seen if not path.endswith("/next")]
+
+
+def test_it_answers_until_nothing_is_left(server: tuple[str, type[Script]]) -> None:
+    address, script = server
+    script.tasks += ["a", "b", "c"]
+    minds = {"a": True, "b": False, "c": None}
+    assert work(Client(address, "secret"), lambda item, _: minds[item["task"]]) == 2
+    sent = submitted(script)
+    assert [path.rpartition("/")[2] for path, _ in sent] == ["answer", "answer", "skip"]
+    assert [body.get("answer") for _, body in sent] == ["yes", "no", None]
+    assert len({body["key"] for _, body in sent}) == 3
+
+
+@pytest.mark.parametrize("trouble", [[0], [503], [0, 503, 0]])
+def test_a_broken_line_is_mended_with_the_same_key(
+    server: tuple[str, type[Script]], trouble: list[int]
+) -> None:
+    address, script = server
+    script.tasks += ["a"]
+    script.trouble += trouble
+    assert work(Client(address, "secret"), lambda *_: True) == 1
+    sent = submitted(script)
+    assert len(sent) == len(trouble) + 1
+    assert len({json.dumps(body) for _, body in sent}) == 1
+
+
+@pytest.mark.parametrize("status", [409, 410])
+def test_a_question_that_is_gone_is_passed_over(
+    server: tuple[str, type[Script]], status: int
+) -> None:
+    address, script = server
+    script.tasks += ["a", "b"]
+    script.trouble += [status]
+    assert work(Client(address, "secret"), lambda *_: True) == 1
+    assert [body["lease"] for _, body in submitted(script)] == ["1.a", "1.b"]
+
+
+def test_a_refusal_is_told(server: tuple[str, type[Script]]) -> None:
+    address, script = server
+    script.tasks += ["a"]
+    script.trouble += [401]
+    client = Client(address, "secret")
+    with pytest.raises(ServerRefused, match=r"a reason \(401\)") as told:
+        work(client, lambda *_: True)
+    client.close()
+    assert told.value.status == 401
+
+
+def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "FIRST_PAUSE", 0.0)
+    with pytest.raises(CrowdtreeError, match="the server cannot be reached"):
+        work(Client("http://127.0.0.1:9"), lambda *_: True)
+
+
+def test_stop_ends_it(server: tuple[str, type[Script]]) -> None:
+    address, script = server
+    script.tasks += ["a"] * 5
+    stop = threading.Event()
+
+    def answer(item: dict[str, Any], question: dict[str, Any]) -> bool:
+        del item, question
+        stop.set()
+        return True
+
+    assert work(Client(address), answer, stop=stop) == 1
+
+
+@pytest.mark.parametrize("address", ["ftp://x", "http://", ""])
+def test_bad_addresses(address: str) -> None:
+    with pytest.raises(CrowdtreeError, match="server: an address such as"):
+        Client(address)
+
+
+def test_bad_links() -> None:
+    with pytest.raises(CrowdtreeError, match="a worker's link has /w/ or /join/"):
+        Client.of_link("http://127.0.0.1:9/somewhere/else")
