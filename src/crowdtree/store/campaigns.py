@@ -24,6 +24,7 @@ from crowdtree.store.tables import (
     items,
     labels,
     tallies,
+    waiting,
 )
 
 __all__ = [
@@ -147,6 +148,8 @@ def set_status(
         )
     if status == "running" and not _has_items(connection, number):
         raise CrowdtreeError(f"campaign {number} has no items left to label; add items first")
+    # Nobody can answer while it rests: what waited begins to wait anew.
+    connection.execute(waiting.delete().where(waiting.c.campaign_id == number))
     times: dict[str, Any] = {}
     if status == "running":
         times = {"started_at": found["started_at"] or now, "finished_at": None}

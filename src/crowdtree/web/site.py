@@ -17,6 +17,7 @@ from crowdtree.policy import Policy, policy_from_dict
 from crowdtree.store import Store
 from crowdtree.store.codec import problem_from_json
 from crowdtree.store.housekeeping import Housekeeper
+from crowdtree.store.waiting import Watch
 from crowdtree.web.limits import RateLimit
 
 __all__ = ["Options", "Site", "Waiters", "site_of"]
@@ -88,10 +89,12 @@ class Site:
     login_limit: RateLimit = field(default_factory=lambda: RateLimit(20, 60.0))
     templates: Any = None
     housekeeper: Housekeeper = field(init=False)
+    watch: Watch = field(init=False)
     policies: dict[tuple[int, int], Policy[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.housekeeper = Housekeeper(self.store.clock)
+        self.watch = Watch(self.store.clock)
 
     @property
     def poll_seconds(self) -> float:
