@@ -62,9 +62,7 @@ class Desk:
     def __init__(self, store: Store, clock: Clock, kind: str, n_items: int = 3, **settings: Any):
         self.store, self.clock, self.policy = store, clock, policy(kind)
         made = Settings(give_up_seconds=PATIENCE, **settings)
-        self.number = store.write(
-            lambda c: campaigns.create(c, "x", self.policy, made, clock())
-        )
+        self.number = store.write(lambda c: campaigns.create(c, "x", self.policy, made, clock()))
         rows = [{"task": f"i{k}", "payload": "{}", "gold": None} for k in range(n_items)]
         store.write(lambda c: campaigns.add_items(c, self.number, rows))
         store.write(lambda c: campaigns.set_status(c, self.number, "running", clock()))
@@ -74,9 +72,7 @@ class Desk:
 
     def person(self) -> str:
         made = self.store.write(
-            lambda c: people.invite(
-                c, self.number, "", self.policy, self.dedicated, self.clock()
-            )
+            lambda c: people.invite(c, self.number, "", self.policy, self.dedicated, self.clock())
         )
         return tokens.hashed(made[1])
 
@@ -314,15 +310,15 @@ def test_undo_of_gold_unlearns_it(app: Lab, folded: bool) -> None:
 
 
 def test_undo_of_gold_lifts_the_pause_that_it_brought(app: Lab) -> None:
-    number, worker = gold_worker(app, pause_below=0.91, pause_after=2)
+    number, worker = gold_worker(app, pause_below=0.94, pause_after=2)
     worker.work("yes")
     worker.work("no")
     assert record(app, number, worker)["status"] == "paused"
-    assert worker.call("undo", key="u").status_code == 200
+    lease = worker.call("undo", key="u").json()["task"]["lease"]
     assert record(app, number, worker)["status"] == "active"
     app.post(f"/api/campaigns/{number}/workers/{worker.id}/pause")
-    worker.work("no")
-    worker.call("undo", key="v")
+    assert worker.answer(lease, "no").status_code == 200
+    assert worker.call("undo", key="v").status_code == 200
     assert record(app, number, worker)["status"] == "paused"  # by the owner: that stays
 
 
@@ -361,3 +357,111 @@ def test_a_skip_of_gold_teaches_nothing(app: Lab) -> None:
     worker.call("undo", key="u")
     after = record(app, number, worker)
     assert (after["skill"], after["gold_asked"]) == (before["skill"], 0)
+
+
+# ------------------------------------------------------------------------------ money
+
+
+def change(app: Lab, number: int, **settings: Any) -> Any:
+    return app.client.patch(f"/api/campaigns/{number}/settings", json=settings, headers=app.owner)
+
+
+def spent(app: Lab, number: int) -> float:
+    return float(app.get(f"/api/campaigns/{number}").json()["spent"])
+
+
+@pytest.mark.parametrize("later", [{"price": 0.2}, {"price": 0.05}, {"budget": 0.5}])
+def test_the_cap_holds_when_price_or_budget_change_while_questions_are_out(
+    app: Lab, later: dict[str, float]
+) -> None:
+    first = {"price": 0.1} if "budget" in later else {"price": 0.1, "budget": 1.0}
+    number = app.campaign(settings=first)
+    workers = [app.worker(number) for _ in range(4)]
+    out = [worker.next()["task"]["lease"] for worker in workers]
+    assert change(app, number, **later).status_code == 200
+    assert app.store.read(lambda c: verify(c, number))["differences"] == []
+    for worker, lease in zip(workers, out, strict=True):
+        worker.answer(lease)
+    for _ in range(40):
+        for worker in workers:
+            worker.work()
+    settings = {**first, **later}
+    most = int(settings["budget"] / settings["price"] + 1e-9)
+    assert spent(app, number) == pytest.approx(min(most, 20 * 5) * settings["price"])
+    assert workers[0].next()["reason"] in ("budget", "paused")
+    assert app.store.read(lambda c: verify(c, number))["differences"] == []
+
+
+def test_the_cap_holds_to_the_cent(app: Lab) -> None:
+    """Seven answers at 0.07 make 0.49; an eighth would make 0.56."""
+    number = app.campaign(settings={"price": 0.07, "budget": 0.55})
+    workers = [app.worker(number) for _ in range(3)]
+    for _ in range(6):
+        for worker in workers:
+            worker.work()
+    assert spent(app, number) == 0.49
+    number = app.campaign(settings={"price": 0.07, "budget": 0.56})
+    workers = [app.worker(number) for _ in range(3)]
+    for _ in range(6):
+        for worker in workers:
+            worker.work()
+    assert spent(app, number) == 0.56
+    rows = app.get(f"/api/campaigns/{number}/workers").json()
+    assert sum(row["earned"] for row in rows) == pytest.approx(0.56)
+
+
+def test_questions_that_are_out_count_against_the_budget(app: Lab) -> None:
+    number = app.campaign(settings={"price": 0.1, "budget": 0.25})
+    workers = [app.worker(number) for _ in range(3)]
+    assert [worker.next()["task"] is not None for worker in workers] == [True, True, False]
+    assert workers[2].next()["reason"] == "budget"
+    app.clock.now += 601
+    app.store.ask(Sweep())  # nobody answered: their price is free again
+    assert workers[2].next()["task"]
+
+
+def test_an_overdue_answer_that_cannot_be_paid_is_kept_unpaid(app: Lab) -> None:
+    number = app.campaign(settings={"price": 0.1, "budget": 0.1})
+    slow, fast = app.worker(number), app.worker(number)
+    lease = slow.next()["task"]["lease"]
+    app.clock.now += 601
+    app.store.ask(Sweep())
+    assert fast.work()["fate"] == "counted"
+    assert slow.answer(lease).json()["fate"] == "over budget"
+    assert spent(app, number) == 0.1
+    assert slow.call("undo", key="u").status_code == 409
+    assert app.store.read(lambda c: verify(c, number))["differences"] == []
+
+
+def test_skips_and_undone_answers_cost_nothing(app: Lab) -> None:
+    number = app.campaign(settings={"price": 0.1, "budget": 1.0})
+    worker = app.worker(number)
+    worker.call("skip", lease=worker.next()["task"]["lease"], key="s")
+    assert spent(app, number) == 0
+    worker.work()
+    assert spent(app, number) == 0.1
+    worker.call("undo", key="u")
+    assert spent(app, number) == 0
+    assert app.store.read(lambda c: verify(c, number))["differences"] == []
+
+
+def test_a_late_answer_is_paid_only_in_time(app: Lab) -> None:
+    """Surplus and late answers are paid if their lease had not expired."""
+    number = app.campaign(ONE, example="table1", workers=0, settings={"price": 0.1})
+    quick, slow = app.worker(number), app.worker(number)
+    lease = slow.next()["task"]["lease"]
+    app.clock.now += 601
+    app.store.ask(Sweep())
+    assert quick.work("yes")["fate"] == "counted"
+    assert slow.answer(lease).json() == {"fate": "late", "late": True}
+    assert spent(app, number) == 0.1
+    assert app.store.read(lambda c: verify(c, number))["differences"] == []
+
+
+def test_the_number_of_skips_is_fixed_at_the_start(app: Lab) -> None:
+    number = app.campaign(start=False)
+    assert change(app, number, most_skips=5).status_code == 200
+    app.post(f"/api/campaigns/{number}/start")
+    refused = change(app, number, most_skips=2)
+    assert (refused.status_code, "after the start" in refused.text) == (422, True)
+    assert change(app, number, most_skips=5, gold_rate=0.1).status_code == 200

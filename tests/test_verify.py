@@ -8,14 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
-pytest.importorskip("sqlalchemy", reason="the server is not installed: pip install crowdtree[serve]")
+pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
+
+import sqlalchemy as sa
 
 import crowdtree as ct
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.store import Next, Refused, Settings, Store, Submit, Sweep, Undo, campaigns, people
-from crowdtree.store import tokens
+from crowdtree.store import (
+    Next,
+    Refused,
+    Settings,
+    Store,
+    Submit,
+    Sweep,
+    Undo,
+    campaigns,
+    people,
+    tokens,
+)
 from crowdtree.store.housekeeping import Housekeeper
 from crowdtree.store.tables import (
     answers,
@@ -54,9 +65,7 @@ class Played:
             lambda c: campaigns.create(c, "x", self.policy, settings, self.clock())
         )
         other = self.write(lambda c: campaigns.create(c, "y", self.policy, settings, self.clock()))
-        rows = [
-            {"task": f"i{k}", "payload": "{}", "gold": 3 if k < 4 else None} for k in range(24)
-        ]
+        rows = [{"task": f"i{k}", "payload": "{}", "gold": 3 if k < 4 else None} for k in range(24)]
         for number in (self.number, other):
             self.write(lambda c, n=number: campaigns.add_items(c, n, rows))
             self.write(lambda c, n=number: campaigns.set_status(c, n, "running", self.clock()))
@@ -70,9 +79,7 @@ class Played:
         return self.store.write(function)
 
     def invited(self, number: int) -> str:
-        made = self.write(
-            lambda c: people.invite(c, number, "", self.policy, False, self.clock())
-        )
+        made = self.write(lambda c: people.invite(c, number, "", self.policy, False, self.clock()))
         return tokens.hashed(made[1])
 
     def submit(self, who: str, lease: str, kind: Any, value: int | None) -> Any:
@@ -142,9 +149,7 @@ def copied(game: Played, table: Any, number: int, **changes: Any) -> Any:
     row = game.store.read(
         lambda c: c.execute(sa.select(table).where(table.c.id == number)).one()._mapping
     )
-    return table.insert().values(
-        **{**{name: row[name] for name in row if name != "id"}, **changes}
-    )
+    return table.insert().values(**{**{name: row[name] for name in row if name != "id"}, **changes})
 
 
 def tamperings(game: Played) -> Iterator[tuple[str, list[Any]]]:
@@ -190,25 +195,30 @@ def tamperings(game: Played) -> Iterator[tuple[str, list[Any]]]:
     yield "label deleted", [labels.delete().where(here)]
     new = game.one(items, items.c.status == 0)
     yield "label invented", [copied(game, labels, label, item_id=new)]
-    yield "label and status invented", [
-        copied(game, labels, label, item_id=new, reason="never asked"),
-        items.update().where(items.c.id == new).values(status=3),
-    ]
+    yield (
+        "label and status invented",
+        [
+            copied(game, labels, label, item_id=new, reason="never asked"),
+            items.update().where(items.c.id == new).values(status=3),
+        ],
+    )
     opened = game.one(items, items.c.status == 1)
     yield "open item closed", [items.update().where(items.c.id == opened).values(status=2)]
     yield "item made gold", [items.update().where(items.c.id == opened).values(gold=1)]
     yield "state changed", [items.update().where(items.c.id == opened).values(state='{"node": 9}')]
     yield "open question lost", [wanted.delete().where(wanted.c.campaign_id == game.number)]
-    yield "open question added", [
-        wanted.insert().values(campaign_id=game.number, item_id=new, question=0, open=1)
-    ]
+    yield (
+        "open question added",
+        [wanted.insert().values(campaign_id=game.number, item_id=new, question=0, open=1)],
+    )
     more = wanted.update().where(wanted.c.id == game.one(wanted))
     yield "quota raised", [more.values(open=wanted.c.open + 1)]
     yield "open question moved", [more.values(campaign_id=2)]
     yield "lease too many", [copied(game, leases, live, worker_id=10, nonce="x", question=4)]
-    yield "lease too many on the same question", [
-        copied(game, leases, live, worker_id=10, nonce="x")
-    ]
+    yield (
+        "lease too many on the same question",
+        [copied(game, leases, live, worker_id=10, nonce="x")],
+    )
     yield "lease orphaned", [leases.update().where(leases.c.id == live).values(item_id=10_000)]
     yield "lease of a stranger", [leases.update().where(leases.c.id == live).values(worker_id=11)]
     yield "lease opened again", [leases.update().where(leases.c.id == done).values(state=0)]
@@ -222,7 +232,10 @@ def tamperings(game: Played) -> Iterator[tuple[str, list[Any]]]:
     mine = budgets.c.campaign_id == game.number
     yield "budget spent", [budgets.update().where(mine).values(spent=budgets.c.spent - 1)]
     yield "budget reserved", [budgets.update().where(mine).values(reserved=0)]
-    yield "judgement on nobody", [judgements.insert().values(worker_id=999, question=0, value=1, cls=0)]
+    yield (
+        "judgement on nobody",
+        [judgements.insert().values(worker_id=999, question=0, value=1, cls=0)],
+    )
 
 
 def test_verify_finds_every_sort_of_tampering(played: Played) -> None:

@@ -115,7 +115,7 @@ class Accounts:
         """Go through an item's lines; an undo takes back the line before it of its lease."""
         last: dict[int, Any] = {}
         for row in stored.log:
-            _, question, worker, _, kind, _, lease, _, fate, overdue, price = row
+            _, question, worker, _, kind, _, lease, _, fate, _, price = row
             self.tallies["spent"] += price
             self.workers[worker]["earned"] += price
             sign, line = 1, row
@@ -144,9 +144,7 @@ def _undone(log: list[Any], row: Any) -> bool:
     return any(line[6] == row[6] and line[4] == "undo" for line in later)
 
 
-def check_accounts(
-    connection: Connection, campaign: Loaded, accounts: Accounts
-) -> Iterator[str]:
+def check_accounts(connection: Connection, campaign: Loaded, accounts: Accounts) -> Iterator[str]:
     """Compare the stored counts, money and workers' records with the sums over the log."""
     from crowdtree.store.campaigns import tally
 
@@ -190,9 +188,7 @@ def _workers(connection: Connection, campaign: Loaded, accounts: Accounts) -> It
         yield f"worker {number} has answers, but is not in the campaign"
 
 
-def _pending(
-    connection: Connection, campaign: Loaded
-) -> tuple[dict[int, Counter[str]], set[int]]:
+def _pending(connection: Connection, campaign: Loaded) -> tuple[dict[int, Counter[str]], set[int]]:
     """Count judgements that are not in the workers' rows yet, and who is to be learnt anew."""
     mine = sa.select(workers.c.id).where(workers.c.campaign_id == campaign.id)
     found: dict[int, Counter[str]] = defaultdict(Counter)

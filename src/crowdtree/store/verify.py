@@ -43,9 +43,7 @@ LEASES = Sql(
     """SELECT item_id, id, worker_id, question, state, attempts FROM leases WHERE item_id IN :ids
     ORDER BY id"""
 )
-FINISHED = Sql(
-    "SELECT 1 FROM audit WHERE campaign_id = :campaign AND action = 'finish' LIMIT 1"
-)
+FINISHED = Sql("SELECT 1 FROM audit WHERE campaign_id = :campaign AND action = 'finish' LIMIT 1")
 TOLERANCE = 1e-9
 LITTLE = 1e-12
 
@@ -109,7 +107,8 @@ def _all_items(connection: Connection, number: int) -> Iterator[Stored]:
         for row in rows:
             n = row[0]
             label = labels.get(n, [None])[0]
-            yield Stored(*row, logs.get(n, []), label, wanted.get(n, []), leases.get(n, []))
+            facts = (logs.get(n, []), label, wanted.get(n, []), leases.get(n, []))
+            yield Stored(n, row[1], row[2], row[3], row[4], *facts)
         after = ids[-1]
 
 

@@ -150,9 +150,7 @@ class Watch:
         now = self.clock()
         # A server that was off has not looked whether anybody came.
         if patience is not None and now - self.began >= min(patience, AWAY_SECONDS):
-            long = fetch(
-                connection, LONG, campaign=campaign.id, since=now - patience, most=AT_ONCE
-            )
+            long = fetch(connection, LONG, campaign=campaign.id, since=now - patience, most=AT_ONCE)
             found.long = [row[0] for row in long]
         return found
 
