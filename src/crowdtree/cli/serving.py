@@ -58,6 +58,12 @@ def serve_verb(
     private_webhooks: Annotated[
         bool, typer.Option("--private-webhooks", help="Allow webhooks to private addresses.")
     ] = False,
+    joins_per_minute: Annotated[
+        int,
+        typer.Option(
+            "--joins-per-minute", min=1, help="People who may join by open links from one address."
+        ),
+    ] = 600,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log every request.")] = False,
     example: Annotated[
         bool, typer.Option("--example", help="Load an example campaign where there is none.")
@@ -86,6 +92,7 @@ def serve_verb(
         private_webhooks=private_webhooks,
         trusted_hosts=tuple(trusted_host or ()),
         access_log=access_log,
+        joins_per_minute=joins_per_minute,
     )
 
     if example:

@@ -12,7 +12,7 @@ from crowdtree.store.database import fetch, run_one
 from crowdtree.store.desk import Batch, Who
 from crowdtree.store.requests import Refused, Submit, Undo
 from crowdtree.store.tables import LEASE
-from crowdtree.store.work import STANDING, Held, Work, task_of
+from crowdtree.store.work import STANDING, TAKEN_BACK, Held, Work, task_of
 
 __all__ = ["submit_all"]
 
@@ -180,7 +180,7 @@ def undo(batch: Batch, who: Who, request: Undo) -> dict[str, Any]:
     last = run_one(batch.connection, sql.LAST_ANSWER, worker=who.id)
     if last is None or any(row["worker_id"] == who.id for row in batch.answers):
         raise Refused("nothing", "There is nothing to undo.")
-    _, item_id, lease_id, _, kind, key, fate, price, _, overdue = last
+    _, item_id, lease_id, question, kind, key, fate, price, value, overdue = last
     if kind == "undo":
         if key == request.key:
             work = batch.works[item_id]
@@ -192,8 +192,10 @@ def undo(batch: Batch, who: Who, request: Undo) -> dict[str, Any]:
         raise Refused("late", "Too late to undo.")
     work = batch.works[item_id]
     lease = work.leases.get(lease_id) or _read_lease(batch, work, lease_id)
-    if work.gold is None:  # what gold has taught about a worker is not unlearnt
+    if work.gold is None:
         _undo_engine(batch, who, work, lease, request.key)
+    elif kind == "answer":
+        batch.judge(who.id, question, value, work.gold, 0.0, gold=TAKEN_BACK)
     gains = batch.gains[who.id]
     gains.seen = True
     gains.answers -= kind == "answer"

@@ -18,12 +18,15 @@ from crowdtree.store.database import run_many
 from crowdtree.store.settings import Settings
 from crowdtree.store.tables import (
     ITEM,
+    LEASE,
     audit,
     budgets,
     campaigns,
     items,
     labels,
+    leases,
     tallies,
+    waiting,
 )
 
 __all__ = [
@@ -109,8 +112,14 @@ def change_settings(
     """Change some settings; a new budget holds from the next question on."""
     from crowdtree.store.settings import checked_settings
 
-    old = get(connection, number)["settings"]
+    found = get(connection, number)
+    old = found["settings"]
     settings = checked_settings({**old, **changes})
+    if found["status"] != "draft" and settings.most_skips != old["most_skips"]:
+        raise CrowdtreeError(
+            "settings: most_skips: cannot change after the start: items set aside so far depend "
+            "on it"
+        )
     _check(policy, settings)
     connection.execute(
         campaigns.update()
@@ -123,15 +132,21 @@ def change_settings(
 
 
 def _change_budget(connection: Connection, number: int, settings: Settings) -> None:
+    """Keep the new cap, and what the questions that are out may cost at the new price."""
     cap = settings.budget_micros
     where = budgets.c.campaign_id == number
     if cap is None:
         connection.execute(budgets.delete().where(where))
         return
-    if connection.execute(budgets.update().where(where).values(cap=cap)).rowcount:
-        return
-    spent = tally(connection, number).get("spent", 0)
-    connection.execute(budgets.insert().values(campaign_id=number, cap=cap, spent=spent))
+    # Locks the row first, so that whoever is handing out questions has finished.
+    if not connection.execute(budgets.update().where(where).values(cap=cap)).rowcount:
+        spent = tally(connection, number).get("spent", 0)
+        connection.execute(budgets.insert().values(campaign_id=number, cap=cap, spent=spent))
+    live = sa.select(sa.func.count()).where(
+        leases.c.campaign_id == number, leases.c.state.in_([LEASE.active, LEASE.withdrawn])
+    )
+    reserved = int(connection.execute(live).scalar_one()) * settings.price_micros
+    connection.execute(budgets.update().where(where).values(reserved=reserved))
 
 
 def set_status(
@@ -147,6 +162,8 @@ def set_status(
         )
     if status == "running" and not _has_items(connection, number):
         raise CrowdtreeError(f"campaign {number} has no items left to label; add items first")
+    # Nobody can answer while it rests: what waited begins to wait anew.
+    connection.execute(waiting.delete().where(waiting.c.campaign_id == number))
     times: dict[str, Any] = {}
     if status == "running":
         times = {"started_at": found["started_at"] or now, "finished_at": None}

@@ -68,8 +68,7 @@ def _next(batch: Batch, who: Who, request: Next, held: list[Any]) -> dict[str, A
     chosen = _gold(batch, who, campaign, len(live)) or _ordinary(batch, who, campaign)
     if chosen is None:
         batch.desk.idle.add(who.id)
-        more = run_one(batch.connection, sql.ANY_OPEN, campaign=campaign.id)
-        return {"task": None, "reason": "wait" if more else "finished"}
+        return {"task": None, "reason": _why_nothing(batch, who, campaign)}
     item_id, question, task, payload = chosen
     lease = _lease(batch, who, campaign, item_id, question)
     seconds = campaign.settings.lease_seconds
@@ -91,6 +90,35 @@ def _refusal(batch: Batch, who: Who, campaign: Loaded, live: list[Any]) -> str:
     if purse is not None and not purse.room(settings.price_micros):
         return "budget"
     return ""
+
+
+def _why_nothing(batch: Batch, who: Who, campaign: Loaded) -> str:
+    """Tell who waits for others from who has answered all they may, and from the end."""
+    if run_one(batch.connection, sql.ANY_OPEN, campaign=campaign.id) is None:
+        return "finished"
+    begin = time.monotonic()
+    until, reason = batch.desk.through.get(who.id, (-1e9, ""))
+    if begin < until:
+        return reason
+    one = campaign.settings.one_question_per_item or who.question is not None
+    found = run_one(
+        batch.connection,
+        sql.ANY_FOR_WORKER,
+        campaign=campaign.id,
+        worker=who.id,
+        questions=1 if one else questions_asked(campaign),
+    )
+    reason = "wait" if found else "all answered"
+    end = time.monotonic()
+    batch.desk.through[who.id] = (end + max(LOOK_AGAIN_SECONDS, 50 * (end - begin)), reason)
+    return reason
+
+
+def questions_asked(campaign: Loaded) -> int:
+    """Count the questions that one item may get."""
+    if isinstance(campaign.policy, PlanPolicy):
+        return len(set(campaign.policy.plan.tree.question.tolist()))
+    return campaign.problem.n_questions
 
 
 def _found(task: dict[str, Any]) -> dict[str, Any]:

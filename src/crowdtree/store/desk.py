@@ -99,6 +99,7 @@ class Desk:
         self.positions: dict[tuple[int, int], int] = {}
         self.scanned: dict[int, tuple[float, float]] = {}
         self.idle: set[int] = set()
+        self.through: dict[int, tuple[float, str]] = {}
 
     def forget(self) -> None:
         """Keep the hints from growing without end."""
@@ -106,6 +107,7 @@ class Desk:
             self.positions.clear()
             self.scanned.clear()
             self.idle.clear()
+            self.through.clear()
 
     def campaign(self, connection: Connection, row: Any) -> Loaded:
         """Read a campaign, or take it from memory where its version has not changed."""

@@ -10,15 +10,35 @@ from sqlalchemy.engine import Connection
 from crowdtree.learn.book import WorkerBook
 from crowdtree.problem import DASH, Problem
 from crowdtree.store import statements as sql
-from crowdtree.store.database import fetch, run_many
+from crowdtree.store.database import Sql, fetch, run, run_many, run_one
 from crowdtree.store.desk import Desk
 from crowdtree.store.reliability import expected_right
-from crowdtree.store.work import Loaded
+from crowdtree.store.work import TAKEN_BACK, Loaded
 
 __all__ = ["fold"]
 
 AT_ONCE = 5000
+UNRELIABLE = "reliability"
+"""How the reason of a pause begins that the server decided by itself."""
 COUNTS = ("gold_right", "gold_asked", "agreed", "judged")
+DROP_PENDING = Sql(
+    """DELETE FROM judgements WHERE id IN
+    (SELECT id FROM judgements WHERE worker_id = :worker {skip judgements})"""
+)
+ANY_PENDING = Sql("SELECT 1 FROM judgements WHERE worker_id = :worker LIMIT 1")
+_STANDS = """NOT EXISTS (SELECT 1 FROM answers AS later WHERE later.lease_id = answers.lease_id
+    AND later.kind = 'undo' AND later.id > answers.id)"""
+TAUGHT = Sql(
+    f"""SELECT answers.question, answers.value, items.gold AS cls, 0.0 AS error, 1 AS gold,
+    answers.at AS at, answers.id AS id FROM answers JOIN items ON items.id = answers.item_id
+    WHERE answers.worker_id = :worker AND answers.fate = 'gold' AND answers.kind = 'answer'
+    AND {_STANDS}
+    UNION ALL SELECT answers.question, answers.value, labels.label, labels.posterior_error, 0,
+    labels.at, answers.id FROM answers JOIN items ON items.id = answers.item_id
+    JOIN labels ON labels.item_id = answers.item_id
+    WHERE answers.worker_id = :worker AND answers.fate = 'counted' AND items.status = 2
+    AND {_STANDS} ORDER BY at, id"""
+)
 
 
 def fold(connection: Connection, desk: Desk) -> bool:
@@ -36,9 +56,38 @@ def fold(connection: Connection, desk: Desk) -> bool:
         for row in fetch(connection, sql.CAMPAIGNS, ids=numbers)
     }
     books = {n: WorkerBook(campaign.problem) for n, campaign in campaigns.items()}
-    rows = [_judged(campaigns[row[1]], books[row[1]], row, found[row[0]]) for row in workers]
+    rows = []
+    for row in workers:
+        lines: list[Any] | None = found[row[0]]
+        before = row
+        if any(line[4] == TAKEN_BACK for line in found[row[0]]):
+            lines, before = taught(connection, row[0]), blank(row)
+        if lines is not None:
+            rows.append(_judged(campaigns[row[1]], books[row[1]], before, lines))
     run_many(connection, sql.SAVE_WORKER, rows)
     return len(taken) == AT_ONCE
+
+
+def blank(row: Any) -> tuple[Any, ...]:
+    """Make a worker's row as if nothing had been learnt, and not paused for what was."""
+    number, campaign, status, reason, *_ = row
+    if status == "paused" and reason.startswith(UNRELIABLE):
+        status, reason = "active", ""
+    return (number, campaign, status, reason, 0.0, 0.0, *(0 for _ in COUNTS))
+
+
+def taught(connection: Connection, worker: int) -> list[Any] | None:
+    """Read all that the log teaches about a worker, in order; none while more is coming in.
+
+    A step of learning cannot be taken back, so after an undo the worker is learnt anew.
+    """
+    run(connection, DROP_PENDING, {"worker": worker})  # they are in the log as well
+    lines = [tuple(row)[:5] for row in fetch(connection, TAUGHT, worker=worker)]
+    if run_one(connection, ANY_PENDING, worker=worker) is None:
+        return lines
+    again = {"worker_id": worker, "question": 0, "value": 0, "cls": 0, "error": 0.0}
+    run_many(connection, sql.ADD_JUDGEMENT, [{**again, "gold": TAKEN_BACK}])
+    return None
 
 
 def _judged(campaign: Loaded, book: WorkerBook, row: Any, found: list[Any]) -> dict[str, Any]:
@@ -73,4 +122,4 @@ def _status(
     right = expected_right(campaign.problem, skill)
     if right >= least:
         return status, reason
-    return "paused", f"reliability {right:.0%} is below {least:.0%}"
+    return "paused", f"{UNRELIABLE} {right:.0%} is below {least:.0%}"

@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.store.campaigns import get, tally
 from crowdtree.store.settings import MICRO
 from crowdtree.store.tables import answers, workers
+from crowdtree.store.waiting import waiting_items
 
 __all__ = ["progress"]
 
@@ -35,6 +36,7 @@ def progress(connection: Connection, number: int, now: float) -> dict[str, Any]:
         "status": campaign["status"],
         "status_reason": campaign["status_reason"],
         "items": {**items, "total": sum(items.values()) - items["gold"]},
+        "waiting_for_workers": waiting_items(connection, number),
         "answers": {**given, "expired_leases": counts.get("expired", 0)},
         "answers_per_item": given["counted"] / closed if closed else None,
         "estimated_error": counts["error_nanos"] / 1e9 / judged if judged else None,

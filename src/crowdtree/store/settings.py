@@ -44,6 +44,9 @@ class Settings(BaseModel):
     """Reliability (share of right answers) below which a worker is paused."""
     pause_after: Annotated[int, Field(ge=1, le=100_000)] = 10
     """Judged answers before a worker can be paused."""
+    give_up_seconds: Annotated[float, Field(ge=60, le=31_536_000)] | None = 604_800.0
+    """How long an item waits for more workers when nobody here may answer it; then it is set aside
+    with the best label so far. None: for ever, or until the campaign is finished."""
     answers_per_worker: Annotated[int, Field(ge=1)] | None = None
     """Answers after which a worker is thanked and done."""
     price: Annotated[float, Field(ge=0, le=1_000_000)] = 0.0

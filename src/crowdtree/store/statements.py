@@ -147,6 +147,11 @@ NEW_ITEM = Sql(
     ORDER BY id LIMIT 1 {skip items}"""
 )
 ANY_OPEN = Sql("SELECT 1 FROM items WHERE campaign_id = :campaign AND status IN (0, 1) LIMIT 1")
+ANY_FOR_WORKER = Sql(
+    """SELECT 1 FROM items WHERE campaign_id = :campaign AND status IN (0, 1)
+    AND (SELECT count(*) FROM leases WHERE leases.item_id = items.id
+        AND leases.worker_id = :worker AND leases.state <> 3) < :questions LIMIT 1"""
+)
 BLOCKED_ITEMS = Sql(
     """SELECT wanted.item_id, wanted.id FROM wanted WHERE wanted.campaign_id = :campaign
     AND wanted.id > :after ORDER BY wanted.id LIMIT :most"""

@@ -25,6 +25,7 @@ __all__ = [
     "leases",
     "metadata",
     "tallies",
+    "waiting",
     "wanted",
     "webhooks",
     "workers",
@@ -135,6 +136,16 @@ wanted = sa.Table(
     sa.Index("ix_wanted_campaign_id_id", "campaign_id", "id"),
     sa.Index("ix_wanted_campaign_id_question_id", "campaign_id", "question", "id"),
     sqlite_autoincrement=True,
+)
+
+# Open items that nobody who is here can answer, and since when. Kept by the housekeeping alone.
+waiting = sa.Table(
+    "waiting",
+    metadata,
+    sa.Column("item_id", BigId, sa.ForeignKey("items.id"), primary_key=True, autoincrement=False),
+    _copy("campaign_id"),
+    _number("since", sa.Float),
+    sa.Index("ix_waiting_campaign_id_item_id", "campaign_id", "item_id"),
 )
 
 workers = sa.Table(

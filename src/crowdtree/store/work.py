@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,13 +17,18 @@ from crowdtree.store.tables import ITEM, LEASE
 __all__ = [
     "AHEAD_SECONDS",
     "CLOSED",
+    "CONCLUDED",
+    "NO_WORKERS",
     "OUTSIDE",
+    "SET_ASIDE",
     "STANDING",
+    "TAKEN_BACK",
     "Held",
     "Loaded",
     "Work",
     "item_state",
     "path_of",
+    "path_of_item",
     "task_of",
 ]
 
@@ -35,6 +40,14 @@ STANDING = ("counted", "skipped", "late", "surplus")
 """Fates of events that an undo can take back."""
 OUTSIDE = ("gold", "over budget")
 """Fates of answers that the engine never saw."""
+NO_WORKERS = "no workers"
+"""Reason of an item that was set aside because nobody was left who could answer."""
+CONCLUDED = ("finished", NO_WORKERS)
+"""Reasons of labels that were given on present evidence, not by the policy."""
+SET_ASIDE = ("skipped", "never asked", NO_WORKERS)
+"""Reasons of items that are set aside."""
+TAKEN_BACK = -1
+"""Stands in a judgement for gold that was undone: the worker is to be learnt anew."""
 
 
 @dataclass
@@ -121,8 +134,8 @@ class Work:
         return self.item.fates[-1]
 
     def close(self, label: Label) -> None:
-        """Label the item, or set it aside where too many could not tell."""
-        self.status = ITEM.set_aside if label.reason == "skipped" else ITEM.labelled
+        """Label the item, or set it aside where too many could not tell or nobody is left."""
+        self.status = ITEM.set_aside if label.reason in SET_ASIDE else ITEM.labelled
         self.label, self.changed = label, True
         self.item = replace(self.item, label=label)
 
@@ -190,15 +203,19 @@ def _taken_back(events: list[Event], fates: list[Any], undo: Event) -> int:
 
 def stored_event(task: str, row: Any) -> Event:
     """Read a row of the log (columns as in ``EVENTS_OF_ITEMS``)."""
-    _, question, worker, value, kind, key, lease, skill, _ = row
+    _, question, worker, value, kind, key, lease, skill, *_ = row
     return Event(task, question, str(worker), value, kind, f"{lease}:{key}", skill)
 
 
 def path_of(work: Work) -> list[dict[str, Any]]:
     """Sum up how an item came to its label: the questions in order, with their votes."""
-    names = work.campaign.problem.questions
+    return path_of_item(work.campaign.problem.questions, work.item)
+
+
+def path_of_item(names: Sequence[str], item: ItemState) -> list[dict[str, Any]]:
+    """Sum up the answers that counted, question by question."""
     runs: list[dict[str, Any]] = []
-    for event, fate in zip(work.item.events, work.item.fates, strict=True):
+    for event, fate in zip(item.events, item.fates, strict=True):
         if fate != "counted":
             continue
         name = names[event.question]

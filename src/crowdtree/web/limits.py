@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -100,14 +101,21 @@ async def _refuse(
 
 
 class RateLimit:
-    """So many tries a while for each address, and a hundred times that for all together.
+    """So many tries a while for each address; a try that succeeded can be given back.
+
+    When all together have used a hundred times as many, addresses that have used none lately are
+    still let through, the others wait: many attackers at once cannot lock out the good.
 
     >>> limit = RateLimit(2, 60.0, clock=lambda: 0.0)
     >>> [limit.allows("a"), limit.allows("a"), limit.allows("a"), limit.allows("b")]
     [True, True, False, True]
+    >>> limit.refund("a")
+    >>> limit.allows("a")
+    True
     """
 
     MOST_ADDRESSES = 10_000
+    EVERYBODY = 100
 
     def __init__(
         self, tries: int, seconds: float, clock: Callable[[], float] = time.monotonic
@@ -119,18 +127,53 @@ class RateLimit:
 
     def allows(self, address: str) -> bool:
         """Take one try of an address; false when it has none left."""
-        everybody = self._take("", 100 * self.tries)
-        return self._take(f"from {address}", self.tries) and everybody
+        key = network(address)
+        mine, all_left = self._level(key, self.tries), self._level("", self._most_for_all)
+        if mine < 1 or (all_left < 1 and mine < self.tries):
+            return False
+        self._set(key, mine - 1)
+        self._set("", max(0.0, all_left - 1))
+        return True
 
-    def _take(self, key: str, most: int) -> bool:
+    def refund(self, address: str) -> None:
+        """Give a try back, because it succeeded."""
+        key = network(address)
+        self._set(key, min(self.tries, self._level(key, self.tries) + 1))
+        most = self._most_for_all
+        self._set("", min(most, self._level("", most) + 1))
+
+    @property
+    def _most_for_all(self) -> int:
+        return self.EVERYBODY * self.tries
+
+    def _level(self, key: str, most: int) -> float:
+        """Tries left now; they come back evenly over the while."""
         now = self.clock()
-        tokens, last = self.left.pop(key, (float(most), now))
-        tokens = min(float(most), tokens + (now - last) * most / self.seconds)
-        good = tokens >= 1
-        self.left[key] = (tokens - good, now)
+        tokens, last = self.left.get(key, (float(most), now))
+        return min(float(most), tokens + (now - last) * most / self.seconds)
+
+    def _set(self, key: str, tokens: float) -> None:
+        self.left[key] = (tokens, self.clock())
+        self.left.move_to_end(key)
         while len(self.left) > self.MOST_ADDRESSES:
             self.left.popitem(last=False)
-        return good
+
+
+def network(address: str) -> str:
+    """Say whose an address is: with IPv6 one customer has a whole /64.
+
+    >>> network("192.0.2.7"), network("2001:db8::1:2:3:4"), network("::ffff:192.0.2.7")
+    ('from 192.0.2.7', 'from 2001:db8::/64', 'from 192.0.2.7')
+    """
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return f"from {address}"
+    if isinstance(found, ipaddress.IPv6Address):
+        if found.ipv4_mapped is not None:
+            return f"from {found.ipv4_mapped}"
+        return f"from {ipaddress.ip_network((int(found), 64), strict=False)}"
+    return f"from {found}"
 
 
 def client_address(scope: Any) -> str:

@@ -33,6 +33,7 @@ class Serving:
     private_webhooks: bool = False
     trusted_hosts: tuple[str, ...] = ()
     access_log: bool = False
+    joins_per_minute: int = 600
 
     @property
     def options(self) -> Options:
@@ -42,6 +43,7 @@ class Serving:
             secure_cookies=self.secure_cookies,
             private_webhooks=self.private_webhooks,
             trusted_hosts=self.trusted_hosts,
+            joins_per_minute=self.joins_per_minute,
         )
 
 

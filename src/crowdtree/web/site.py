@@ -17,11 +17,14 @@ from crowdtree.policy import Policy, policy_from_dict
 from crowdtree.store import Store
 from crowdtree.store.codec import problem_from_json
 from crowdtree.store.housekeeping import Housekeeper
+from crowdtree.store.waiting import Watch
 from crowdtree.web.limits import RateLimit
 
 __all__ = ["Options", "Site", "Waiters", "site_of"]
 
 HERE = Path(__file__).parent
+FAILURES_A_MINUTE = 20
+"""Links that do not work, a minute and address, before the address has to wait."""
 POLL_SECONDS = {True: 10.0, False: 3.0}
 """How often a waiting worker looks again without being woken: in one process, and in several,
 where another may have opened a question."""
@@ -39,6 +42,8 @@ class Options:
     """Whether webhooks may go to private and loopback addresses."""
     trusted_hosts: tuple[str, ...] = ()
     """Names by which the server may be addressed; none: any."""
+    joins_per_minute: int = 600
+    """Most people who may join by open links from one address: a lecture hall has only one."""
     session_seconds: float = 7 * 86_400.0
     docs: bool = True
 
@@ -85,13 +90,17 @@ class Site:
     store: Store
     options: Options
     waiters: Waiters = field(default_factory=Waiters)
-    login_limit: RateLimit = field(default_factory=lambda: RateLimit(20, 60.0))
+    login_limit: RateLimit = field(default_factory=lambda: RateLimit(FAILURES_A_MINUTE, 60.0))
+    join_limit: RateLimit = field(init=False)
     templates: Any = None
     housekeeper: Housekeeper = field(init=False)
+    watch: Watch = field(init=False)
     policies: dict[tuple[int, int], Policy[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.join_limit = RateLimit(self.options.joins_per_minute, 60.0)
         self.housekeeper = Housekeeper(self.store.clock)
+        self.watch = Watch(self.store.clock)
 
     @property
     def poll_seconds(self) -> float:

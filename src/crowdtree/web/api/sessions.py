@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
@@ -20,6 +22,8 @@ __all__ = ["join_campaign", "login_owner", "login_worker", "router"]
 router = APIRouter(prefix="/api", tags=["sessions"])
 Token = Annotated[str, Field(min_length=1, max_length=200)]
 Id = Annotated[str, Field(max_length=200)]
+USED = "This link was used already or is not valid. Get a new one."
+GONE = "This link is not valid any more. Ask for a new one."
 
 
 class Login(BaseModel):
@@ -44,17 +48,36 @@ class Named(BaseModel):
     name: Annotated[str, Field(min_length=1, max_length=100)]
 
 
-def limited(request: Request) -> Site:
-    """Count a try to log in or join; too many are refused."""
+@contextmanager
+def limited(request: Request) -> Iterator[Site]:
+    """Refuse whoever has failed too often to log in or to join; what succeeds does not count."""
     site = site_of(request)
-    if not site.login_limit.allows(client_address(request.scope)):
+    address = client_address(request.scope)
+    if not site.login_limit.allows(address):
         raise Problem(429, "slow", "Too many tries. Wait a minute.")
-    return site
+    failed = False
+    try:
+        yield site
+    except Problem as error:
+        failed = error.status == 401
+        raise
+    finally:
+        if not failed:
+            site.login_limit.refund(address)
+
+
+async def known(site: Site, token: str, role: tokens.Role, words: str) -> tokens.Credential:
+    """Find what a token stands for; guesses are refused without writing anything."""
+    found = await site.store.aread(lambda c: tokens.find(c, token, site.now))
+    if found is None or found.role != role:
+        raise Problem(401, "login" if role == "once" else "unknown", words)
+    return found
 
 
 async def login_owner(site: Site, token: str) -> str:
     """Exchange the one-time link for an owner session."""
     seconds = site.options.session_seconds
+    await known(site, token, "once", USED)
 
     def exchange(connection: Any) -> str | None:
         if not tokens.take_once(connection, token, site.now):
@@ -64,36 +87,32 @@ async def login_owner(site: Site, token: str) -> str:
 
     session = await site.store.awrite(exchange)
     if session is None:
-        raise Problem(401, "login", "This link was used already or is not valid. Get a new one.")
+        raise Problem(401, "login", USED)
     return session
 
 
 async def login_worker(site: Site, token: str) -> str:
     """Exchange a personal link for a worker session."""
-
-    def exchange(connection: Any) -> str | None:
-        found = tokens.find(connection, token, site.now)
-        if found is None or found.role != "worker":
-            return None
-        return tokens.issue(
-            connection,
+    found = await known(site, token, "worker", GONE)
+    return await site.store.awrite(
+        lambda c: tokens.issue(
+            c,
             "worker",
             site.now,
             campaign_id=found.campaign_id,
             worker_id=found.worker_id,
             seconds=site.options.session_seconds,
         )
-
-    session = await site.store.awrite(exchange)
-    if session is None:
-        raise Problem(401, "unknown", "This link is not valid any more. Ask for a new one.")
-    return session
+    )
 
 
 async def join_campaign(
-    site: Site, token: str, participant: str | None, details: dict[str, str]
+    site: Site, address: str, token: str, participant: str | None, details: dict[str, str]
 ) -> str:
     """Become a worker by the open join link; returns a worker session."""
+    await known(site, token, "join", GONE)
+    if not site.join_limit.allows(address):
+        raise Problem(429, "slow", "Many people join at this moment. Try again in a minute.")
 
     def exchange(connection: Any) -> str | None:
         found = tokens.find(connection, token, site.now)
@@ -113,15 +132,15 @@ async def join_campaign(
 
     session = await site.store.awrite(exchange)
     if session is None:
-        raise Problem(401, "unknown", "This link is not valid any more. Ask for a new one.")
+        raise Problem(401, "unknown", GONE)
     return session
 
 
 @router.post("/session")
 async def start_session(request: Request, response: Response, login: Login) -> dict[str, str]:
     """Exchange the owner's one-time token for a session cookie."""
-    site = limited(request)
-    session = await login_owner(site, login.token)
+    with limited(request) as site:
+        session = await login_owner(site, login.token)
     auth.remember(response, site, auth.OWNER_COOKIE, session)
     return {"csrf": auth.csrf_of(session)}
 
@@ -141,8 +160,8 @@ async def start_worker_session(
     request: Request, response: Response, login: Login
 ) -> dict[str, str]:
     """Exchange a worker's personal token for a session cookie."""
-    site = limited(request)
-    session = await login_worker(site, login.token)
+    with limited(request) as site:
+        session = await login_worker(site, login.token)
     auth.remember(response, site, auth.WORKER_COOKIE, session)
     return {"csrf": auth.csrf_of(session)}
 
@@ -150,9 +169,11 @@ async def start_worker_session(
 @router.post("/join")
 async def join(request: Request, wish: Join) -> dict[str, str]:
     """Join a campaign by its open link; returns a bearer token for the worker API."""
-    site = limited(request)
     details = {"study": wish.study, "session": wish.session}
-    return {"token": await join_campaign(site, wish.token, wish.participant, details)}
+    address = client_address(request.scope)
+    with limited(request) as site:
+        token = await join_campaign(site, address, wish.token, wish.participant, details)
+    return {"token": token}
 
 
 @router.post("/tokens")

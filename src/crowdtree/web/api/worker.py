@@ -21,7 +21,8 @@ __all__ = ["router"]
 router = APIRouter(prefix="/api/worker", tags=["worker"])
 Key = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[\w.:-]+$")]
 Lease = Annotated[str, StringConstraints(min_length=3, max_length=60, pattern=r"^\d+\.[0-9a-f]+$")]
-NO_WAIT = ("finished", "done", "worker paused", "budget")
+NO_WAIT = ("finished", "done", "all answered", "worker paused", "budget")
+AT_THE_END = ("finished", "done", "all answered")
 
 
 class Asked(BaseModel):
@@ -98,8 +99,9 @@ class Returned(BaseModel):
 async def next_question(request: Request, asked: Asked, who: WorkerHash) -> JSONResponse:
     """Hand out a question; with `wait`, wait that many seconds for one to open.
 
-    `task` is null when there is none: `reason` says why (wait, paused, finished, done, budget,
-    worker paused, holding).
+    `task` is null when there is none: `reason` says why (wait: others have to answer first;
+    finished; done: the worker's number of answers is reached; all answered: the worker has
+    answered all they may; paused, budget, worker paused, holding).
     """
     return JSONResponse(await found_question(site_of(request), asked, who))
 
@@ -118,7 +120,7 @@ async def found_question(site: Site, asked: Asked, who: str) -> dict[str, Any]:
 
 async def _with_end(site: Site, campaign: int, found: dict[str, Any]) -> dict[str, Any]:
     """Add the thanks where the worker is at the end."""
-    if found["reason"] not in ("finished", "done"):
+    if found["reason"] not in AT_THE_END:
         return found
     row = await site.store.aread(lambda c: rows.get(c, campaign))
     settings = row["settings"]

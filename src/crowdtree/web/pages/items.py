@@ -39,6 +39,7 @@ REASONS = {
     "skipped": "too many people could not tell",
     "finished": "the campaign was finished early",
     "never asked": "the campaign was finished before anybody was asked",
+    "no workers": "nobody was left who could answer",
 }
 
 

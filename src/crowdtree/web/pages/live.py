@@ -205,7 +205,7 @@ def _notes(
         words = plural(facts["items"]["set_aside"], "item")
         notes.append(
             Note(
-                f"{words} set aside without a label: workers could not tell, or nobody was asked.",
+                f"{words} set aside: workers could not tell, or nobody was (left) to be asked.",
                 f"{base}/items?status=set+aside",
                 "See them",
             )
@@ -260,11 +260,26 @@ def _worker_notes(
     elif campaign["status"] == "running" and last is not None and now - last > QUIET_SECONDS:
         words = f"The last answer came {ago(last, now)}."
         notes.append(Note(words, f"{base}/share", "Invite more people"))
+    waiting = facts["waiting_for_workers"]
+    if waiting:
+        verb = "waits" if waiting == 1 else "wait"
+        words = (
+            f"{plural(waiting, 'item')} {verb} for more workers: everybody who is here has "
+            f"answered, or may not.{_patience(campaign)}"
+        )
+        notes.append(Note(words, f"{base}/share", "Invite more people"))
     paused = views.paused_workers(connection, campaign["id"])
     if paused:
         words = f"{plural(paused, 'worker')} paused because of low reliability."
         notes.append(Note(words, f"{base}/workers", "Look at them"))
     return notes
+
+
+def _patience(campaign: dict[str, Any]) -> str:
+    seconds = campaign["settings"].get("give_up_seconds")
+    if seconds is None:
+        return ""
+    return f" After {duration(seconds)} without anybody an item is set aside, with its best label."
 
 
 def _question_notes(policy: Policy[Any], divided: views.Divided, base: str) -> list[Note]:

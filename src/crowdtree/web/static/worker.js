@@ -10,11 +10,13 @@ const WAIT = 20;
 const AHEAD = 2;
 const WORDS = { yes: "Yes", no: "No", skip: "Can’t tell" };
 const PAUSES = {
-  wait: ["Please wait", "There is no question for you at this moment. This page goes on by itself when there is one."],
+  wait: ["Please wait", "Other people have to answer before there is a question for you. This page goes on by itself."],
   paused: ["Not open now", "The work is paused or has not started yet. This page goes on by itself."],
   budget: ["No more questions for now", "All the answers that are needed for now have been given. Thank you."],
   "worker paused": ["Your work is paused", "You are not given questions at the moment. Please ask the person who sent you the link."],
 };
+
+const ENDS = new Set(["finished", "done", "all answered"]);
 
 const body = document.body;
 const find = (id) => document.getElementById(id);
@@ -71,7 +73,8 @@ function end(found) {
   over = true;
   const { thanks, completion_code: code, return_url: back } = found.end ?? {};
   const words = given ? `You gave ${given} ${given === 1 ? "answer" : "answers"}. All of them are saved.` : "There is nothing left to do here.";
-  between(thanks || "Thank you!", words);
+  const all = found.reason === "all answered" ? "You have answered everything that you may answer here. " : "";
+  between(thanks || "Thank you!", all + words);
   if (code) {
     find("code").hidden = false;
     find("code").querySelector("code").textContent = code;
@@ -157,7 +160,7 @@ function arrived(found) {
     return 300;
   }
   if (tasks.length) return found.reason === "wait" ? 500 : null; // asked again after the answer
-  if (found.reason === "finished" || found.reason === "done") {
+  if (ENDS.has(found.reason)) {
     end(found);
     return null;
   }

@@ -300,6 +300,26 @@ def upgrade() -> None:
         )
 
     op.create_table(
+        "waiting",
+        sa.Column(
+            "item_id",
+            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
+            autoincrement=False,
+            nullable=False,
+        ),
+        sa.Column(
+            "campaign_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False
+        ),
+        sa.Column("since", sa.Float(), server_default="0", nullable=False),
+        sa.ForeignKeyConstraint(["item_id"], ["items.id"], name=op.f("fk_waiting_item_id")),
+        sa.PrimaryKeyConstraint("item_id", name=op.f("pk_waiting")),
+    )
+    with op.batch_alter_table("waiting", schema=None) as batch_op:
+        batch_op.create_index(
+            "ix_waiting_campaign_id_item_id", ["campaign_id", "item_id"], unique=False
+        )
+
+    op.create_table(
         "wanted",
         sa.Column(
             "id",
@@ -373,6 +393,10 @@ def downgrade() -> None:
         batch_op.drop_index("ix_wanted_campaign_id_id")
 
     op.drop_table("wanted")
+    with op.batch_alter_table("waiting", schema=None) as batch_op:
+        batch_op.drop_index("ix_waiting_campaign_id_item_id")
+
+    op.drop_table("waiting")
     with op.batch_alter_table("leases", schema=None) as batch_op:
         batch_op.drop_index(
             "ix_leases_worker_id",
