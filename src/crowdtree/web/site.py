@@ -41,6 +41,8 @@ class Options:
     """Names by which the server may be addressed; none: any."""
     session_seconds: float = 7 * 86_400.0
     docs: bool = True
+    url: str = ""
+    """The address by which people reach the server; none: as the owner's browser does."""
 
 
 class Waiters:
@@ -77,6 +79,15 @@ class Waiters:
         """Count the workers who wait."""
         return sum(len(queue) for queue in self.queues.values())
 
+    def wake_all(self) -> None:
+        """Wake everybody who waits or watches."""
+        for queue in self.queues.values():
+            while queue:
+                queue.popleft().set()
+        for watchers in self.changes.values():
+            for watcher in watchers:
+                watcher.set()
+
 
 @dataclass
 class Site:
@@ -89,6 +100,9 @@ class Site:
     templates: Any = None
     housekeeper: Housekeeper = field(init=False)
     policies: dict[tuple[int, int], Policy[Any]] = field(default_factory=dict)
+    loop: asyncio.AbstractEventLoop | None = None
+    stopping: bool = False
+    """Whether the server is going away: streams and long polls end."""
 
     def __post_init__(self) -> None:
         self.housekeeper = Housekeeper(self.store.clock)
@@ -112,6 +126,12 @@ class Site:
             problem = problem_from_json(campaign["problem"])
             self.policies[key] = policy_from_dict(problem, campaign["policy"])
         return self.policies[key]
+
+    def stop(self) -> None:
+        """Send home everybody who waits; called from a signal handler."""
+        self.stopping = True
+        if self.loop is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self.waiters.wake_all)
 
     def listen(self, loop: asyncio.AbstractEventLoop) -> Callable[[dict[int, int]], None]:
         """Make the listener that brings changes from the store's threads to the event loop."""

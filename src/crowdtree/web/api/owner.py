@@ -112,7 +112,7 @@ async def _stream(request: Request, site: Site, number: int) -> AsyncIterator[st
     watchers = site.waiters.changes[number]
     watchers.add(changed)
     try:
-        while not await request.is_disconnected():
+        while not (site.stopping or await request.is_disconnected()):
             changed.clear()
             yield event_line(
                 "progress", await site.store.aread(lambda c: progress(c, number, site.now))

@@ -64,7 +64,7 @@ async def _stream(request: Request, site: Site, number: int) -> AsyncIterator[st
     watchers = site.waiters.changes[number]
     watchers.add(changed)
     try:
-        while not await request.is_disconnected():
+        while not (site.stopping or await request.is_disconnected()):
             changed.clear()
             picture = await _picture(site, number)
             yield event_line("picture", _message(request, picture))
