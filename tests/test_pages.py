@@ -19,11 +19,12 @@ from crowdtree.store.codec import problem_to_json
 from crowdtree.store.tables import audit, items, workers
 from crowdtree.web.api.media import TYPES
 from crowdtree.web.building import Wish, policy_of
-from crowdtree.web.pages.choices import offer
+from crowdtree.web.pages.choices import make_offer, planned
 from crowdtree.web.pages.flow import flow_numbers, flow_svg
 from crowdtree.web.pages.live import look
 from crowdtree.web.pages.markdown import markdown
 from crowdtree.web.pages.wizard import _pasted, _value
+from crowdtree.web.studio import silent
 
 WEB = Path(files.__file__).parents[1] / "web"
 
@@ -62,7 +63,9 @@ class Room:
 
     def picture(self):
         row = self.store.read(lambda c: campaigns.get(c, self.number))
-        return self.store.read(lambda c: look(c, row, self.policy, self.clock.now))
+        return self.store.read(
+            lambda c: look(c, row, self.policy, planned(self.policy), self.clock.now)
+        )
 
     def notes(self) -> str:
         return " | ".join(note.text for note in self.picture().notes)
@@ -151,7 +154,7 @@ def test_markdown_is_markdown():
 
 @pytest.fixture(scope="module")
 def animals():
-    return offer(problem_to_json(files.example("animals")))
+    return make_offer(silent, problem_to_json(files.example("animals")))
 
 
 def test_every_choice_keeps_its_promise(animals):
@@ -173,7 +176,7 @@ def test_every_choice_has_one_mark_on_the_chart(animals):
 
 def test_a_choice_is_found_again(animals):
     for choice in animals.choices:
-        assert animals.nearest(choice.policy) is choice
+        assert animals.nearest(choice.policy, choice.promise) is choice
         assert animals.get(choice.key) is choice
     with pytest.raises(CrowdtreeError, match="choose one"):
         animals.get("tree-7")

@@ -95,6 +95,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             chore.cancel()
         await asyncio.gather(*chores, return_exceptions=True)
         site.store.listeners.remove(listener)
+        site.plans.close()
 
 
 def _chores(site: Site) -> list[Any]:

@@ -18,6 +18,7 @@ from crowdtree.store import Store
 from crowdtree.store.codec import problem_from_json
 from crowdtree.store.housekeeping import Housekeeper
 from crowdtree.web.limits import RateLimit
+from crowdtree.web.plans import Plans
 
 __all__ = ["Options", "Site", "Waiters", "site_of"]
 
@@ -99,6 +100,7 @@ class Site:
     login_limit: RateLimit = field(default_factory=lambda: RateLimit(20, 60.0))
     templates: Any = None
     housekeeper: Housekeeper = field(init=False)
+    plans: Plans = field(default_factory=Plans)
     policies: dict[tuple[int, int], Policy[Any]] = field(default_factory=dict)
     loop: asyncio.AbstractEventLoop | None = None
     stopping: bool = False

@@ -14,7 +14,7 @@ from crowdtree.store import campaigns, checked_settings, hooks, people
 from crowdtree.store.exports import item_trace
 from crowdtree.store.progress import progress
 from crowdtree.web.auth import OwnerNeeded
-from crowdtree.web.building import Wish, policy_of
+from crowdtree.web.building import Wish
 from crowdtree.web.hooks import check_url
 from crowdtree.web.site import Site, event_line, site_of
 
@@ -61,7 +61,7 @@ async def create(request: Request, wish: Created, owner: OwnerNeeded) -> dict[st
     del owner
     site = site_of(request)
     settings = checked_settings(wish.settings)
-    policy = await asyncio.to_thread(policy_of, wish.policy)
+    policy = await site.plans.policy_of(wish.policy)
     number = await site.store.awrite(
         lambda c: campaigns.create(c, wish.name, policy, settings, site.now)
     )

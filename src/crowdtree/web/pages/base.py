@@ -14,7 +14,7 @@ from crowdtree.store import NotFound, Refused, Unavailable
 from crowdtree.web.errors import STATUS, Problem
 from crowdtree.web.site import site_of
 
-__all__ = ["Number", "PageRoute", "error_page", "go", "render", "wants_json"]
+__all__ = ["Number", "PageRoute", "error_page", "go", "refusal", "render", "wants_json"]
 
 Number = Annotated[int, Path(ge=1, le=2**53)]
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -62,12 +62,13 @@ class PageRoute(APIRoute):
             except Problem as error:
                 return error_page(request, error.status, error.code, error.message)
             except CrowdtreeError as error:
-                return error_page(request, *_said(error))
+                return error_page(request, *refusal(error))
 
         return guarded
 
 
-def _said(error: CrowdtreeError) -> tuple[int, str, str]:
+def refusal(error: CrowdtreeError) -> tuple[int, str, str]:
+    """Put an error in a status, a code and a sentence."""
     if isinstance(error, Refused):
         return STATUS.get(error.code, 409), error.code, str(error)
     if isinstance(error, NotFound):

@@ -14,7 +14,6 @@ from crowdtree.policy import PlanPolicy
 from crowdtree.store import campaigns
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.pages.base import Number, PageRoute, fragment, render
-from crowdtree.web.pages.choices import planned
 from crowdtree.web.pages.flow import flow_svg
 from crowdtree.web.pages.live import Picture, look
 from crowdtree.web.site import Site, event_line, site_of
@@ -78,8 +77,8 @@ async def _stream(request: Request, site: Site, number: int) -> AsyncIterator[st
 async def _picture(site: Site, number: int) -> Picture:
     campaign = await site.store.aread(lambda c: campaigns.get(c, number))
     policy = site.policy(campaign)
-    await asyncio.to_thread(planned, policy)
-    return await site.store.aread(lambda c: look(c, campaign, policy, site.now))
+    promise = await site.plans.promise_soon(policy)
+    return await site.store.aread(lambda c: look(c, campaign, policy, promise, site.now))
 
 
 def _message(request: Request, picture: Picture) -> dict[str, Any]:

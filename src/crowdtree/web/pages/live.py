@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.policy import PlanPolicy, Policy
 from crowdtree.store import campaigns, views
 from crowdtree.store.progress import progress
-from crowdtree.web.pages.choices import Planned, planned
+from crowdtree.web.pages.choices import Planned
 from crowdtree.web.pages.flow import flow_numbers
 from crowdtree.web.pages.words import ago, brief, count, duration, money, number, percent, plural
 
@@ -46,14 +46,17 @@ class Picture:
 
 
 def look(
-    connection: Connection, campaign: dict[str, Any], policy: Policy[Any], now: float
+    connection: Connection,
+    campaign: dict[str, Any],
+    policy: Policy[Any],
+    promise: Planned | None,
+    now: float,
 ) -> Picture:
-    """Look at a campaign."""
+    """Look at a campaign; what was planned may not be known yet."""
     number_ = campaign["id"]
     facts = progress(connection, number_, now)
     divided = _in_words(views.divided(connection, number_), policy)
     last = views.last_answer_at(connection, number_)
-    promise = planned(policy)
     forecast = _forecast(facts, promise)
     notes = _notes(connection, campaign, facts, policy, promise, divided, forecast, last, now)
     mood, headline = _headline(campaign, facts, forecast, last, now, len(notes))
@@ -78,17 +81,21 @@ def _in_words(found: views.Divided, policy: Policy[Any]) -> views.Divided:
     return found._replace(items=[{**row, "text": texts[row["question"]]} for row in found.items])
 
 
-def _forecast(facts: dict[str, Any], promise: Planned) -> dict[str, float | None]:
+def _forecast(facts: dict[str, Any], promise: Planned | None) -> dict[str, float | None]:
     """Answers, money and seconds still needed: from this campaign, or at first from the plan."""
     items = facts["items"]
     left = facts["forecast"]["answers_left"]
-    if left is None:
+    if left is None and promise is not None:
         left = promise.answers * (items["new"] + items["open"] / 2)
     rate = facts["forecast"]["answers_per_minute"]
-    seconds = 60 * left / rate if rate else None
+    seconds = 60 * left / rate if rate and left is not None else None
     if not items["new"] + items["open"]:
         left, seconds = 0.0, 0.0
-    return {"answers": left, "cost": left * facts["price"], "seconds": seconds}
+    return {
+        "answers": left,
+        "cost": None if left is None else left * facts["price"],
+        "seconds": seconds,
+    }
 
 
 def _headline(
@@ -124,7 +131,7 @@ def _headline(
 def _values(
     campaign: dict[str, Any],
     facts: dict[str, Any],
-    promise: Planned,
+    promise: Planned | None,
     forecast: dict[str, float | None],
 ) -> dict[str, str]:
     items, answers, currency = facts["items"], facts["answers"], campaign["settings"]["currency"]
@@ -132,7 +139,6 @@ def _values(
     error = facts["estimated_error"]
     running = campaign["status"] in ("running", "paused")
     left, cost, seconds = forecast["answers"], forecast["cost"], forecast["seconds"]
-    about = "about" if promise.exact else "by simulation about"
     return {
         "status": campaign["status"],
         "labelled": count(items["labelled"]),
@@ -143,9 +149,9 @@ def _values(
         "answers": count(answers["counted"]),
         "skipped": count(answers["skipped"]),
         "each": "–" if each is None else number(each),
-        "each_planned": f"planned {about} {number(promise.answers)}",
+        "each_planned": _planned(promise, "answers"),
         "error": "–" if error is None else percent(error),
-        "error_planned": f"planned {about} {percent(promise.error)}",
+        "error_planned": _planned(promise, "error"),
         "spent": money(facts["spent"], currency),
         "cost_total": money(facts["spent"] + (cost or 0.0), currency),
         "left": "–" if left is None or not running else count(left),
@@ -154,6 +160,14 @@ def _values(
         "active": count(facts["workers"]["active"]),
         "stopped": count(facts["workers"]["paused"] + facts["workers"]["blocked"]),
     }
+
+
+def _planned(promise: Planned | None, what: str) -> str:
+    if promise is None:
+        return "the plan is being worked out"
+    about = "about" if promise.exact else "by simulation about"
+    words = percent(promise.error) if what == "error" else number(promise.answers)
+    return f"planned {about} {words}"
 
 
 def _pace(rate: float | None, running: bool) -> str:
@@ -193,7 +207,7 @@ def _notes(
     campaign: dict[str, Any],
     facts: dict[str, Any],
     policy: Policy[Any],
-    promise: Planned,
+    promise: Planned | None,
     divided: views.Divided,
     forecast: dict[str, float | None],
     last: float | None,
@@ -224,6 +238,8 @@ def _notes(
         )
     notes += _question_notes(policy, divided, base)
     error, labelled = facts["estimated_error"], facts["items"]["labelled"]
+    if promise is None:
+        return notes
     if error and labelled >= FEW_VOTES and error > 2 * promise.error:
         notes.append(
             Note(

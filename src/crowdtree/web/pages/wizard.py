@@ -20,8 +20,10 @@ from crowdtree.store.progress import progress
 from crowdtree.web.api.transfer import add_from_file
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.pages.base import Number, PageRoute, fragment, go, render
-from crowdtree.web.pages.choices import SIMULATED, Choice, offer, planned
+from crowdtree.web.pages.choices import SIMULATED
+from crowdtree.web.pages.telling import told
 from crowdtree.web.site import Site, site_of
+from crowdtree.web.studio import Tell
 
 __all__ = ["router"]
 
@@ -44,12 +46,29 @@ async def plan(request: Request, number: Number, owner: OwnerNeeded) -> Response
     campaign = await _campaign(site, number)
     policy = site.policy(campaign)
     values: dict[str, Any] = {"owner": owner, "campaign": campaign}
-    promise = await asyncio.to_thread(planned, policy)
+    found = site.plans.known(campaign["problem"])
+    if campaign["status"] == "draft" and found is None:
+        return render(request, "working.html", **values)
+    promise = await site.plans.promise(policy)
     values |= {"promise": promise, "tree": await asyncio.to_thread(_tree, request, policy)}
-    if campaign["status"] == "draft":
-        found = await asyncio.to_thread(offer, campaign["problem"])
-        values |= {"offer": found, "chosen": found.nearest(policy).key, "simulated": SIMULATED}
+    if found is not None:
+        chosen = found.nearest(policy, promise).key
+        values |= {"offer": found, "chosen": chosen, "simulated": SIMULATED}
     return render(request, "plan.html", **values)
+
+
+@router.post("/c/{number}/plan/ready")
+async def ready(request: Request, number: Number, owner: OwnerNeeded) -> Response:
+    """Work out the choices anew after a restart, saying how far it is."""
+    del owner
+    site = site_of(request)
+    campaign = await _campaign(site, number)
+
+    async def make(tell: Tell) -> str:
+        await site.plans.offer(campaign["problem"], tell)
+        return f"/c/{number}/plan"
+
+    return await told(request, make)
 
 
 @router.get("/c/{number}/plan/tree")
@@ -57,7 +76,7 @@ async def tree(request: Request, number: Number, owner: OwnerNeeded, choice: str
     """Draw the tree of a choice."""
     del owner
     campaign = await _campaign(site_of(request), number)
-    found = await asyncio.to_thread(offer, campaign["problem"])
+    found = await site_of(request).plans.offer(campaign["problem"])
     policy = found.get(choice).policy
     return HTMLResponse(await asyncio.to_thread(_tree, request, policy))
 
@@ -74,7 +93,7 @@ async def choose(request: Request, number: Number, owner: OwnerNeeded) -> Respon
     site = site_of(request)
     form = await request.form()
     campaign = await _campaign(site, number)
-    choice = await asyncio.to_thread(_choice, campaign, str(form.get("choice", "")))
+    choice = (await site.plans.offer(campaign["problem"])).get(str(form.get("choice", "")))
     changes = _changes(form, ("price", "currency"))
 
     def apply(connection: Any) -> None:
@@ -83,10 +102,6 @@ async def choose(request: Request, number: Number, owner: OwnerNeeded) -> Respon
 
     await site.store.awrite(apply)
     return go(request, f"/c/{number}/items")
-
-
-def _choice(campaign: dict[str, Any], key: str) -> Choice:
-    return offer(campaign["problem"]).get(key)
 
 
 # -------------------------------------------------------------------------------- items
@@ -150,7 +165,7 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
         return campaigns.get(connection, number), progress(connection, number, site.now)
 
     campaign, facts = await site.store.aread(look)
-    promise = await asyncio.to_thread(planned, site.policy(campaign))
+    promise = await site.plans.promise(site.policy(campaign))
     cost = promise.answers * facts["items"]["total"] * facts["price"]
     values = {"campaign": campaign, "facts": facts, "promise": promise, "cost": cost}
     return render(request, "share.html", owner=owner, base=str(request.base_url), **values)

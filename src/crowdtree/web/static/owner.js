@@ -111,34 +111,68 @@ function save(form, submitter = null) {
   });
 }
 
+// Send a form whose answer comes line by line: how far the work is, then where to go.
+async function followed(form, submitter) {
+  const headers = { accept: "application/json", "x-csrf-token": document.querySelector('meta[name="csrf"]').content };
+  const response = await fetch(form.action, { method: "POST", headers, body: new FormData(form, submitter) });
+  if (!response.headers.get("content-type")?.startsWith("application/x-ndjson")) {
+    const found = await response.json().catch(() => ({}));
+    throw new Refusal(response.status, found.error, found.message ?? `The server answered ${response.status}.`);
+  }
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) throw new Error("unreachable");
+    text += value;
+    const lines = text.split("\n");
+    text = lines.pop();
+    for (const line of lines.map((found) => JSON.parse(found))) {
+      if (line.go) return line;
+      if (line.error) throw new Refusal(422, line.error, line.message);
+      working(form, line.share, line.words);
+    }
+  }
+}
+
+function working(form, share, words) {
+  const place = form.querySelector(".working");
+  if (!place) return;
+  place.hidden = share === null;
+  place.querySelector("progress").value = share ?? 0;
+  if (place.querySelector("span").textContent !== words) place.querySelector("span").textContent = words;
+}
+
 async function submitted(form, submitter) {
   const problem = form.querySelector(".problem");
   problem.textContent = "";
-  const sending = save(form, submitter); // before the buttons are off: a disabled one has no value
+  // before the buttons are off: a disabled one has no value
+  const sending = "stream" in form.dataset ? followed(form, submitter) : save(form, submitter);
   const buttons = form.querySelectorAll("button");
   buttons.forEach((button) => { button.disabled = true; });
   submitter?.setAttribute("aria-busy", "true");
-  const slow = setTimeout(() => { if (form.dataset.slow) say(form.dataset.slow, false, 60000); }, 1500);
   try {
     const found = await sending;
     if (form.dataset.stay) say(form.dataset.stay);
+    else if (found.go === location.pathname) location.reload();
     else if (found.go) location.assign(found.go);
   } catch (error) {
+    working(form, null, "");
     problem.textContent = reason(error);
     problem.scrollIntoView({ block: "center" });
     say("");
   } finally {
-    clearTimeout(slow);
     buttons.forEach((button) => { button.disabled = false; });
     submitter?.removeAttribute("aria-busy");
   }
 }
 
-for (const form of document.querySelectorAll("form[data-send]")) {
+for (const form of document.querySelectorAll("form[data-send], form[data-stream]")) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     submitted(form, event.submitter);
   });
+  if ("now" in form.dataset) submitted(form, null);
 }
 for (const form of document.querySelectorAll("form[data-link]")) {
   form.addEventListener("submit", (event) => {
