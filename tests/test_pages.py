@@ -299,7 +299,10 @@ def test_items_are_found_by_status_label_and_name(room):
     assert [row["task"] for row in find(label=3)] == ["0"]
     assert find(label=0) == []
     assert [row["task"] for row in find(find="11")] == ["11", *map(str, range(110, 120))]
+    assert [row["task"] for row in find(find="11", after="118")] == ["119"]
+    assert [row["task"] for row in find(find="0", label=3, status="labelled")] == ["0"]
+    assert find(find="0", label=2) == []
     assert find(find="%") == []
     first = find()
     assert len(first) == views.PAGE
-    assert find(after=first[-1]["id"])[0]["task"] == str(views.PAGE)
+    assert find(after=str(first[-1]["cursor"]))[0]["task"] == str(views.PAGE)

@@ -30,7 +30,7 @@ def count(tell, steps):
     return steps
 
 
-def fail(tell, words):
+def fail(_, words):
     raise CrowdtreeError(words)
 
 
@@ -39,11 +39,11 @@ def sleep(tell, seconds):
     time.sleep(seconds)
 
 
-def die(tell):
+def die(_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def hungry(tell):
+def hungry(_):
     raise MemoryError
 
 
@@ -106,6 +106,7 @@ def test_plans_are_worked_out_once(monkeypatch):
     asked = []
 
     async def work(job, *values, tell=None):
+        del tell
         asked.append(job.__name__)
         return job(module.silent, *values)
 

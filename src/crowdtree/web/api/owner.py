@@ -224,6 +224,32 @@ async def add_webhook(
     return await site.store.awrite(lambda c: hooks.add_hook(c, number, url, site.now))
 
 
+@router.get("/{number}/webhooks/{hook}/deliveries")
+async def list_deliveries(
+    request: Request,
+    number: Number,
+    hook: Annotated[int, Path(ge=1, le=2**53)],
+    owner: OwnerNeeded,
+) -> list[dict[str, Any]]:
+    """List the last messages of a webhook; `error` is empty for those that arrived."""
+    del owner
+    return await site_of(request).store.aread(lambda c: hooks.hook_deliveries(c, number, hook))
+
+
+@router.post("/{number}/webhooks/{hook}/retry")
+async def retry_webhook(
+    request: Request,
+    number: Number,
+    hook: Annotated[int, Path(ge=1, le=2**53)],
+    owner: OwnerNeeded,
+) -> dict[str, bool]:
+    """Send what is due at once, also where it was given up."""
+    del owner
+    site = site_of(request)
+    await site.store.awrite(lambda c: hooks.retry_hook(c, number, hook, site.now))
+    return {"done": True}
+
+
 @router.delete("/{number}/webhooks/{hook}")
 async def remove_webhook(
     request: Request,
