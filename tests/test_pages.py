@@ -23,7 +23,8 @@ from crowdtree.web.pages.choices import make_offer, planned
 from crowdtree.web.pages.flow import flow_numbers, flow_svg
 from crowdtree.web.pages.live import look
 from crowdtree.web.pages.markdown import markdown
-from crowdtree.web.pages.wizard import _pasted, _value
+from crowdtree.web.pages.sharing import FIELDS, FLAGS, WORDS, shown_settings, value_of
+from crowdtree.web.pages.wizard import _pasted
 from crowdtree.web.studio import silent
 
 WEB = Path(files.__file__).parents[1] / "web"
@@ -111,8 +112,9 @@ def test_only_what_the_server_made_is_shown_unescaped():
         for match in re.findall(r"\{\{ *([\w.]+)\|safe", page.read_text())
     }
     assert safe == {
-        *("drawn", "offer.chart", "tree", "flow", "instructions", "html", "shown.html"),
+        *("drawn", "offer.chart", "tree", "flow", "instructions", "html", "shown.html", "row.html"),
         *(f"parts.{name}" for name in ("actions", "notes", "labels", "divided", "questions")),
+        "parts.workers",
     }
 
 
@@ -188,12 +190,24 @@ def test_a_choice_is_found_again(animals):
 
 
 def test_numbers_are_read_as_people_write_them():
-    assert _value("price", "0,05") == 0.05
-    assert _value("pause_below", "60 %".replace(" ", "")) == 0.6
-    assert _value("answers_per_worker", "") is None
-    assert _value("instructions", "") == ""
+    assert value_of("price", "0,05") == 0.05
+    assert value_of("pause_below", "60 %".replace(" ", "")) == 0.6
+    assert value_of("answers_per_worker", "") is None
+    assert value_of("instructions", "") == ""
     with pytest.raises(CrowdtreeError, match="budget: 'much' is not a number"):
-        _value("budget", "much")
+        value_of("budget", "much")
+
+
+def test_every_setting_has_a_field_and_is_written_as_it_is_read():
+    elsewhere = {"examples", "leases_per_worker"}  # a page of its own; only for programs
+    assert {*FIELDS, *FLAGS, *WORDS} | elsewhere >= set(Settings.model_fields)
+    form = (WEB / "templates" / "share.html").read_text()
+    for name in (*FIELDS, *FLAGS, *WORDS):
+        assert f'name="{name}"' in form or f'field("{name}"' in form
+    settings = Settings(price=0.05, budget=20, gold_rate=0.07, pause_below=0.55, lease_seconds=90)
+    written = shown_settings(settings.model_dump())
+    for name, text in written.items():
+        assert value_of(name, text) == getattr(settings, name)
 
 
 def test_pasted_items_may_be_lines_or_tables():

@@ -9,13 +9,31 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.problem import Problem
 from crowdtree.store.campaigns import get
+from crowdtree.store.people import worker_facts
 from crowdtree.store.tables import ITEM, answers, items, labels, workers
 
-__all__ = ["Divided", "divided", "last_answer_at", "paused_workers", "some_items", "worker_log"]
+__all__ = [
+    "WORKER_ORDERS",
+    "Divided",
+    "divided",
+    "last_answer_at",
+    "paused_workers",
+    "some_items",
+    "some_workers",
+    "worker_log",
+]
 
 RECENT_LABELS = 500
 PAGE = 50
+WORKERS_PAGE = 100
+WORKER_ORDERS: dict[str, Any] = {
+    "answers": workers.c.answers.desc(),
+    "reliability": workers.c.skill,  # the more skill, the more reliable
+    "seen": workers.c.seen_at.desc(),
+    "name": sa.func.lower(workers.c.name),
+}
 LAST = "\U0010ffff"
 """The last character there is: what begins with some letters stands before them and this."""
 
@@ -133,6 +151,26 @@ def paused_workers(connection: Connection, number: int) -> int:
             )
         ).scalar_one()
     )
+
+
+def some_workers(
+    connection: Connection,
+    number: int,
+    problem: Problem,
+    *,
+    sort: str = "answers",
+    skip: int = 0,
+    most: int = WORKERS_PAGE,
+) -> list[dict[str, Any]]:
+    """Read a page of workers with their record and reliability, in an order of `WORKER_ORDERS`."""
+    rows = connection.execute(
+        sa.select(workers)
+        .where(workers.c.campaign_id == number)
+        .order_by(WORKER_ORDERS[sort], workers.c.id)
+        .offset(skip)
+        .limit(most)
+    )
+    return [worker_facts(dict(row._mapping), problem) for row in rows]
 
 
 def worker_log(

@@ -18,6 +18,7 @@ __all__ = ["Picture", "look"]
 
 QUIET_SECONDS = 600.0
 FEW_VOTES = 20
+FEW_WORKERS = 8
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Picture:
     divided: views.Divided
     questions: list[dict[str, Any]]
     flow: dict[str, dict[str, Any]] | None
+    workers: list[dict[str, Any]]
     mood: str
 
 
@@ -72,8 +74,17 @@ def look(
         divided,
         _questions(policy, asked),
         flow,
+        _workers(connection, number_, policy, now),
         mood,
     )
+
+
+def _workers(
+    connection: Connection, number_: int, policy: Policy[Any], now: float
+) -> list[dict[str, Any]]:
+    """The workers who were here last."""
+    rows = views.some_workers(connection, number_, policy.problem, sort="seen", most=FEW_WORKERS)
+    return [{**row, "seen": ago(row["seen_at"], now)} for row in rows]
 
 
 def _in_words(found: views.Divided, policy: Policy[Any]) -> views.Divided:

@@ -1,4 +1,4 @@
-"""The steps of a new campaign: the plan, the items, the people."""
+"""The steps of a new campaign: the plan and the items."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from crowdtree.plots.page import tree_section
 from crowdtree.plots.trees import tree_views
 from crowdtree.policy import PlanPolicy, Policy
 from crowdtree.store import campaigns, drafts
-from crowdtree.store.progress import progress
 from crowdtree.web.api.transfer import add_from_file
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.pages.base import Number, PageRoute, fragment, go, render
 from crowdtree.web.pages.choices import SIMULATED
+from crowdtree.web.pages.sharing import changes_of
 from crowdtree.web.pages.telling import told
 from crowdtree.web.site import Site, site_of
 from crowdtree.web.studio import Tell
@@ -29,10 +29,6 @@ __all__ = ["router"]
 
 router = APIRouter(route_class=PageRoute)
 MOST_PASTED = 400
-NUMBERS = ("price", "budget", "gold_rate", "pause_below", "answers_per_worker", "lease_seconds")
-PERCENTAGES = ("gold_rate", "pause_below")
-NULLABLE = ("budget", "pause_below", "answers_per_worker")
-WORDS = ("instructions", "currency", "thanks", "completion_code", "return_url")
 
 
 async def _campaign(site: Site, number: int) -> dict[str, Any]:
@@ -94,7 +90,7 @@ async def choose(request: Request, number: Number, owner: OwnerNeeded) -> Respon
     form = await request.form()
     campaign = await _campaign(site, number)
     choice = (await site.plans.offer(campaign["problem"])).get(str(form.get("choice", "")))
-    changes = _changes(form, ("price", "currency"))
+    changes = changes_of(form, ("price", "currency"))
 
     def apply(connection: Any) -> None:
         drafts.change_policy(connection, number, choice.policy, site.now)
@@ -151,65 +147,3 @@ def _pasted(text: str) -> tuple[bytes, str]:
         return text.encode(), "jsonl"
     rows = ({"task": line[:MOST_PASTED], "text": line} for line in lines)
     return "".join(json.dumps(row) + "\n" for row in rows).encode(), "jsonl"
-
-
-# -------------------------------------------------------------------------------- people
-
-
-@router.get("/c/{number}/share")
-async def share(request: Request, number: Number, owner: OwnerNeeded) -> Response:
-    """Show what workers read, what they get, and the links."""
-    site = site_of(request)
-
-    def look(connection: Any) -> Any:
-        return campaigns.get(connection, number), progress(connection, number, site.now)
-
-    campaign, facts = await site.store.aread(look)
-    promise = await site.plans.promise(site.policy(campaign))
-    cost = promise.answers * facts["items"]["total"] * facts["price"]
-    values = {"campaign": campaign, "facts": facts, "promise": promise, "cost": cost}
-    return render(request, "share.html", owner=owner, base=str(request.base_url), **values)
-
-
-@router.post("/c/{number}/share")
-async def save(request: Request, number: Number, owner: OwnerNeeded) -> Response:
-    """Save what workers read and get."""
-    del owner
-    site = site_of(request)
-    form = await request.form()
-    changes = _changes(form, tuple(name for name in (*NUMBERS, *WORDS) if name in form))
-    changes["one_question_per_item"] = form.get("one_question_per_item") == "on"
-    name = str(form.get("name", "")).strip()
-
-    def apply(connection: Any) -> None:
-        policy = site.policy(campaigns.get(connection, number))
-        campaigns.change_settings(connection, number, policy, changes, site.now)
-        if name:
-            drafts.rename(connection, number, name, site.now)
-
-    await site.store.awrite(apply)
-    return go(request, f"/c/{number}/share?saved=1")
-
-
-def _changes(form: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: _value(name, str(form.get(name, "")).strip()) for name in names}
-
-
-def _value(name: str, text: str) -> Any:
-    """Read one field as people write it: a blank is nothing, a decimal comma is fine.
-
-    >>> _value("price", "0,05"), _value("gold_rate", "10"), _value("budget", "")
-    (0.05, 0.1, None)
-    """
-    if name not in NUMBERS:
-        return text
-    if not text:
-        return None if name in NULLABLE else 0.0
-    try:
-        value = float(text.replace(",", ".").removesuffix("%"))
-    except ValueError:
-        words = name.replace("_", " ")
-        raise CrowdtreeError(f"{words}: {text[:30]!r} is not a number") from None
-    if name in PERCENTAGES:
-        return value / 100
-    return int(value) if name == "answers_per_worker" and value == int(value) else value

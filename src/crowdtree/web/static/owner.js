@@ -47,20 +47,40 @@ async function post(button) {
   }
 }
 
+// Make something whose secret is shown once: a link, a token, a webhook's secret.
 async function link(source, values) {
   if (!(await sure(source))) return;
   try {
     const found = await send(source.dataset.link, values);
     const place = document.getElementById(source.dataset.show);
+    const field = source.dataset.field ?? "link";
     place.hidden = false;
     const input = place.querySelector("input");
-    input.value = new URL(found.link, location.href).href;
+    input.value = field === "link" ? new URL(found.link, base()).href : found[field];
+    if (source instanceof HTMLFormElement) source.reset();
+    if (source.dataset.refresh) await refresh(source.dataset.refresh);
     input.focus();
     input.select();
   } catch (error) {
     say(reason(error), true);
   }
 }
+
+function base() {
+  return document.querySelector('meta[name="base"]')?.content ?? location.href;
+}
+
+// Fetch this page again and put one part of it in place; a part that has the focus is left alone.
+export async function refresh(id) {
+  const place = document.getElementById(id);
+  const response = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
+  if (!response?.ok || place.contains(document.activeElement)) return;
+  const made = new DOMParser().parseFromString(await response.text(), "text/html").getElementById(id);
+  if (made && made.innerHTML !== place.innerHTML) place.replaceChildren(...made.childNodes);
+}
+
+const here = document.querySelector("[data-only-here]");
+if (here) here.hidden = !["localhost", "127.0.0.1", "[::1]"].includes(new URL(base()).hostname);
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
@@ -212,6 +232,24 @@ for (const input of document.querySelectorAll('.drop input[type="file"]')) {
   input.addEventListener("change", () => {
     input.closest("form").querySelector(".problem").textContent = "";
     input.closest(".drop").classList.toggle("full", input.files.length > 0);
+  });
+}
+
+// Markdown can be seen before it is saved.
+for (const area of document.querySelectorAll("[data-preview]")) {
+  const place = area.nextElementSibling;
+  const button = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: "See how it looks" });
+  area.after(button);
+  const words = area.labels[0]?.textContent ?? "";
+  button.setAttribute("aria-label", `See how it looks: ${words.trim()}`);
+  button.addEventListener("click", async () => {
+    try {
+      const found = await send("/preview", { text: area.value });
+      place.innerHTML = found.html; // made safe by the server
+      place.hidden = !found.html;
+    } catch (error) {
+      say(reason(error), true);
+    }
   });
 }
 
