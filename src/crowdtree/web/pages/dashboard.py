@@ -24,7 +24,7 @@ router = APIRouter(route_class=PageRoute)
 EVENT_SECONDS = 1.0
 QUIET_SECONDS = 2.0
 """How often to look without being woken: another process may have changed something."""
-PARTS = ("notes", "labels", "divided", "questions", "workers", "actions")
+PARTS = ("notes", "labels", "divided", "questions", "places", "workers", "actions")
 
 
 @router.get("/c/{number}")

@@ -31,6 +31,14 @@ FATES = {
     "gold": "check item",
     "over budget": "not paid: the budget was spent",
 }
+STATUSES = {
+    "new": "to do",
+    "open": "in work",
+    "labelled": "labelled",
+    "set aside": "set aside",
+    "gold": "check item",
+}
+KINDS = {ending: kind.partition("/")[0] for ending, kind in TYPES.items()}
 REASONS = {
     "leaf": "the tree ended here",
     "target": "sure enough",
@@ -79,9 +87,9 @@ async def listed(
         more=more,
         asked=asked,
         reasons=REASONS,
-        statuses=ITEM.names,
+        statuses={name: STATUSES[name] for name in ITEM.names},
         query=request.query_params,
-        media="" if site.options.media is None else ",".join(f".{ending}" for ending in TYPES),
+        media=None if site.options.media is None else KINDS,
     )
 
 

@@ -18,7 +18,8 @@ __all__ = ["Picture", "look"]
 
 QUIET_SECONDS = 600.0
 FEW_VOTES = 20
-FEW_WORKERS = 8
+FEW_ROWS = 8
+MANY_NODES = 20
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Picture:
     divided: views.Divided
     questions: list[dict[str, Any]]
     flow: dict[str, dict[str, Any]] | None
+    places: list[dict[str, Any]]
     workers: list[dict[str, Any]]
     mood: str
 
@@ -74,16 +76,35 @@ def look(
         divided,
         _questions(policy, asked),
         flow,
+        _places(policy, facts["nodes"]),
         _workers(connection, number_, policy, now),
         mood,
     )
+
+
+def _places(policy: Policy[Any], nodes: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
+    """Where most items are, for a tree that is too large to see at once."""
+    if not isinstance(policy, PlanPolicy) or policy.plan.tree.n_nodes < MANY_NODES:
+        return []
+    tree = policy.plan.tree
+    rows: list[dict[str, Any]] = [
+        {
+            "text": policy.problem.text(int(tree.question[int(node)])),
+            "here": max(found["in"] - found["out"], 0),
+            "passed": found["out"],
+        }
+        for node, found in nodes.items()
+        if int(node) >= 0
+    ]
+    rows.sort(key=lambda row: (-row["here"], -row["passed"]))
+    return rows[:FEW_ROWS]
 
 
 def _workers(
     connection: Connection, number_: int, policy: Policy[Any], now: float
 ) -> list[dict[str, Any]]:
     """The workers who were here last."""
-    rows = views.some_workers(connection, number_, policy.problem, sort="seen", most=FEW_WORKERS)
+    rows = views.some_workers(connection, number_, policy.problem, sort="seen", most=FEW_ROWS)
     return [{**row, "seen": ago(row["seen_at"], now)} for row in rows]
 
 

@@ -205,25 +205,45 @@ for (const form of document.querySelectorAll("form[data-link]")) {
 async function uploaded(form) {
   const problem = form.querySelector(".problem");
   const done = form.querySelector("[data-done]");
-  problem.textContent = "";
-  const files = [...form.querySelector("input").files];
-  let good = 0;
+  const files = [...form.querySelector('input[type="file"]').files];
+  problem.textContent = files.length ? "" : "Choose files first.";
+  const names = [];
   for (const file of files) {
-    done.textContent = `${good} of ${files.length} uploaded`;
-    const where = `${form.dataset.media}?name=${encodeURIComponent(file.name)}`;
+    done.textContent = `${names.length} of ${files.length} uploaded`;
+    const name = file.name.replace(/[^\p{L}\p{N}_. -]/gu, "_").replace(/^[. ]+/, "_");
+    const where = `${form.dataset.media}?name=${encodeURIComponent(name)}`;
     const headers = { "x-csrf-token": document.querySelector('meta[name="csrf"]').content };
     headers["content-type"] = "application/octet-stream";
     const response = await fetch(where, { method: "POST", headers, body: file }).catch(() => null);
-    if (response?.ok) good += 1;
+    if (response?.ok) names.push(name);
     else problem.textContent = `${file.name}: ${(await response?.json().catch(() => null))?.message ?? "not uploaded"}`;
   }
-  done.textContent = `${good} of ${files.length} uploaded`;
+  if (files.length) done.textContent = `${names.length} of ${files.length} uploaded`;
+  if (names.length && form.each.checked) await made(form, names, problem);
+}
+
+// Make an item of each uploaded file, named after it.
+async function made(form, names, problem) {
+  const kinds = JSON.parse(form.dataset.kinds);
+  const kind = (name) => kinds[name.split(".").pop().toLowerCase()];
+  const lines = names.map((name) => JSON.stringify({ task: name, [kind(name)]: name }));
+  const data = new FormData();
+  data.append("pasted", new Blob([lines.join("\n")]), "items.jsonl");
+  try {
+    const found = await send(form.dataset.items, data, { seconds: 120 });
+    if (!problem.textContent) location.assign(found.go);
+    else form.querySelector("[data-done]").textContent += `, ${names.length} items made`;
+  } catch (error) {
+    problem.textContent = reason(error);
+  }
 }
 
 for (const form of document.querySelectorAll("form[data-media]")) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    uploaded(form);
+    const button = form.querySelector('button[type="submit"]');
+    button.disabled = true;
+    uploaded(form).finally(() => { button.disabled = false; });
   });
 }
 
@@ -277,7 +297,16 @@ export function hint() {
     if (region.scrollWidth <= region.clientWidth + 8) continue;
     const words = document.createElement("p");
     words.className = "small";
-    words.textContent = "The drawing is wider than the page: scroll it sideways.";
+    words.append("");
+    const fit = Object.assign(document.createElement("button"), { type: "button", className: "plain inline" });
+    const set = (small) => {
+      region.classList.toggle("fit", small);
+      words.firstChild.textContent = small ? "All of it, made small: " : "The drawing is wider than the page: scroll it, or ";
+      fit.textContent = small ? "see it in full size" : "see all of it";
+    };
+    fit.addEventListener("click", () => set(!region.classList.contains("fit")));
+    words.append(fit);
+    set(region.scrollWidth > 3 * region.clientWidth || region.scrollHeight > 4 * region.clientHeight);
     region.before(words);
   }
 }
