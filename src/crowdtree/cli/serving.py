@@ -40,14 +40,34 @@ HERE = "crowdtree.db"
 
 def serve_verb(
     database: Database = HERE,
-    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="Port to listen on.")] = 8321,
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen on; 0.0.0.0 for other machines too.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", help="Port to listen on; 0 for any that is free.")
+    ] = 8321,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Open the owner's page in the browser.")
+    ] = False,
+    url: Annotated[
+        str,
+        typer.Option(
+            "--url", metavar="URL", help="Address that people use, such as https://label.example."
+        ),
+    ] = "",
     workers: Annotated[
-        int, typer.Option("--workers", help="Server processes (PostgreSQL only above 1).")
+        int, typer.Option("--workers", min=1, help="Server processes (PostgreSQL only above 1).")
     ] = 1,
     media: Annotated[
-        Path | None, typer.Option("--media", metavar="DIR", help="Folder for uploaded media.")
+        Path | None,
+        typer.Option(
+            "--media",
+            metavar="DIR",
+            help="Folder for uploaded pictures, sounds and films.",
+            show_default="beside the database",
+        ),
     ] = None,
+    no_media: Annotated[bool, typer.Option("--no-media", help="Refuse uploaded media.")] = False,
     https: Annotated[
         bool, typer.Option("--https", help="Behind https: send cookies over https only.")
     ] = False,
@@ -71,42 +91,77 @@ def serve_verb(
 ) -> None:
     """Serve live campaigns to workers, and their pages to you.
 
-    Prints a link that logs you in, once.
+    Prints a link that logs you in, once. Everything is kept in one file in the current folder.
 
     Examples:
 
-      crowdtree serve
+      crowdtree serve --open
+
+      crowdtree serve --host 0.0.0.0 --url https://label.example --https
 
       crowdtree serve --example
 
       crowdtree serve --database postgresql://user@host/name --workers 4
     """
     serve = import_server("crowdtree.web.serve")
+    folder = str(media) if media is not None else serve.media_beside(database)
     serving = serve.Serving(
         database=database,
         host=host,
         port=port,
         processes=workers,
-        media=None if media is None else str(media),
+        media=None if no_media else folder,
         secure_cookies=https,
         private_webhooks=private_webhooks,
         trusted_hosts=tuple(trusted_host or ()),
         access_log=access_log,
         joins_per_minute=joins_per_minute,
+        url=_base(url),
     )
-
     if example:
         from crowdtree.web.example import load_example
 
         with _store(database) as store:
             load_example(store)
+    serve.run(serving, partial(_welcome, _shown(database), open_page))
+    print(f"\nStopped. Campaigns are kept in {_shown(database)}.", flush=True)
 
-    def tell(link: str) -> None:
-        print(f"crowdtree serves {database}", flush=True)
-        print(f"Open this link to log in (it works once):\n\n    {link}\n", flush=True)
-        print("Stop with Ctrl-C.", flush=True)
 
-    serve.run(serving, tell)
+def _welcome(database: str, open_page: bool, link: str) -> None:
+    """Say where it is and how to stop it."""
+    print(f"crowdtree serves {database}", flush=True)
+    print(f"Open this link to log in (it works once):\n\n    {link}\n", flush=True)
+    print("Stop with Ctrl-C. Campaigns are kept.", flush=True)
+    if open_page:
+        import webbrowser
+
+        webbrowser.open(link)
+
+
+def _shown(database: str) -> str:
+    """Write a database's address without its password.
+
+    >>> _shown("postgresql://ann:secret@host/birds"), _shown("birds.db")
+    ('postgresql://ann:***@host/birds', 'birds.db')
+    """
+    import re
+
+    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", database)
+
+
+def _base(url: str) -> str:
+    """Check the address that people use; without a slash at its end.
+
+    >>> _base("https://label.example/")
+    'https://label.example'
+    """
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    plain = parts.scheme in ("http", "https") and parts.hostname and parts.path in ("", "/")
+    if url and not (plain and not parts.query and "@" not in parts.netloc):
+        raise CrowdtreeError(f"--url {url}: write it as https://NAME, without a path")
+    return url.rstrip("/")
 
 
 @campaign_app.command("create")

@@ -16,7 +16,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from crowdtree.errors import CrowdtreeError
 
@@ -105,17 +105,32 @@ def migrate(engine: Engine, revision: str = "head") -> None:
     """Bring the tables to a version; safe when several processes start at once."""
     from alembic import command
     from alembic.config import Config
+    from alembic.util import CommandError
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    with engine.connect() as connection, connection.begin():
-        if not is_sqlite(engine):
-            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7420817)")
-        config.attributes["connection"] = connection
-        if revision == "base":
-            command.downgrade(config, revision)
-        else:
-            command.upgrade(config, revision)
+    try:
+        with engine.connect() as connection, connection.begin():
+            if not is_sqlite(engine):
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7420817)")
+            config.attributes["connection"] = connection
+            if revision == "base":
+                command.downgrade(config, revision)
+            else:
+                command.upgrade(config, revision)
+    except CommandError:  # it knows a version that we do not
+        raise CrowdtreeError(
+            "database: it was made by a newer crowdtree; update crowdtree, or use another "
+            "--database"
+        ) from None
+    except DBAPIError as error:
+        raise CrowdtreeError(f"database: {_reason(error)}; check --database") from None
+
+
+def _reason(error: DBAPIError) -> str:
+    """Say in a few words what the driver complains of."""
+    lines = str(error.orig).strip().splitlines()
+    return lines[0].strip().rstrip(".:") if lines else type(error.orig).__name__
 
 
 class Sql:

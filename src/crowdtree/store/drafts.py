@@ -16,6 +16,7 @@ from crowdtree.store.tables import (
     budgets,
     campaigns,
     credentials,
+    deliveries,
     items,
     tallies,
     webhooks,
@@ -53,6 +54,8 @@ def rename(connection: Connection, number: int, name: str, now: float) -> None:
 def discard(connection: Connection, number: int, now: float) -> None:
     """Delete a draft with its items and invitations; the audit log keeps a line."""
     name = _draft(connection, number)["name"]
+    hooks = sa.select(webhooks.c.id).where(webhooks.c.campaign_id == number)
+    connection.execute(deliveries.delete().where(deliveries.c.webhook_id.in_(hooks)))
     for table in (credentials, webhooks, tallies, budgets, items, workers):
         connection.execute(table.delete().where(table.c.campaign_id == number))
     connection.execute(campaigns.delete().where(campaigns.c.id == number))

@@ -11,14 +11,24 @@ from sqlalchemy.engine import Connection
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.campaigns import NotFound, get, note
 from crowdtree.store.exports import label_rows
-from crowdtree.store.tables import campaigns, labels, webhooks
+from crowdtree.store.tables import campaigns, deliveries, labels, webhooks
 
-__all__ = ["add_hook", "claim", "listed_hooks", "remove_hook", "settle_hook"]
+__all__ = [
+    "add_hook",
+    "claim",
+    "hook_deliveries",
+    "listed_hooks",
+    "remove_hook",
+    "retry_hook",
+    "settle_hook",
+]
 
 LABELS_AT_ONCE = 100
 MOST_HOOKS = 10
 MOST_FAILURES = 20
 CLAIM_SECONDS = 60.0
+KEPT = 50
+"""Deliveries of a webhook that are remembered."""
 
 
 def add_hook(connection: Connection, number: int, url: str, now: float) -> dict[str, Any]:
@@ -46,13 +56,41 @@ def listed_hooks(connection: Connection, number: int) -> list[dict[str, Any]]:
     return [dict(row._mapping) for row in rows]
 
 
-def remove_hook(connection: Connection, number: int, hook: int, now: float) -> None:
-    """Remove a webhook."""
-    done = connection.execute(
-        webhooks.delete().where(webhooks.c.id == hook, webhooks.c.campaign_id == number)
+def hook_deliveries(connection: Connection, number: int, hook: int) -> list[dict[str, Any]]:
+    """List the last messages of a webhook, the newest first; `error` is empty for one that came."""
+    _mine(connection, number, hook)
+    columns = [c for c in deliveries.c if c.name != "webhook_id"]
+    rows = connection.execute(
+        sa.select(*columns)
+        .where(deliveries.c.webhook_id == hook)
+        .order_by(deliveries.c.id.desc())
+        .limit(KEPT)
     )
-    if not done.rowcount:
+    return [dict(row._mapping) for row in rows]
+
+
+def retry_hook(connection: Connection, number: int, hook: int, now: float) -> None:
+    """Send what is due at once, also where it was given up."""
+    _mine(connection, number, hook)
+    connection.execute(
+        webhooks.update()
+        .where(webhooks.c.id == hook)
+        .values(status="active", failures=0, next_try_at=0.0)
+    )
+    note(connection, now, "owner", "retry webhook", number, {"webhook": hook})
+
+
+def _mine(connection: Connection, number: int, hook: int) -> None:
+    where = (webhooks.c.id == hook, webhooks.c.campaign_id == number)
+    if connection.execute(sa.select(webhooks.c.id).where(*where)).one_or_none() is None:
         raise NotFound(f"webhook {hook} is not in campaign {number}")
+
+
+def remove_hook(connection: Connection, number: int, hook: int, now: float) -> None:
+    """Remove a webhook and what is remembered of it."""
+    _mine(connection, number, hook)
+    connection.execute(deliveries.delete().where(deliveries.c.webhook_id == hook))
+    connection.execute(webhooks.delete().where(webhooks.c.id == hook))
     note(connection, now, "owner", "remove webhook", number, {"webhook": hook})
 
 
@@ -99,6 +137,9 @@ def _message(connection: Connection, hook: dict[str, Any]) -> dict[str, Any]:
 def settle_hook(connection: Connection, message: dict[str, Any], error: str, now: float) -> None:
     """Note that a message arrived, or when to try again (later and later)."""
     where = webhooks.c.id == message["id"]
+    if connection.execute(sa.select(webhooks.c.id).where(where)).one_or_none() is None:
+        return  # removed while the message was on its way
+    _remember(connection, message, error, now)
     if not error:
         connection.execute(
             webhooks.update()
@@ -123,3 +164,30 @@ def settle_hook(connection: Connection, message: dict[str, Any], error: str, now
             status="failed" if failures >= MOST_FAILURES else "active",
         )
     )
+
+
+def _remember(connection: Connection, message: dict[str, Any], error: str, now: float) -> None:
+    """Keep a line about a message, and forget the oldest."""
+    hook, body = message["id"], message["body"]
+    connection.execute(
+        deliveries.insert().values(
+            webhook_id=hook,
+            at=now,
+            message=body["id"],
+            event=body["event"],
+            labels=len(body["labels"]),
+            error=error[:200],
+        )
+    )
+    oldest = (
+        sa.select(deliveries.c.id)
+        .where(deliveries.c.webhook_id == hook)
+        .order_by(deliveries.c.id.desc())
+        .offset(KEPT - 1)
+        .limit(1)
+    )
+    first = connection.execute(oldest).scalar_one_or_none()
+    if first is not None:
+        connection.execute(
+            deliveries.delete().where(deliveries.c.webhook_id == hook, deliveries.c.id < first)
+        )

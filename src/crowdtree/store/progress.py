@@ -43,6 +43,7 @@ def progress(connection: Connection, number: int, now: float) -> dict[str, Any]:
         "spent": counts.get("spent", 0) / MICRO,
         "price": price,
         "budget": budget,
+        "currency": campaign["settings"]["currency"],
         "labels": _labels(campaign, counts),
         "nodes": _nodes(counts),
         "workers": _workers(connection, number),

@@ -19,6 +19,7 @@ __all__ = [
     "budgets",
     "campaigns",
     "credentials",
+    "deliveries",
     "items",
     "judgements",
     "labels",
@@ -41,6 +42,10 @@ metadata = sa.MetaData(
 )
 BigId = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 """SQLite numbers rows by itself only in a column of type INTEGER."""
+
+
+ByteText = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+"""Text in the order of its bytes, so that an index finds all that begins with some letters."""
 
 
 class ITEM:
@@ -112,7 +117,7 @@ items = sa.Table(
     metadata,
     _id(),
     _ref("campaign_id", "campaigns"),
-    sa.Column("task", sa.Text, nullable=False),
+    sa.Column("task", ByteText, nullable=False),
     _text("payload", "{}"),
     _number("status", sa.SmallInteger),
     sa.Column("gold", sa.SmallInteger),
@@ -281,6 +286,21 @@ webhooks = sa.Table(
     _number("next_try_at", sa.Float),
     _text("status", "active"),
     _text("last_error"),
+    sqlite_autoincrement=True,
+)
+
+# The last few messages of each webhook, for the owner's page.
+deliveries = sa.Table(
+    "deliveries",
+    metadata,
+    _id(),
+    _ref("webhook_id", "webhooks"),
+    _number("at", sa.Float),
+    sa.Column("message", sa.Text, nullable=False),
+    sa.Column("event", sa.Text, nullable=False),
+    _number("labels"),
+    _text("error"),
+    sa.Index("ix_deliveries_webhook_id_id", "webhook_id", "id"),
     sqlite_autoincrement=True,
 )
 

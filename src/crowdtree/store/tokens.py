@@ -11,10 +11,12 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.store.tables import credentials
 
-__all__ = ["Credential", "Role", "find", "hashed", "issue", "revoke", "take_once"]
+__all__ = ["Credential", "Role", "find", "hashed", "issue", "listed", "revoke", "take_once"]
 
 Role = Literal["owner", "once", "worker", "join"]
 """`once` is the owner's one-time link; `join` lets anybody become a worker of a campaign."""
+ID_LENGTH = 16
+MOST_LISTED = 200
 
 
 class Credential(NamedTuple):
@@ -85,6 +87,31 @@ def take_once(connection: Connection, token: str, now: float) -> bool:
         .values(revoked_at=now)
     )
     return done.rowcount == 1
+
+
+def listed(connection: Connection, now: float) -> list[dict[str, Any]]:
+    """List the owner's tokens and sessions that work now; an id is the beginning of its hash."""
+    columns = [credentials.c[name] for name in ("token_hash", "name", "created_at", "expires_at")]
+    rows = connection.execute(
+        sa.select(*columns)
+        .where(
+            credentials.c.role == "owner",
+            credentials.c.revoked_at.is_(None),
+            sa.or_(credentials.c.expires_at.is_(None), credentials.c.expires_at > now),
+        )
+        .order_by(credentials.c.created_at.desc(), credentials.c.token_hash)
+        .limit(MOST_LISTED)
+    )
+    return [
+        {
+            "id": row.token_hash[:ID_LENGTH],
+            "name": row.name,
+            "kind": "token" if row.expires_at is None else "session",
+            "created_at": row.created_at,
+            "expires_at": row.expires_at,
+        }
+        for row in rows
+    ]
 
 
 def revoke(connection: Connection, now: float, *where: Any) -> int:

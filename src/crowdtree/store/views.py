@@ -9,13 +9,33 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.problem import Problem
 from crowdtree.store.campaigns import get
+from crowdtree.store.people import worker_facts
 from crowdtree.store.tables import ITEM, answers, items, labels, workers
 
-__all__ = ["Divided", "divided", "last_answer_at", "paused_workers", "some_items", "worker_log"]
+__all__ = [
+    "WORKER_ORDERS",
+    "Divided",
+    "divided",
+    "last_answer_at",
+    "paused_workers",
+    "some_items",
+    "some_workers",
+    "worker_log",
+]
 
 RECENT_LABELS = 500
 PAGE = 50
+WORKERS_PAGE = 100
+WORKER_ORDERS: dict[str, Any] = {
+    "answers": workers.c.answers.desc(),
+    "reliability": workers.c.skill,  # the more skill, the more reliable
+    "seen": workers.c.seen_at.desc(),
+    "name": sa.func.lower(workers.c.name),
+}
+LAST = "\U0010ffff"
+"""The last character there is: what begins with some letters stands before them and this."""
 
 
 class Divided(NamedTuple):
@@ -34,17 +54,37 @@ def some_items(
     status: str = "",
     label: int | None = None,
     find: str = "",
-    after: int = 0,
+    after: str = "",
     most: int = PAGE,
 ) -> list[dict[str, Any]]:
-    """Read a page of items with their labels, in the order they were added."""
-    where: list[Any] = [items.c.campaign_id == number, items.c.id > after]
-    if status:
-        where.append(items.c.status == ITEM.names.index(status))
-    if label is not None:
-        where.append(labels.c.label == label)
+    """Read a page of items with their labels; `cursor` of the last one leads to the next page.
+
+    Those whose name begins with `find` come in the order of their names, those with a label in the
+    order of their labels, others as they were added: so that an index leads there, however many
+    there are.
+    """
     if find:
-        where.append(items.c.task.contains(find, autoescape=True))
+        key: Any = items.c.task
+        where = [key > after if after else key >= find, key < find + LAST]
+    else:
+        key = items.c.id if label is None else labels.c.id
+        where = [key > (int(after) if after.isdecimal() and len(after) < 16 else 0)]
+    if label is not None:
+        where += [labels.c.campaign_id == number, labels.c.label == label]
+    wanted = [status] if status else list(ITEM.names)
+    if not status and (find or label is not None):
+        return _page(connection, [items.c.campaign_id == number, *where], key, label, most)
+    # one status after the other: that is how the index goes
+    found: list[dict[str, Any]] = []
+    for name in wanted:
+        mine = [items.c.campaign_id == number, items.c.status == ITEM.names.index(name)]
+        found += _page(connection, [*mine, *where], key, label, most)
+    return sorted(found, key=lambda row: row["cursor"])[:most]
+
+
+def _page(
+    connection: Connection, where: list[Any], key: Any, label: int | None, most: int
+) -> list[dict[str, Any]]:
     rows = connection.execute(
         sa.select(
             items.c.id,
@@ -55,10 +95,11 @@ def some_items(
             labels.c.posterior_error,
             labels.c.reason,
             labels.c.answers,
+            key.label("cursor"),
         )
-        .outerjoin(labels, labels.c.item_id == items.c.id)
+        .join_from(items, labels, labels.c.item_id == items.c.id, isouter=label is None)
         .where(*where)
-        .order_by(items.c.id)
+        .order_by(key)
         .limit(most)
     )
     return [{**row._mapping, "status": ITEM.names[row.status]} for row in rows]
@@ -110,6 +151,26 @@ def paused_workers(connection: Connection, number: int) -> int:
             )
         ).scalar_one()
     )
+
+
+def some_workers(
+    connection: Connection,
+    number: int,
+    problem: Problem,
+    *,
+    sort: str = "answers",
+    skip: int = 0,
+    most: int = WORKERS_PAGE,
+) -> list[dict[str, Any]]:
+    """Read a page of workers with their record and reliability, in an order of `WORKER_ORDERS`."""
+    rows = connection.execute(
+        sa.select(workers)
+        .where(workers.c.campaign_id == number)
+        .order_by(WORKER_ORDERS[sort], workers.c.id)
+        .offset(skip)
+        .limit(most)
+    )
+    return [worker_facts(dict(row._mapping), problem) for row in rows]
 
 
 def worker_log(

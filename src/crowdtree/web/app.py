@@ -84,7 +84,8 @@ def _add_routes(app: FastAPI, site: Site) -> None:
 @contextlib.asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     site: Site = app.state.site
-    listener = site.listen(asyncio.get_running_loop())
+    site.loop = asyncio.get_running_loop()
+    listener = site.listen(site.loop)
     site.store.listeners.append(listener)
     chores = [asyncio.create_task(chore) for chore in _chores(site)]
     try:
@@ -94,6 +95,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             chore.cancel()
         await asyncio.gather(*chores, return_exceptions=True)
         site.store.listeners.remove(listener)
+        site.plans.close()
 
 
 def _chores(site: Site) -> list[Any]:

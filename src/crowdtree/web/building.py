@@ -18,7 +18,7 @@ from crowdtree.policy import AdaptivePolicy, PlanPolicy, Policy
 from crowdtree.problem import Problem
 from crowdtree.staffing import staff
 
-__all__ = ["Wish", "policy_of", "problem_from_bytes"]
+__all__ = ["Wish", "make_policy", "policy_of", "problem_from_bytes", "table_size"]
 
 SUFFIXES = (".csv", ".xlsx", ".yaml", ".yml", ".json")
 MOST_UNPACKED = 64 * 2**20
@@ -64,6 +64,23 @@ def policy_of(wish: Wish) -> Policy[Any]:
             return PlanPolicy(tree, wish.stopping)  # type: ignore[arg-type]
         plan = staff(tree, wish.workers, wish.staffing, answers=wish.answers)
         return PlanPolicy(plan, wish.stopping)
+
+
+def make_policy(tell: Any, wish: Wish) -> Policy[Any]:
+    """Make the policy that an owner wishes, in the studio."""
+    tell(0.1, "Looking for a good tree")
+    return policy_of(wish)
+
+
+def table_size(problem: dict[str, Any]) -> int:
+    """Count the answers in a table that nobody has checked yet: classes times questions.
+
+    >>> table_size({"classes": ["a", "b"], "questions": [1, 2, 3]}), table_size({})
+    (6, 0)
+    """
+    parts = (problem.get("classes"), problem.get("questions"))
+    sizes = [len(part) if isinstance(part, list | dict) else 0 for part in parts]
+    return sizes[0] * sizes[1]
 
 
 def _problem(wish: Wish) -> Problem:

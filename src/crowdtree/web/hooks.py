@@ -26,6 +26,14 @@ __all__ = ["check_url", "deliver", "sign", "verify_signature"]
 
 TIMEOUT = 10.0
 OLDEST_SECONDS = 300.0
+WORDS: dict[type[Exception], str] = {
+    TimeoutError: f"no answer within {TIMEOUT:.0f} s",
+    ConnectionRefusedError: "connection refused",
+    ConnectionError: "the connection was cut",
+    socket.gaierror: "there is no such host",
+    ssl.SSLError: "its certificate is not accepted",
+    http.client.HTTPException: "it does not answer in HTTP",
+}
 
 
 def sign(secret: str, body: bytes, now: float) -> str:
@@ -113,8 +121,20 @@ def _send(message: dict[str, Any], now: float, private: bool) -> str:
         finally:
             connection.close()
     except (OSError, ValueError, http.client.HTTPException) as error:
-        return type(error).__name__
+        return _words(error)
     return "" if 200 <= status < 300 else f"status {status}"
+
+
+def _words(error: Exception) -> str:
+    """Say what went wrong with a message.
+
+    >>> _words(ConnectionRefusedError()), _words(ssl.SSLError("x")), _words(OSError(28, "Full"))
+    ('connection refused', 'its certificate is not accepted', 'full')
+    """
+    for kind, words in WORDS.items():
+        if isinstance(error, kind):
+            return words
+    return str(getattr(error, "strerror", None) or error or type(error).__name__).lower()[:100]
 
 
 def _connect(parts: Any, address: str, port: int) -> http.client.HTTPConnection:

@@ -15,7 +15,10 @@ __all__ = ["BodyLimit", "RateLimit"]
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 SMALL = 64 * KIB
-LARGE = (("/items", 2 * GIB), ("/media", 64 * MIB), ("/api/campaigns", 8 * MIB), ("/new", 8 * MIB))
+LARGE = (
+    *(("/items", 2 * GIB), ("/media", 64 * MIB), ("/api/campaigns", 8 * MIB), ("/new", 8 * MIB)),
+    *(("/questions", 8 * MIB), ("/share", MIB), ("/settings", 8 * MIB), ("/preview", MIB)),
+)
 """Endings of the paths that take more than a small body, and how much."""
 
 

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import errno
 import json
 import logging
 import os
+import socket
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store import Store, tokens
 from crowdtree.web.site import Options
+from crowdtree.web.stopping import before_stopping
 
-__all__ = ["Serving", "application", "owner_link", "run"]
+__all__ = ["Serving", "application", "media_beside", "owner_link", "run"]
 
 VARIABLE = "CROWDTREE_SERVING"
 LINK_SECONDS = 86_400.0
+MOST_PORT = 65_535
+EVERYWHERE = ("0.0.0.0", "::")
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,7 @@ class Serving:
     trusted_hosts: tuple[str, ...] = ()
     access_log: bool = False
     joins_per_minute: int = 600
+    url: str = ""
 
     @property
     def options(self) -> Options:
@@ -44,7 +52,27 @@ class Serving:
             private_webhooks=self.private_webhooks,
             trusted_hosts=self.trusted_hosts,
             joins_per_minute=self.joins_per_minute,
+            url=self.url,
         )
+
+    @property
+    def base(self) -> str:
+        """The address by which the owner reaches the server."""
+        host = "127.0.0.1" if self.host in EVERYWHERE else self.host
+        return self.url or f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+
+def media_beside(database: str) -> str:
+    """Name the folder of uploaded media: beside an SQLite file, else in the current folder.
+
+    >>> media_beside("birds.db"), media_beside("sqlite:///data/b.db"), media_beside("postgresql://h")
+    ('birds-media', 'data/b-media', 'crowdtree-media')
+    """
+    scheme, found, rest = database.partition("://")
+    if found and scheme.partition("+")[0] != "sqlite":
+        return "crowdtree-media"
+    path = Path(rest.removeprefix("/") if found else database)
+    return str(path.with_name(f"{path.stem}-media")) if path.name else "crowdtree-media"
 
 
 def owner_link(store: Store, base: str) -> str:
@@ -62,37 +90,77 @@ def application() -> Any:
     values = json.loads(os.environ[VARIABLE])
     serving = Serving(**{**values, "trusted_hosts": tuple(values["trusted_hosts"])})
     _quiet(serving.access_log)
-    return create_app(Store(serving.database), serving.options)
+    store = Store(serving.database)
+    atexit.register(store.close)
+    app = create_app(store, serving.options)
+    before_stopping(app.state.site.stop)
+    return app
 
 
 def run(serving: Serving, tell: Callable[[str], None]) -> None:
-    """Serve until interrupted; `tell` gets the one-time owner link first."""
-    import uvicorn
+    """Serve until interrupted; `tell` gets the one-time owner link when all is ready.
 
+    The port is taken first: a browser that opens the link at once waits for the server.
+    """
     if serving.processes > 1 and not serving.database.startswith("postgres"):
         raise CrowdtreeError(
             "serve: SQLite has one writer; use --database postgresql://... for --workers "
             f"{serving.processes}"
         )
-    with Store(serving.database).opened() as store:
-        tell(owner_link(store, f"http://{_shown(serving.host)}:{serving.port}"))
-    os.environ[VARIABLE] = json.dumps(asdict(serving))
-    uvicorn.run(
-        "crowdtree.web.serve:application",
-        factory=True,
-        host=serving.host,
-        port=serving.port,
-        workers=serving.processes,
-        log_level="warning",
-        access_log=False,  # it would write tokens of links; Guard writes its own
-        server_header=False,
-        timeout_graceful_shutdown=5,
-        h11_max_incomplete_event_size=64 * 1024,
-    )
+    with _listen(serving.host, serving.port) as door:
+        serving = replace(serving, port=door.getsockname()[1])
+        with Store(serving.database).opened() as store:
+            link = owner_link(store, serving.base)
+        os.environ[VARIABLE] = json.dumps(asdict(serving))
+        tell(link)
+        _serve(serving, door)
 
 
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+def _serve(serving: Serving, door: socket.socket) -> None:
+    import uvicorn
+
+    options: dict[str, Any] = {
+        "factory": True,
+        "log_level": "warning",
+        "access_log": False,  # it would write tokens of links; Guard writes its own
+        "server_header": False,
+        "timeout_graceful_shutdown": 5,
+        "h11_max_incomplete_event_size": 64 * 1024,
+    }
+    if serving.processes > 1:
+        door.close()  # the processes share one of their own
+        options |= {"host": serving.host, "port": serving.port, "workers": serving.processes}
+        uvicorn.run("crowdtree.web.serve:application", **options)
+        return
+    server = uvicorn.Server(uvicorn.Config("crowdtree.web.serve:application", **options))
+    with contextlib.suppress(KeyboardInterrupt):  # the usual end, after everything is closed
+        server.run(sockets=[door])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Take the port, or say in one line why not. Port 0 means any that is free."""
+    if not 0 <= port <= MOST_PORT:
+        raise CrowdtreeError(f"serve: --port {port} must be between 0 and {MOST_PORT}")
+    door = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        door.bind((host, port))
+        door.listen(2048)
+    except OSError as error:
+        door.close()
+        raise CrowdtreeError(f"serve: {_why(error, host, port)}") from None
+    return door
+
+
+def _why(error: OSError, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"port {port} of {host} is in use, maybe by another crowdtree; "
+            "stop that one or choose another port with --port"
+        )
+    if error.errno == errno.EACCES:
+        return f"port {port} needs more rights; choose one above 1023 with --port"
+    return f"cannot listen on --host {host}: {(error.strerror or str(error)).lower()}"
 
 
 def _quiet(access_log: bool) -> None:

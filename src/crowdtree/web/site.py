@@ -19,6 +19,7 @@ from crowdtree.store.codec import problem_from_json
 from crowdtree.store.housekeeping import Housekeeper
 from crowdtree.store.waiting import Watch
 from crowdtree.web.limits import RateLimit
+from crowdtree.web.plans import Plans
 
 __all__ = ["Options", "Site", "Waiters", "site_of"]
 
@@ -46,6 +47,8 @@ class Options:
     """Most people who may join by open links from one address: a lecture hall has only one."""
     session_seconds: float = 7 * 86_400.0
     docs: bool = True
+    url: str = ""
+    """The address by which people reach the server; none: as the owner's browser does."""
 
 
 class Waiters:
@@ -82,6 +85,15 @@ class Waiters:
         """Count the workers who wait."""
         return sum(len(queue) for queue in self.queues.values())
 
+    def wake_all(self) -> None:
+        """Wake everybody who waits or watches."""
+        for queue in self.queues.values():
+            while queue:
+                queue.popleft().set()
+        for watchers in self.changes.values():
+            for watcher in watchers:
+                watcher.set()
+
 
 @dataclass
 class Site:
@@ -95,7 +107,11 @@ class Site:
     templates: Any = None
     housekeeper: Housekeeper = field(init=False)
     watch: Watch = field(init=False)
+    plans: Plans = field(default_factory=Plans)
     policies: dict[tuple[int, int], Policy[Any]] = field(default_factory=dict)
+    loop: asyncio.AbstractEventLoop | None = None
+    stopping: bool = False
+    """Whether the server is going away: streams and long polls end."""
 
     def __post_init__(self) -> None:
         self.join_limit = RateLimit(self.options.joins_per_minute, 60.0)
@@ -121,6 +137,12 @@ class Site:
             problem = problem_from_json(campaign["problem"])
             self.policies[key] = policy_from_dict(problem, campaign["policy"])
         return self.policies[key]
+
+    def stop(self) -> None:
+        """Send home everybody who waits; called from a signal handler."""
+        self.stopping = True
+        if self.loop is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self.waiters.wake_all)
 
     def listen(self, loop: asyncio.AbstractEventLoop) -> Callable[[dict[int, int]], None]:
         """Make the listener that brings changes from the store's threads to the event loop."""

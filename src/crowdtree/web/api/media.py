@@ -7,6 +7,7 @@ The name's ending decides the type, from a short list without anything that a br
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from pathlib import Path
 from typing import Annotated, Any
@@ -67,11 +68,14 @@ async def upload(
     request: Request,
     number: Number,
     owner: OwnerNeeded,
-    name: Annotated[str, Query(pattern=PLAIN)],
+    name: Annotated[str, Query(max_length=210)],
 ) -> dict[str, Any]:
     """Upload one file, its bytes as the body; items name it in image, audio or video."""
     del owner
     site = site_of(request)
+    if not re.fullmatch(PLAIN, name):
+        words = "give it a name of letters, digits, spaces and - _ with an ending"
+        raise Problem(422, "input", f"{name[:60]}: {words}.")
     _type(name)
     await site.store.aread(lambda c: campaigns.get(c, number))
     folder = _folder(site, number)

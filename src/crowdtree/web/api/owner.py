@@ -14,7 +14,7 @@ from crowdtree.store import campaigns, checked_settings, hooks, people
 from crowdtree.store.exports import item_trace
 from crowdtree.store.progress import progress
 from crowdtree.web.auth import OwnerNeeded
-from crowdtree.web.building import Wish, policy_of
+from crowdtree.web.building import Wish
 from crowdtree.web.hooks import check_url
 from crowdtree.web.site import Site, event_line, site_of
 
@@ -61,7 +61,7 @@ async def create(request: Request, wish: Created, owner: OwnerNeeded) -> dict[st
     del owner
     site = site_of(request)
     settings = checked_settings(wish.settings)
-    policy = await asyncio.to_thread(policy_of, wish.policy)
+    policy = await site.plans.policy_of(wish.policy)
     number = await site.store.awrite(
         lambda c: campaigns.create(c, wish.name, policy, settings, site.now)
     )
@@ -112,7 +112,7 @@ async def _stream(request: Request, site: Site, number: int) -> AsyncIterator[st
     watchers = site.waiters.changes[number]
     watchers.add(changed)
     try:
-        while not await request.is_disconnected():
+        while not (site.stopping or await request.is_disconnected()):
             changed.clear()
             yield event_line(
                 "progress", await site.store.aread(lambda c: progress(c, number, site.now))
@@ -222,6 +222,32 @@ async def add_webhook(
     site = site_of(request)
     url = check_url(wish.url, site.options.private_webhooks)
     return await site.store.awrite(lambda c: hooks.add_hook(c, number, url, site.now))
+
+
+@router.get("/{number}/webhooks/{hook}/deliveries")
+async def list_deliveries(
+    request: Request,
+    number: Number,
+    hook: Annotated[int, Path(ge=1, le=2**53)],
+    owner: OwnerNeeded,
+) -> list[dict[str, Any]]:
+    """List the last messages of a webhook; `error` is empty for those that arrived."""
+    del owner
+    return await site_of(request).store.aread(lambda c: hooks.hook_deliveries(c, number, hook))
+
+
+@router.post("/{number}/webhooks/{hook}/retry")
+async def retry_webhook(
+    request: Request,
+    number: Number,
+    hook: Annotated[int, Path(ge=1, le=2**53)],
+    owner: OwnerNeeded,
+) -> dict[str, bool]:
+    """Send what is due at once, also where it was given up."""
+    del owner
+    site = site_of(request)
+    await site.store.awrite(lambda c: hooks.retry_hook(c, number, hook, site.now))
+    return {"done": True}
 
 
 @router.delete("/{number}/webhooks/{hook}")

@@ -176,13 +176,22 @@ async def join(request: Request, wish: Join) -> dict[str, str]:
     return {"token": token}
 
 
+@router.get("/tokens")
+async def list_tokens(request: Request, owner: OwnerNeeded) -> list[dict[str, Any]]:
+    """List the owner's tokens and sessions that work now, without their secrets."""
+    site = site_of(request)
+    mine = owner.token_hash[: tokens.ID_LENGTH]
+    rows = await site.store.aread(lambda c: tokens.listed(c, site.now))
+    return [{**row, "this": row["id"] == mine} for row in rows]
+
+
 @router.post("/tokens")
 async def make_token(request: Request, wish: Named, owner: OwnerNeeded) -> dict[str, str]:
     """Make an owner token for scripts; it is shown this once."""
     del owner
     site = site_of(request)
     token = await site.store.awrite(lambda c: tokens.issue(c, "owner", site.now, name=wish.name))
-    return {"token": token, "id": tokens.hashed(token)[:16]}
+    return {"token": token, "id": tokens.hashed(token)[: tokens.ID_LENGTH]}
 
 
 @router.delete("/tokens/{token_id}")
@@ -190,7 +199,7 @@ async def end_token(request: Request, token_id: str, owner: OwnerNeeded) -> dict
     """Revoke an owner token by its id."""
     del owner
     site = site_of(request)
-    if len(token_id) != 16 or not token_id.isalnum():
+    if len(token_id) != tokens.ID_LENGTH or not token_id.isalnum():
         raise Problem(404, "missing", "There is no such token.")
     where = (credentials.c.role == "owner", credentials.c.token_hash.startswith(token_id))
     count = await site.store.awrite(lambda c: tokens.revoke(c, site.now, *where))

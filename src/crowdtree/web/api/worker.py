@@ -113,7 +113,8 @@ async def found_question(site: Site, asked: Asked, who: str) -> dict[str, Any]:
         wish = Next(who, tuple(asked.holding))
         found: dict[str, Any] = await site.store.aask(wish)
         left = end - time.monotonic()
-        if found["task"] is not None or found["reason"] in NO_WAIT or left <= 0.01:
+        over = left <= 0.01 or site.stopping
+        if found["task"] is not None or found["reason"] in NO_WAIT or over:
             return await _with_end(site, wish.campaign, found)
         await site.waiters.wait(wish.campaign, min(left, site.poll_seconds))
 

@@ -31,15 +31,19 @@ def templates() -> Any:
 def routers() -> list[APIRouter]:
     """List the routers of the pages."""
     from crowdtree.web.pages import (
+        asking,
         campaigns,
+        connections,
         dashboard,
         entry,
         items,
         people,
+        sharing,
         style,
         wizard,
         worker,
     )
 
-    rooms = (entry, worker, campaigns, wizard, dashboard, items, people, style)
+    owned = (campaigns, wizard, sharing, asking, connections, dashboard, items, people)
+    rooms = (entry, worker, *owned, style)
     return [room.router for room in rooms]

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
 from fastapi import Path, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store import NotFound, Refused, Unavailable
 from crowdtree.web.errors import STATUS, Problem
+from crowdtree.web.headers import clean_path
 from crowdtree.web.site import site_of
 
-__all__ = ["Number", "PageRoute", "error_page", "go", "render", "wants_json"]
+__all__ = ["Number", "PageRoute", "error_page", "go", "refusal", "render", "wants_json"]
 
 Number = Annotated[int, Path(ge=1, le=2**53)]
+log = logging.getLogger("crowdtree.web")
+FAULT = (
+    "Something went wrong on the server, and it wrote down what. Nothing was changed; try again."
+)
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
@@ -62,12 +70,18 @@ class PageRoute(APIRoute):
             except Problem as error:
                 return error_page(request, error.status, error.code, error.message)
             except CrowdtreeError as error:
-                return error_page(request, *_said(error))
+                return error_page(request, *refusal(error))
+            except (HTTPException, RequestValidationError):
+                raise
+            except Exception:
+                log.exception("%s %s failed", request.method, clean_path(request.url.path))
+                return error_page(request, 500, "fault", FAULT)
 
         return guarded
 
 
-def _said(error: CrowdtreeError) -> tuple[int, str, str]:
+def refusal(error: CrowdtreeError) -> tuple[int, str, str]:
+    """Put an error in a status, a code and a sentence."""
     if isinstance(error, Refused):
         return STATUS.get(error.code, 409), error.code, str(error)
     if isinstance(error, NotFound):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
 from starlette.datastructures import UploadFile
@@ -12,22 +11,19 @@ from starlette.responses import Response
 
 from crowdtree import files
 from crowdtree.errors import CrowdtreeError
-from crowdtree.policy import Policy
-from crowdtree.problem import Problem as Table
 from crowdtree.store import Settings, campaigns, drafts
 from crowdtree.store.progress import progress
 from crowdtree.text import plural
 from crowdtree.web.auth import OwnerNeeded
-from crowdtree.web.building import problem_from_bytes
 from crowdtree.web.pages.base import Number, PageRoute, go, render
-from crowdtree.web.pages.choices import offer
+from crowdtree.web.pages.telling import told
 from crowdtree.web.site import site_of
+from crowdtree.web.studio import Tell
 
 __all__ = ["router"]
 
 router = APIRouter(route_class=PageRoute)
 MOST_LISTED = 200
-DEFAULT = ("tree-0.02", "tree-0.05", "tree-0.01", "tree-0.1")
 
 
 @router.get("/")
@@ -46,6 +42,7 @@ async def home(request: Request, owner: OwnerNeeded) -> Response:
 @router.get("/new")
 async def new(request: Request, owner: OwnerNeeded) -> Response:
     """Ask for the table."""
+    site_of(request).plans.studio.open()  # it is ready by the time the table is chosen
     return render(request, "new.html", owner=owner, examples=_examples())
 
 
@@ -62,50 +59,48 @@ def _examples() -> dict[str, str]:
 
 @router.post("/new")
 async def create(request: Request, owner: OwnerNeeded) -> Response:
-    """Read the table and make a draft with a sensible plan."""
+    """Read the table and make a draft with a sensible plan; a script hears how far it is."""
     del owner
     site = site_of(request)
     form = await request.form()
-    problem, name = await _table(form)
-    name = str(form.get("name", "")).strip()[:200] or name
-    policy = await asyncio.to_thread(_first_policy, problem)
-    number = await site.store.awrite(
-        lambda c: campaigns.create(c, name, policy, Settings(), site.now)
-    )
-    return go(request, f"/c/{number}/plan")
+    table = await _table(form)
+    name = str(form.get("name", "")).strip()[:200] or table.title
+
+    async def make(tell: Tell) -> str:
+        found = await site.plans.read(table.content, table.name, table.options, tell)
+        policy = found.first().policy
+        number = await site.store.awrite(
+            lambda c: campaigns.create(c, name, policy, Settings(), site.now)
+        )
+        return f"/c/{number}/plan"
+
+    return await told(request, make)
 
 
-async def _table(form: Any) -> tuple[Table, str]:
-    """Read the problem from what was uploaded, pasted or chosen."""
+class Upload(NamedTuple):
+    """A table on its way in; ``example:NAME`` needs no content."""
+
+    content: bytes
+    name: str
+    title: str
+    options: dict[str, Any]
+
+
+async def _table(form: Any) -> Upload:
+    """Take what was uploaded, pasted or chosen."""
     options: dict[str, Any] = {}
     if form.get("dash") in ("inapplicable", "either"):
         options["dash"] = form["dash"]
     upload = form.get("table")
     if isinstance(upload, UploadFile) and upload.filename:
-        content, name = await upload.read(), upload.filename
-    elif str(form.get("pasted", "")).strip():
-        content, name = str(form["pasted"]).encode(), "pasted.csv"
-    elif form.get("example") in files.EXAMPLES:
+        title = upload.filename.rsplit(".", 1)[0]
+        return Upload(await upload.read(), upload.filename, title, options)
+    if str(form.get("pasted", "")).strip():
+        return Upload(str(form["pasted"]).encode(), "pasted.csv", "", options)
+    if form.get("example") in files.EXAMPLES:
         example = str(form["example"])
-        return files.example(example), f"Example: {example}"
-    else:
-        raise CrowdtreeError("Choose a file with your table, paste it, or take an example.")
-    problem = await asyncio.to_thread(lambda: problem_from_bytes(content, name, **options))
-    stem = name.rsplit(".", 1)[0]
-    return problem, "" if stem == "pasted" else stem
-
-
-def _first_policy(problem: Table) -> Policy[Any]:
-    from crowdtree.design import design, refuse_groups
-    from crowdtree.store.codec import problem_to_json
-
-    refuse_groups(design(problem, "gain", allow_groups=True))
-    found = offer(problem_to_json(problem))
-    for key in DEFAULT:
-        for choice in found.choices:
-            if choice.key == key:
-                return choice.policy
-    return found.choices[0].policy
+        return Upload(b"", f"example:{example}", f"Example: {example}", {})
+    raise CrowdtreeError("Choose a file with your table, paste it, or take an example.")
 
 
 @router.post("/c/{number}/discard")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import warnings
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluate import evaluate
@@ -18,8 +16,9 @@ from crowdtree.plots.style import percent
 from crowdtree.policy import AdaptivePolicy, PlanPolicy, Policy
 from crowdtree.problem import Problem
 from crowdtree.store.codec import problem_from_json
+from crowdtree.web.studio import Tell
 
-__all__ = ["Choice", "Offer", "offer", "planned"]
+__all__ = ["Choice", "Offer", "Planned", "make_offer", "make_promise", "planned", "read_offer"]
 
 TARGETS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.001)
 SIMULATED = 2000
@@ -27,6 +26,7 @@ MOST_ANSWERS = 200
 MOST_LEAD = 25
 MOST_POINTS = 40
 SAME = 1e-9
+DEFAULT = ("tree-0.02", "tree-0.05", "tree-0.01", "tree-0.1")
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,18 @@ class Choice:
     policy: Policy[Any]
 
     @property
-    def exact(self) -> bool:
-        """Whether the numbers are computed exactly; else they come from simulated items."""
-        return self.kind == "tree"
+    def promise(self) -> Planned:
+        """What it is expected to do: exactly for trees, else from simulated items."""
+        return Planned(self.error, self.answers, self.kind == "tree")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a policy is expected to do, an item."""
+
+    error: float
+    answers: float
+    exact: bool
 
 
 @dataclass(frozen=True)
@@ -67,35 +76,54 @@ class Offer:
                 return choice
         raise CrowdtreeError("plan: choose one of the points")
 
-    def nearest(self, policy: Policy[Any]) -> Choice:
+    def nearest(self, policy: Policy[Any], promise: Planned) -> Choice:
         """Find the choice that a draft has now, or the one that is nearest to it."""
         kind = "adaptive" if isinstance(policy, AdaptivePolicy) else "tree"
         same = [c for c in self.choices if c.policy.to_dict() == policy.to_dict()]
-        wanted = planned(policy).error
         mine = [c for c in self.choices if c.kind == kind] or list(self.choices)
-        return same[0] if same else min(mine, key=lambda c: abs(c.error - wanted))
+        return same[0] if same else min(mine, key=lambda c: abs(c.error - promise.error))
+
+    def first(self) -> Choice:
+        """Find a sensible choice to begin with."""
+        keys = {choice.key: choice for choice in self.choices}
+        return next((keys[key] for key in DEFAULT if key in keys), self.choices[0])
 
 
-@dataclass(frozen=True)
-class Planned:
-    """What a policy is expected to do, an item."""
+def read_offer(tell: Tell, content: bytes, name: str, options: dict[str, Any]) -> Offer:
+    """Read an uploaded table (or ``example:NAME``) and work out its choices, in the studio."""
+    from crowdtree import files
+    from crowdtree.design import design, refuse_groups
+    from crowdtree.web.building import problem_from_bytes
 
-    error: float
-    answers: float
-    exact: bool
-
-
-def offer(problem: dict[str, Any]) -> Offer:
-    """Work out the choices for a problem as the store keeps it; the last few are remembered."""
-    return _offer(json.dumps(problem, sort_keys=True))
-
-
-@lru_cache(maxsize=16)
-def _offer(text: str) -> Offer:
-    problem = problem_from_json(json.loads(text))
+    tell(0.02, "Reading the table")
+    example = name.removeprefix("example:")
+    if example != name:
+        problem = files.example(example)
+    else:
+        problem = problem_from_bytes(content, name, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        choices = (*_trees(problem), *_adaptive(problem))
+        refuse_groups(design(problem, "gain", allow_groups=True))
+    return _offered(tell, problem)
+
+
+def make_offer(tell: Tell, problem: dict[str, Any]) -> Offer:
+    """Work out the choices for a problem as the store keeps it, in the studio."""
+    return _offered(tell, problem_from_json(problem))
+
+
+def make_promise(tell: Tell, policy: Policy[Any]) -> Planned:
+    """Work out what a policy promises, in the studio."""
+    del tell
+    return planned(policy)
+
+
+def _offered(tell: Tell, problem: Problem) -> Offer:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tell(0.1, "Comparing trees")
+        trees = tuple(_trees(problem))
+        choices = (*trees, *_adaptive(problem, tell))
     if not choices:
         raise CrowdtreeError("plan: no plan reaches an error below 20 %; add better questions")
     return Offer(problem, choices, _chart(problem, choices))
@@ -128,9 +156,11 @@ def _trees(problem: Problem) -> Iterator[Choice]:
         yield last
 
 
-def _adaptive(problem: Problem) -> Iterator[Choice]:
+def _adaptive(problem: Problem, tell: Tell) -> Iterator[Choice]:
     last: Choice | None = None
-    for target in reversed(TARGETS):
+    for done, target in enumerate(reversed(TARGETS)):
+        share = 0.5 + 0.5 * done / len(TARGETS)
+        tell(share, f"Trying the adaptive way on simulated items, {done + 1} of {len(TARGETS)}")
         policy = AdaptivePolicy(problem, target, MOST_ANSWERS, strict=False)
         error, answers = _simulated(policy)
         if error > target or (last is not None and answers >= last.answers * 0.995):
@@ -153,11 +183,6 @@ def planned(policy: Policy[Any]) -> Planned:
     >>> round(planned(PlanPolicy(ct.design(ct.example("table1")))).error, 4)
     0.0823
     """
-    return _planned(cast("Hashable", policy))
-
-
-@lru_cache(maxsize=64)
-def _planned(policy: Any) -> Planned:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if isinstance(policy, PlanPolicy):

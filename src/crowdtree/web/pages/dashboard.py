@@ -14,7 +14,6 @@ from crowdtree.policy import PlanPolicy
 from crowdtree.store import campaigns
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.pages.base import Number, PageRoute, fragment, render
-from crowdtree.web.pages.choices import planned
 from crowdtree.web.pages.flow import flow_svg
 from crowdtree.web.pages.live import Picture, look
 from crowdtree.web.site import Site, event_line, site_of
@@ -25,7 +24,7 @@ router = APIRouter(route_class=PageRoute)
 EVENT_SECONDS = 1.0
 QUIET_SECONDS = 2.0
 """How often to look without being woken: another process may have changed something."""
-PARTS = ("notes", "labels", "divided", "questions", "actions")
+PARTS = ("notes", "labels", "divided", "questions", "places", "workers", "actions")
 
 
 @router.get("/c/{number}")
@@ -64,7 +63,7 @@ async def _stream(request: Request, site: Site, number: int) -> AsyncIterator[st
     watchers = site.waiters.changes[number]
     watchers.add(changed)
     try:
-        while not await request.is_disconnected():
+        while not (site.stopping or await request.is_disconnected()):
             changed.clear()
             picture = await _picture(site, number)
             yield event_line("picture", _message(request, picture))
@@ -78,8 +77,8 @@ async def _stream(request: Request, site: Site, number: int) -> AsyncIterator[st
 async def _picture(site: Site, number: int) -> Picture:
     campaign = await site.store.aread(lambda c: campaigns.get(c, number))
     policy = site.policy(campaign)
-    await asyncio.to_thread(planned, policy)
-    return await site.store.aread(lambda c: look(c, campaign, policy, site.now))
+    promise = await site.plans.promise_soon(policy)
+    return await site.store.aread(lambda c: look(c, campaign, policy, promise, site.now))
 
 
 def _message(request: Request, picture: Picture) -> dict[str, Any]:

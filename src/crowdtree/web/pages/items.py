@@ -31,6 +31,14 @@ FATES = {
     "gold": "check item",
     "over budget": "not paid: the budget was spent",
 }
+STATUSES = {
+    "new": "to do",
+    "open": "in work",
+    "labelled": "labelled",
+    "set aside": "set aside",
+    "gold": "check item",
+}
+KINDS = {ending: kind.partition("/")[0] for ending, kind in TYPES.items()}
 REASONS = {
     "leaf": "the tree ended here",
     "target": "sure enough",
@@ -51,24 +59,25 @@ async def listed(
     status: str = "",
     label: str = "",
     find: str = Query("", max_length=200),
-    after: int = Query(0, ge=0, le=2**53),
+    after: str = Query("", max_length=1000),
 ) -> Response:
     """List items, and take more."""
     site = site_of(request)
     status = status if status in ITEM.names else ""
+    find, after = find.strip().replace("\x00", ""), after.replace("\x00", "")
 
     def look(connection: Any) -> Any:
         campaign = campaigns.get(connection, number)
         classes = campaign["problem"]["classes"]
         place = classes.index(label) if label in classes else None
         rows = views.some_items(
-            connection, number, status=status, label=place, find=find.strip(), after=after
+            connection, number, status=status, label=place, find=find, after=after
         )
         return campaign, rows, progress(connection, number, site.now)
 
     campaign, rows, facts = await site.store.aread(look)
-    more = rows[-1]["id"] if len(rows) == views.PAGE else None
-    asked = {"status": status, "label": label, "find": find.strip()}
+    more = rows[-1]["cursor"] if len(rows) == views.PAGE else None
+    asked = {"status": status, "label": label, "find": find}
     return render(
         request,
         "items.html",
@@ -79,9 +88,9 @@ async def listed(
         more=more,
         asked=asked,
         reasons=REASONS,
-        statuses=ITEM.names,
+        statuses={name: STATUSES[name] for name in ITEM.names},
         query=request.query_params,
-        media="" if site.options.media is None else ",".join(f".{ending}" for ending in TYPES),
+        media=None if site.options.media is None else KINDS,
     )
 
 

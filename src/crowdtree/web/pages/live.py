@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.policy import PlanPolicy, Policy
 from crowdtree.store import campaigns, views
 from crowdtree.store.progress import progress
-from crowdtree.web.pages.choices import Planned, planned
+from crowdtree.web.pages.choices import Planned
 from crowdtree.web.pages.flow import flow_numbers
 from crowdtree.web.pages.words import ago, brief, count, duration, money, number, percent, plural
 
@@ -18,6 +18,8 @@ __all__ = ["Picture", "look"]
 
 QUIET_SECONDS = 600.0
 FEW_VOTES = 20
+FEW_ROWS = 8
+MANY_NODES = 20
 
 
 @dataclass(frozen=True)
@@ -42,18 +44,23 @@ class Picture:
     divided: views.Divided
     questions: list[dict[str, Any]]
     flow: dict[str, dict[str, Any]] | None
+    places: list[dict[str, Any]]
+    workers: list[dict[str, Any]]
     mood: str
 
 
 def look(
-    connection: Connection, campaign: dict[str, Any], policy: Policy[Any], now: float
+    connection: Connection,
+    campaign: dict[str, Any],
+    policy: Policy[Any],
+    promise: Planned | None,
+    now: float,
 ) -> Picture:
-    """Look at a campaign."""
+    """Look at a campaign; what was planned may not be known yet."""
     number_ = campaign["id"]
     facts = progress(connection, number_, now)
     divided = _in_words(views.divided(connection, number_), policy)
     last = views.last_answer_at(connection, number_)
-    promise = planned(policy)
     forecast = _forecast(facts, promise)
     notes = _notes(connection, campaign, facts, policy, promise, divided, forecast, last, now)
     mood, headline = _headline(campaign, facts, forecast, last, now, len(notes))
@@ -69,8 +76,36 @@ def look(
         divided,
         _questions(policy, asked),
         flow,
+        _places(policy, facts["nodes"]),
+        _workers(connection, number_, policy, now),
         mood,
     )
+
+
+def _places(policy: Policy[Any], nodes: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
+    """Where most items are, for a tree that is too large to see at once."""
+    if not isinstance(policy, PlanPolicy) or policy.plan.tree.n_nodes < MANY_NODES:
+        return []
+    tree = policy.plan.tree
+    rows: list[dict[str, Any]] = [
+        {
+            "text": policy.problem.text(int(tree.question[int(node)])),
+            "here": max(found["in"] - found["out"], 0),
+            "passed": found["out"],
+        }
+        for node, found in nodes.items()
+        if int(node) >= 0
+    ]
+    rows.sort(key=lambda row: (-row["here"], -row["passed"]))
+    return rows[:FEW_ROWS]
+
+
+def _workers(
+    connection: Connection, number_: int, policy: Policy[Any], now: float
+) -> list[dict[str, Any]]:
+    """The workers who were here last."""
+    rows = views.some_workers(connection, number_, policy.problem, sort="seen", most=FEW_ROWS)
+    return [{**row, "seen": ago(row["seen_at"], now)} for row in rows]
 
 
 def _in_words(found: views.Divided, policy: Policy[Any]) -> views.Divided:
@@ -78,17 +113,21 @@ def _in_words(found: views.Divided, policy: Policy[Any]) -> views.Divided:
     return found._replace(items=[{**row, "text": texts[row["question"]]} for row in found.items])
 
 
-def _forecast(facts: dict[str, Any], promise: Planned) -> dict[str, float | None]:
+def _forecast(facts: dict[str, Any], promise: Planned | None) -> dict[str, float | None]:
     """Answers, money and seconds still needed: from this campaign, or at first from the plan."""
     items = facts["items"]
     left = facts["forecast"]["answers_left"]
-    if left is None:
+    if left is None and promise is not None:
         left = promise.answers * (items["new"] + items["open"] / 2)
     rate = facts["forecast"]["answers_per_minute"]
-    seconds = 60 * left / rate if rate else None
+    seconds = 60 * left / rate if rate and left is not None else None
     if not items["new"] + items["open"]:
         left, seconds = 0.0, 0.0
-    return {"answers": left, "cost": left * facts["price"], "seconds": seconds}
+    return {
+        "answers": left,
+        "cost": None if left is None else left * facts["price"],
+        "seconds": seconds,
+    }
 
 
 def _headline(
@@ -124,7 +163,7 @@ def _headline(
 def _values(
     campaign: dict[str, Any],
     facts: dict[str, Any],
-    promise: Planned,
+    promise: Planned | None,
     forecast: dict[str, float | None],
 ) -> dict[str, str]:
     items, answers, currency = facts["items"], facts["answers"], campaign["settings"]["currency"]
@@ -132,7 +171,6 @@ def _values(
     error = facts["estimated_error"]
     running = campaign["status"] in ("running", "paused")
     left, cost, seconds = forecast["answers"], forecast["cost"], forecast["seconds"]
-    about = "about" if promise.exact else "by simulation about"
     return {
         "status": campaign["status"],
         "labelled": count(items["labelled"]),
@@ -143,9 +181,9 @@ def _values(
         "answers": count(answers["counted"]),
         "skipped": count(answers["skipped"]),
         "each": "–" if each is None else number(each),
-        "each_planned": f"planned {about} {number(promise.answers)}",
+        "each_planned": _planned(promise, "answers"),
         "error": "–" if error is None else percent(error),
-        "error_planned": f"planned {about} {percent(promise.error)}",
+        "error_planned": _planned(promise, "error"),
         "spent": money(facts["spent"], currency),
         "cost_total": money(facts["spent"] + (cost or 0.0), currency),
         "left": "–" if left is None or not running else count(left),
@@ -154,6 +192,14 @@ def _values(
         "active": count(facts["workers"]["active"]),
         "stopped": count(facts["workers"]["paused"] + facts["workers"]["blocked"]),
     }
+
+
+def _planned(promise: Planned | None, what: str) -> str:
+    if promise is None:
+        return "the plan is being worked out"
+    about = "about" if promise.exact else "by simulation about"
+    words = percent(promise.error) if what == "error" else number(promise.answers)
+    return f"planned {about} {words}"
 
 
 def _pace(rate: float | None, running: bool) -> str:
@@ -193,7 +239,7 @@ def _notes(
     campaign: dict[str, Any],
     facts: dict[str, Any],
     policy: Policy[Any],
-    promise: Planned,
+    promise: Planned | None,
     divided: views.Divided,
     forecast: dict[str, float | None],
     last: float | None,
@@ -224,6 +270,8 @@ def _notes(
         )
     notes += _question_notes(policy, divided, base)
     error, labelled = facts["estimated_error"], facts["items"]["labelled"]
+    if promise is None:
+        return notes
     if error and labelled >= FEW_VOTES and error > 2 * promise.error:
         notes.append(
             Note(

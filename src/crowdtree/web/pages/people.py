@@ -12,17 +12,12 @@ from crowdtree.store import campaigns, people, views
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.pages.base import Number, PageRoute, render
 from crowdtree.web.pages.items import FATES
+from crowdtree.web.pages.words import ago
 from crowdtree.web.site import site_of
 
 __all__ = ["router"]
 
 router = APIRouter(route_class=PageRoute)
-SORTS = {
-    "answers": lambda row: (-row["answers"], row["id"]),
-    "reliability": lambda row: (row["reliability"], row["id"]),
-    "seen": lambda row: (-row["seen_at"], row["id"]),
-    "name": lambda row: (row["name"].lower(), row["id"]),
-}
 
 
 @router.get("/c/{number}/workers")
@@ -31,28 +26,31 @@ async def listed(
     number: Number,
     owner: OwnerNeeded,
     sort: str = "answers",
-    after: int = Query(0, ge=0, le=2**53),
+    skip: int = Query(0, ge=0, le=10**9),
 ) -> Response:
     """List workers."""
     site = site_of(request)
+    sort = sort if sort in views.WORKER_ORDERS else "answers"
 
     def look(connection: Any) -> Any:
         campaign = campaigns.get(connection, number)
         problem = site.policy(campaign).problem
         error = float(problem.worker_error.mean())
-        return campaign, people.listed_workers(connection, number, problem, after), error
+        return (
+            campaign,
+            views.some_workers(connection, number, problem, sort=sort, skip=skip),
+            error,
+        )
 
     campaign, rows, error = await site.store.aread(look)
-    sort = sort if sort in SORTS else "answers"
     return render(
         request,
         "workers.html",
         owner=owner,
         campaign=campaign,
-        rows=sorted(rows, key=SORTS[sort]),
-        more=rows[-1]["id"] if len(rows) == 1000 else None,
+        rows=[{**row, "seen": ago(row["seen_at"], site.now)} for row in rows],
+        more=skip + len(rows) if len(rows) == views.WORKERS_PAGE else None,
         sort=sort,
-        now=site.now,
         expected=1 - error,
     )
 

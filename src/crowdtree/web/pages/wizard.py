@@ -1,4 +1,4 @@
-"""The steps of a new campaign: the plan, the items, the people."""
+"""The steps of a new campaign: the plan and the items."""
 
 from __future__ import annotations
 
@@ -16,21 +16,19 @@ from crowdtree.plots.page import tree_section
 from crowdtree.plots.trees import tree_views
 from crowdtree.policy import PlanPolicy, Policy
 from crowdtree.store import campaigns, drafts
-from crowdtree.store.progress import progress
 from crowdtree.web.api.transfer import add_from_file
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.pages.base import Number, PageRoute, fragment, go, render
-from crowdtree.web.pages.choices import SIMULATED, Choice, offer, planned
+from crowdtree.web.pages.choices import SIMULATED
+from crowdtree.web.pages.sharing import changes_of
+from crowdtree.web.pages.telling import told
 from crowdtree.web.site import Site, site_of
+from crowdtree.web.studio import Tell
 
 __all__ = ["router"]
 
 router = APIRouter(route_class=PageRoute)
 MOST_PASTED = 400
-NUMBERS = ("price", "budget", "gold_rate", "pause_below", "answers_per_worker", "lease_seconds")
-PERCENTAGES = ("gold_rate", "pause_below")
-NULLABLE = ("budget", "pause_below", "answers_per_worker")
-WORDS = ("instructions", "currency", "thanks", "completion_code", "return_url")
 
 
 async def _campaign(site: Site, number: int) -> dict[str, Any]:
@@ -44,12 +42,29 @@ async def plan(request: Request, number: Number, owner: OwnerNeeded) -> Response
     campaign = await _campaign(site, number)
     policy = site.policy(campaign)
     values: dict[str, Any] = {"owner": owner, "campaign": campaign}
-    promise = await asyncio.to_thread(planned, policy)
+    found = site.plans.known(campaign["problem"])
+    if campaign["status"] == "draft" and found is None:
+        return render(request, "working.html", **values)
+    promise = await site.plans.promise(policy)
     values |= {"promise": promise, "tree": await asyncio.to_thread(_tree, request, policy)}
-    if campaign["status"] == "draft":
-        found = await asyncio.to_thread(offer, campaign["problem"])
-        values |= {"offer": found, "chosen": found.nearest(policy).key, "simulated": SIMULATED}
+    if found is not None:
+        chosen = found.nearest(policy, promise).key
+        values |= {"offer": found, "chosen": chosen, "simulated": SIMULATED}
     return render(request, "plan.html", **values)
+
+
+@router.post("/c/{number}/plan/ready")
+async def ready(request: Request, number: Number, owner: OwnerNeeded) -> Response:
+    """Work out the choices anew after a restart, saying how far it is."""
+    del owner
+    site = site_of(request)
+    campaign = await _campaign(site, number)
+
+    async def make(tell: Tell) -> str:
+        await site.plans.offer(campaign["problem"], tell)
+        return f"/c/{number}/plan"
+
+    return await told(request, make)
 
 
 @router.get("/c/{number}/plan/tree")
@@ -57,7 +72,7 @@ async def tree(request: Request, number: Number, owner: OwnerNeeded, choice: str
     """Draw the tree of a choice."""
     del owner
     campaign = await _campaign(site_of(request), number)
-    found = await asyncio.to_thread(offer, campaign["problem"])
+    found = await site_of(request).plans.offer(campaign["problem"])
     policy = found.get(choice).policy
     return HTMLResponse(await asyncio.to_thread(_tree, request, policy))
 
@@ -74,8 +89,8 @@ async def choose(request: Request, number: Number, owner: OwnerNeeded) -> Respon
     site = site_of(request)
     form = await request.form()
     campaign = await _campaign(site, number)
-    choice = await asyncio.to_thread(_choice, campaign, str(form.get("choice", "")))
-    changes = _changes(form, ("price", "currency"))
+    choice = (await site.plans.offer(campaign["problem"])).get(str(form.get("choice", "")))
+    changes = changes_of(form, ("price", "currency"))
 
     def apply(connection: Any) -> None:
         drafts.change_policy(connection, number, choice.policy, site.now)
@@ -83,10 +98,6 @@ async def choose(request: Request, number: Number, owner: OwnerNeeded) -> Respon
 
     await site.store.awrite(apply)
     return go(request, f"/c/{number}/items")
-
-
-def _choice(campaign: dict[str, Any], key: str) -> Choice:
-    return offer(campaign["problem"]).get(key)
 
 
 # -------------------------------------------------------------------------------- items
@@ -136,65 +147,3 @@ def _pasted(text: str) -> tuple[bytes, str]:
         return text.encode(), "jsonl"
     rows = ({"task": line[:MOST_PASTED], "text": line} for line in lines)
     return "".join(json.dumps(row) + "\n" for row in rows).encode(), "jsonl"
-
-
-# -------------------------------------------------------------------------------- people
-
-
-@router.get("/c/{number}/share")
-async def share(request: Request, number: Number, owner: OwnerNeeded) -> Response:
-    """Show what workers read, what they get, and the links."""
-    site = site_of(request)
-
-    def look(connection: Any) -> Any:
-        return campaigns.get(connection, number), progress(connection, number, site.now)
-
-    campaign, facts = await site.store.aread(look)
-    promise = await asyncio.to_thread(planned, site.policy(campaign))
-    cost = promise.answers * facts["items"]["total"] * facts["price"]
-    values = {"campaign": campaign, "facts": facts, "promise": promise, "cost": cost}
-    return render(request, "share.html", owner=owner, base=str(request.base_url), **values)
-
-
-@router.post("/c/{number}/share")
-async def save(request: Request, number: Number, owner: OwnerNeeded) -> Response:
-    """Save what workers read and get."""
-    del owner
-    site = site_of(request)
-    form = await request.form()
-    changes = _changes(form, tuple(name for name in (*NUMBERS, *WORDS) if name in form))
-    changes["one_question_per_item"] = form.get("one_question_per_item") == "on"
-    name = str(form.get("name", "")).strip()
-
-    def apply(connection: Any) -> None:
-        policy = site.policy(campaigns.get(connection, number))
-        campaigns.change_settings(connection, number, policy, changes, site.now)
-        if name:
-            drafts.rename(connection, number, name, site.now)
-
-    await site.store.awrite(apply)
-    return go(request, f"/c/{number}/share?saved=1")
-
-
-def _changes(form: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: _value(name, str(form.get(name, "")).strip()) for name in names}
-
-
-def _value(name: str, text: str) -> Any:
-    """Read one field as people write it: a blank is nothing, a decimal comma is fine.
-
-    >>> _value("price", "0,05"), _value("gold_rate", "10"), _value("budget", "")
-    (0.05, 0.1, None)
-    """
-    if name not in NUMBERS:
-        return text
-    if not text:
-        return None if name in NULLABLE else 0.0
-    try:
-        value = float(text.replace(",", ".").removesuffix("%"))
-    except ValueError:
-        words = name.replace("_", " ")
-        raise CrowdtreeError(f"{words}: {text[:30]!r} is not a number") from None
-    if name in PERCENTAGES:
-        return value / 100
-    return int(value) if name == "answers_per_worker" and value == int(value) else value

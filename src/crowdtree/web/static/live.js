@@ -1,5 +1,9 @@
 // The dashboard: numbers change in place as the server tells them.
 
+import { refresh } from "./owner.js";
+
+const FIRST_PAUSE = 1000;
+const LONGEST_PAUSE = 15000;
 const root = document.querySelector("[data-events]");
 const seen = new Map();
 let lastBeat = Date.now();
@@ -11,7 +15,8 @@ function values(found) {
   }
   const status = document.querySelector('[data-live="status"]');
   if (status) status.className = `status ${found.status}`;
-  document.getElementById("lead").className = `lead ${found.mood}`;
+  const lead = document.getElementById("lead");
+  if (lead) lead.className = `lead ${found.mood}`;
 }
 
 function shares(found) {
@@ -44,7 +49,17 @@ function flow(found) {
 }
 
 function stale(yes) {
-  document.getElementById("stale").hidden = !yes;
+  const place = document.getElementById("stale");
+  if (place) place.hidden = !yes;
+}
+
+// A page with a list of its own fetches that list again, not more often than it can be read.
+let fetched = Date.now();
+function list() {
+  const part = root.dataset.refresh;
+  if (!part || Date.now() - fetched < 3000) return;
+  fetched = Date.now();
+  refresh(part);
 }
 
 function picture(event) {
@@ -55,21 +70,32 @@ function picture(event) {
   shares(found);
   parts(found);
   flow(found);
+  list();
 }
 
-// The browser connects again by itself after a loss; the server begins with the whole picture.
+// The browser connects again after a loss, but gives up when something between answers with an
+// error (a proxy, while the server starts again): then we try. The server begins with the whole
+// picture, so nothing is missed.
+let source = null;
+let pause = FIRST_PAUSE;
 function listen() {
-  const source = new EventSource(root.dataset.events);
-  source.addEventListener("picture", picture);
-  source.addEventListener("error", () => setTimeout(() => stale(Date.now() - lastBeat > 3000), 3500));
-  return source;
+  source?.close();
+  const mine = new EventSource(root.dataset.events);
+  source = mine;
+  mine.addEventListener("picture", (event) => { pause = FIRST_PAUSE; picture(event); });
+  mine.addEventListener("error", () => {
+    setTimeout(() => stale(Date.now() - lastBeat > 3000), 3500);
+    if (mine !== source || mine.readyState !== EventSource.CLOSED) return;
+    setTimeout(() => { if (mine === source) listen(); }, pause);
+    pause = Math.min(2 * pause, LONGEST_PAUSE);
+  });
 }
 
 if (root) {
-  let source = listen();
-  document.addEventListener("changed", () => {
-    source.close();
-    source = listen();
-  });
-  setInterval(() => { if (Date.now() - lastBeat > 30000) stale(true); }, 5000);
+  listen();
+  document.addEventListener("changed", listen);
+  setInterval(() => {
+    if (Date.now() - lastBeat > 15000) stale(true);
+    if (Date.now() - lastBeat > 30000) { lastBeat = Date.now() - 16000; listen(); } // silent: begin anew
+  }, 5000);
 }

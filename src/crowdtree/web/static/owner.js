@@ -47,20 +47,40 @@ async function post(button) {
   }
 }
 
+// Make something whose secret is shown once: a link, a token, a webhook's secret.
 async function link(source, values) {
   if (!(await sure(source))) return;
   try {
     const found = await send(source.dataset.link, values);
     const place = document.getElementById(source.dataset.show);
+    const field = source.dataset.field ?? "link";
     place.hidden = false;
     const input = place.querySelector("input");
-    input.value = new URL(found.link, location.href).href;
+    input.value = field === "link" ? new URL(found.link, base()).href : found[field];
+    if (source instanceof HTMLFormElement) source.reset();
+    if (source.dataset.refresh) await refresh(source.dataset.refresh);
     input.focus();
     input.select();
   } catch (error) {
     say(reason(error), true);
   }
 }
+
+function base() {
+  return document.querySelector('meta[name="base"]')?.content ?? location.href;
+}
+
+// Fetch this page again and put one part of it in place; a part that has the focus is left alone.
+export async function refresh(id) {
+  const place = document.getElementById(id);
+  const response = await fetch(location.href, { headers: { accept: "text/html" } }).catch(() => null);
+  if (!response?.ok || place.contains(document.activeElement)) return;
+  const made = new DOMParser().parseFromString(await response.text(), "text/html").getElementById(id);
+  if (made && made.innerHTML !== place.innerHTML) place.replaceChildren(...made.childNodes);
+}
+
+const here = document.querySelector("[data-only-here]");
+if (here) here.hidden = !["localhost", "127.0.0.1", "[::1]"].includes(new URL(base()).hostname);
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
@@ -111,34 +131,68 @@ function save(form, submitter = null) {
   });
 }
 
+// Send a form whose answer comes line by line: how far the work is, then where to go.
+async function followed(form, submitter) {
+  const headers = { accept: "application/json", "x-csrf-token": document.querySelector('meta[name="csrf"]').content };
+  const response = await fetch(form.action, { method: "POST", headers, body: new FormData(form, submitter) });
+  if (!response.headers.get("content-type")?.startsWith("application/x-ndjson")) {
+    const found = await response.json().catch(() => ({}));
+    throw new Refusal(response.status, found.error, found.message ?? `The server answered ${response.status}.`);
+  }
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) throw new Error("unreachable");
+    text += value;
+    const lines = text.split("\n");
+    text = lines.pop();
+    for (const line of lines.map((found) => JSON.parse(found))) {
+      if (line.go) return line;
+      if (line.error) throw new Refusal(422, line.error, line.message);
+      working(form, line.share, line.words);
+    }
+  }
+}
+
+function working(form, share, words) {
+  const place = form.querySelector(".working");
+  if (!place) return;
+  place.hidden = share === null;
+  place.querySelector("progress").value = share ?? 0;
+  if (place.querySelector("span").textContent !== words) place.querySelector("span").textContent = words;
+}
+
 async function submitted(form, submitter) {
   const problem = form.querySelector(".problem");
   problem.textContent = "";
-  const sending = save(form, submitter); // before the buttons are off: a disabled one has no value
+  // before the buttons are off: a disabled one has no value
+  const sending = "stream" in form.dataset ? followed(form, submitter) : save(form, submitter);
   const buttons = form.querySelectorAll("button");
   buttons.forEach((button) => { button.disabled = true; });
   submitter?.setAttribute("aria-busy", "true");
-  const slow = setTimeout(() => { if (form.dataset.slow) say(form.dataset.slow, false, 60000); }, 1500);
   try {
     const found = await sending;
     if (form.dataset.stay) say(form.dataset.stay);
+    else if (found.go === location.pathname) location.reload();
     else if (found.go) location.assign(found.go);
   } catch (error) {
+    working(form, null, "");
     problem.textContent = reason(error);
     problem.scrollIntoView({ block: "center" });
     say("");
   } finally {
-    clearTimeout(slow);
     buttons.forEach((button) => { button.disabled = false; });
     submitter?.removeAttribute("aria-busy");
   }
 }
 
-for (const form of document.querySelectorAll("form[data-send]")) {
+for (const form of document.querySelectorAll("form[data-send], form[data-stream]")) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     submitted(form, event.submitter);
   });
+  if ("now" in form.dataset) submitted(form, null);
 }
 for (const form of document.querySelectorAll("form[data-link]")) {
   form.addEventListener("submit", (event) => {
@@ -151,25 +205,45 @@ for (const form of document.querySelectorAll("form[data-link]")) {
 async function uploaded(form) {
   const problem = form.querySelector(".problem");
   const done = form.querySelector("[data-done]");
-  problem.textContent = "";
-  const files = [...form.querySelector("input").files];
-  let good = 0;
+  const files = [...form.querySelector('input[type="file"]').files];
+  problem.textContent = files.length ? "" : "Choose files first.";
+  const names = [];
   for (const file of files) {
-    done.textContent = `${good} of ${files.length} uploaded`;
-    const where = `${form.dataset.media}?name=${encodeURIComponent(file.name)}`;
+    done.textContent = `${names.length} of ${files.length} uploaded`;
+    const name = file.name.replace(/[^\p{L}\p{N}_. -]/gu, "_").replace(/^[. ]+/, "_");
+    const where = `${form.dataset.media}?name=${encodeURIComponent(name)}`;
     const headers = { "x-csrf-token": document.querySelector('meta[name="csrf"]').content };
     headers["content-type"] = "application/octet-stream";
     const response = await fetch(where, { method: "POST", headers, body: file }).catch(() => null);
-    if (response?.ok) good += 1;
+    if (response?.ok) names.push(name);
     else problem.textContent = `${file.name}: ${(await response?.json().catch(() => null))?.message ?? "not uploaded"}`;
   }
-  done.textContent = `${good} of ${files.length} uploaded`;
+  if (files.length) done.textContent = `${names.length} of ${files.length} uploaded`;
+  if (names.length && form.each.checked) await made(form, names, problem);
+}
+
+// Make an item of each uploaded file, named after it.
+async function made(form, names, problem) {
+  const kinds = JSON.parse(form.dataset.kinds);
+  const kind = (name) => kinds[name.split(".").pop().toLowerCase()];
+  const lines = names.map((name) => JSON.stringify({ task: name, [kind(name)]: name }));
+  const data = new FormData();
+  data.append("pasted", new Blob([lines.join("\n")]), "items.jsonl");
+  try {
+    const found = await send(form.dataset.items, data, { seconds: 120 });
+    if (!problem.textContent) location.assign(found.go);
+    else form.querySelector("[data-done]").textContent += `, ${names.length} items made`;
+  } catch (error) {
+    problem.textContent = reason(error);
+  }
 }
 
 for (const form of document.querySelectorAll("form[data-media]")) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    uploaded(form);
+    const button = form.querySelector('button[type="submit"]');
+    button.disabled = true;
+    uploaded(form).finally(() => { button.disabled = false; });
   });
 }
 
@@ -178,6 +252,24 @@ for (const input of document.querySelectorAll('.drop input[type="file"]')) {
   input.addEventListener("change", () => {
     input.closest("form").querySelector(".problem").textContent = "";
     input.closest(".drop").classList.toggle("full", input.files.length > 0);
+  });
+}
+
+// Markdown can be seen before it is saved.
+for (const area of document.querySelectorAll("[data-preview]")) {
+  const place = area.nextElementSibling;
+  const button = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: "See how it looks" });
+  area.after(button);
+  const words = area.labels[0]?.textContent ?? "";
+  button.setAttribute("aria-label", `See how it looks: ${words.trim()}`);
+  button.addEventListener("click", async () => {
+    try {
+      const found = await send("/preview", { text: area.value });
+      place.innerHTML = found.html; // made safe by the server
+      place.hidden = !found.html;
+    } catch (error) {
+      say(reason(error), true);
+    }
   });
 }
 
@@ -205,7 +297,16 @@ export function hint() {
     if (region.scrollWidth <= region.clientWidth + 8) continue;
     const words = document.createElement("p");
     words.className = "small";
-    words.textContent = "The drawing is wider than the page: scroll it sideways.";
+    words.append("");
+    const fit = Object.assign(document.createElement("button"), { type: "button", className: "plain inline" });
+    const set = (small) => {
+      region.classList.toggle("fit", small);
+      words.firstChild.textContent = small ? "All of it, made small: " : "The drawing is wider than the page: scroll it, or ";
+      fit.textContent = small ? "see it in full size" : "see all of it";
+    };
+    fit.addEventListener("click", () => set(!region.classList.contains("fit")));
+    words.append(fit);
+    set(region.scrollWidth > 3 * region.clientWidth || region.scrollHeight > 4 * region.clientHeight);
     region.before(words);
   }
 }

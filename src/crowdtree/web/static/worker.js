@@ -48,8 +48,10 @@ function show() {
   find("question").textContent = task.question.text;
   draw(find("item"), task.item, zoom);
   find("item").setAttribute("aria-label", "Item");
+  find("examples").hidden = true;
   for (const part of document.querySelectorAll(".example")) {
     part.hidden = part.dataset.question !== task.question.name;
+    if (!part.hidden) find("examples").hidden = false;
   }
   find("voice").textContent = `${spoken(task.item)}. ${task.question.text}`;
   shownAt = performance.now();
@@ -293,6 +295,10 @@ for (const button of document.querySelectorAll("[data-answer]")) {
 }
 find("undo").addEventListener("click", undo);
 find("between-undo").querySelector("button").addEventListener("click", undo);
+find("examples").addEventListener("click", () => {
+  find("sheet").showModal();
+  document.querySelector(".example:not([hidden])")?.scrollIntoView();
+});
 find("help").addEventListener("click", () => find("sheet").showModal());
 find("copy").addEventListener("click", () => {
   const text = find("code").querySelector("code").textContent;

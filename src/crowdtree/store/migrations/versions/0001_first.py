@@ -96,7 +96,11 @@ def upgrade() -> None:
         sa.Column(
             "campaign_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False
         ),
-        sa.Column("task", sa.Text(), nullable=False),
+        sa.Column(
+            "task",
+            sa.Text().with_variant(sa.Text(collation="C"), "postgresql"),
+            nullable=False,
+        ),
         sa.Column("payload", sa.Text(), server_default="{}", nullable=False),
         sa.Column("status", sa.SmallInteger(), server_default="0", nullable=False),
         sa.Column("gold", sa.SmallInteger(), nullable=True),
@@ -156,6 +160,31 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_webhooks")),
         sqlite_autoincrement=True,
     )
+    op.create_table(
+        "deliveries",
+        sa.Column(
+            "id",
+            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
+            autoincrement=True,
+            nullable=False,
+        ),
+        sa.Column(
+            "webhook_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False
+        ),
+        sa.Column("at", sa.Float(), server_default="0", nullable=False),
+        sa.Column("message", sa.Text(), nullable=False),
+        sa.Column("event", sa.Text(), nullable=False),
+        sa.Column("labels", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("error", sa.Text(), server_default="", nullable=False),
+        sa.ForeignKeyConstraint(
+            ["webhook_id"], ["webhooks.id"], name=op.f("fk_deliveries_webhook_id")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_deliveries")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("deliveries", schema=None) as batch_op:
+        batch_op.create_index("ix_deliveries_webhook_id_id", ["webhook_id", "id"], unique=False)
+
     op.create_table(
         "workers",
         sa.Column(
@@ -425,6 +454,10 @@ def downgrade() -> None:
 
     op.drop_table("credentials")
     op.drop_table("workers")
+    with op.batch_alter_table("deliveries", schema=None) as batch_op:
+        batch_op.drop_index("ix_deliveries_webhook_id_id")
+
+    op.drop_table("deliveries")
     op.drop_table("webhooks")
     op.drop_table("tallies")
     with op.batch_alter_table("items", schema=None) as batch_op:

@@ -1,0 +1,109 @@
+"""The questions that people are asked: how they do, and examples to explain them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from crowdtree.policy import PlanPolicy, Policy
+from crowdtree.store import campaigns, views
+from crowdtree.web.auth import OwnerNeeded
+from crowdtree.web.pages.base import Number, PageRoute, go, render
+from crowdtree.web.pages.markdown import markdown
+from crowdtree.web.site import site_of
+
+__all__ = ["asked_questions", "router"]
+
+router = APIRouter(route_class=PageRoute)
+FEW = 12
+"""So many questions are shown unfolded."""
+
+
+class Draft(BaseModel):
+    """Markdown to be seen before it is saved."""
+
+    model_config = ConfigDict(extra="forbid")
+    text: Annotated[str, Field(max_length=50_000)]
+
+
+def asked_questions(policy: Policy[Any]) -> list[int]:
+    """Number the questions that may be asked: those of the tree from its root on, or all."""
+    if isinstance(policy, PlanPolicy):
+        return list(dict.fromkeys(int(q) for q in policy.plan.tree.question))
+    return list(range(policy.problem.n_questions))
+
+
+@router.get("/c/{number}/questions")
+async def listed(request: Request, number: Number, owner: OwnerNeeded) -> Response:
+    """Show the questions with their examples."""
+    site = site_of(request)
+
+    def look(connection: Any) -> Any:
+        campaign = campaigns.get(connection, number)
+        tally = campaigns.tally(connection, number)
+        return campaign, tally, views.divided(connection, number).questions
+
+    campaign, tally, votes = await site.store.aread(look)
+    policy = site.policy(campaign)
+    examples = campaign["settings"]["examples"]
+    rows = [_row(policy, q, examples, tally, votes) for q in asked_questions(policy)]
+    return render(
+        request, "questions.html", owner=owner, campaign=campaign, rows=rows, few=len(rows) <= FEW
+    )
+
+
+def _row(
+    policy: Policy[Any],
+    place: int,
+    examples: dict[str, str],
+    tally: dict[str, int],
+    votes: dict[str, tuple[int, int]],
+) -> dict[str, Any]:
+    problem = policy.problem
+    name = problem.questions[place]
+    against, total = votes.get(name, (0, 0))
+    text = examples.get(name, "")
+    return {
+        "place": place,
+        "name": name,
+        "text": problem.text(place),
+        "asked": tally.get(f"asked:{place}", 0),
+        "expected": float(problem.worker_error[place].mean()),
+        "against": against / total if total else None,
+        "examples": text,
+        "html": markdown(text) if text.strip() else "",
+    }
+
+
+@router.post("/c/{number}/questions")
+async def save(request: Request, number: Number, owner: OwnerNeeded) -> Response:
+    """Save the examples."""
+    del owner
+    site = site_of(request)
+    form = await request.form()
+
+    def apply(connection: Any) -> None:
+        campaign = campaigns.get(connection, number)
+        policy = site.policy(campaign)
+        examples = dict(campaign["settings"]["examples"])
+        for place, name in enumerate(policy.problem.questions):
+            if f"example-{place}" in form:
+                examples[name] = str(form[f"example-{place}"]).strip()
+        kept = {name: text for name, text in examples.items() if text}
+        changes: dict[str, Any] = {"examples": kept}
+        if "instructions" in form:
+            changes["instructions"] = str(form["instructions"]).strip()
+        campaigns.change_settings(connection, number, policy, changes, site.now)
+
+    await site.store.awrite(apply)
+    return go(request, f"/c/{number}/questions?saved=1")
+
+
+@router.post("/preview")
+async def preview(request: Request, draft: Draft, owner: OwnerNeeded) -> dict[str, str]:
+    """Show Markdown as workers will see it."""
+    del request, owner
+    return {"html": markdown(draft.text)}

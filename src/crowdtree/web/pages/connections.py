@@ -1,0 +1,58 @@
+"""Who else is told, who else may ask: webhooks of a campaign, tokens and sessions of the owner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from crowdtree.store import campaigns, hooks
+from crowdtree.store.tables import labels
+from crowdtree.web.api.sessions import list_tokens
+from crowdtree.web.auth import OwnerNeeded
+from crowdtree.web.pages.base import Number, PageRoute, render
+from crowdtree.web.site import site_of
+
+__all__ = ["router"]
+
+router = APIRouter(route_class=PageRoute)
+EVENTS = {"items.labelled": "labels", "campaign.finished": "the end"}
+
+
+@router.get("/c/{number}/webhooks")
+async def webhooks(request: Request, number: Number, owner: OwnerNeeded) -> Response:
+    """Show the webhooks of a campaign and what became of their messages."""
+    site = site_of(request)
+
+    def look(connection: Any) -> Any:
+        campaign = campaigns.get(connection, number)
+        newest = connection.execute(
+            sa.select(sa.func.max(labels.c.id)).where(labels.c.campaign_id == number)
+        ).scalar_one()
+        rows = hooks.listed_hooks(connection, number)
+        for row in rows:
+            row["deliveries"] = hooks.hook_deliveries(connection, number, row["id"])
+            row["behind"] = (newest or 0) > row["sent_label_id"]
+        return campaign, rows
+
+    campaign, rows = await site.store.aread(look)
+    return render(
+        request,
+        "webhooks.html",
+        owner=owner,
+        campaign=campaign,
+        rows=rows,
+        now=site.now,
+        events=EVENTS,
+        private=site.options.private_webhooks,
+    )
+
+
+@router.get("/access")
+async def access(request: Request, owner: OwnerNeeded) -> Response:
+    """Show the owner's tokens and sessions."""
+    rows = await list_tokens(request, owner)
+    kinds = {kind: [row for row in rows if row["kind"] == kind] for kind in ("token", "session")}
+    return render(request, "access.html", owner=owner, kinds=kinds, now=site_of(request).now)

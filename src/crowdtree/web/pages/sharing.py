@@ -1,0 +1,135 @@
+"""Links for workers, and every setting of a campaign."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.store import Settings, campaigns, drafts
+from crowdtree.store.progress import progress
+from crowdtree.web.auth import OwnerNeeded
+from crowdtree.web.pages.base import Number, PageRoute, go, render
+from crowdtree.web.site import site_of
+
+__all__ = ["FIELDS", "changes_of", "router", "shown_settings"]
+
+router = APIRouter(route_class=PageRoute)
+
+
+class Field(NamedTuple):
+    """How people write a setting: one written unit is so many of ours."""
+
+    unit: float = 1.0
+    whole: bool = False
+    blank: Any = None
+    """What an empty field means."""
+
+
+DAY, MINUTE, PERCENT = 86_400.0, 60.0, 0.01
+FIELDS = {
+    "price": Field(blank=0.0),
+    "budget": Field(),
+    "gold_rate": Field(PERCENT, blank=0.0),
+    "pause_below": Field(PERCENT),
+    "pause_after": Field(whole=True, blank=Settings().pause_after),
+    "answers_per_worker": Field(whole=True),
+    "most_skips": Field(whole=True, blank=Settings().most_skips),
+    "lease_seconds": Field(MINUTE, blank=Settings().lease_seconds),
+    "give_up_seconds": Field(DAY),
+}
+FLAGS = ("one_question_per_item", "dedicated", "finish_by_itself")
+WORDS = (
+    *("instructions", "currency", "thanks", "completion_code", "return_url"),
+    "participant_parameter",
+)
+
+
+@router.get("/c/{number}/share")
+async def share(request: Request, number: Number, owner: OwnerNeeded) -> Response:
+    """Show what workers read, what they get, and the links."""
+    site = site_of(request)
+
+    def look(connection: Any) -> Any:
+        return campaigns.get(connection, number), progress(connection, number, site.now)
+
+    campaign, facts = await site.store.aread(look)
+    promise = await site.plans.promise(site.policy(campaign))
+    return render(
+        request,
+        "share.html",
+        owner=owner,
+        campaign=campaign,
+        facts=facts,
+        promise=promise,
+        cost=promise.answers * facts["items"]["total"] * facts["price"],
+        written=shown_settings(campaign["settings"]),
+        examples=sum(1 for text in campaign["settings"]["examples"].values() if text.strip()),
+        base=site.options.url,
+    )
+
+
+@router.post("/c/{number}/share")
+async def save(request: Request, number: Number, owner: OwnerNeeded) -> Response:
+    """Save what workers read and get."""
+    del owner
+    site = site_of(request)
+    form = await request.form()
+    changes = changes_of(form, tuple(name for name in (*FIELDS, *WORDS) if name in form))
+    if "flags" in form:  # the form has them: one that is not sent is off
+        changes |= {name: form.get(name) == "on" for name in FLAGS}
+    name = str(form.get("name", "")).strip()
+
+    def apply(connection: Any) -> None:
+        policy = site.policy(campaigns.get(connection, number))
+        campaigns.change_settings(connection, number, policy, changes, site.now)
+        if name:
+            drafts.rename(connection, number, name, site.now)
+
+    await site.store.awrite(apply)
+    return go(request, f"/c/{number}/share?saved=1")
+
+
+def changes_of(form: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """Read some settings from a form."""
+    return {name: value_of(name, str(form.get(name, "")).strip()) for name in names}
+
+
+def value_of(name: str, text: str) -> Any:
+    """Read one field as people write it: a blank is the usual, a decimal comma is fine.
+
+    >>> value_of("price", "0,05"), value_of("gold_rate", "10 %"), value_of("budget", "")
+    (0.05, 0.1, None)
+    >>> value_of("lease_seconds", "15"), value_of("most_skips", "")
+    (900.0, 3)
+    """
+    if name not in FIELDS:
+        return text
+    field = FIELDS[name]
+    if not text:
+        return field.blank
+    try:
+        value = float(text.replace(",", ".").removesuffix("%").strip())
+    except ValueError:
+        words = name.removesuffix("_seconds").replace("_", " ")
+        raise CrowdtreeError(f"{words}: {text[:30]!r} is not a number") from None
+    value = round(value * field.unit, 9)
+    return int(value) if field.whole and value == int(value) else value
+
+
+def shown_settings(settings: dict[str, Any]) -> dict[str, str]:
+    """Write the settings as people do: what they would type to get them.
+
+    >>> shown_settings({"price": 0.05, "gold_rate": 0.1, "budget": None, "lease_seconds": 600.0})
+    {'price': '0.05', 'budget': '', 'gold_rate': '10', 'lease_seconds': '10'}
+    """
+    return {
+        name: _written(settings[name], field) for name, field in FIELDS.items() if name in settings
+    }
+
+
+def _written(value: float | None, field: Field) -> str:
+    blank = value is None or (value == 0 and field.blank == 0)
+    return "" if blank else f"{float(value or 0) / field.unit:.12g}"
