@@ -241,7 +241,7 @@ def test_one_question_per_item(app: Lab) -> None:
     )
     worker = app.worker(number)
     worker.work("no")
-    assert worker.next()["reason"] == "wait"
+    assert worker.next()["reason"] == "all answered"
     assert app.worker(number).next()["task"]
 
 

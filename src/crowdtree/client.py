@@ -19,7 +19,7 @@ from crowdtree.errors import CrowdtreeError
 
 __all__ = ["Client", "ServerRefused", "work"]
 
-OVER = ("finished", "done", "worker paused", "budget")
+OVER = ("finished", "done", "all answered", "worker paused", "budget")
 TRIES = 8
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 TIMEOUT = 60.0
