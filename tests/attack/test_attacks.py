@@ -18,7 +18,6 @@ from crowdtree.store import tokens
 from crowdtree.store.tables import credentials, webhooks
 from crowdtree.web.building import problem_from_bytes
 from crowdtree.web.hooks import check_url, public_address, sign, verify_signature
-from crowdtree.web.limits import RateLimit
 from weblab import Lab, lab
 
 
@@ -43,81 +42,6 @@ def logged_in(app: Lab) -> str:
 
 
 # ------------------------------------------------------------------------------ roles and tokens
-
-OWNER_ONLY = [
-    ("GET", "/api/campaigns"),
-    ("POST", "/api/campaigns"),
-    ("GET", "/api/campaigns/1"),
-    ("GET", "/api/campaigns/1/definition"),
-    ("PATCH", "/api/campaigns/1/settings"),
-    ("POST", "/api/campaigns/1/start"),
-    ("POST", "/api/campaigns/1/finish"),
-    ("POST", "/api/campaigns/1/items"),
-    ("POST", "/api/campaigns/1/media"),
-    ("GET", "/api/campaigns/1/labels"),
-    ("GET", "/api/campaigns/1/answers"),
-    ("GET", "/api/campaigns/1/events"),
-    ("GET", "/api/campaigns/1/workers"),
-    ("POST", "/api/campaigns/1/workers/invite"),
-    ("POST", "/api/campaigns/1/workers/1/block"),
-    ("POST", "/api/campaigns/1/join-link"),
-    ("GET", "/api/campaigns/1/items/1"),
-    ("GET", "/api/campaigns/1/webhooks"),
-    ("POST", "/api/campaigns/1/webhooks"),
-    ("DELETE", "/api/campaigns/1/webhooks/1"),
-    ("GET", "/api/campaigns/1/audit"),
-    ("POST", "/api/tokens"),
-    ("DELETE", "/api/tokens/0123456789abcdef"),
-    ("DELETE", "/api/session"),
-    ("GET", "/metrics"),
-]
-OPEN = {
-    ("GET", "/healthz"),
-    ("POST", "/api/session"),
-    ("POST", "/api/worker/session"),
-    ("POST", "/api/join"),
-}
-BOTH = {("GET", "/media/*/*")}
-"""For the owner and the campaign's own workers."""
-
-
-def test_every_route_is_for_somebody(app: Lab) -> None:
-    """A route that is new must be listed as the owner's, the worker's or open."""
-    known = {(method, _shape(path)) for method, path in OWNER_ONLY}
-    for path, methods in app.client.app.openapi()["paths"].items():
-        for method in methods:
-            here = (method.upper(), _shape(path))
-            assert here in known | OPEN | BOTH or path.startswith("/api/worker/"), here
-
-
-def _shape(path: str) -> str:
-    verbs = ("start", "pause", "resume", "finish", "block", "{verb}")
-    parts = [
-        "*" if part.isdigit() or part.startswith("{") or part in verbs or len(part) == 16 else part
-        for part in path.split("/")
-    ]
-    return "/".join(parts)
-
-
-@pytest.mark.parametrize(("method", "path"), OWNER_ONLY)
-def test_nobody_but_the_owner(app: Lab, method: str, path: str) -> None:
-    number = app.campaign()
-    worker = app.worker(number)
-    once = app.store.write(lambda c: tokens.issue(c, "once", app.clock()))
-    join = app.post(f"/api/campaigns/{number}/join-link").json()["token"]
-    for token in ("", "forged", worker.token, once, join, "x" * 5000):
-        headers = {"authorization": f"Bearer {token}"} if token else {}
-        found = app.client.request(method, path, json={}, headers=headers)
-        assert found.status_code == 401, (token, found.text)
-
-
-def test_media_are_for_the_campaigns_own_people(app: Lab) -> None:
-    number, other = app.campaign(), app.campaign()
-    stranger = app.worker(other)
-    for headers in ({}, {"authorization": "Bearer forged"}, stranger.headers):
-        found = app.client.get(f"/media/{number}/x.png", headers=headers)
-        assert found.status_code in (401, 403, 404)
-        assert "image" not in found.headers["content-type"]
 
 
 def test_owner_tokens_are_no_worker_tokens(app: Lab) -> None:
@@ -218,14 +142,6 @@ def test_a_cookie_alone_changes_nothing(fresh: Lab) -> None:
     assert (
         client.post("/api/campaigns", json=body, headers={"x-csrf-token": csrf}).status_code == 201
     )
-
-
-def test_a_workers_cookie_alone_changes_nothing(fresh: Lab) -> None:
-    worker = fresh.worker(fresh.campaign())
-    found = fresh.post("/api/worker/session", {"token": worker.token}, headers={})
-    assert fresh.client.post("/api/worker/next", json={}).status_code == 403
-    good = {"x-csrf-token": found.json()["csrf"]}
-    assert fresh.client.post("/api/worker/next", json={}, headers=good).status_code == 200
 
 
 def test_headers_that_keep_browsers_safe(app: Lab) -> None:
@@ -407,28 +323,3 @@ def test_webhook_secrets_are_shown_once(fresh: Lab) -> None:
     assert kept.secret == made["secret"]
     for path in ("webhooks", "audit", "definition"):
         assert made["secret"] not in fresh.get(f"/api/campaigns/{number}/{path}").text
-
-
-# ------------------------------------------------------------------------------ many tries
-
-
-def test_bad_logins_are_slowed_down(fresh: Lab) -> None:
-    seen = [
-        fresh.client.post("/api/session", json={"token": f"guess{k}"}).status_code
-        for k in range(60)
-    ]
-    assert set(seen) == {401, 429}
-    assert seen.count(401) <= 25
-    assert fresh.client.get("/healthz").status_code == 200
-
-
-def test_a_hundred_thousand_bad_logins_stay_small() -> None:
-    """The limit itself: bounded memory, bounded tries, from one address or from many."""
-    now = 0.0
-    limit = RateLimit(20, 60.0, clock=lambda: now)
-    one = sum(limit.allows("a") for _ in range(100_000))
-    assert one == 20
-    limit = RateLimit(20, 60.0, clock=lambda: now)
-    many = sum(limit.allows(f"address {k}") for k in range(100_000))
-    assert many <= 20 * 100
-    assert len(limit.left) <= limit.MOST_ADDRESSES

@@ -255,6 +255,7 @@ def note(
 
 def audited(connection: Connection, number: int, most: int = 500) -> list[dict[str, Any]]:
     """Read the last lines of a campaign's audit log, the newest first."""
+    get(connection, number)
     rows = connection.execute(
         sa.select(audit)
         .where(audit.c.campaign_id == number)

@@ -49,6 +49,7 @@ def add_hook(connection: Connection, number: int, url: str, now: float) -> dict[
 
 def listed_hooks(connection: Connection, number: int) -> list[dict[str, Any]]:
     """List the webhooks of a campaign, without their secrets."""
+    get(connection, number)
     kept = [c for c in webhooks.c if c.name != "secret"]
     rows = connection.execute(
         sa.select(*kept).where(webhooks.c.campaign_id == number).order_by(webhooks.c.id)

@@ -1,0 +1,66 @@
+"""All routes of the application, found by walking it, so that a new one cannot be forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+SAFE = ("GET", "HEAD", "OPTIONS")
+DOORS = {
+    ("POST", "/api/session"),
+    ("POST", "/api/worker/session"),
+    ("POST", "/api/join"),
+    ("GET", "/login"),
+    ("GET", "/w/{token}"),
+    ("GET", "/join/{token}"),
+}
+"""Where a token is exchanged for a session."""
+OPEN = {
+    ("GET", "/healthz"),
+    ("GET", "/tokens.css"),
+    ("GET", "/api/openapi.json"),
+    ("GET", "/static"),
+}
+BOTH = {("GET", "/media/{number}/{name}")}
+"""For the owner and the campaign's own workers."""
+
+
+class Route(NamedTuple):
+    """A method and a path with its parameters."""
+
+    method: str
+    path: str
+
+    @property
+    def role(self) -> str:
+        """Who may use it; everything that is not listed is the owner's."""
+        if self in DOORS:
+            return "door"
+        if self in OPEN:
+            return "open"
+        if self in BOTH:
+            return "both"
+        worker = self.path.startswith(("/api/worker/", "/work/")) or self.path == "/work"
+        return "worker" if worker else "owner"
+
+    def at(self, **values: Any) -> str:
+        """Fill in the parameters."""
+        verb = "pause" if "{worker}" in self.path else "start"
+        known = {"number": 1, "worker": 1, "item": 1, "hook": 1, "name": "a.png", "verb": verb}
+        known |= {"token_id": "0" * 16, "token": "x", **values}
+        return self.path.format(**known)
+
+
+def every_route(app: Any) -> list[Route]:
+    """Walk the application."""
+    return sorted(set(_walk(app.routes)))
+
+
+def _walk(routes: Any) -> Iterator[Route]:
+    for route in routes:
+        inner = getattr(route, "original_router", None)
+        if inner is not None:
+            yield from _walk(inner.routes)
+        else:
+            for method in (getattr(route, "methods", None) or {"GET"}) - {"HEAD"}:
+                yield Route(method, route.path)

@@ -1,0 +1,339 @@
+"""Every route there is: roles, CSRF, other campaigns' things, and that reading changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
+
+import sqlalchemy as sa
+
+from attack.routes import DOORS, OPEN, SAFE, Route, every_route
+from crowdtree.store import tokens
+from crowdtree.store.tables import metadata
+from crowdtree.web.auth import OWNER_COOKIE, WORKER_COOKIE, csrf_of
+from weblab import Lab, lab
+
+BACKGROUND = ("tallies", "waiting", "judgements")
+PARTS = {"workers": ("id", "name", "status", "answers"), "webhooks": ("id", "url", "secret")}
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain")
+"""What another site's form can send without asking."""
+PNG = b"\x89PNG\r\n\x1a\n" + b"\x00" * 32
+
+
+class House:
+    """An application with two campaigns that both have everything a route can name."""
+
+    def __init__(self, app: Lab) -> None:
+        self.app = app
+        self.routes = every_route(app.client.app)
+        self.one, self.two = app.campaign(), app.campaign()
+        self.things = [self._things(number) for number in (self.one, self.two)]
+        self.ann, self.eve = self.things[0]["ann"], self.things[1]["ann"]
+        app.client.cookies.clear()
+
+    def _things(self, number: int) -> dict[str, Any]:
+        app = self.app
+        ann = app.worker(number, "Ann")
+        ann.work("no")
+        hook = app.post(f"/api/campaigns/{number}/webhooks", {"url": "https://example.org/"})
+        upload = app.client.post(
+            f"/api/campaigns/{number}/media?name=a.png", content=PNG, headers=app.owner
+        )
+        assert upload.status_code < 300, upload.text
+        item = app.store.read(
+            lambda c: c.execute(
+                sa.text("SELECT min(id) FROM items WHERE campaign_id = :n"), {"n": number}
+            ).scalar_one()
+        )
+        return {
+            "ann": ann,
+            "worker": ann.id,
+            "item": item,
+            "hook": hook.json()["id"],
+            "name": "a.png",
+            "number": number,
+        }
+
+    def of(self, *roles: str) -> list[Route]:
+        return [route for route in self.routes if route.role in roles]
+
+    def call(self, route: Route, headers: Any = None, **values: Any) -> Any:
+        here = {k: v for k, v in {**self.things[0], **values}.items() if k != "ann"}
+        body = {} if route.method in SAFE else {"json": {}}
+        if route.path.endswith("/events") or route.path.endswith("/live"):
+            return self._stream(route, headers, here)
+        return self.app.client.request(
+            route.method, route.at(**here), headers=headers or {}, follow_redirects=False, **body
+        )
+
+    def _stream(self, route: Route, headers: Any, here: Any) -> Any:
+        """Streams never end by themselves: ask for the head only, of a refusal the whole."""
+        import anyio
+
+        app: Any = self.app.client.app
+        path, _, query = route.at(**here).partition("?")
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            await anyio.sleep(0.01)
+            gone = len(sent) > 1
+            return {"type": "http.disconnect"} if gone else {"type": "http.request", "body": b""}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        cookies = "; ".join(f"{k}={v}" for k, v in self.app.client.cookies.items())
+        raw = {"host": "testserver", **(headers or {})} | ({"cookie": cookies} if cookies else {})
+        scope = {
+            "type": "http",
+            "method": route.method,
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "headers": [(k.lower().encode(), v.encode()) for k, v in raw.items()],
+            "client": ("testclient", 1),
+            "server": ("testserver", 80),
+            "scheme": "http",
+            "http_version": "1.1",
+            "app": app,
+        }
+
+        async def ask() -> None:
+            with anyio.move_on_after(5):
+                await app(scope, receive, send)
+
+        self.app.client.portal.call(ask)  # type: ignore[union-attr]
+
+        class Head:
+            status_code = sent[0]["status"]
+            text = b"".join(m.get("body", b"") for m in sent[1:2]).decode()
+
+        return Head()
+
+    def rows(self) -> dict[str, list[Any]]:
+        """Everything in the database that requests change, and the housekeeping does not."""
+        chosen = {
+            table: [column for column in table.c if table.name not in PARTS]
+            or [table.c[name] for name in PARTS[table.name]]
+            for table in metadata.tables.values()
+            if table.name not in BACKGROUND
+        }
+        self.app.store.write(lambda _: None)  # questions are handed out before they are written
+        return {
+            table.name: self.app.store.read(
+                lambda c, wanted=columns: sorted(map(repr, c.execute(sa.select(*wanted))))
+            )
+            for table, columns in chosen.items()
+        }
+
+    def cookies(self, role: str) -> str:
+        """Log in by cookie; the CSRF token."""
+        self.app.client.cookies.clear()
+        if role == "owner":
+            made = self.app.store.write(lambda c: tokens.issue(c, "owner", self.app.clock()))
+            self.app.client.cookies.set(OWNER_COOKIE, made)
+        else:
+            made = self.ann.token
+            self.app.client.cookies.set(WORKER_COOKIE, made)
+        return csrf_of(made)
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    media: Path = tmp_path_factory.mktemp("media")
+    with lab(media=media) as app:
+        yield House(app)
+
+
+def test_all_routes_are_found_and_belong_to_somebody(house: House) -> None:
+    """The walk finds at least what the OpenAPI schema says; listed exceptions exist."""
+    schema = house.app.client.app.openapi()["paths"]  # type: ignore[attr-defined]
+    known = {(method.upper(), path) for path, methods in schema.items() for method in methods}
+    found = set(house.routes)
+    assert known <= found
+    assert found >= DOORS | OPEN
+    assert len(house.of("owner")) > 30
+    assert len(house.of("worker")) >= 7
+
+
+def test_nobody_but_the_owner_anywhere(house: House) -> None:
+    app = house.app
+    app.client.cookies.clear()
+    once = app.store.write(lambda c: tokens.issue(c, "once", app.clock()))
+    join = app.post(f"/api/campaigns/{house.one}/join-link").json()["token"]
+    before = house.rows()
+    for route in house.of("owner"):
+        for token in ("", "forged", house.ann.token, once, join, "x" * 5000):
+            headers = {"authorization": f"Bearer {token}"} if token else {}
+            found = house.call(route, headers)
+            assert found.status_code == 401, (route, token, found.text[:200])
+        app.client.cookies.set(OWNER_COOKIE, house.ann.token)  # a worker's session as an owner's
+        assert house.call(route).status_code in (401, 403), route
+        app.client.cookies.clear()
+    assert house.rows() == before
+
+
+def test_nobody_but_workers_where_workers_are(house: House) -> None:
+    app = house.app
+    app.client.cookies.clear()
+    owner = app.owner["authorization"].split()[1]
+    bodies = {"lease": "1.aa", "key": "k", "answer": "yes"}
+    for route in house.of("worker"):
+        for token in ("", "forged", owner):
+            headers = {"authorization": f"Bearer {token}"} if token else {}
+            wanted = {
+                "/api/worker/answer": bodies,
+                "/api/worker/skip": {k: bodies[k] for k in ("lease", "key")},
+                "/api/worker/undo": {"key": "k"},
+                "/work/undo": {"key": "k"},
+            }
+            sent: Any = {} if route.method in SAFE else {"json": wanted.get(route.path, {})}
+            found = app.client.request(route.method, route.at(), headers=headers, **sent)
+            assert found.status_code == 401, (route, token, found.text[:200])
+
+
+def test_a_cookie_alone_changes_nothing_anywhere(house: House) -> None:
+    """Every unsafe route, for both roles: no token, a wrong one, another site."""
+    unsafe = [r for r in house.of("owner", "worker") if r.method not in SAFE]
+    assert len(unsafe) > 20
+    for route in unsafe:
+        csrf = house.cookies(route.role)
+        before = house.rows()
+        for headers in (
+            {},
+            {"x-csrf-token": "0" * 64},
+            {"x-csrf-token": csrf_of("another session")},
+            {"x-csrf-token": csrf, "origin": "https://evil.example"},
+            {"x-csrf-token": csrf, "origin": "null"},
+            {"x-csrf-token": csrf, "sec-fetch-site": "cross-site"},
+            {"x-csrf-token": csrf, "sec-fetch-site": "same-site"},
+        ):
+            found = house.call(route, headers)
+            assert found.status_code == 403, (route, headers, found.status_code)
+        for kind in (
+            "application/x-www-form-urlencoded",
+            "multipart/form-data; boundary=x",
+            "text/plain",
+        ):
+            found = house.app.client.request(
+                route.method,
+                route.at(**{k: v for k, v in house.things[0].items() if k != "ann"}),
+                content=b"csrf=0",
+                headers={"content-type": kind},
+            )
+            assert found.status_code in (400, 403), (route, kind, found.status_code)
+        assert house.rows() == before, route
+    house.app.client.cookies.clear()
+
+
+def test_the_right_csrf_token_is_enough(house: House) -> None:
+    """Or else the test above would pass for a server that refuses everything."""
+    csrf = house.cookies("owner")
+    route = Route("POST", "/api/campaigns/{number}/join-link")
+    assert house.call(route, {"x-csrf-token": csrf}).status_code == 201
+    csrf = house.cookies("worker")
+    route = Route("POST", "/api/worker/next")
+    assert house.call(route, {"x-csrf-token": csrf}).status_code == 200
+    house.app.client.cookies.clear()
+
+
+def test_reading_changes_nothing(house: House) -> None:
+    """No GET of the owner or of a worker writes: a link in a mail cannot do anything."""
+    house.app.client.cookies.clear()
+    before = house.rows()
+    for route in house.of("owner", "worker", "both", "open"):
+        if route.method not in SAFE or route.path == "/static":
+            continue
+        headers = house.ann.headers if route.role == "worker" else house.app.owner
+        found = house.call(route, headers)
+        wanted = 422 if route.path.endswith("/plan/tree") else 200  # names no choice
+        assert found.status_code == wanted, (route, found.status_code, found.text[:200])
+    assert house.rows() == before
+
+
+@pytest.mark.parametrize("mine", ["worker", "item", "hook"])
+def test_things_of_one_campaign_are_not_found_in_another(house: House, mine: str) -> None:
+    """Every route that names a thing within a campaign."""
+    named = [r for r in house.of("owner", "both") if f"{{{mine}}}" in r.path]
+    assert named
+    for route in named:
+        assert "{number}" in route.path, f"{route}: whose is it?"
+        before = house.rows()
+        for verb in ("pause", "resume", "block", "link") if "{verb}" in route.path else ("",):
+            for thing in (house.things[0][mine], 10**6):
+                values = {"number": house.two, mine: thing, "verb": verb}
+                found = house.call(route, house.app.owner, **values)
+                assert found.status_code == 404, (route, values, found.text[:200])
+        assert house.rows() == before
+
+
+def test_campaigns_that_are_not_there_are_not_found(house: House) -> None:
+    before = house.rows()
+    for route in house.of("owner", "both"):
+        if "{number}" not in route.path:
+            continue
+        for number in (10**6, 2**53):
+            found = house.call(route, house.app.owner, number=number)
+            assert found.status_code in (404, 415, 422), (route, number, found.text[:200])
+        for number in (0, -1, 2**63, "x", "1e3", "٣"):
+            found = house.call(route, house.app.owner, number=number)
+            assert found.status_code in (404, 405, 422), (route, number, found.text[:200])
+    assert house.rows() == before
+
+
+def test_other_parameters_are_checked_everywhere(house: House) -> None:
+    for route in house.routes:
+        for name in ("worker", "item", "hook"):
+            if f"{{{name}}}" in route.path:
+                for value in (0, -1, 2**63, "x", "%2e%2e", "1%00"):
+                    found = house.call(route, house.app.owner, **{name: value})
+                    assert found.status_code in (404, 405, 422), (route, value)
+
+
+def test_leases_are_of_one_worker(house: House) -> None:
+    """Every route of workers that names a lease, with somebody else's, and with a made-up one."""
+    app = house.app
+    app.client.cookies.clear()
+    lease = house.ann.next()["task"]["lease"]
+    number, nonce = lease.split(".")
+    before = house.rows()["answers"]
+    forged = [lease, f"{number}.{'0' * len(nonce)}", f"{int(number) + 1}.{nonce}", f"0{number}.00"]
+    for route in house.of("worker"):
+        for token in forged:
+            body = {"lease": token, "key": "stolen", "answer": "yes"}
+            if route.path.endswith("skip"):
+                del body["answer"]
+            if not route.path.endswith(("answer", "skip")):
+                continue
+            found = app.client.post(route.path, json=body, headers=house.eve.headers)
+            assert found.status_code == 410, (route, token, found.text)
+    stolen = app.client.post(
+        "/api/worker/next", json={"holding": forged}, headers=house.eve.headers
+    )
+    assert stolen.status_code in (200, 422)
+    assert lease not in stolen.text
+    assert house.rows()["answers"] == before
+    assert house.ann.answer(lease, key="mine").json()["fate"] == "counted"
+
+
+def test_media_are_for_the_campaigns_own_people(house: House) -> None:
+    app = house.app
+    app.client.cookies.clear()
+    path = f"/media/{house.one}/a.png"
+    assert app.client.get(path, headers=house.ann.headers).status_code == 200
+    assert app.client.get(path, headers=app.owner).status_code == 200
+    join = app.post(f"/api/campaigns/{house.one}/join-link").json()["token"]
+    for headers in (
+        {},
+        {"authorization": "Bearer forged"},
+        house.eve.headers,
+        {"authorization": f"Bearer {join}"},
+    ):
+        found = app.client.get(path, headers=headers)
+        assert found.status_code in (401, 403, 404)
+        assert "image" not in found.headers["content-type"]
