@@ -90,7 +90,7 @@ def _item(row: dict[str, Any], line: int, places: dict[str, int]) -> dict[str, A
     key = "task" if "task" in row else "id"
     task = row.pop(key, None)
     task = str(task).strip() if isinstance(task, str | int) else ""
-    if not 0 < len(task) <= MOST_TASK or "\x00" in task:
+    if not 0 < len(task) <= MOST_TASK or "\x00" in task or not _whole(task):
         raise CrowdtreeError(f"items: line {line}: `task` must have 1 to {MOST_TASK} characters")
     gold = row.pop("gold", None)
     if gold in (None, ""):
@@ -103,10 +103,22 @@ def _item(row: dict[str, Any], line: int, places: dict[str, int]) -> dict[str, A
         if row.get(name):
             row[name] = _address(row[name], name, line)
     kept = {name: value for name, value in row.items() if value not in (None, "")}
-    payload = json.dumps(kept, ensure_ascii=False, allow_nan=False).replace("\\u0000", "")
-    if "\ud800" <= max(payload, default="") <= "\udfff":
-        payload = json.dumps(kept)
+    try:
+        payload = json.dumps(kept, ensure_ascii=False, allow_nan=False).replace("\\u0000", "")
+    except (ValueError, RecursionError):
+        raise CrowdtreeError(f"items: line {line}: a number is not finite, or too deep") from None
+    if not _whole(payload):
+        payload = json.dumps(kept).replace("\\u0000", "")
     return {"task": task, "payload": payload, "gold": cls}
+
+
+def _whole(text: str) -> bool:
+    """Whether a text has no halves of characters, which no database takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _address(value: Any, name: str, line: int) -> str:

@@ -76,6 +76,8 @@ class PageRoute(APIRoute):
             except Exception:
                 log.exception("%s %s failed", request.method, clean_path(request.url.path))
                 return error_page(request, 500, "fault", FAULT)
+            finally:
+                await request.close()  # lets go of uploaded files, whatever became of them
 
         return guarded
 
