@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from weblab import Lab
+
 SAFE = ("GET", "HEAD", "OPTIONS")
 DOORS = {
     ("POST", "/api/session"),
@@ -64,3 +66,42 @@ def _walk(routes: Any) -> Iterator[Route]:
         else:
             for method in (getattr(route, "methods", None) or {"GET"}) - {"HEAD"}:
                 yield Route(method, route.path)
+
+
+def beginning(app: Lab, path: str, headers: dict[str, str]) -> tuple[int, str]:
+    """Ask for a stream that never ends by itself, and hang up after its first piece."""
+    import anyio
+
+    path, _, query = path.partition("?")
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        await anyio.sleep(0.01)
+        gone = len(sent) > 1
+        return {"type": "http.disconnect"} if gone else {"type": "http.request", "body": b""}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    cookies = "; ".join(f"{name}={value}" for name, value in app.client.cookies.items())
+    raw = {"host": "testserver", **headers} | ({"cookie": cookies} if cookies else {})
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "headers": [(name.lower().encode(), value.encode()) for name, value in raw.items()],
+        "client": ("testclient", 1),
+        "server": ("testserver", 80),
+        "scheme": "http",
+        "http_version": "1.1",
+    }
+
+    async def ask() -> None:
+        with anyio.move_on_after(10):
+            await app.client.app(scope, receive, send)  # type: ignore[arg-type]
+
+    app.client.portal.call(ask)  # type: ignore[union-attr]
+    content = b"".join(message.get("body", b"") for message in sent[1:])
+    return int(sent[0]["status"]), content.decode()
