@@ -92,10 +92,10 @@ class Worker:
 
 
 @contextmanager
-def lab(**options: Any) -> Iterator[Lab]:
+def lab(database: str = "sqlite://", **options: Any) -> Iterator[Lab]:
     """Make an application, use it, close it."""
     clock = Clock()
-    with Store("sqlite://", clock=clock, rng=0).opened() as store:
+    with Store(database, clock=clock, rng=0).opened() as store:
         app = create_app(store, **options)
         with TestClient(app, raise_server_exceptions=False) as client:
             yield Lab(store, client, clock)

@@ -13,8 +13,9 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 import crowdtree as ct
-from attack.routes import SAFE, every_route
+from attack.routes import SAFE, beginning, every_route
 from crowdtree.store.housekeeping import Housekeeper
+from serving import Server, running
 from weblab import Lab, lab
 
 EVIL = (
@@ -73,7 +74,7 @@ class Page(html.parser.HTMLParser):
 class Campaign:
     """A campaign in which every text is an attack."""
 
-    def __init__(self, app: Lab) -> None:
+    def __init__(self, app: Lab, turns: int = 12) -> None:
         self.app = app
         plain = ct.example("table1")
         self.classes = [evil(f"class{k}") for k in range(5)]
@@ -99,7 +100,7 @@ class Campaign:
         app.post(f"/api/campaigns/{self.number}/start")
         self.workers = [app.worker(self.number, evil(f"worker{k}", 200)) for k in range(3)]
         self._join()
-        for _ in range(12):
+        for _ in range(turns):
             for worker in self.workers:
                 worker.work("yes")
         self.workers[0].work("no")
@@ -166,8 +167,8 @@ class Campaign:
                 continue
             if route.path.endswith("/live"):
                 continue
-            for extra in ({}, {"item": 3}, {"worker": self.workers[0].id + 3}):
-                path = route.at(**{**ids, **extra})
+            extra = [{}, {"item": 3}, {"worker": self.workers[0].id + 3}]
+            for path in dict.fromkeys(route.at(**{**ids, **more}) for more in extra):
                 found = app.client.get(path, headers={**app.owner, "accept": "text/html"})
                 yield path, found.text
         n = self.number
@@ -357,3 +358,70 @@ def test_uploads_are_never_shown_as_pages(tmp_path: Path) -> None:
         assert found.headers["content-type"] == "image/png"
         assert found.headers["x-content-type-options"] == "nosniff"
         assert "sandbox" in found.headers["content-security-policy"]
+
+
+def test_in_a_browser_nothing_runs(tmp_path: Path) -> None:
+    """Chromium opens every page of the owner and works as a worker: no script of ours is there."""
+    pytest.importorskip("playwright", reason="browser tests need the package playwright")
+    from playwright.sync_api import sync_playwright
+
+    from browser.conftest import FLAGS, chromium
+
+    program = chromium()
+    url = f"sqlite:///{tmp_path / 'x.db'}"
+    with lab(url) as app:
+        paths = list(dict.fromkeys(path for path, _ in Campaign(app).pages()))
+        owner, worker = app.owner, app.worker(Campaign(app, turns=0).number, evil("last", 200))
+    server = Server(url)
+    with running(server), sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=program, args=FLAGS)
+        base = f"http://127.0.0.1:{server.port}"
+        ran = browse(browser, base, owner, paths)
+        ran |= browse_as_worker(browser, base, worker.headers)
+        browser.close()
+    assert ran == {}
+
+
+RAN = "() => window.ran === undefined ? '' : String(window.ran)"
+
+
+def opened(browser: Any, base: str, headers: dict[str, str], said: list[str]) -> Any:
+    """A tab that reaches our server only, and notes what the security policy had to stop."""
+    page = browser.new_context(base_url=base, extra_http_headers=headers).new_page()
+    page.route(
+        "**/*", lambda route: route.continue_() if base in route.request.url else route.abort()
+    )
+    page.on("console", lambda line: said.append(line.text) if "Refused" in line.text else None)
+    page.on("dialog", lambda dialog: said.append(dialog.message))
+    return page
+
+
+def browse(browser: Any, base: str, headers: dict[str, str], paths: list[str]) -> dict[str, str]:
+    said: list[str] = []
+    page = opened(browser, base, headers, said)
+    found = {}
+    for path in paths:
+        page.goto(base + path, wait_until="load")
+        ran = page.evaluate(RAN)
+        if ran or said:
+            found[path] = f"{ran} {said}"
+            said.clear()
+    page.context.close()
+    return found
+
+
+def browse_as_worker(browser: Any, base: str, headers: dict[str, str]) -> dict[str, str]:
+    said: list[str] = []
+    page = opened(browser, base, headers, said)
+    page.goto("/work", wait_until="load")
+    page.click("#begin")
+    for _ in range(3):
+        page.wait_for_selector("#task:not([hidden]) #question", timeout=20_000)
+        assert "window.ran" in page.inner_text("#question")
+        page.click("#help")
+        page.keyboard.press("Escape")
+        page.wait_for_timeout(250)
+        page.keyboard.press("y")
+    ran = page.evaluate(RAN)
+    page.context.close()
+    return {"/work": f"{ran} {said}"} if ran or said else {}
