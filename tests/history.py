@@ -164,13 +164,16 @@ def act(
 
 
 def undo(crowd: Crowd, clients: list[Client], rng: random.Random) -> None:
-    found = send(crowd, clients, rng, "/api/worker/undo", {"key": uuid.uuid4().hex})
+    key = uuid.uuid4().hex
+    found = send(crowd, clients, rng, "/api/worker/undo", {"key": key})
     if found is None:
         return
     status, body = found
     if status == 200:
         crowd.saw("undone")
         lease = body["task"]["lease"]
+        with crowd.lock:
+            crowd.acks.append(Ack(int(lease.split(".")[0]), key, "undo", None, "undone"))
         submit(crowd, clients, rng, lease, "answer", uuid.uuid4().hex, "yes")
     elif status != 409:
         crowd.wrong.append(f"undo: {found}")
@@ -263,6 +266,7 @@ def check(url: str, crowd: Crowd) -> None:
         for row in store.read(campaigns.listed):
             check_campaign(store, row["id"])
         store.read(lambda c: check_acks(c, crowd))
+        crowd.events["leases expired"] = store.read(expired)
 
 
 def check_campaign(store: Store, number: int) -> None:
@@ -294,6 +298,13 @@ def check_campaign(store: Store, number: int) -> None:
             assert (purse.spent, purse.reserved) == (spent, live * 10_000)
 
     store.read(look)
+
+
+def expired(connection: Any) -> int:
+    """Count the leases that ran out, those of the idle workers among them."""
+    found = [campaigns.tally(connection, row["id"]) for row in campaigns.listed(connection)]
+    assert all(tally.get("expired", 0) >= 1 for tally in found)  # one sat on leases in each
+    return sum(tally["expired"] for tally in found)
 
 
 def check_acks(connection: Any, crowd: Crowd) -> None:
