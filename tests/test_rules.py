@@ -465,3 +465,100 @@ def test_the_number_of_skips_is_fixed_at_the_start(app: Lab) -> None:
     refused = change(app, number, most_skips=2)
     assert (refused.status_code, "after the start" in refused.text) == (422, True)
     assert change(app, number, most_skips=5, gold_rate=0.1).status_code == 200
+
+
+# ------------------------------------------------------------------------------ who gets what
+
+
+def gold_share(app: Lab, rate: float, turns: int = 100) -> int:
+    items = "task,text,gold\n" + "".join(f"i{k},x,\n" for k in range(turns))
+    items += "".join(f"g{k},x,c4\n" for k in range(turns))
+    number = app.campaign(items, example="table1", workers=8, settings={"gold_rate": rate})
+    worker = app.worker(number)
+    asked = []
+    for _ in range(turns):
+        task = worker.next()["task"]
+        asked.append(task["item"]["task"])
+        worker.answer(task["lease"])
+    return sum(name.startswith("g") for name in asked)
+
+
+def test_gold_comes_at_its_rate(app: Lab) -> None:
+    """Four standard deviations around the chosen share; with a seed, so it is always the same."""
+    assert gold_share(app, 0.0) == 0
+    found = gold_share(app, 0.3)
+    assert abs(found - 30) < 4 * (100 * 0.3 * 0.7) ** 0.5
+    assert gold_share(app, 1.0) > 80  # not all: few are left that this worker has not seen
+
+
+def test_gold_is_not_given_where_there_is_nothing_else(app: Lab) -> None:
+    items = "task,text,gold\na,x,\n" + "".join(f"g{k},x,c4\n" for k in range(50))
+    number = app.campaign(items, settings={"gold_rate": 0.5, "one_question_per_item": True})
+    worker = app.worker(number)
+    while (found := worker.next())["task"]:
+        worker.answer(found["task"]["lease"])
+    assert found["reason"] == "all answered"
+    assert all(worker.next()["task"] is None for _ in range(20))
+
+
+def test_the_previous_question_is_preferred_to_an_older_one(app: Lab) -> None:
+    number = app.campaign("task,text\na,x\nb,x\n", example="table1", workers=8)
+    policy = PlanPolicy(ct.staff(ct.design(ct.example("table1")), workers=8))
+    bob, eve, dan = (app.worker(number) for _ in range(3))
+    for _ in range(int(policy.plan.votes[0]) // 2):
+        app.worker(number).work("no")
+    lease = bob.next()["task"]["lease"]
+    other = eve.next()["task"]  # opens b: its first question waits, and is the older row
+    assert other["item"]["task"] == "b"
+    bob.answer(lease, "no")  # a goes on to another question
+    root = other["question"]["name"]
+    mine = sa.select(workers.c.last_question).where(workers.c.id == dan.id)
+    before = app.store.read(lambda c: c.execute(mine).scalar_one())
+    assert ct.example("table1").questions[before] == root  # who is new begins where all begin
+    assert dan.next()["task"]["question"]["name"] == root
+    zoe = app.worker(number)
+    second = int(policy.plan.tree.question[policy.plan.tree.children[0, 0]])
+    change_last = workers.update().where(workers.c.id == zoe.id).values(last_question=second)
+    app.store.write(lambda c: c.execute(change_last))
+    task = zoe.next()["task"]
+    assert (task["item"]["task"], task["question"]["name"]) == (
+        "a",
+        ct.example("table1").questions[second],
+    )
+
+
+def test_paused_and_blocked_workers_get_nothing_and_their_answers_stay(app: Lab) -> None:
+    number = app.campaign(ONE, example="table1", workers=8)
+    worker = app.worker(number)
+    worker.work("no")
+    app.post(f"/api/campaigns/{number}/workers/{worker.id}/pause")
+    assert worker.next() == {"task": None, "reason": "worker paused"}
+    app.post(f"/api/campaigns/{number}/workers/{worker.id}/resume")
+    assert worker.next()["reason"] == "wait"
+    app.post(f"/api/campaigns/{number}/workers/{worker.id}/block")
+    assert worker.call("next").status_code == 401
+    assert len(app.get(f"/api/campaigns/{number}/answers").text.splitlines()) == 2
+
+
+def test_a_campaign_goes_on_where_it_must_not_finish_by_itself(app: Lab) -> None:
+    number = app.campaign(ONE, example="table1", workers=0, settings={"finish_by_itself": False})
+    assert app.worker(number).work("yes")["fate"] == "counted"
+    app.store.write(Housekeeper(app.clock).round)
+    found = app.get(f"/api/campaigns/{number}").json()
+    assert (found["items"]["labelled"], found["status"]) == (1, "running")
+
+
+def test_what_is_known_of_a_worker_weighs_in_the_label(app: Lab) -> None:
+    """The skill at the time is stored with the answer and moves the stated error."""
+    errors = []
+    for skill in (-1.0, 0.0, 2.0):
+        number = app.campaign(ONE, example="table1", workers=0)
+        worker = app.worker(number)
+        known = workers.update().where(workers.c.id == worker.id).values(skill=skill)
+        app.store.write(lambda c, s=known: c.execute(s))
+        worker.work("yes")
+        row = app.get(f"/api/campaigns/{number}/labels?format=jsonl").json()
+        errors.append(row["posterior_error"])
+        assert app.store.read(lambda c, n=number: verify(c, n))["differences"] == []
+    assert errors == sorted(errors, reverse=True)
+    assert errors[0] > 1.5 * errors[1] > 3 * errors[2]
