@@ -57,10 +57,13 @@ def _candidates(once: bool) -> Sql:
 
 
 CANDIDATES = {once: _candidates(once) for once in (False, True)}
+SOME = Sql(
+    """SELECT item_id FROM waiting WHERE campaign_id = :campaign AND item_id > :after
+    ORDER BY item_id LIMIT :most"""
+)
 TAKEN = Sql(
-    f"""SELECT waiting.item_id FROM waiting WHERE waiting.campaign_id = :campaign
-    AND NOT EXISTS (SELECT 1 FROM wanted WHERE wanted.item_id = waiting.item_id AND {_IDLE})
-    LIMIT :most"""
+    f"""SELECT waiting.item_id FROM waiting WHERE waiting.item_id IN :ids
+    AND NOT EXISTS (SELECT 1 FROM wanted WHERE wanted.item_id = waiting.item_id AND {_IDLE})"""
 )
 LONG = Sql(
     """SELECT item_id FROM waiting WHERE campaign_id = :campaign AND since <= :since
@@ -116,6 +119,7 @@ class Watch:
         self.desk = Desk(clock, np.random.default_rng(0))
         self.began = clock()
         self.places: dict[int, int] = {}
+        self.noted: dict[int, int] = {}
         self.last = -LOOK_SECONDS
 
     def due(self) -> bool:
@@ -142,10 +146,10 @@ class Watch:
         rows = self._candidates(connection, campaign, after)
         self.places[campaign.id] = rows[-1][0] if len(rows) == AT_ONCE else 0
         self._sort(connection, campaign, rows, found)
-        taken = fetch(connection, TAKEN, campaign=campaign.id, most=AT_ONCE)
+        taken = self._taken(connection, campaign.id)
         known = self._known(connection, [*found.stuck, *found.fine])
         found.stuck = [item for item in found.stuck if item not in known]
-        found.fine = [item for item in found.fine if item in known] + [row[0] for row in taken]
+        found.fine = [item for item in found.fine if item in known] + taken
         patience = campaign.settings.give_up_seconds
         now = self.clock()
         # A server that was off has not looked whether anybody came.
@@ -153,6 +157,13 @@ class Watch:
             long = fetch(connection, LONG, campaign=campaign.id, since=now - patience, most=AT_ONCE)
             found.long = [row[0] for row in long]
         return found
+
+    def _taken(self, connection: Connection, number: int) -> list[int]:
+        """Find items that are said to wait, but are labelled or in somebody's hands."""
+        after = self.noted.get(number, 0)
+        some = fetch(connection, SOME, campaign=number, after=after, most=AT_ONCE)
+        self.noted[number] = some[-1][0] if len(some) == AT_ONCE else 0
+        return [row[0] for row in fetch(connection, TAKEN, ids=[row[0] for row in some])]
 
     def _known(self, connection: Connection, ids: list[int]) -> set[int]:
         mine = sa.select(waiting.c.item_id).where(waiting.c.item_id.in_(ids))
