@@ -47,10 +47,11 @@ def test_owner_pages(open_page, campaign, mode: str, phone: bool) -> None:
     page = open_page(phone=phone, color_scheme=mode)
     found = []
     base = f"/c/{made.number}"
-    names = ("items", "workers", "plan", "share")
-    paths = ["/", "/new", base, *(f"{base}/{name}" for name in names)]
+    names = ("items", "workers", "questions", "plan", "share", "webhooks")
+    paths = ["/", "/new", "/access", base, *(f"{base}/{name}" for name in names)]
     for path in paths:
         page.goto(path)
+        page.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
         found += findings(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
     for path in (f"{base}/items", f"{base}/workers"):
