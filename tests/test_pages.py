@@ -18,7 +18,7 @@ from crowdtree.store import Next, Settings, Store, Submit, campaigns, drafts, pe
 from crowdtree.store.codec import problem_to_json
 from crowdtree.store.tables import audit, items, workers
 from crowdtree.web.api.media import TYPES
-from crowdtree.web.building import Wish, policy_of
+from crowdtree.web.building import Wish, policy_of, problem_from_bytes
 from crowdtree.web.pages.choices import make_offer, planned
 from crowdtree.web.pages.flow import flow_numbers, flow_svg
 from crowdtree.web.pages.live import look
@@ -120,6 +120,14 @@ def test_only_what_the_server_made_is_shown_unescaped():
 
 def test_nothing_that_a_browser_runs_can_be_uploaded():
     assert not {"svg", "html", "htm", "xml", "js", "pdf", "xhtml"} & set(TYPES)
+
+
+def test_the_table_to_download_is_the_one_that_is_shown_and_can_be_read():
+    content = (WEB / "static" / "table.csv").read_bytes()
+    assert problem_from_bytes(content, "table.csv").classes == ("robin", "eagle", "trout")
+    page = (WEB / "templates" / "new.html").read_text()
+    cells = re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", page)
+    assert ",".join(cells) == content.decode().strip().replace("\n", ",")
 
 
 # ------------------------------------------------------------------ Markdown

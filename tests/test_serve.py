@@ -129,3 +129,8 @@ def test_a_database_that_is_none_or_newer_is_refused(refused, tmp_path: Path) ->
     with sqlite3.connect(tmp_path / "newer.db") as database:
         database.execute("UPDATE alembic_version SET version_num = '9999'")
     assert "made by a newer crowdtree" in refused("--database", "newer.db")
+    with Store(str(tmp_path / "half.db")).opened():
+        pass
+    with sqlite3.connect(tmp_path / "half.db") as database:
+        database.execute("DROP TABLE deliveries")
+    assert "(no table deliveries)" in refused("--database", "half.db")

@@ -28,12 +28,9 @@ FLAGS = [
     "--no-first-run",
 ]
 SERVER = """
-import socket, sys
+import sys
 from crowdtree.web.serve import Serving, run
-with socket.socket() as free:
-    free.bind(("127.0.0.1", 0))
-    port = free.getsockname()[1]
-serving = Serving(database=sys.argv[1], port=port, media=sys.argv[1] + "-media")
+serving = Serving(sys.argv[1], port=0, media=sys.argv[1] + "-media", private_webhooks=True)
 run(serving, lambda link: print(link, flush=True))
 """
 DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
@@ -88,23 +85,9 @@ def browser(play: Playwright) -> Iterator[Browser]:
     found.close()
 
 
-def wait_for_server(play: Playwright, base: str) -> None:
-    request = play.request.new_context(base_url=base)
-    for _ in range(100):
-        try:
-            if request.get("/healthz").ok:
-                break
-        except Exception:  # not listening yet
-            import time
-
-            time.sleep(0.1)
-    request.dispose()
-
-
 @pytest.fixture(scope="session")
-def session(play: Playwright, browser: Browser, link: str, base: str) -> dict[str, Any]:
-    """Log in once by the link; the cookies."""
-    wait_for_server(play, base)
+def session(browser: Browser, link: str) -> dict[str, Any]:
+    """Log in once by the link, which waits for the server by itself; the cookies."""
     context = browser.new_context()
     context.new_page().goto(link)
     state: dict[str, Any] = context.storage_state()

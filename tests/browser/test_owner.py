@@ -68,40 +68,101 @@ def test_the_wizard_from_the_table_to_the_running_campaign(open_page, shot) -> N
     expect(page.locator("form .problem")).to_contain_text("not a number")
     page.fill("#budget", "20")
     shot(page, "wizard-4-share", full=True)
+    # examples for a question, seen before they are saved
+    page.click("text=Save")
+    expect(page.locator("#said")).to_have_text("Saved.")
+    page.click("text=Write examples for the questions")
+    page.wait_for_url("**/questions")
+    area = page.get_by_role("textbox", name="Examples for Can it fly?")
+    area.fill("**Yes:** a robin")
+    page.get_by_label("See how it looks: Examples for Can it fly?").click()
+    expect(page.locator(".preview strong")).to_have_text("Yes:")
+    shot(page, "wizard-5-examples", full=True)
+    page.click("button:text-is('Save')")
+    expect(page.locator("#said")).to_contain_text("Saved.")
+    page.click("text=Back to share and start")
+    expect(page.locator("main")).to_contain_text("Examples for 1 question")
     page.click("text=Start the campaign")  # saves what was typed as well
     page.wait_for_url(re.compile(r"/c/\d+$"))
-    expect(page.locator(".status")).to_have_text("running")
+    expect(page.locator("h1 .status")).to_have_text("running")
     page.goto(page.url + "/share")
     expect(page.locator("#instructions")).to_have_value("Look **well**.")
-    expect(page.locator("#budget")).to_have_value("20.0")
+    expect(page.locator("#budget")).to_have_value("20")
+
+
+def answer(worker, times: int, key: str = "y") -> None:
+    """Answer some questions as a person would."""
+    for done in range(1, times + 1):
+        worker.locator("#task").wait_for()
+        worker.wait_for_timeout(220)  # a faster key would be taken for a double one
+        worker.keyboard.press(key)
+        expect(worker.locator("#count")).to_have_text(f"{done} answered")
 
 
 def test_the_dashboard_changes_without_a_reload(open_page, campaign, shot) -> None:
-    made = campaign(items=6, policy={"workers": 0})
+    made = campaign(items=6, policy={"workers": 0}, price=0.5, currency="EUR")
     page = open_page()
     page.goto(f"/c/{made.number}")
     expect(page.locator("[data-live=headline]")).to_contain_text("waiting for the first answer")
     expect(page.locator("[data-part=notes]")).to_contain_text("Nobody has joined yet")
     page.evaluate("window.same = true")
+    people = open_page()
+    people.goto(f"/c/{made.number}/workers")
+    expect(people.locator("#people")).to_contain_text("Nobody has joined yet")
     worker = open_page(owner=False)
-    worker.goto(made.join())
-    for done in range(1, 5):
-        worker.locator("#task").wait_for()
-        worker.wait_for_timeout(220)  # a faster key would be taken for a double one
-        worker.keyboard.press("y")
-        expect(worker.locator("#count")).to_have_text(f"{done} answered")
-    expect(page.locator("dl.facts [data-live=labelled]")).not_to_have_text("0")
-    expect(page.locator("[data-flow='0']")).to_contain_text("passed")
+    worker.goto(made.join() + "?PROLIFIC_PID=person-1")
+    answer(worker, 4)
+    worker.close()  # hands over the last one
+    expect(page.locator("dl.facts [data-live=labelled]")).to_have_text("4")
     expect(page.locator("[data-part=notes]")).to_contain_text("Nothing now")
-    expect(page.locator("[data-live=active]")).to_have_text("1")
+    # every number is the one that the API tells
+    facts = made.progress()
+    assert (facts["items"]["labelled"], facts["answers"]["counted"]) == (4, 4)
+    here = f"{facts['items']['open']} here · 4 passed"  # one vote a question, and all said yes
+    expect(page.locator("[data-flow='0']")).to_have_text(here)
+    for name, text in {
+        "total": "6",
+        "open": str(facts["items"]["open"]),
+        "new": str(facts["items"]["new"]),
+        "active": str(facts["workers"]["active"]),
+        "each": f"{facts['answers_per_item']:g}",
+        "spent": f"{facts['spent']:.2f} EUR",
+        "error": f"{100 * facts['estimated_error']:.3g} %",
+    }.items():
+        expect(page.locator(f"[data-live={name}]").first).to_have_text(text)
+    expect(page.locator("[data-part=labels] tr").first).to_contain_text("4")
+    row = page.locator("[data-part=workers] tbody tr")
+    expect(row).to_contain_text("person-1")
+    expect(people.locator("#people tbody tr")).to_contain_text("person-1")  # came by itself
     assert page.evaluate("window.same") is True
     shot(page, "dashboard", full=True)
+    row.locator("text=Pause").click()
+    expect(row.locator(".status")).to_have_text("paused")
     # a number leads to the items behind it, an item to its answers
     page.click("dl.facts a >> nth=0")
     page.click("table.list tbody a >> nth=0")
     expect(page.locator("h2", has_text="Every answer")).to_be_visible()
     expect(page.locator("table.list tbody tr")).not_to_have_count(0)
     shot(page, "item", full=True)
+
+
+def test_a_broken_stream_is_taken_up_again(open_page, campaign) -> None:
+    made = campaign(items=3)
+    page = open_page()
+    broken = []
+
+    def between(route) -> None:  # a proxy that answers while the server is away
+        broken.append(route.request.url)
+        if len(broken) < 3:
+            route.fulfill(status=502, body="bad gateway")
+        else:
+            route.continue_()
+
+    page.route("**/live", between)
+    page.goto(f"/c/{made.number}")
+    assert made.api.post(f"/api/campaigns/{made.number}/pause").ok
+    expect(page.locator("h1 .status")).to_have_text("paused", timeout=20_000)
+    assert len(broken) == 3
 
 
 def test_a_destructive_button_names_its_victim_and_asks_once(open_page, campaign, shot) -> None:
@@ -116,10 +177,10 @@ def test_a_destructive_button_names_its_victim_and_asks_once(open_page, campaign
     dialog.locator("text=Keep it").click()
     assert made.progress()["status"] == "running"
     page.click("button:has-text('Pause')")
-    expect(page.locator(".status")).to_have_text("paused")
+    expect(page.locator("h1 .status")).to_have_text("paused")
     page.click("text=Finish now")
     dialog.locator("#ask-yes").click()
-    expect(page.locator(".status")).to_have_text("finished")
+    expect(page.locator("h1 .status")).to_have_text("finished")
     expect(page.locator("[data-part=actions] button")).to_have_count(0)
     expect(page.locator("[data-part=notes]")).to_contain_text("5 items set aside")
 
@@ -158,6 +219,72 @@ def test_a_draft_can_be_deleted_and_leaves_the_list(open_page, shot) -> None:
     expect(page.locator("#ask")).to_contain_text("Delete the draft “Only a try”?")
     page.click("#ask-yes")
     expect(draft).to_have_count(0)
+
+
+def test_logging_out_ends_the_session_everywhere(browser, base, api, open_page, faults) -> None:
+    page = open_page()
+    page.goto("/access")
+    page.fill("#name", "nightly export")
+    page.click("text=Make a token")
+    expect(page.locator("#token input")).to_have_value(re.compile(r"^.{40,}$"))
+    token = page.input_value("#token input")
+    row = page.locator("#tokens tr", has_text="nightly export")
+    expect(row).to_have_count(1)  # the list came along
+    headers = {"authorization": f"Bearer {token}"}
+    assert page.request.get("/api/campaigns", headers=headers).ok
+    page.reload()
+    assert token not in page.content()
+    row.get_by_role("button").click()
+    expect(page.locator("#ask")).to_contain_text("Revoke “nightly export”")
+    page.click("#ask-yes")
+    expect(row).to_have_count(0)
+    stranger = browser.new_context(base_url=base)
+    assert stranger.request.get("/api/campaigns", headers=headers).status == 401
+    # another browser of the owner, by a link of its own
+    link = api.post("/api/login-link").json()["link"]
+    other = faults.watch(stranger.new_page())
+    other.goto(link)
+    expect(other.locator("h1")).to_have_text("Campaigns")
+    cookies = stranger.cookies()
+    other.click("text=Log out")
+    expect(other.locator("h1")).to_have_text("Open your owner link")
+    stranger.add_cookies(cookies)  # a copy of the cookie is of no use either
+    assert other.goto("/").status == 401
+    stranger.close()
+    page.goto("/")
+    expect(page.locator("h1")).to_have_text("Campaigns")
+
+
+def test_a_webhook_is_added_watched_and_removed(open_page, campaign, shot) -> None:
+    made = campaign(items=3, policy={"workers": 0})
+    page = open_page()
+    page.goto(f"/c/{made.number}/webhooks")
+    page.fill("#url", "http://127.0.0.1:9/labels")  # nobody listens there
+    page.click("text=Add a webhook")
+    expect(page.locator("#secret input")).to_have_value(re.compile(r"^.{40,}$"))
+    secret = page.input_value("#secret input")
+    expect(page.locator("#hooks")).to_contain_text("nothing to send yet")
+    worker = open_page(owner=False)
+    worker.goto(made.join())
+    answer(worker, 1)
+    worker.close()
+    hooks = f"/api/campaigns/{made.number}/webhooks"
+    number = made.api.get(hooks).json()[0]["id"]
+    for _ in range(100):
+        if made.api.get(f"{hooks}/{number}/deliveries").json():
+            break
+        page.wait_for_timeout(100)
+    page.reload()
+    expect(page.locator("#hooks")).to_contain_text("connection refused")
+    expect(page.locator("#hooks tbody tr").first).to_contain_text("connection refused")
+    assert secret not in page.content()
+    shot(page, "webhooks", full=True)
+    page.click("text=Try again now")
+    page.locator("#hooks >> text=Remove").click()
+    expect(page.locator("#ask")).to_contain_text("127.0.0.1:9/labels hears nothing more")
+    page.click("#ask-yes")
+    expect(page.locator("#hooks")).to_contain_text("None yet")
+    assert made.api.get(hooks).json() == []
 
 
 def test_without_a_session_the_page_says_how_to_log_in(open_page, shot) -> None:

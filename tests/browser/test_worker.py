@@ -205,7 +205,8 @@ def test_a_picture_can_be_enlarged_and_others_cannot_load_it(open_page, campaign
     made = campaign(rows=rows)
     draft = open_page()
     draft.goto(f"/c/{made.number}/items")
-    draft.click("text=Upload pictures")
+    draft.click("text=Or upload pictures")
+    draft.uncheck("input[name=each]")
     picture = {"name": "bird one.png", "mimeType": "image/png", "buffer": draft.screenshot()}
     page_file = {"name": "evil.svg", "mimeType": "image/svg+xml", "buffer": b"<svg/>"}
     draft.set_input_files("form[data-media] input", [picture, page_file])
@@ -230,3 +231,72 @@ def test_a_picture_can_be_enlarged_and_others_cannot_load_it(open_page, campaign
     assert stranger.request.get(path).status == 404
     for bad in ("..%2f..%2fserver.log", ".hidden.png", "%2e%2e", "a.html"):
         assert page.request.get(f"/media/{made.number}/{bad}").status in (404, 415, 422)
+
+
+def sound() -> bytes:
+    """A tenth of a second of a quiet tone, as a WAV file."""
+    import io
+    import math
+    import struct
+    import wave
+
+    out = io.BytesIO()
+    with wave.open(out, "wb") as file:
+        file.setparams((1, 2, 8000, 0, "NONE", ""))
+        tone = (int(3000 * math.sin(0.35 * k)) for k in range(800))
+        file.writeframes(b"".join(struct.pack("<h", value) for value in tone))
+    return out.getvalue()
+
+
+FILM = """async () => {
+  const canvas = Object.assign(document.createElement("canvas"), { width: 32, height: 32 });
+  const pen = canvas.getContext("2d");
+  const recorder = new MediaRecorder(canvas.captureStream(25), { mimeType: "video/webm" });
+  const parts = [];
+  recorder.ondataavailable = (event) => parts.push(event.data);
+  recorder.start();
+  for (let k = 0; k < 8; k += 1) {
+    pen.fillRect(k, k, 8, 8);
+    await new Promise((done) => setTimeout(done, 40));
+  }
+  await new Promise((done) => { recorder.onstop = done; recorder.stop(); });
+  return [...new Uint8Array(await new Blob(parts).arrayBuffer())];
+}"""
+
+
+def test_pictures_sounds_and_films_become_items_and_play(open_page, api, shot) -> None:
+    owner = open_page()
+    policy = {"policy": {"example": "table1"}, "name": "Media"}
+    number = api.post("/api/campaigns", data=policy).json()["id"]
+    owner.goto(f"/c/{number}/items")
+    film = bytes(owner.evaluate(FILM))
+    picture = owner.screenshot()
+    files = [
+        {"name": "bird (1).png", "mimeType": "image/png", "buffer": picture},
+        {"name": "song.wav", "mimeType": "audio/wav", "buffer": sound()},
+        {"name": "film.webm", "mimeType": "video/webm", "buffer": film},
+    ]
+    owner.set_input_files("form[data-media] input[type=file]", files)
+    owner.click("form[data-media] button")
+    expect(owner.locator(".banner")).to_contain_text("3 items added")
+    expect(owner.locator("table.list tbody")).to_contain_text("bird _1_.png")
+    assert api.post(f"/api/campaigns/{number}/start").ok
+    link = api.post(f"/api/campaigns/{number}/join-link").json()["link"]
+    page = open_page(owner=False, phone=True, color_scheme="dark")
+    page.goto(link)
+    expect(page.locator("#item img")).to_have_js_property("naturalWidth", 1280)
+    press(page, "y")
+    loaded = "element => new Promise(done => element.readyState > 0 ? done(element.duration) : "
+    loaded += "element.addEventListener('loadedmetadata', () => done(element.duration)))"
+    audio = page.locator("#item audio")
+    assert abs(audio.evaluate(loaded) - 0.1) < 0.01
+    shot(page, "work-audio")
+    press(page, "y")
+    video = page.locator("#item video")
+    video.evaluate(loaded)
+    expect(video).to_have_js_property("videoWidth", 32)
+    shot(page, "work-video")
+    # the keys answer also while the player has the focus
+    page.focus("#item video")
+    press(page, "y")
+    expect(page.locator("#count")).to_have_text("3 answered")

@@ -118,6 +118,7 @@ def migrate(engine: Engine, revision: str = "head") -> None:
                 command.downgrade(config, revision)
             else:
                 command.upgrade(config, revision)
+                _check_tables(connection)
     except CommandError:  # it knows a version that we do not
         raise CrowdtreeError(
             "database: it was made by a newer crowdtree; update crowdtree, or use another "
@@ -125,6 +126,18 @@ def migrate(engine: Engine, revision: str = "head") -> None:
         ) from None
     except DBAPIError as error:
         raise CrowdtreeError(f"database: {_reason(error)}; check --database") from None
+
+
+def _check_tables(connection: Connection) -> None:
+    """Refuse a database that says it is up to date and is not."""
+    from crowdtree.store.tables import metadata
+
+    missing = set(metadata.tables) - set(sa.inspect(connection).get_table_names())
+    if missing:
+        raise CrowdtreeError(
+            f"database: it was made by an unfinished crowdtree (no table {min(missing)}); "
+            "use another --database"
+        )
 
 
 def _reason(error: DBAPIError) -> str:

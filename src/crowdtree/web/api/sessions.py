@@ -20,6 +20,7 @@ from crowdtree.web.site import Site, site_of
 __all__ = ["join_campaign", "login_owner", "login_worker", "router"]
 
 router = APIRouter(prefix="/api", tags=["sessions"])
+LINK_SECONDS = 900.0
 Token = Annotated[str, Field(min_length=1, max_length=200)]
 Id = Annotated[str, Field(max_length=200)]
 USED = "This link was used already or is not valid. Get a new one."
@@ -174,6 +175,19 @@ async def join(request: Request, wish: Join) -> dict[str, str]:
     with limited(request) as site:
         token = await join_campaign(site, address, wish.token, wish.participant, details)
     return {"token": token}
+
+
+@router.post("/login-link")
+async def login_link(request: Request, owner: OwnerNeeded) -> dict[str, str]:
+    """Make a link that logs the owner in on another device: once, within some minutes."""
+    del owner
+    site = site_of(request)
+
+    def make(connection: Any) -> str:
+        campaigns.note(connection, site.now, "owner", "login link", None)
+        return tokens.issue(connection, "once", site.now, name="link", seconds=LINK_SECONDS)
+
+    return {"link": f"/login?token={await site.store.awrite(make)}"}
 
 
 @router.get("/tokens")

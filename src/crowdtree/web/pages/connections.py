@@ -53,6 +53,8 @@ async def webhooks(request: Request, number: Number, owner: OwnerNeeded) -> Resp
 @router.get("/access")
 async def access(request: Request, owner: OwnerNeeded) -> Response:
     """Show the owner's tokens and sessions."""
+    site = site_of(request)
     rows = await list_tokens(request, owner)
     kinds = {kind: [row for row in rows if row["kind"] == kind] for kind in ("token", "session")}
-    return render(request, "access.html", owner=owner, kinds=kinds, now=site_of(request).now)
+    base = site.options.url
+    return render(request, "access.html", owner=owner, kinds=kinds, now=site.now, base=base)

@@ -33,6 +33,7 @@ FIELDS = {
     "price": Field(blank=0.0),
     "budget": Field(),
     "gold_rate": Field(PERCENT, blank=0.0),
+    "gold_first": Field(whole=True, blank=0),
     "pause_below": Field(PERCENT),
     "pause_after": Field(whole=True, blank=Settings().pause_after),
     "answers_per_worker": Field(whole=True),
