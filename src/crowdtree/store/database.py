@@ -21,6 +21,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from crowdtree.errors import CrowdtreeError
 
 __all__ = [
+    "Many",
     "Sql",
     "fetch",
     "is_sqlite",
@@ -30,6 +31,7 @@ __all__ = [
     "run",
     "run_many",
     "run_one",
+    "send_many",
 ]
 
 BUSY_SECONDS = 30
@@ -49,7 +51,7 @@ def make_engine(url: str) -> Engine:
             f"database: {parsed.get_backend_name()!r} is not supported; "
             "use sqlite:///FILE or postgresql://USER@HOST/NAME"
         )
-    options = {"prepare_threshold": 3, "connect_timeout": 10}
+    options = {"prepare_threshold": 1, "connect_timeout": 10}
     return sa.create_engine(
         parsed.set(drivername="postgresql+psycopg"),
         pool_size=5,
@@ -159,6 +161,36 @@ class Sql:
         self.postgresql = re.sub(r"(?<!:):(\w+)", r"%(\1)s", post)
 
 
+class Many(Sql):
+    """A statement of the hot path that runs for many rows at once.
+
+    SQLite runs it row by row. PostgreSQL gets all rows in one parameter, as JSON: one message and
+    one plan, however many rows there are. `types` says what each name is there.
+
+    >>> sql = Many("UPDATE wanted SET open = :open WHERE id = :id", open="int", id="bigint")
+    >>> print(sql.postgresql)
+    UPDATE wanted SET open = r."open" FROM json_to_recordset(%(rows)s::json) AS r("open" int, \
+"id" bigint) WHERE wanted.id = r."id"
+    >>> print(Many("INSERT INTO t (a) VALUES (:a)", a="text").postgresql)
+    INSERT INTO t (a) SELECT r."a" FROM json_to_recordset(%(rows)s::json) AS r("a" text)
+    """
+
+    __slots__ = ()
+
+    def __init__(self, text: str, **types: str) -> None:
+        super().__init__(text)
+        columns = ", ".join(f'"{name}" {kind}' for name, kind in types.items())
+        rows = f"json_to_recordset(%(rows)s::json) AS r({columns})"
+        text = " ".join(text.split())
+        if text.startswith("INSERT"):
+            made = re.sub(r"VALUES \(([^)]*)\)", rf"SELECT \1 FROM {rows}", text, count=1)
+        else:
+            word = "FROM" if text.startswith("UPDATE") else "USING"
+            table = text.removeprefix("UPDATE ").removeprefix("DELETE FROM ").split(" ")[0]
+            made = text.replace(" WHERE id = ", f" {word} {rows} WHERE {table}.id = ")
+        self.postgresql = re.sub(r"(?<!:):(\w+)", r'r."\1"', made)
+
+
 def fetch(connection: Connection, sql: Sql, **values: Any) -> Sequence[Any]:
     """Run a hot statement and fetch all rows (plain tuples)."""
     rows: Sequence[Any] = run(connection, sql, values).fetchall()
@@ -191,7 +223,7 @@ def pipelined(connection: Connection) -> AbstractContextManager[Any]:
     return made
 
 
-def run_many(connection: Connection, sql: Sql, rows: Iterable[Mapping[str, Any]]) -> int:
+def run_many(connection: Connection, sql: Many, rows: Iterable[Mapping[str, Any]]) -> int:
     """Run a hot statement for many rows, in order; count the rows it changed."""
     made = list(rows)
     if not made:
@@ -199,6 +231,16 @@ def run_many(connection: Connection, sql: Sql, rows: Iterable[Mapping[str, Any]]
     driver: Any = connection.connection.driver_connection
     if is_sqlite(connection):
         return int(driver.executemany(sql.sqlite, made).rowcount)
-    with driver.cursor() as cursor:
-        cursor.executemany(sql.postgresql, made)
-        return int(cursor.rowcount)
+    return int(driver.execute(sql.postgresql, {"rows": json.dumps(made)}).rowcount)
+
+
+def send_many(connection: Connection, sql: Many, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Run a hot statement for many rows, in order, without waiting for its result."""
+    made = list(rows)
+    if not made:
+        return
+    driver: Any = connection.connection.driver_connection
+    if is_sqlite(connection):
+        driver.executemany(sql.sqlite, made)
+    else:
+        driver.execute(sql.postgresql, {"rows": json.dumps(made)})
