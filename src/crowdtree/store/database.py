@@ -135,12 +135,16 @@ def _reason(error: DBAPIError) -> str:
     return lines[0].strip().rstrip(".:") if lines else type(error.orig).__name__
 
 
+_LEASED = "UNION ALL SELECT item_id FROM leases WHERE id IN :leases"
+
+
 class Sql:
     """A statement of the hot path: written once, with ``:name`` and ``IN :names`` for lists.
 
     ``{lock items}`` and ``{skip wanted, items}`` become ``FOR NO KEY UPDATE OF`` (with ``SKIP
     LOCKED``) on PostgreSQL and nothing on SQLite, where there is only one writer. Not ``FOR
     UPDATE``: that would wait for everybody who inserts a row that refers to the locked one.
+    ``{of items}`` means the items ``:ids`` and those of the leases ``:leases``.
 
     >>> sql = Sql("SELECT id FROM items WHERE id IN :ids AND open > :n {lock items}")
     >>> sql.postgresql
@@ -153,8 +157,12 @@ class Sql:
 
     def __init__(self, text: str) -> None:
         text = " ".join(text.split())
-        lite = re.sub(r"\{[^}]*\}", "", text)
+        lite = text.replace("{of items}", f"IN (SELECT value FROM json_each(:ids) {_LEASED})")
+        lite = re.sub(r"\{[^}]*\}", "", lite)
         self.sqlite = re.sub(r"IN :(\w+)", r"IN (SELECT value FROM json_each(:\1))", lite)
+        # An array and not a join or an OR: so it is looked up by index, however many items there are.
+        meant = f"= ANY(ARRAY(SELECT unnest(:ids::bigint[]) {_LEASED}))"
+        text = text.replace("{of items}", meant)
         post = re.sub(r"\{lock ([^}]*)\}", r"FOR NO KEY UPDATE OF \1", text)
         post = re.sub(r"\{skip ([^}]*)\}", r"FOR NO KEY UPDATE OF \1 SKIP LOCKED", post)
         post = re.sub(r"IN :(\w+)", r"= ANY(:\1)", post)

@@ -175,6 +175,13 @@ class Lane:
                 request.result = batch.expire(request.most)
 
     def _calls(self, connection: Connection, calls: list[Call]) -> None:
+        if not is_sqlite(connection):  # the lane's own is set up for the hot statements only
+            with self.engine.connect() as another:
+                self._call(another, calls)
+        else:
+            self._call(connection, calls)
+
+    def _call(self, connection: Connection, calls: list[Call]) -> None:
         with connection.begin():
             for request in calls:
                 try:
@@ -204,8 +211,8 @@ class Lane:
         and each has an index to go by, whatever the statistics of a young table say.
         """
         commit = "on" if self.durable else "off"
-        planning = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off"}
-        return {"synchronous_commit": commit, **planning}
+        never = dict.fromkeys(["enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit"], "off")
+        return {"synchronous_commit": commit, "plan_cache_mode": "force_generic_plan", **never}
 
     def _drop(self) -> None:
         if self.connection is not None:

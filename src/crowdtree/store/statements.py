@@ -45,21 +45,19 @@ SAVE_BUDGET = Sql(
 )
 
 # ------------------------------------------------------------------------------ items and leases
-_MEANT = "(id IN :ids OR id IN (SELECT item_id FROM leases WHERE id IN :leases))"
-_ITS = "(item_id IN :ids OR item_id IN (SELECT item_id FROM leases WHERE id IN :leases))"
 ITEMS = Sql(
-    f"""SELECT id, campaign_id, task, status, gold, state FROM items WHERE {_MEANT}
-    ORDER BY id {{lock items}}"""
+    """SELECT id, campaign_id, task, status, gold, state FROM items WHERE id {of items}
+    ORDER BY id {lock items}"""
 )
 LEASES_OF_ITEMS = Sql(
-    f"""SELECT id, nonce, item_id, worker_id, question, state, attempts, given_at, expires_at
-    FROM leases WHERE {_ITS} AND (state IN (0, 4) OR id IN :leases)"""
+    """SELECT id, nonce, item_id, worker_id, question, state, attempts, given_at, expires_at
+    FROM leases WHERE item_id {of items} AND (state IN (0, 4) OR id IN :leases)"""
 )
 EVENTS_OF_ITEMS = Sql(
-    f"""SELECT item_id, question, worker_id, value, kind, key, lease_id, skill, fate FROM answers
-    WHERE {_ITS} ORDER BY id"""
+    """SELECT item_id, question, worker_id, value, kind, key, lease_id, skill, fate FROM answers
+    WHERE item_id {of items} ORDER BY id"""
 )
-WANTED_OF_ITEMS = Sql(f"SELECT id, item_id, question, open FROM wanted WHERE {_ITS}")
+WANTED_OF_ITEMS = Sql("SELECT id, item_id, question, open FROM wanted WHERE item_id {of items}")
 OVERDUE_ITEMS = Sql(
     """SELECT items.id FROM items
     WHERE items.id IN (SELECT item_id FROM leases WHERE state IN (0, 4) AND expires_at < :now
