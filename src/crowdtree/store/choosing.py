@@ -46,6 +46,7 @@ def next_all(batch: Batch, requests: Sequence[Next]) -> None:
         held.setdefault(row[2], []).append(row)
     offered.read(batch)
     golds = _together(batch, requests, held, offered) if offered.prefer else {}
+    asked = set(offered.prefer)  # the first time in this batch
     for request in requests:
         if request.result is not None:
             continue
@@ -53,7 +54,9 @@ def next_all(batch: Batch, requests: Sequence[Next]) -> None:
             who = batch.known(request.token_hash)
             request.campaign = who.campaign_id
             mine = held.setdefault(who.id, [])
-            request.result = _next(batch, who, request, mine, golds.get(id(request)))
+            nothing = who.id in asked and offered.nothing(who)
+            asked.discard(who.id)
+            request.result = _next(batch, who, request, mine, golds.get(id(request)), nothing)
         except Refused as error:
             request.error = error
 
@@ -95,7 +98,12 @@ def _at_hand(batch: Batch, request: Next, campaign: Loaded, held: list[Any]) -> 
 
 
 def _next(
-    batch: Batch, who: Who, request: Next, held: list[Any], gold: bool | None = None
+    batch: Batch,
+    who: Who,
+    request: Next,
+    held: list[Any],
+    gold: bool | None = None,
+    nothing: bool = False,
 ) -> dict[str, Any]:
     campaign = batch.campaigns[who.campaign_id]
     if who.status != "active":
@@ -108,7 +116,8 @@ def _next(
         return {"task": None, "reason": refusal}
     if gold is None:
         gold = _gold_turn(batch, who, campaign, held)
-    chosen = (_gold(batch, who, campaign) if gold else None) or _ordinary(batch, who, campaign)
+    chosen = _gold(batch, who, campaign) if gold else None
+    chosen = chosen or _ordinary(batch, who, campaign, nothing)
     if chosen is None:
         batch.desk.idle.add(who.id)
         return {"task": None, "reason": _why_nothing(batch, who, campaign)}
@@ -138,7 +147,7 @@ def _refusal(batch: Batch, who: Who, campaign: Loaded, held: list[Any]) -> str:
 
 def _why_nothing(batch: Batch, who: Who, campaign: Loaded) -> str:
     """Tell who waits for others from who has answered all they may, and from the end."""
-    if run_one(batch.connection, sql.ANY_OPEN, campaign=campaign.id) is None:
+    if not batch.any_open(campaign.id):
         return "finished"
     begin = time.monotonic()
     until, reason = batch.desk.through.get(who.id, (-1e9, ""))
@@ -212,16 +221,19 @@ def _gold_question(batch: Batch, who: Who, campaign: Loaded, cls: int) -> int | 
 # -------------------------------------------------------------------------------- items
 
 
-def _ordinary(batch: Batch, who: Who, campaign: Loaded) -> tuple[int, int, str, str] | None:
-    chosen = _search(batch, who, campaign)
+def _ordinary(
+    batch: Batch, who: Who, campaign: Loaded, nothing: bool = False
+) -> tuple[int, int, str, str] | None:
+    """Find an ordinary item; `nothing` says that all has been looked at but what was passed."""
+    look = _look_again if nothing else _search
+    chosen = look(batch, who, campaign)
     if chosen is not None:
         batch.desk.idle.discard(who.id)
     return chosen
 
 
 def _search(batch: Batch, who: Who, campaign: Loaded) -> tuple[int, int, str, str] | None:
-    prefer = who.last_question if who.question is None else who.question
-    row = _look(batch, who, campaign, prefer)
+    row = _look(batch, who, campaign, who.preferred)
     if row is None and who.question is None:
         row = _look(batch, who, campaign, ANY)
     if row is not None:

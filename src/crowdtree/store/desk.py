@@ -54,6 +54,11 @@ class Who:
     skill: float
     answers: int
 
+    @property
+    def preferred(self) -> int:
+        """The question to be asked first: the worker's only one, or their previous one."""
+        return self.last_question if self.question is None else self.question
+
 
 @dataclass
 class Gains:
@@ -162,6 +167,7 @@ class Batch:
     tallies: Counter[tuple[int, str]] = field(default_factory=Counter)
     opened: Counter[int] = field(default_factory=Counter)
     touched: set[int] = field(default_factory=set)
+    unfinished: dict[int, bool] = field(default_factory=dict)
 
     # ---------------------------------------------------------------- loading
 
@@ -242,6 +248,13 @@ class Batch:
         for row in wanted:
             if row[1] in fresh:
                 self.works[row[1]].wanted[row[2]] = (row[0], row[3])
+
+    def any_open(self, campaign: int) -> bool:
+        """Whether a campaign has items without a label, asked once a batch."""
+        if campaign not in self.unfinished:
+            found = run_one(self.connection, sql.ANY_OPEN, campaign=campaign)
+            self.unfinished[campaign] = found is not None
+        return self.unfinished[campaign]
 
     def known(self, token_hash: str) -> Who:
         """Find the worker behind a token."""

@@ -54,6 +54,12 @@ class Offers:
             self.new.setdefault(campaign, []).append(item)
 
 
+    def nothing(self, who: Who) -> bool:
+        """Whether there was nothing for a worker who was asked for; false if not asked."""
+        asked = self.prefer.get(who.id, ANY) == who.preferred
+        return asked and who.id not in self.found and not self.new.get(who.campaign_id)
+
+
 def offers(batch: Batch, hashes: Sequence[str]) -> Offers:
     """Ask what could be for the workers whom this desk knows, without waiting for it."""
     made = Offers()
@@ -138,10 +144,9 @@ def hand_out(
     hand = _Hand(batch, offered)
     prices: dict[int, tuple[Loaded, int]] = {}
     for who, campaign in seekers:
-        last = who.last_question if who.question is None else who.question
         purse = batch.purses.get(campaign.id)
         price = campaign.settings.price_micros
-        if offered.prefer.get(who.id, ANY) != last or (purse and not purse.room(price)):
+        if offered.prefer.get(who.id, ANY) != who.preferred or (purse and not purse.room(price)):
             continue
         if hand.give(who, campaign):
             prices[who.id] = (campaign, price)

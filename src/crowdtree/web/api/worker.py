@@ -110,14 +110,17 @@ async def next_question(request: Request, asked: Asked, who: WorkerHash) -> JSON
 async def found_question(site: Site, asked: Asked, who: str) -> dict[str, Any]:
     """Find a question for a worker, or wait for one; also for the worker's page."""
     end = time.monotonic() + asked.wait
+    tries = 0
     while True:
         wish = Next(who, tuple(asked.holding))
         found: dict[str, Any] = await site.store.aask(wish)
         left = end - time.monotonic()
         over = left <= 0.01 or site.stopping
+        if found["task"] is None:
+            site.waiters.pass_on(wish.campaign, tries)
         if found["task"] is not None or found["reason"] in NO_WAIT or over:
             return await _with_end(site, wish.campaign, found)
-        await site.waiters.wait(wish.campaign, min(left, site.poll_seconds))
+        tries = await site.waiters.wait(wish.campaign, min(left, site.poll_seconds))
 
 
 async def _with_end(site: Site, campaign: int, found: dict[str, Any]) -> dict[str, Any]:
