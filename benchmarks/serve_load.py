@@ -92,27 +92,38 @@ def policy_named(name: str) -> Any:
     return PlanPolicy(ct.staff(ct.design(problem), workers=8), "curtailed")
 
 
-def campaign(url: str, items: int, workers: int, policy: Any) -> tuple[int, list[str]]:
+def fill(store: Store, number: int, items: int) -> float:
+    """Add items as the server does with an uploaded file: checked, streamed, in pieces.
+
+    Returns the seconds that it took.
+    """
+    from crowdtree.web.api.transfer import add_from_file
+
+    gold = ct.example("table1").classes[0]
+    with tempfile.TemporaryFile() as file:
+        file.write(b"task,text,gold\n")
+        for k in range(items):
+            file.write(f"item {k},This is item {k}.,{gold if k < 20 else ''}\n".encode())
+        begin = time.perf_counter()
+        add_from_file(store, number, file, "csv")
+        return time.perf_counter() - begin
+
+
+def campaign(
+    url: str, items: int, workers: int, policy: Any, gold_rate: float = 0.05
+) -> tuple[float, list[str]]:
+    """Make a campaign and invite workers; the seconds that adding items took, and the tokens."""
     with Store(url).opened() as store:
         number = store.write(
-            lambda c: campaigns.create(c, "load", policy, Settings(gold_rate=0.05), store.clock())
+            lambda c: campaigns.create(c, "load", policy, Settings(gold_rate=gold_rate), store.clock())
         )
-        for begin in range(0, items, 5000):
-            rows = [
-                {
-                    "task": f"item {k}",
-                    "payload": json.dumps({"text": f"This is item {k}."}),
-                    "gold": 0 if k < 20 else None,
-                }
-                for k in range(begin, min(items, begin + 5000))
-            ]
-            store.write(lambda c, rows=rows: campaigns.add_items(c, number, rows))
+        took = fill(store, number, items)
         store.write(lambda c: campaigns.set_status(c, number, "running", store.clock()))
         invited = [
             store.write(lambda c: people.invite(c, number, "", policy, False, store.clock()))
             for _ in range(workers)
         ]
-        return number, [token for _, token in invited]
+        return took, [token for _, token in invited]
 
 
 class Client:
@@ -242,37 +253,27 @@ def spread(times: list[float]) -> dict[str, float]:
     }
 
 
-def by_size(url: str, sizes: list[int], policy: Any) -> dict[str, Any]:
-    """Time of next alone for one worker, by number of items."""
+def by_size(url: str, sizes: list[int], policy: Any, seconds: float) -> dict[str, Any]:
+    """Times of next and answer of one worker alone, by number of items."""
     found = {}
     for size in sizes:
-        begin = time.perf_counter()
-        _, tokens = campaign(url, size, 1, policy)
-        filled = time.perf_counter() - begin
+        filled, tokens = campaign(url, size, 1, policy)
         with serving(url, 1) as port:
-            client = Client(port, tokens[0])
-            times = []
-            for k in range(300):
-                start = time.perf_counter()
-                _, task = client.post("/api/worker/next", {})
-                times.append(time.perf_counter() - start)
-                given = {"lease": task["task"]["lease"], "answer": "yes", "key": str(k)}
-                client.post("/api/worker/answer", given)
-        found[str(size)] = {k: round(v, 2) for k, v in spread(times[20:]).items()} | {
-            "filled_s": round(filled, 1)
-        }
+            measured(port, tokens, 1.0)
+            found[str(size)] = measured(port, tokens, seconds)
+        found[str(size)]["rows_added_per_second"] = round(size / filled)
     return found
 
 
-def poll(port: int, tokens: list[str], seconds: float) -> None:
-    """Keep many workers waiting for a question, from one process."""
+def poll(port: int, tokens: list[str], seconds: float, out: Any) -> None:
+    """Keep many workers waiting for a question, from one process; say how often they asked."""
     import asyncio
 
     async def wait(token: str) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         body = '{"wait": 20}'
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        while True:
+            counts["requests"] += 1
             writer.write(
                 f"POST /api/worker/next HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n"
                 f"authorization: Bearer {token}\r\ncontent-type: application/json\r\n"
@@ -282,14 +283,16 @@ def poll(port: int, tokens: list[str], seconds: float) -> None:
             while (line := await reader.readline()) not in (b"\r\n", b""):
                 if line[:15].lower() == b"content-length:":
                     length = int(line[15:])
-            await reader.readexactly(length)
-        writer.close()
+            found = json.loads(await reader.readexactly(length))
+            counts["tasks"] += found["task"] is not None
 
     async def everybody() -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.gather(*map(wait, tokens)), seconds)
 
+    counts = {"requests": 0, "tasks": 0}
     asyncio.run(everybody())
+    out.put(counts)
 
 
 def cpu_seconds(which: str) -> float:
@@ -334,25 +337,30 @@ def main() -> None:
     parser.add_argument("--waiting", type=int, default=0)
     options = parser.parse_args()
     policy = policy_named(options.policy)
-    found: dict[str, Any] = {"database": options.database, "processes": options.processes}
+    found: dict[str, Any] = {
+        name: getattr(options, name) for name in ("database", "processes", "policy", "waiting")
+    }
     with database(options.database) as url:
         if options.sizes:
-            found["next_ms_by_items"] = by_size(url, options.sizes, policy)
+            found["by_items"] = by_size(url, options.sizes, policy, options.seconds)
         else:
             _, tokens = campaign(url, options.items, options.clients, policy)
             idle: list[str] = []
             if options.waiting:
                 idle = campaign_of_one(url, options.waiting, policy)
             with serving(url, options.processes) as port:
+                counts: Any = multiprocessing.Queue()
                 waiting = multiprocessing.Process(
-                    target=poll, args=(port, idle, options.seconds + 2)
+                    target=poll, args=(port, idle, options.seconds + 4, counts)
                 )
                 if idle:
                     waiting.start()
                     time.sleep(2)
                 found |= measured(port, tokens, options.seconds)
                 if idle:
+                    found |= {f"waiting_{k}": v for k, v in counts.get(timeout=60).items()}
                     waiting.join()
+    found["load_average"] = round(os.getloadavg()[0], 1)
     print(json.dumps(found))
 
 
@@ -360,7 +368,7 @@ def campaign_of_one(url: str, workers: int, policy: Any) -> list[str]:
     """Make a campaign whose only item is held by one worker, so that all others wait."""
     from crowdtree.store import Next, tokens
 
-    _, invited = campaign(url, 21, workers + 40, policy)
+    _, invited = campaign(url, 21, workers + 40, policy, gold_rate=0.0)
     with Store(url).opened() as store:
         for token in invited[:40]:
             store.ask(Next(tokens.hashed(token)))

@@ -89,7 +89,7 @@ class Waiters:
     def wake(self, opened: dict[int, int]) -> None:
         """Wake workers of campaigns where questions opened, and everybody who watches."""
         for campaign, count in opened.items():
-            for _ in range(count):
+            for _ in range(min(count, len(self.queues.get(campaign, ())))):
                 self.pass_on(campaign, TRIES)
             for watcher in self.changes.get(campaign, ()):
                 watcher.set()
