@@ -113,10 +113,9 @@ def campaign(
     url: str, items: int, workers: int, policy: Any, gold_rate: float = 0.05
 ) -> tuple[float, list[str]]:
     """Make a campaign and invite workers; the seconds that adding items took, and the tokens."""
+    settings = Settings(gold_rate=gold_rate)
     with Store(url).opened() as store:
-        number = store.write(
-            lambda c: campaigns.create(c, "load", policy, Settings(gold_rate=gold_rate), store.clock())
-        )
+        number = store.write(lambda c: campaigns.create(c, "load", policy, settings, store.clock()))
         took = fill(store, number, items)
         store.write(lambda c: campaigns.set_status(c, number, "running", store.clock()))
         invited = [

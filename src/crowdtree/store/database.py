@@ -160,7 +160,7 @@ class Sql:
         lite = text.replace("{of items}", f"IN (SELECT value FROM json_each(:ids) {_LEASED})")
         lite = re.sub(r"\{[^}]*\}", "", lite)
         self.sqlite = re.sub(r"IN :(\w+)", r"IN (SELECT value FROM json_each(:\1))", lite)
-        # An array and not a join or an OR: so it is looked up by index, however many items there are.
+        # An array and not a join or an OR: so it goes by index, however many items there are.
         meant = f"= ANY(ARRAY(SELECT unnest(:ids::bigint[]) {_LEASED}))"
         text = text.replace("{of items}", meant)
         post = re.sub(r"\{lock ([^}]*)\}", r"FOR NO KEY UPDATE OF \1", text)

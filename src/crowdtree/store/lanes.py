@@ -211,8 +211,9 @@ class Lane:
         and each has an index to go by, whatever the statistics of a young table say.
         """
         commit = "on" if self.durable else "off"
-        never = dict.fromkeys(["enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit"], "off")
-        return {"synchronous_commit": commit, "plan_cache_mode": "force_generic_plan", **never}
+        planning = {"plan_cache_mode": "force_generic_plan", "jit": "off"}
+        never = dict.fromkeys(("enable_seqscan", "enable_hashjoin", "enable_mergejoin"), "off")
+        return {"synchronous_commit": commit, **planning, **never}
 
     def _drop(self) -> None:
         if self.connection is not None:

@@ -53,7 +53,6 @@ class Offers:
         for campaign, item in items.fetchall():
             self.new.setdefault(campaign, []).append(item)
 
-
     def nothing(self, who: Who) -> bool:
         """Whether there was nothing for a worker who was asked for; false if not asked."""
         asked = self.prefer.get(who.id, ANY) == who.preferred
@@ -77,12 +76,14 @@ def offers(batch: Batch, hashes: Sequence[str]) -> Offers:
         places = [batch.desk.positions.get((worker, q), 0) for q in (question, ANY)]
         once = campaign.settings.one_question_per_item
         wide = dedicated is None
-        rows.append(dict(zip(sql.OFFERED, (worker, number, question, *places, once, wide))))
+        values = (worker, number, question, *places, once, wide)
+        rows.append(dict(zip(sql.OFFERED, values, strict=True)))
+    if not rows:
+        return made
     most = min(len(rows), MOST_OFFERS)
-    values = {"rows": json.dumps(rows), "most": most}
-    new = {"ids": sorted(campaigns), "most": most}
-    asked = run(batch.connection, sql.OFFERS, values)
-    made._asked = (asked, run(batch.connection, sql.NEW_ITEMS, new))
+    asked = run(batch.connection, sql.OFFERS, {"rows": json.dumps(rows), "most": most})
+    new = run(batch.connection, sql.NEW_ITEMS, {"ids": sorted(campaigns), "most": most})
+    made._asked = (asked, new)
     return made
 
 
@@ -153,8 +154,8 @@ def hand_out(
             if purse is not None:
                 purse.move(0, price)
     given = _write(batch, hand)
+    batch.desk.idle.difference_update(given)
     for worker, (campaign, price) in prices.items():
-        batch.desk.idle.discard(worker)
         purse = batch.purses.get(campaign.id)
         if purse is not None and worker not in given:
             purse.move(0, -price)
