@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,10 +34,10 @@ def postgres() -> Iterator[Postgres]:
     server.close()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+@pytest.fixture(params=["sqlite", "postgresql"], scope="module")
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'store.db'}"
+        return f"sqlite:///{tmp_path_factory.mktemp('together') / 'store.db'}"
     return request.getfixturevalue("postgres").database()
 
 
@@ -153,14 +152,16 @@ def check(connection: Any, number: int, settings: dict[str, Any]) -> None:
         assert max(asked.values()) <= settings["answers_per_worker"]
     if settings.get("dedicated"):
         assert all(len({row[2] for row in rows if row[0] == worker}) == 1 for worker in asked)
+    mine = answers.c.campaign_id == number
     if "budget" in settings:
-        purse = connection.execute(sa.select(budgets)).one()
-        spent = connection.execute(sa.select(sa.func.sum(answers.c.price))).scalar_one()
+        purse = connection.execute(sa.select(budgets).where(budgets.c.campaign_id == number)).one()
+        spent = connection.execute(sa.select(sa.func.sum(answers.c.price)).where(mine)).scalar_one()
         assert (purse.spent, purse.reserved) == (spent, 0)
         assert spent == purse.cap  # all of it, and no more
     elif not settings or "gold_rate" in settings:
-        assert connection.execute(sa.select(sa.func.count(labels.c.id))).scalar_one() == ITEMS - 2
-    fates = connection.execute(sa.select(answers.c.fate)).scalars()
+        count = sa.select(sa.func.count(labels.c.id)).where(labels.c.campaign_id == number)
+        assert connection.execute(count).scalar_one() == ITEMS - 2
+    fates = connection.execute(sa.select(answers.c.fate).where(mine)).scalars()
     assert set(fates) <= {"counted", "gold"}  # nothing was asked that could not matter
 
 
