@@ -231,7 +231,7 @@ def pipelined(connection: Connection) -> AbstractContextManager[Any]:
     return made
 
 
-def run_many(connection: Connection, sql: Many, rows: Iterable[Mapping[str, Any]]) -> int:
+def run_many(connection: Connection, sql: Sql, rows: Iterable[Mapping[str, Any]]) -> int:
     """Run a hot statement for many rows, in order; count the rows it changed."""
     made = list(rows)
     if not made:
@@ -239,7 +239,11 @@ def run_many(connection: Connection, sql: Many, rows: Iterable[Mapping[str, Any]
     driver: Any = connection.connection.driver_connection
     if is_sqlite(connection):
         return int(driver.executemany(sql.sqlite, made).rowcount)
-    return int(driver.execute(sql.postgresql, {"rows": json.dumps(made)}).rowcount)
+    if isinstance(sql, Many):
+        return int(driver.execute(sql.postgresql, {"rows": json.dumps(made)}).rowcount)
+    with driver.cursor() as cursor:
+        cursor.executemany(sql.postgresql, made)
+        return int(cursor.rowcount)
 
 
 def send_many(connection: Connection, sql: Many, rows: Iterable[Mapping[str, Any]]) -> None:
