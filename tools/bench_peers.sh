@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Optimal trees side by side with other solvers: tools/bench_peers.sh PYTHON [OPTIONS]
+# Optimal trees side by side with other solvers, then our server side by side with other annotation
+# servers: tools/bench_peers.sh PYTHON [OPTIONS]
 # PYTHON has crowdtree; each peer gets its own environment under out/peers with pinned packages.
 # OPTIONS go to benchmarks/optimal_peers.py. A peer that does not install is reported as such.
 set -uo pipefail
@@ -28,4 +29,7 @@ for pins in tools/peers/*.txt; do
   name=${pins##*/}
   set_up "${name%.txt}"
 done
-exec "$python" -m benchmarks.optimal_peers "$@"
+"$python" -m benchmarks.optimal_peers "$@"
+status=$?
+"$python" -m benchmarks.serve_peers --peers "$home" || status=$?
+exit $status

@@ -77,7 +77,7 @@ class Store:
         self.questions = self.answers
         self.alone = is_sqlite(self.engine)
         if not self.alone:
-            desk = Desk(clock, generators[1])
+            desk = Desk(clock, generators[1], self.answers.desk.last)
             self.questions = Lane(self.engine, desk, durable=False, changed=self._changed)
 
     @contextmanager

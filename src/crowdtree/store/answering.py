@@ -19,16 +19,12 @@ __all__ = ["submit_all"]
 
 def submit_all(batch: Batch, requests: Sequence[Submit | Undo]) -> None:
     """Take answers, skips and undos, in order."""
-    batch.load_people(request.token_hash for request in requests)
-    leases, items = [], []
-    for request in requests:
-        who = batch.who.get(request.token_hash)
-        if isinstance(request, Submit):
-            leases.append(_lease_number(request.lease))
-        elif who is not None:
-            last = run_one(batch.connection, sql.LAST_ANSWER, worker=who.id)
-            items += [last[1]] if last else []
-    batch.load_items(items, leases)
+    leases = [_lease_number(r.lease) for r in requests if isinstance(r, Submit)]
+    batch.load([request.token_hash for request in requests], leases)
+    undone = [r.token_hash for r in requests if isinstance(r, Undo) and r.token_hash in batch.who]
+    last = [run_one(batch.connection, sql.LAST_ANSWER, worker=batch.who[h].id) for h in undone]
+    if any(last):
+        batch.load_items([row[1] for row in last if row])
     for request in requests:
         try:
             who = batch.known(request.token_hash)

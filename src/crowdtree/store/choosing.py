@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,10 +19,11 @@ from crowdtree.campaign import open_questions
 from crowdtree.policy import Ask, PlanPolicy
 from crowdtree.problem import DASH
 from crowdtree.store import statements as sql
-from crowdtree.store.database import fetch, run, run_one
+from crowdtree.store.database import fetch, run, run_one, send_many
 from crowdtree.store.desk import Batch, Who
 from crowdtree.store.requests import Next, Refused
 from crowdtree.store.tables import LEASE
+from crowdtree.store.together import ANY, Offers, hand_out, offers, started
 from crowdtree.store.work import Held, Loaded, task_of
 
 __all__ = ["next_all"]
@@ -29,43 +31,93 @@ __all__ = ["next_all"]
 GOLD_TRIES = 5
 LOOK_AGAIN_SECONDS = 2.0
 BLOCKED_LOOKED_AT = 50
-ANY = -1
 BLOCKED = -2
 
 
 def next_all(batch: Batch, requests: Sequence[Next]) -> None:
-    """Hand out questions, one request after the other."""
+    """Hand out questions: together where that is possible, then one request after the other."""
     hashes = {"hashes": sorted({request.token_hash for request in requests})}
     people = run(batch.connection, sql.WORKERS, hashes)
     leases = run(batch.connection, sql.HELD, hashes)
+    offered = offers(batch, hashes["hashes"])
     batch.read_people(people.fetchall())
     held: dict[int, list[Any]] = {}
     for row in leases.fetchall():
         held.setdefault(row[2], []).append(row)
+    offered.read(batch)
+    golds = _together(batch, requests, held, offered) if offered.prefer else {}
+    asked = set(offered.prefer)  # the first time in this batch
     for request in requests:
+        if request.result is not None:
+            continue
         try:
             who = batch.known(request.token_hash)
             request.campaign = who.campaign_id
-            request.result = _next(batch, who, request, held.setdefault(who.id, []))
+            mine = held.setdefault(who.id, [])
+            nothing = who.id in asked and offered.nothing(who)
+            asked.discard(who.id)
+            request.result = _next(batch, who, request, mine, golds.get(id(request)), nothing)
         except Refused as error:
             request.error = error
 
 
-def _next(batch: Batch, who: Who, request: Next, held: list[Any]) -> dict[str, Any]:
+def _together(
+    batch: Batch, requests: Sequence[Next], held: dict[int, list[Any]], offered: Offers
+) -> dict[int, bool]:
+    """Serve all who need nothing special; say whose turn it is for gold, where that was thrown."""
+    golds: dict[int, bool] = {}
+    seekers: dict[int, tuple[Next, Who, Loaded]] = {}
+    counts = Counter(request.token_hash for request in requests)
+    for request in requests:
+        who = batch.who.get(request.token_hash)
+        if who is None or who.status != "active" or counts[request.token_hash] > 1:
+            continue
+        campaign = batch.campaigns[who.campaign_id]
+        mine = held.get(who.id, [])
+        if _at_hand(batch, request, campaign, mine) or _refusal(batch, who, campaign, mine):
+            continue
+        golds[id(request)] = gold = _gold_turn(batch, who, campaign, mine)
+        if not gold and who.id not in seekers:
+            seekers[who.id] = (request, who, campaign)
+    given = hand_out(batch, offered, [seeker[1:] for seeker in seekers.values()])
+    for number, (lease, nonce, question, task, payload) in given.items():
+        request, _, campaign = seekers[number]
+        request.campaign = campaign.id
+        seconds = campaign.settings.lease_seconds
+        request.result = _found(task_of(campaign, lease, nonce, question, task, payload, seconds))
+    return golds
+
+
+def _at_hand(batch: Batch, request: Next, campaign: Loaded, held: list[Any]) -> Any:
+    """Find what the worker holds and does not see, or ``None``."""
+    for row in held:
+        if row[4] >= batch.now and f"{row[0]}.{row[1]}" not in request.holding:
+            left = row[4] - batch.now
+            return _found(task_of(campaign, row[0], row[1], row[3], row[5], row[6], left))
+    return None
+
+
+def _next(
+    batch: Batch,
+    who: Who,
+    request: Next,
+    held: list[Any],
+    gold: bool | None = None,
+    nothing: bool = False,
+) -> dict[str, Any]:
     campaign = batch.campaigns[who.campaign_id]
     if who.status != "active":
         return {"task": None, "reason": "worker paused"}
-    live = [row for row in held if row[4] >= batch.now]
-    for row in live:
-        token = f"{row[0]}.{row[1]}"
-        if token not in request.holding:
-            return _found(
-                task_of(campaign, row[0], row[1], row[3], row[5], row[6], row[4] - batch.now)
-            )
-    refusal = _refusal(batch, who, campaign, live)
+    at_hand: dict[str, Any] | None = _at_hand(batch, request, campaign, held)
+    if at_hand is not None:
+        return at_hand
+    refusal = _refusal(batch, who, campaign, held)
     if refusal:
         return {"task": None, "reason": refusal}
-    chosen = _gold(batch, who, campaign, len(live)) or _ordinary(batch, who, campaign)
+    if gold is None:
+        gold = _gold_turn(batch, who, campaign, held)
+    chosen = _gold(batch, who, campaign) if gold else None
+    chosen = chosen or _ordinary(batch, who, campaign, nothing)
     if chosen is None:
         batch.desk.idle.add(who.id)
         return {"task": None, "reason": _why_nothing(batch, who, campaign)}
@@ -76,8 +128,9 @@ def _next(batch: Batch, who: Who, request: Next, held: list[Any]) -> dict[str, A
     return _found(task_of(campaign, lease[0], lease[1], question, task, payload, seconds))
 
 
-def _refusal(batch: Batch, who: Who, campaign: Loaded, live: list[Any]) -> str:
+def _refusal(batch: Batch, who: Who, campaign: Loaded, held: list[Any]) -> str:
     """Why this worker gets nothing now, or ``""``."""
+    live = [row for row in held if row[4] >= batch.now]
     if campaign.status != "running":
         return "finished" if campaign.status in ("finished", "finishing") else "paused"
     settings = campaign.settings
@@ -94,7 +147,7 @@ def _refusal(batch: Batch, who: Who, campaign: Loaded, live: list[Any]) -> str:
 
 def _why_nothing(batch: Batch, who: Who, campaign: Loaded) -> str:
     """Tell who waits for others from who has answered all they may, and from the end."""
-    if run_one(batch.connection, sql.ANY_OPEN, campaign=campaign.id) is None:
+    if not batch.any_open(campaign.id):
         return "finished"
     begin = time.monotonic()
     until, reason = batch.desk.through.get(who.id, (-1e9, ""))
@@ -128,14 +181,18 @@ def _found(task: dict[str, Any]) -> dict[str, Any]:
 # -------------------------------------------------------------------------------- gold
 
 
-def _gold(batch: Batch, who: Who, campaign: Loaded, held: int) -> tuple[int, int, str, str] | None:
-    """At first and then now and then, an item of known class with a question that suits it."""
-    first = who.answers + held < campaign.settings.gold_first
+def _gold_turn(batch: Batch, who: Who, campaign: Loaded, held: list[Any]) -> bool:
+    """Throw the dice for gold: at first always, then now and then."""
+    live = sum(row[4] >= batch.now for row in held)
+    first = who.answers + live < campaign.settings.gold_first
     rate = 1.0 if first else campaign.settings.gold_rate
     if not campaign.gold or not rate or batch.desk.rng.random() >= rate:
-        return None
-    if who.id in batch.desk.idle:  # nothing else to do: gold alone would be money for nothing
-        return None
+        return False
+    return who.id not in batch.desk.idle  # with nothing else to do, it would be money for nothing
+
+
+def _gold(batch: Batch, who: Who, campaign: Loaded) -> tuple[int, int, str, str] | None:
+    """Find an item whose class is known, with a question that has a right answer."""
     for _ in range(GOLD_TRIES):
         item_id, cls = campaign.gold[int(batch.desk.rng.integers(len(campaign.gold)))]
         question = _gold_question(batch, who, campaign, cls)
@@ -164,16 +221,19 @@ def _gold_question(batch: Batch, who: Who, campaign: Loaded, cls: int) -> int | 
 # -------------------------------------------------------------------------------- items
 
 
-def _ordinary(batch: Batch, who: Who, campaign: Loaded) -> tuple[int, int, str, str] | None:
-    chosen = _search(batch, who, campaign)
+def _ordinary(
+    batch: Batch, who: Who, campaign: Loaded, nothing: bool = False
+) -> tuple[int, int, str, str] | None:
+    """Find an ordinary item; `nothing` says that all has been looked at but what was passed."""
+    look = _look_again if nothing else _search
+    chosen = look(batch, who, campaign)
     if chosen is not None:
         batch.desk.idle.discard(who.id)
     return chosen
 
 
 def _search(batch: Batch, who: Who, campaign: Loaded) -> tuple[int, int, str, str] | None:
-    prefer = who.last_question if who.question is None else who.question
-    row = _look(batch, who, campaign, prefer)
+    row = _look(batch, who, campaign, who.preferred)
     if row is None and who.question is None:
         row = _look(batch, who, campaign, ANY)
     if row is not None:
@@ -202,9 +262,9 @@ def _look(batch: Batch, who: Who, campaign: Loaded, question: int, start: bool =
 def _take(batch: Batch, row: Any) -> tuple[int, int, str, str]:
     number, item_id, question, count, task, payload = row
     if count > 1:
-        run(batch.connection, sql.SAVE_WANTED, {"id": number, "open": count - 1})
+        send_many(batch.connection, sql.SAVE_WANTED, [{"id": number, "open": count - 1}])
     else:
-        run(batch.connection, sql.DROP_WANTED, {"id": number})
+        send_many(batch.connection, sql.DROP_WANTED, [{"id": number}])
     return item_id, question, task, payload
 
 
@@ -221,15 +281,10 @@ def _new_item(batch: Batch, who: Who, campaign: Loaded) -> tuple[int, int, str, 
     run(batch.connection, sql.OPEN_ITEM, {"id": item_id})
     rest = list(questions)
     rest.remove(mine[0])
-    for question in dict.fromkeys(rest):
-        values = {"campaign_id": campaign.id, "item_id": item_id, "question": question}
-        run(batch.connection, sql.ADD_WANTED, {**values, "open": rest.count(question)})
-    batch.opened[campaign.id] += len(rest)
-    batch.count(campaign.id, "new", -1)
-    batch.count(campaign.id, "open")
-    if isinstance(campaign.policy, PlanPolicy):
-        batch.count(campaign.id, "in:0")
-    batch.touched.add(campaign.id)
+    values = {"campaign_id": campaign.id, "item_id": item_id}
+    added = [{**values, "question": q, "open": rest.count(q)} for q in dict.fromkeys(rest)]
+    send_many(batch.connection, sql.ADD_WANTED, added)
+    started(batch, campaign, len(rest))
     return item_id, mine[0], task, payload
 
 

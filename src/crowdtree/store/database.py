@@ -21,6 +21,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from crowdtree.errors import CrowdtreeError
 
 __all__ = [
+    "Many",
     "Sql",
     "fetch",
     "is_sqlite",
@@ -30,6 +31,7 @@ __all__ = [
     "run",
     "run_many",
     "run_one",
+    "send_many",
 ]
 
 BUSY_SECONDS = 30
@@ -49,7 +51,7 @@ def make_engine(url: str) -> Engine:
             f"database: {parsed.get_backend_name()!r} is not supported; "
             "use sqlite:///FILE or postgresql://USER@HOST/NAME"
         )
-    options = {"prepare_threshold": 3, "connect_timeout": 10}
+    options = {"prepare_threshold": 1, "connect_timeout": 10}
     return sa.create_engine(
         parsed.set(drivername="postgresql+psycopg"),
         pool_size=5,
@@ -146,12 +148,16 @@ def _reason(error: DBAPIError) -> str:
     return lines[0].strip().rstrip(".:") if lines else type(error.orig).__name__
 
 
+_LEASED = "UNION ALL SELECT item_id FROM leases WHERE id IN :leases"
+
+
 class Sql:
     """A statement of the hot path: written once, with ``:name`` and ``IN :names`` for lists.
 
     ``{lock items}`` and ``{skip wanted, items}`` become ``FOR NO KEY UPDATE OF`` (with ``SKIP
     LOCKED``) on PostgreSQL and nothing on SQLite, where there is only one writer. Not ``FOR
     UPDATE``: that would wait for everybody who inserts a row that refers to the locked one.
+    ``{of items}`` means the items ``:ids`` and those of the leases ``:leases``.
 
     >>> sql = Sql("SELECT id FROM items WHERE id IN :ids AND open > :n {lock items}")
     >>> sql.postgresql
@@ -164,12 +170,46 @@ class Sql:
 
     def __init__(self, text: str) -> None:
         text = " ".join(text.split())
-        lite = re.sub(r"\{[^}]*\}", "", text)
+        lite = text.replace("{of items}", f"IN (SELECT value FROM json_each(:ids) {_LEASED})")
+        lite = re.sub(r"\{[^}]*\}", "", lite)
         self.sqlite = re.sub(r"IN :(\w+)", r"IN (SELECT value FROM json_each(:\1))", lite)
+        # An array and not a join or an OR: so it goes by index, however many items there are.
+        meant = f"= ANY(ARRAY(SELECT unnest(:ids::bigint[]) {_LEASED}))"
+        text = text.replace("{of items}", meant)
         post = re.sub(r"\{lock ([^}]*)\}", r"FOR NO KEY UPDATE OF \1", text)
         post = re.sub(r"\{skip ([^}]*)\}", r"FOR NO KEY UPDATE OF \1 SKIP LOCKED", post)
         post = re.sub(r"IN :(\w+)", r"= ANY(:\1)", post)
         self.postgresql = re.sub(r"(?<!:):(\w+)", r"%(\1)s", post)
+
+
+class Many(Sql):
+    """A statement of the hot path that runs for many rows at once.
+
+    SQLite runs it row by row. PostgreSQL gets all rows in one parameter, as JSON: one message and
+    one plan, however many rows there are. `types` says what each name is there.
+
+    >>> sql = Many("UPDATE wanted SET open = :open WHERE id = :id", open="int", id="bigint")
+    >>> print(sql.postgresql)
+    UPDATE wanted SET open = r."open" FROM json_to_recordset(%(rows)s::json) AS r("open" int, \
+"id" bigint) WHERE wanted.id = r."id"
+    >>> print(Many("INSERT INTO t (a) VALUES (:a)", a="text").postgresql)
+    INSERT INTO t (a) SELECT r."a" FROM json_to_recordset(%(rows)s::json) AS r("a" text)
+    """
+
+    __slots__ = ()
+
+    def __init__(self, text: str, **types: str) -> None:
+        super().__init__(text)
+        columns = ", ".join(f'"{name}" {kind}' for name, kind in types.items())
+        rows = f"json_to_recordset(%(rows)s::json) AS r({columns})"
+        text = " ".join(text.split())
+        if text.startswith("INSERT"):
+            made = re.sub(r"VALUES \(([^)]*)\)", rf"SELECT \1 FROM {rows}", text, count=1)
+        else:
+            word = "FROM" if text.startswith("UPDATE") else "USING"
+            table = text.removeprefix("UPDATE ").removeprefix("DELETE FROM ").split(" ")[0]
+            made = text.replace(" WHERE id = ", f" {word} {rows} WHERE {table}.id = ")
+        self.postgresql = re.sub(r"(?<!:):(\w+)", r'r."\1"', made)
 
 
 def fetch(connection: Connection, sql: Sql, **values: Any) -> Sequence[Any]:
@@ -212,6 +252,20 @@ def run_many(connection: Connection, sql: Sql, rows: Iterable[Mapping[str, Any]]
     driver: Any = connection.connection.driver_connection
     if is_sqlite(connection):
         return int(driver.executemany(sql.sqlite, made).rowcount)
+    if isinstance(sql, Many):
+        return int(driver.execute(sql.postgresql, {"rows": json.dumps(made)}).rowcount)
     with driver.cursor() as cursor:
         cursor.executemany(sql.postgresql, made)
         return int(cursor.rowcount)
+
+
+def send_many(connection: Connection, sql: Many, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Run a hot statement for many rows, in order, without waiting for its result."""
+    made = list(rows)
+    if not made:
+        return
+    driver: Any = connection.connection.driver_connection
+    if is_sqlite(connection):
+        driver.executemany(sql.sqlite, made)
+    else:
+        driver.execute(sql.postgresql, {"rows": json.dumps(made)})

@@ -21,7 +21,7 @@ from crowdtree.campaign import Rules
 from crowdtree.policy import Label, policy_from_dict
 from crowdtree.store import codec
 from crowdtree.store import statements as sql
-from crowdtree.store.database import fetch, run, run_many, run_one
+from crowdtree.store.database import fetch, run, run_one, send_many
 from crowdtree.store.requests import Refused
 from crowdtree.store.settings import Settings
 from crowdtree.store.tables import ITEM, LEASE
@@ -53,6 +53,11 @@ class Who:
     last_question: int
     skill: float
     answers: int
+
+    @property
+    def preferred(self) -> int:
+        """The question to be asked first: the worker's only one, or their previous one."""
+        return self.last_question if self.question is None else self.question
 
 
 @dataclass
@@ -90,7 +95,12 @@ class Purse:
 class Desk:
     """What one lane keeps between its batches: campaigns read from the database, and positions."""
 
-    def __init__(self, clock: Callable[[], float], rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        rng: np.random.Generator,
+        last: dict[int, int] | None = None,
+    ) -> None:
         self.clock = clock
         self.rng = rng
         self.shard = int.from_bytes(os.urandom(2), "big") % 64
@@ -100,11 +110,16 @@ class Desk:
         self.scanned: dict[int, tuple[float, float]] = {}
         self.idle: set[int] = set()
         self.through: dict[int, tuple[float, str]] = {}
+        # Whose a token is never changes; whether it still opens anything is asked every time.
+        self.people: dict[str, tuple[int, int, int | None]] = {}
+        self.last: dict[int, int] = {} if last is None else last
 
     def forget(self) -> None:
         """Keep the hints from growing without end."""
-        if len(self.positions) > MOST_HINTS:
+        if len(self.positions) > MOST_HINTS or len(self.people) > MOST_HINTS:
             self.positions.clear()
+            self.people.clear()
+            self.last.clear()
             self.scanned.clear()
             self.idle.clear()
             self.through.clear()
@@ -152,14 +167,23 @@ class Batch:
     tallies: Counter[tuple[int, str]] = field(default_factory=Counter)
     opened: Counter[int] = field(default_factory=Counter)
     touched: set[int] = field(default_factory=set)
+    unfinished: dict[int, bool] = field(default_factory=dict)
 
     # ---------------------------------------------------------------- loading
 
-    def load_people(self, hashes: Iterable[str]) -> None:
-        """Load the workers behind the tokens, their campaigns and their budgets."""
-        wanted = sorted(set(hashes))
-        if wanted:
-            self.read_people(fetch(self.connection, sql.WORKERS, hashes=wanted))
+    def load(self, hashes: Iterable[str], leases: Sequence[int]) -> None:
+        """Load the workers behind tokens, and lock and load the items of leases."""
+        people = run(self.connection, sql.WORKERS, {"hashes": sorted(set(hashes))})
+        # Budgets are locked before items. Where there are none, as far as this desk knows,
+        # everything is asked for at once; a new one costs a deadlock at worst, and another try.
+        known = self.desk.campaigns.values()
+        if not known or any(c.settings.budget is not None for c in known):
+            self.read_people(people.fetchall())
+            self.read_items(self.ask_items((), leases))
+        else:
+            asked = self.ask_items((), leases)
+            self.read_people(people.fetchall())
+            self.read_items(asked)
 
     def read_people(self, rows: Iterable[Any]) -> None:
         """Take in rows of ``WORKERS``."""
@@ -174,6 +198,8 @@ class Batch:
                     capped.add(who.campaign_id)
             if row[1] == "worker" and (row[2] is None or row[2] > self.now):
                 self.who[row[0]] = who
+                self.desk.people[row[0]] = (who.id, who.campaign_id, who.question)
+                self.desk.last[who.id] = who.last_question
         self._lock_budgets(capped)
 
     def load_campaigns(self, ids: Iterable[int]) -> None:
@@ -192,10 +218,16 @@ class Batch:
 
     def load_items(self, ids: Sequence[int] = (), leases: Sequence[int] = ()) -> None:
         """Lock items, by their ids or by leases on them, and load what the engine must know."""
+        self.read_items(self.ask_items(ids, leases))
+
+    def ask_items(self, ids: Sequence[int], leases: Sequence[int]) -> list[Any]:
+        """Ask for items. All is sent before the first is read: on PostgreSQL one wait, not four."""
         which = {"ids": list(ids), "leases": list(leases)}
         parts = (sql.ITEMS, sql.EVENTS_OF_ITEMS, sql.LEASES_OF_ITEMS, sql.WANTED_OF_ITEMS)
-        # All are sent before the first is read: on PostgreSQL that is one wait, not four.
-        asked = [run(self.connection, part, which) for part in parts]
+        return [run(self.connection, part, which) for part in parts]
+
+    def read_items(self, asked: Sequence[Any]) -> None:
+        """Take in what was asked for."""
         items, events, held, wanted = (list(part.fetchall()) for part in asked)
         fresh = {row[0] for row in items} - set(self.works)
         self.load_campaigns({row[1] for row in items})
@@ -216,6 +248,13 @@ class Batch:
         for row in wanted:
             if row[1] in fresh:
                 self.works[row[1]].wanted[row[2]] = (row[0], row[3])
+
+    def any_open(self, campaign: int) -> bool:
+        """Whether a campaign has items without a label, asked once a batch."""
+        if campaign not in self.unfinished:
+            found = run_one(self.connection, sql.ANY_OPEN, campaign=campaign)
+            self.unfinished[campaign] = found is not None
+        return self.unfinished[campaign]
 
     def known(self, token_hash: str) -> Who:
         """Find the worker behind a token."""
@@ -248,9 +287,9 @@ class Batch:
                     saved.append({"id": row, "open": count})
                 else:
                     dropped.append({"id": row})
-        run_many(self.connection, sql.DROP_WANTED, dropped)
-        run_many(self.connection, sql.SAVE_WANTED, saved)
-        run_many(self.connection, sql.ADD_WANTED, added)
+        send_many(self.connection, sql.DROP_WANTED, dropped)
+        send_many(self.connection, sql.SAVE_WANTED, saved)
+        send_many(self.connection, sql.ADD_WANTED, added)
 
     def _label(self, work: Work, label: Label) -> None:
         self.labels.append(
@@ -327,9 +366,9 @@ class Batch:
     def write(self) -> None:
         """Write everything that has changed."""
         connection = self.connection
-        run_many(connection, sql.ADD_ANSWER, self.answers)
+        send_many(connection, sql.ADD_ANSWER, self.answers)
         works = self.works.values()
-        run_many(
+        send_many(
             connection,
             sql.SAVE_LEASE,
             (
@@ -345,7 +384,7 @@ class Batch:
                 if lease.changed
             ),
         )
-        run_many(
+        send_many(
             connection,
             sql.SAVE_ITEM,
             (
@@ -355,7 +394,7 @@ class Batch:
             ),
         )
         self.write_wanted(works)
-        run_many(connection, sql.ADD_LABEL, self.labels)
+        send_many(connection, sql.ADD_LABEL, self.labels)
         for number, purse in self.purses.items():
             if purse.changed:
                 run(
@@ -364,7 +403,7 @@ class Batch:
                     {"campaign_id": number, "spent": purse.spent, "reserved": purse.reserved},
                 )
         self._write_people()
-        run_many(
+        send_many(
             connection,
             sql.ADD_TALLY,
             (
@@ -377,7 +416,9 @@ class Batch:
     def _write_people(self) -> None:
         """Write what the workers of this batch did, and what was learnt about any worker."""
         seen = [(number, gains) for number, gains in sorted(self.gains.items()) if gains.seen]
-        run_many(
+        if len(seen) > 1:  # one order for everybody, so that nobody waits for good
+            run(self.connection, sql.IN_ORDER, {"ids": [number for number, _ in seen]})
+        send_many(
             self.connection,
             sql.SEEN_WORKER,
             (
@@ -389,4 +430,7 @@ class Batch:
                 for number, gains in seen
             ),
         )
-        run_many(self.connection, sql.ADD_JUDGEMENT, self.judgements)
+        for number, gains in seen:
+            if gains.last_question >= 0:
+                self.desk.last[number] = gains.last_question
+        send_many(self.connection, sql.ADD_JUDGEMENT, self.judgements)

@@ -28,7 +28,7 @@ NEW_ITEMS = Sql(
     """SELECT id FROM items WHERE campaign_id = :campaign AND status = 0
     ORDER BY id LIMIT :most {lock items}"""
 )
-SET_ASIDE = Sql("UPDATE items SET status = 3 WHERE id = :id")
+SET_ASIDE = sql.many("UPDATE items SET status = 3 WHERE id = :id")
 
 
 class Housekeeper:

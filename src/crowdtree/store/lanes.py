@@ -108,11 +108,13 @@ class Lane:
         try:
             self._commit(requests)
         except self.errors as error:
-            if tries > 1 and type(error).__name__ in AGAIN:
-                log.info("trying a batch again: %s", type(error).__name__)
+            name = type(getattr(error, "orig", None) or error).__name__
+            if tries > 1 and name in AGAIN:
+                log.info("trying a batch again: %s", name)
+                self._drop()
                 self._attempt([r for r in requests if not r.finished], tries - 1)
             else:
-                self._failed(requests, error)
+                self._failed(requests, error, name)
         except BaseException as error:
             log.exception("a batch of %d requests failed", len(requests))
             self._drop()
@@ -123,9 +125,9 @@ class Lane:
                 if not request.finished:
                     self._attempt([request])
 
-    def _failed(self, requests: list[Request], error: BaseException) -> None:
+    def _failed(self, requests: list[Request], error: BaseException, name: str) -> None:
         """Nothing was acknowledged: whoever asked may ask again with the same key."""
-        log.warning("the database failed: %s", type(error).__name__)
+        log.warning("the database failed: %s", name)
         self._drop()
         _finish(requests, Unavailable("the database cannot be reached now; try again"))
         if isinstance(error, OperationalError):
@@ -141,15 +143,20 @@ class Lane:
             connection.connection.driver_connection.execute(  # type: ignore[union-attr]
                 f"PRAGMA synchronous={level}"
             )
-        with connection.begin():
+        calls = [request for request in requests if isinstance(request, Call)]
+        hot = [request for request in requests if not isinstance(request, Call)]
+        if hot:
             batch = Batch(connection, self.desk, self.desk.clock())
-            with pipelined(connection):
-                self._questions(batch, requests)
-                self._answers(batch, requests)
+            # The commit goes out with the last writes: on PostgreSQL one wait for both.
+            with pipelined(connection), connection.begin():
+                self._questions(batch, hot)
+                self._answers(batch, hot)
                 batch.write()
-            self._calls(connection, requests)
-        self._announce(batch)
-        _finish(requests)
+            self._announce(batch)
+            _finish(hot)
+        if calls:
+            self._calls(connection, calls)
+            _finish(calls)
         self.desk.forget()
 
     def _questions(self, batch: Batch, requests: list[Request]) -> None:
@@ -167,9 +174,16 @@ class Lane:
             if isinstance(request, Sweep):
                 request.result = batch.expire(request.most)
 
-    def _calls(self, connection: Connection, requests: list[Request]) -> None:
-        for request in requests:
-            if isinstance(request, Call):
+    def _calls(self, connection: Connection, calls: list[Call]) -> None:
+        if not is_sqlite(connection):  # the lane's own is set up for the hot statements only
+            with self.engine.connect() as another:
+                self._call(another, calls)
+        else:
+            self._call(connection, calls)
+
+    def _call(self, connection: Connection, calls: list[Call]) -> None:
+        with connection.begin():
+            for request in calls:
                 try:
                     with connection.begin_nested():  # all of it, or nothing
                         request.result = request.function(connection)
@@ -184,10 +198,22 @@ class Lane:
         if self.connection is None or self.connection.closed or self.connection.invalidated:
             self._drop()
             self.connection = self.engine.connect()
-            if not self.durable and not is_sqlite(self.connection):
+            if not is_sqlite(self.connection):
                 with self.connection.begin():
-                    self.connection.exec_driver_sql("SET synchronous_commit = off")
+                    for name, value in self._settings().items():
+                        self.connection.exec_driver_sql(f"SET {name} = {value}")
         return self.connection
+
+    def _settings(self) -> dict[str, str]:
+        """Say how PostgreSQL should treat this lane.
+
+        The same few statements run all the time: planning them anew costs more than running them,
+        and each has an index to go by, whatever the statistics of a young table say.
+        """
+        commit = "on" if self.durable else "off"
+        planning = {"plan_cache_mode": "force_generic_plan", "jit": "off"}
+        never = dict.fromkeys(("enable_seqscan", "enable_hashjoin", "enable_mergejoin"), "off")
+        return {"synchronous_commit": commit, **planning, **never}
 
     def _drop(self) -> None:
         if self.connection is not None:

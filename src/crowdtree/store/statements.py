@@ -7,7 +7,23 @@ it skips what somebody else holds.
 
 from __future__ import annotations
 
-from crowdtree.store.database import Sql
+import re
+
+from sqlalchemy.dialects import postgresql
+
+from crowdtree.store.database import Many, Sql
+from crowdtree.store.tables import metadata
+
+
+def many(text: str) -> Many:
+    """Make a statement for many rows; its values have the types of the columns of their names."""
+    found = re.search(r"(?:INTO|UPDATE|FROM) (\w+)", text)
+    columns = metadata.tables[found[1] if found else ""].columns
+    names = dict.fromkeys(re.findall(r"(?<!:):(\w+)", text))
+    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+    types = {name: columns[name].type.compile(dialect) for name in names if name in columns}
+    return Many(text, **{name: types.get(name, "FLOAT") for name in names})
+
 
 WORKERS = Sql(
     """SELECT credentials.token_hash, credentials.role, credentials.expires_at,
@@ -29,21 +45,19 @@ SAVE_BUDGET = Sql(
 )
 
 # ------------------------------------------------------------------------------ items and leases
-_MEANT = "(id IN :ids OR id IN (SELECT item_id FROM leases WHERE id IN :leases))"
-_ITS = "(item_id IN :ids OR item_id IN (SELECT item_id FROM leases WHERE id IN :leases))"
 ITEMS = Sql(
-    f"""SELECT id, campaign_id, task, status, gold, state FROM items WHERE {_MEANT}
-    ORDER BY id {{lock items}}"""
+    """SELECT id, campaign_id, task, status, gold, state FROM items WHERE id {of items}
+    ORDER BY id {lock items}"""
 )
 LEASES_OF_ITEMS = Sql(
-    f"""SELECT id, nonce, item_id, worker_id, question, state, attempts, given_at, expires_at
-    FROM leases WHERE {_ITS} AND (state IN (0, 4) OR id IN :leases)"""
+    """SELECT id, nonce, item_id, worker_id, question, state, attempts, given_at, expires_at
+    FROM leases WHERE item_id {of items} AND (state IN (0, 4) OR id IN :leases)"""
 )
 EVENTS_OF_ITEMS = Sql(
-    f"""SELECT item_id, question, worker_id, value, kind, key, lease_id, skill, fate FROM answers
-    WHERE {_ITS} ORDER BY id"""
+    """SELECT item_id, question, worker_id, value, kind, key, lease_id, skill, fate FROM answers
+    WHERE item_id {of items} ORDER BY id"""
 )
-WANTED_OF_ITEMS = Sql(f"SELECT id, item_id, question, open FROM wanted WHERE {_ITS}")
+WANTED_OF_ITEMS = Sql("SELECT id, item_id, question, open FROM wanted WHERE item_id {of items}")
 OVERDUE_ITEMS = Sql(
     """SELECT items.id FROM items
     WHERE items.id IN (SELECT item_id FROM leases WHERE state IN (0, 4) AND expires_at < :now
@@ -59,41 +73,42 @@ LAST_ANSWER = Sql(
     WHERE worker_id = :worker ORDER BY id DESC LIMIT 1"""
 )
 
-ADD_ANSWER = Sql(
+ADD_ANSWER = many(
     """INSERT INTO answers (campaign_id, item_id, lease_id, worker_id, question, kind, value, key,
     skill, fate, overdue, price, at) VALUES (:campaign_id, :item_id, :lease_id, :worker_id,
     :question, :kind, :value, :key, :skill, :fate, :overdue, :price, :at)"""
 )
-SAVE_LEASE = Sql(
+SAVE_LEASE = many(
     """UPDATE leases SET state = :state, attempts = :attempts, given_at = :given_at,
     expires_at = :expires_at WHERE id = :id"""
 )
-SAVE_ITEM = Sql("UPDATE items SET status = :status, state = :state WHERE id = :id")
-ADD_WANTED = Sql(
+SAVE_ITEM = many("UPDATE items SET status = :status, state = :state WHERE id = :id")
+ADD_WANTED = many(
     """INSERT INTO wanted (campaign_id, item_id, question, open)
     VALUES (:campaign_id, :item_id, :question, :open)"""
 )
-SAVE_WANTED = Sql("UPDATE wanted SET open = :open WHERE id = :id")
-DROP_WANTED = Sql("DELETE FROM wanted WHERE id = :id")
-ADD_LABEL = Sql(
+SAVE_WANTED = many("UPDATE wanted SET open = :open WHERE id = :id")
+DROP_WANTED = many("DELETE FROM wanted WHERE id = :id")
+ADD_LABEL = many(
     """INSERT INTO labels (campaign_id, item_id, label, posterior_error, reason, answers, path, at)
     VALUES (:campaign_id, :item_id, :label, :posterior_error, :reason, :answers, :path, :at)"""
 )
 
-ADD_ITEM = Sql(
+ADD_ITEM = many(
     """INSERT INTO items (campaign_id, task, payload, status, gold)
     VALUES (:campaign_id, :task, :payload, :status, :gold)
     ON CONFLICT (campaign_id, task) DO NOTHING"""
 )
 
 # ------------------------------------------------------------------------------ people and counts
-SEEN_WORKER = Sql(
-    """UPDATE workers SET answers = answers + :answers, skips = skips + :skips,
-    overdue = overdue + :overdue, earned = earned + :earned,
-    last_question = CASE WHEN :last_question < 0 THEN last_question ELSE :last_question END,
+IN_ORDER = Sql("SELECT id FROM workers WHERE id IN :ids ORDER BY id {lock workers}")
+SEEN_WORKER = many(
+    """UPDATE workers SET answers = workers.answers + :answers, skips = workers.skips + :skips,
+    overdue = workers.overdue + :overdue, earned = workers.earned + :earned, last_question =
+    CASE WHEN :last_question < 0 THEN workers.last_question ELSE :last_question END,
     seen_at = CASE WHEN :now > seen_at THEN :now ELSE seen_at END WHERE id = :id"""
 )
-ADD_JUDGEMENT = Sql(
+ADD_JUDGEMENT = many(
     """INSERT INTO judgements (worker_id, question, value, cls, error, gold)
     VALUES (:worker_id, :question, :value, :cls, :error, :gold)"""
 )
@@ -105,12 +120,12 @@ LOCK_WORKERS = Sql(
     """SELECT id, campaign_id, status, status_reason, skill, precision, gold_right, gold_asked,
     agreed, judged FROM workers WHERE id IN :ids ORDER BY id {lock workers}"""
 )
-SAVE_WORKER = Sql(
+SAVE_WORKER = many(
     """UPDATE workers SET gold_right = :gold_right, gold_asked = :gold_asked, agreed = :agreed,
     judged = :judged, skill = :skill, precision = :precision, status = :status,
     status_reason = :status_reason WHERE id = :id"""
 )
-ADD_TALLY = Sql(
+ADD_TALLY = many(
     """INSERT INTO tallies (campaign_id, name, shard, value)
     VALUES (:campaign_id, :name, :shard, :value)
     ON CONFLICT (campaign_id, name, shard) DO UPDATE SET value = tallies.value + excluded.value"""
@@ -173,4 +188,68 @@ GOLD_ITEMS = Sql(
 GOLD_TOUCHED = Sql(
     """SELECT 1 FROM leases WHERE item_id = :item AND worker_id = :worker
     AND question = :question AND state <> 3"""
+)
+
+# ------------------------------------------------------------- choosing for many, PostgreSQL only
+OFFERED = ("worker_id", "campaign_id", "question", "after", "after_any", "once", "wide")
+_OFFER = """SELECT wanted.id, wanted.question, wanted.open FROM wanted
+    WHERE wanted.campaign_id = r.campaign_id {question} AND NOT EXISTS (SELECT 1 FROM leases
+        WHERE leases.item_id = wanted.item_id AND leases.worker_id = r.worker_id
+        AND (r.once OR leases.question = wanted.question) AND leases.state <> 3)
+    ORDER BY wanted.id LIMIT :most"""
+_MINE = _OFFER.replace("{question}", "AND wanted.question = r.question AND wanted.id > r.after")
+_ANYS = _OFFER.replace("{question}", "AND wanted.id > r.after_any AND r.wide")
+OFFERS = Sql(
+    f"""WITH r AS MATERIALIZED (SELECT * FROM json_to_recordset(:rows::json) AS
+        r(worker_id bigint, campaign_id bigint, question int, after bigint, after_any bigint,
+        once boolean, wide boolean))
+    SELECT r.worker_id, 0 AS kind, o.id, o.question, o.open FROM r CROSS JOIN LATERAL ({_MINE}) o
+    UNION ALL
+    SELECT r.worker_id, 1 AS kind, o.id, o.question, o.open FROM r CROSS JOIN LATERAL ({_ANYS}) o
+    ORDER BY 1, 2, 3"""
+)
+NEW_ITEMS = Sql(
+    """SELECT c.id, i.id FROM campaigns c CROSS JOIN LATERAL (SELECT items.id FROM items
+    WHERE items.campaign_id = c.id AND items.status = 0 ORDER BY items.id LIMIT :most) i
+    WHERE c.id IN :ids ORDER BY 1, 2"""
+)
+_LEASE = """INSERT INTO leases (nonce, campaign_id, item_id, worker_id, question, state, attempts,
+    given_at, expires_at)"""
+TAKE_OFFERS = Sql(
+    f"""WITH r AS MATERIALIZED (SELECT * FROM json_to_recordset(:rows::json) AS
+        r(wanted bigint, place int, worker_id bigint, campaign_id bigint, nonce text,
+        expires_at float8, once boolean)),
+    locked AS MATERIALIZED (SELECT wanted.id, wanted.item_id, wanted.question, wanted.open,
+        items.task, items.payload FROM wanted JOIN items ON items.id = wanted.item_id
+        WHERE wanted.id IN :ids ORDER BY wanted.id {{skip wanted, items}}),
+    leased AS ({_LEASE} SELECT r.nonce, r.campaign_id, locked.item_id, r.worker_id,
+        locked.question, 0, 0, :now, r.expires_at FROM r JOIN locked ON locked.id = r.wanted
+        WHERE r.place <= locked.open AND NOT (r.once AND EXISTS (SELECT 1 FROM leases
+        WHERE leases.item_id = locked.item_id AND leases.worker_id = r.worker_id
+        AND leases.state <> 3)) ON CONFLICT (item_id, worker_id, question)
+        DO UPDATE SET state = 0, given_at = excluded.given_at, expires_at = excluded.expires_at
+        WHERE leases.state = 3 RETURNING id, nonce, worker_id, item_id, question),
+    used AS MATERIALIZED (SELECT locked.id, count(*) AS n FROM leased JOIN locked
+        USING (item_id, question) GROUP BY locked.id),
+    less AS (UPDATE wanted SET open = wanted.open - used.n FROM used
+        WHERE wanted.id = used.id AND wanted.open > used.n),
+    gone AS (DELETE FROM wanted USING used WHERE wanted.id = used.id AND wanted.open <= used.n)
+    SELECT leased.id, leased.nonce, leased.worker_id, leased.item_id, leased.question,
+    locked.task, locked.payload FROM leased JOIN locked USING (item_id, question)"""
+)
+START_ITEMS = Sql(
+    f"""WITH locked AS MATERIALIZED (SELECT items.id, items.task, items.payload FROM items
+        WHERE items.id IN :ids AND items.status = 0 ORDER BY items.id {{skip items}}),
+    opened AS (UPDATE items SET status = 1 FROM locked WHERE items.id = locked.id),
+    leased AS ({_LEASE} SELECT r.nonce, r.campaign_id, r.item_id, r.worker_id, r.question, 0, 0,
+        :now, r.expires_at FROM json_to_recordset(:rows::json) AS r(item_id bigint, question int,
+        worker_id bigint, campaign_id bigint, nonce text, expires_at float8)
+        JOIN locked ON locked.id = r.item_id
+        RETURNING id, nonce, worker_id, item_id, question),
+    added AS (INSERT INTO wanted (campaign_id, item_id, question, open)
+        SELECT r.campaign_id, r.item_id, r.question, r.open FROM json_to_recordset(:rest::json)
+        AS r(campaign_id bigint, item_id bigint, question int, open int)
+        JOIN locked ON locked.id = r.item_id)
+    SELECT leased.id, leased.nonce, leased.worker_id, leased.item_id, leased.question,
+    locked.task, locked.payload FROM leased JOIN locked ON locked.id = leased.item_id"""
 )

@@ -53,6 +53,7 @@ def create_app(store: Store, options: Options | None = None, **changes: Any) -> 
     app.state.site = site
     _add_routes(app, site)
     add_handlers(app)
+    _add_short_way(app, site)
     app.add_middleware(BodyLimit)
     app.add_middleware(Guard)
     if site.options.trusted_hosts:
@@ -79,6 +80,12 @@ def _add_routes(app: FastAPI, site: Site) -> None:
     for router in pages.routers():
         app.include_router(router, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=Path(HERE) / "static"), name="static")
+
+
+def _add_short_way(app: FastAPI, site: Site) -> None:
+    from crowdtree.web.hot import Hot
+
+    app.add_middleware(Hot, site=site)
 
 
 @contextlib.asynccontextmanager

@@ -40,6 +40,19 @@ def said(status: int, code: str, message: str, **headers: str) -> JSONResponse:
     return JSONResponse({"error": code, "message": message}, status, headers=headers or None)
 
 
+def refusal(error: CrowdtreeError) -> JSONResponse:
+    """Make the answer to something that cannot be granted."""
+    if isinstance(error, Refused):
+        return said(STATUS.get(error.code, 409), error.code, str(error))
+    if isinstance(error, NotFound):
+        return said(404, "missing", str(error))
+    if isinstance(error, Unavailable):
+        return JSONResponse(
+            {"error": "unavailable", "message": str(error)}, 503, headers={"retry-after": "1"}
+        )
+    return said(422, "input", str(error))
+
+
 def add_handlers(app: FastAPI) -> None:
     """Turn our errors into answers."""
 
@@ -49,15 +62,7 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(CrowdtreeError)
     async def _mistake(_: Request, error: CrowdtreeError) -> Response:
-        if isinstance(error, Refused):
-            return said(STATUS.get(error.code, 409), error.code, str(error))
-        if isinstance(error, NotFound):
-            return said(404, "missing", str(error))
-        if isinstance(error, Unavailable):
-            return JSONResponse(
-                {"error": "unavailable", "message": str(error)}, 503, headers={"retry-after": "1"}
-            )
-        return said(422, "input", str(error))
+        return refusal(error)
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(_: Request, error: RequestValidationError) -> Response:

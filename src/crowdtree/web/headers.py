@@ -39,13 +39,13 @@ def clean_path(path: str) -> str:
 
 
 RAW = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-NO_STORE = (b"cache-control", b"no-store")
+RAW_NO_STORE = [*RAW, (b"cache-control", b"no-store")]
 
 
 def _with_ours(headers: Any, path: str) -> list[tuple[bytes, bytes]]:
     """Add our headers to an answer, except those that it sets itself."""
+    ours = RAW if path.startswith("/static/") else RAW_NO_STORE
     there = {name for name, _ in headers}
-    ours = RAW if path.startswith("/static/") else [*RAW, NO_STORE]
     return [*headers, *(pair for pair in ours if pair[0] not in there)]
 
 

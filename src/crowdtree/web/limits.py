@@ -60,7 +60,10 @@ class BodyLimit:
         if not length.isdigit() or int(length) > most:
             await _refuse(413, "large", _words(most), scope, receive, send)
             return
-        await self._counted(scope, receive, send, most)
+        if b"content-length" in headers and b"transfer-encoding" not in headers:
+            await self.app(scope, receive, send)  # the server reads no more than was announced
+        else:
+            await self._counted(scope, receive, send, most)
 
     async def _counted(self, scope: Scope, receive: Receive, send: Send, most: int) -> None:
         seen = 0

@@ -30,6 +30,9 @@ POLL_SECONDS = {True: 10.0, False: 3.0}
 """How often a waiting worker looks again without being woken: in one process, and in several,
 where another may have opened a question."""
 
+TRIES = 5
+"""How many waiting workers may try a question that opened before it is left to whoever looks."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -51,35 +54,53 @@ class Options:
     """The address by which people reach the server; none: as the owner's browser does."""
 
 
+@dataclass
+class Waiter:
+    """A worker who waits: woken for a question that opened, which others may try after them."""
+
+    event: asyncio.Event = field(default_factory=asyncio.Event)
+    tries: int = 0
+
+
 class Waiters:
-    """Workers who wait for a question: as many are woken as questions opened."""
+    """Workers who wait for a question: one is woken for each question that opened.
+
+    Who is woken and cannot take it (they had it before) passes it on, a few times.
+    """
 
     def __init__(self) -> None:
-        self.queues: dict[int, deque[asyncio.Event]] = defaultdict(deque)
+        self.queues: dict[int, deque[Waiter]] = defaultdict(deque)
         self.changes: dict[int, set[asyncio.Event]] = defaultdict(set)
 
-    async def wait(self, campaign: int, seconds: float) -> None:
-        """Wait for a question to open, or for some seconds."""
-        event = asyncio.Event()
+    async def wait(self, campaign: int, seconds: float) -> int:
+        """Wait for a question to open, or for some seconds; say how many may try it after us."""
+        waiter = Waiter()
         queue = self.queues[campaign]
-        queue.append(event)
+        queue.append(waiter)
         try:
-            await asyncio.wait_for(event.wait(), seconds)
+            await asyncio.wait_for(waiter.event.wait(), seconds)
         except TimeoutError:
-            return
+            return 0
         finally:
-            if not event.is_set():
-                queue.remove(event)
+            if not waiter.event.is_set():
+                queue.remove(waiter)
+        return waiter.tries
 
     def wake(self, opened: dict[int, int]) -> None:
         """Wake workers of campaigns where questions opened, and everybody who watches."""
         for campaign, count in opened.items():
-            queue = self.queues.get(campaign)
-            for _ in range(min(count, len(queue)) if queue else 0):
-                assert queue is not None
-                queue.popleft().set()
+            for _ in range(min(count, len(self.queues.get(campaign, ())))):
+                self.pass_on(campaign, TRIES)
             for watcher in self.changes.get(campaign, ()):
                 watcher.set()
+
+    def pass_on(self, campaign: int, tries: int) -> None:
+        """Wake the worker who has waited longest; so many may try, this one included."""
+        queue = self.queues.get(campaign)
+        if queue and tries > 0:
+            waiter = queue.popleft()
+            waiter.tries = tries - 1
+            waiter.event.set()
 
     def waiting(self) -> int:
         """Count the workers who wait."""
@@ -89,7 +110,7 @@ class Waiters:
         """Wake everybody who waits or watches."""
         for queue in self.queues.values():
             while queue:
-                queue.popleft().set()
+                queue.popleft().event.set()
         for watchers in self.changes.values():
             for watcher in watchers:
                 watcher.set()

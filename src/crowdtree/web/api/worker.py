@@ -92,7 +92,8 @@ class Returned(BaseModel):
     task: Task
 
 
-# The hot handlers make their JSON themselves: checking our own output again costs too much.
+# These say what there is and what is wrong; what is right goes a shorter way to the same
+# functions (see crowdtree.web.hot).
 
 
 @router.post("/next", response_model=Handed)
@@ -109,14 +110,17 @@ async def next_question(request: Request, asked: Asked, who: WorkerHash) -> JSON
 async def found_question(site: Site, asked: Asked, who: str) -> dict[str, Any]:
     """Find a question for a worker, or wait for one; also for the worker's page."""
     end = time.monotonic() + asked.wait
+    tries = 0
     while True:
         wish = Next(who, tuple(asked.holding))
         found: dict[str, Any] = await site.store.aask(wish)
         left = end - time.monotonic()
         over = left <= 0.01 or site.stopping
+        if found["task"] is None:
+            site.waiters.pass_on(wish.campaign, tries)
         if found["task"] is not None or found["reason"] in NO_WAIT or over:
             return await _with_end(site, wish.campaign, found)
-        await site.waiters.wait(wish.campaign, min(left, site.poll_seconds))
+        tries = await site.waiters.wait(wish.campaign, min(left, site.poll_seconds))
 
 
 async def _with_end(site: Site, campaign: int, found: dict[str, Any]) -> dict[str, Any]:
@@ -136,15 +140,26 @@ async def answer(request: Request, given: Answered, who: WorkerHash) -> JSONResp
     `fate` is "counted", or why not: "surplus" (the vote was over), "late" (the item has its
     label), "duplicate". `late` says that the lease had expired.
     """
+    return JSONResponse(await taken_answer(site_of(request), given, who))
+
+
+async def taken_answer(site: Site, given: Answered, who: str) -> dict[str, Any]:
+    """Take an answer; see :func:`answer`."""
     wish = Submit(who, given.lease, "answer", int(given.answer == "yes"), given.key)
-    return JSONResponse(await site_of(request).store.aask(wish))
+    found: dict[str, Any] = await site.store.aask(wish)
+    return found
 
 
 @router.post("/skip", response_model=Result)
 async def skip(request: Request, given: Skipped, who: WorkerHash) -> JSONResponse:
     """Pass on a question that one cannot tell."""
-    wish = Submit(who, given.lease, "skip", None, given.key)
-    return JSONResponse(await site_of(request).store.aask(wish))
+    return JSONResponse(await taken_skip(site_of(request), given, who))
+
+
+async def taken_skip(site: Site, given: Skipped, who: str) -> dict[str, Any]:
+    """Take a skip; see :func:`skip`."""
+    found: dict[str, Any] = await site.store.aask(Submit(who, given.lease, "skip", None, given.key))
+    return found
 
 
 @router.post("/undo", response_model=Returned)

@@ -1,0 +1,179 @@
+"""Workers who wait: who is woken, and what they hear when the server stops."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
+
+import crowdtree as ct
+from crowdtree.policy import PlanPolicy
+from crowdtree.store import Next, Settings, Store, campaigns, people, tokens
+from crowdtree.web.site import TRIES, Waiters
+from serving import Client, free_port
+
+# ------------------------------------------------------------------------------ who is woken
+
+
+async def waiting(waiters: Waiters, count: int) -> list[asyncio.Task[int]]:
+    made = [asyncio.create_task(waiters.wait(1, 30)) for _ in range(count)]
+    while waiters.waiting() < count:
+        await asyncio.sleep(0)
+    return made
+
+
+async def settled() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def test_one_worker_is_woken_for_each_question() -> None:
+    async def play() -> None:
+        waiters = Waiters()
+        tasks = await waiting(waiters, 10)
+        waiters.wake({1: 3, 2: 5})
+        await settled()
+        assert [task.done() for task in tasks] == [True] * 3 + [False] * 7  # first come
+        waiters.wake({1: 100})
+        await settled()
+        assert all(task.done() for task in tasks)
+
+    asyncio.run(play())
+
+
+def test_a_question_is_passed_on_a_few_times() -> None:
+    async def play() -> None:
+        waiters = Waiters()
+        tasks = await waiting(waiters, TRIES + 3)
+        waiters.wake({1: 1})
+        for place in range(TRIES):
+            left = await tasks[place]
+            assert left == TRIES - 1 - place
+            waiters.pass_on(1, left)  # it was not for this one
+        await settled()
+        assert not any(task.done() for task in tasks[TRIES:])
+        waiters.wake_all()
+        assert await asyncio.gather(*tasks[TRIES:]) == [0, 0, 0]
+        assert waiters.waiting() == 0
+
+    asyncio.run(play())
+
+
+# ------------------------------------------------------------------------------ stopping
+
+
+def campaign_where_two_must_wait(url: str) -> tuple[str, list[str]]:
+    """Make a campaign whose only question is held by a third; tokens of the owner and of both."""
+    problem = ct.Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2)
+    policy = PlanPolicy(ct.staff(ct.design(problem), workers=0))
+    with Store(url).opened() as store:
+        number = store.write(lambda c: campaigns.create(c, "w", policy, Settings(), store.clock()))
+        rows = [{"task": "1", "payload": "{}", "gold": None}]
+        store.write(lambda c: campaigns.add_items(c, number, rows))
+        store.write(lambda c: campaigns.set_status(c, number, "running", store.clock()))
+        made = [
+            store.write(lambda c: people.invite(c, number, "", policy, False, store.clock()))[1]
+            for _ in range(3)
+        ]
+        assert store.ask(Next(tokens.hashed(made[0])))["task"] is not None
+        return store.write(lambda c: tokens.issue(c, "owner", store.clock())), made[1:]
+
+
+def start(url: str, port: int) -> subprocess.Popen[str]:
+    code = (
+        "from crowdtree.web.serve import Serving, run; "
+        f"run(Serving({url!r}, port={port}), lambda link: None)"
+    )
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def test_waiting_workers_are_answered_when_the_server_stops(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'waiting.db'}"
+    owner, invited = campaign_where_two_must_wait(url)
+    port = free_port()
+    server = start(url, port)
+    heard: list[tuple[int, Any]] = []
+
+    def wait(token: str) -> None:
+        client = Client(port, token, timeout=60)
+        heard.append(client.post("/api/worker/next", {"wait": 25}))
+        client.close()
+
+    assert any(metrics(port, owner) for _ in range(600))  # it is up
+    threads = [threading.Thread(target=wait, args=(token,)) for token in invited]
+    for thread in threads:
+        thread.start()
+    assert any("crowdtree_waiting_workers 2" in metrics(port, owner) for _ in range(600))
+    assert not heard
+    server.send_signal(signal.SIGTERM)
+    for thread in threads:
+        thread.join(60)
+    assert [(status, body["task"], body["reason"]) for status, body in heard] == [
+        (200, None, "wait")
+    ] * 2
+    _, said = server.communicate(timeout=60)
+    assert "Traceback" not in said
+    assert "Cancel" not in said
+
+
+def metrics(port: int, token: str) -> str:
+    time.sleep(0.05)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("GET", "/metrics", headers={"authorization": f"Bearer {token}"})
+        return connection.getresponse().read().decode()
+    except OSError:  # not up yet
+        return ""
+    finally:
+        connection.close()
+
+
+# ------------------------------------------------------------------------------ the short way
+
+
+def test_the_short_way_and_the_long_way_say_the_same() -> None:
+    """A trailing part of the content type makes a request go the long way or the short one."""
+    from starlette.testclient import TestClient
+
+    from crowdtree.web import create_app
+
+    with Store("sqlite://").opened() as store:
+        app = create_app(store)
+        with TestClient(app, base_url="http://127.0.0.1") as client:
+            bodies = [
+                ("next", {}),
+                ("next", {"wait": -1}),
+                ("next", {"extra": 1}),
+                ("answer", {"lease": "1.ab", "key": "k", "answer": "yes"}),
+                ("answer", {"lease": "1.ab", "key": "k", "answer": "perhaps"}),
+                ("skip", {"lease": "1.ab", "key": "k"}),
+                ("skip", {"lease": "x", "key": "k"}),
+            ]
+            for name, body in bodies:
+                for headers in ({}, {"authorization": "Bearer nobody"}):
+                    said = [
+                        client.post(
+                            f"/api/worker/{name}",
+                            content=json.dumps(body),
+                            headers={**headers, "content-type": kind},
+                        )
+                        for kind in ("application/json", "application/vnd.x+json")
+                    ]
+                    assert said[0].status_code == said[1].status_code >= 400
+                    assert said[0].json() == said[1].json()
+                    assert said[0].headers["x-content-type-options"] == "nosniff"
