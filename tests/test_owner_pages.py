@@ -149,18 +149,35 @@ def test_long_instructions_fit_through_the_door(app: Lab) -> None:
 def test_every_setting_can_be_changed_on_the_page(app: Lab) -> None:
     number = app.campaign(start=False)
     form = {
-        **{"flags": "1", "dedicated": "on", "lease_seconds": "15", "most_skips": "5"},
-        **{"gold_rate": "10 %", "pause_below": "60", "pause_after": "20", "gold_first": "3"},
-        **{"give_up_seconds": "2", "participant_parameter": "pid", "budget": "", "name": "New"},
+        "flags": "1",
+        "dedicated": "on",
+        "lease_seconds": "15",
+        "most_skips": "5",
+        "gold_rate": "10 %",
+        "pause_below": "60",
+        "pause_after": "20",
+        "gold_first": "3",
+        "give_up_seconds": "2",
+        "participant_parameter": "pid",
+        "budget": "",
+        "name": "New",
     }
     app.client.post(f"/c/{number}/share", data=form, headers=app.owner)
     found = app.get(f"/api/campaigns/{number}/definition").json()
     settings = found["settings"]
     assert found["name"] == "New"
     for name, value in {
-        **{"dedicated": True, "finish_by_itself": False, "one_question_per_item": False},
-        **{"lease_seconds": 900.0, "most_skips": 5, "gold_rate": 0.1, "pause_below": 0.6},
-        **{"pause_after": 20, "gold_first": 3, "give_up_seconds": 172_800.0, "budget": None},
+        "dedicated": True,
+        "finish_by_itself": False,
+        "one_question_per_item": False,
+        "lease_seconds": 900.0,
+        "most_skips": 5,
+        "gold_rate": 0.1,
+        "pause_below": 0.6,
+        "pause_after": 20,
+        "gold_first": 3,
+        "give_up_seconds": 172_800.0,
+        "budget": None,
         "participant_parameter": "pid",
     }.items():
         assert settings[name] == value, name
