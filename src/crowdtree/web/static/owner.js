@@ -134,7 +134,9 @@ function save(form, submitter = null) {
 // Send a form whose answer comes line by line: how far the work is, then where to go.
 async function followed(form, submitter) {
   const headers = { accept: "application/json", "x-csrf-token": document.querySelector('meta[name="csrf"]').content };
-  const response = await fetch(form.action, { method: "POST", headers, body: new FormData(form, submitter) });
+  const sent = fetch(form.action, { method: "POST", headers, body: new FormData(form, submitter) });
+  working(form, 0, "Reading");
+  const response = await sent;
   if (!response.headers.get("content-type")?.startsWith("application/x-ndjson")) {
     const found = await response.json().catch(() => ({}));
     throw new Refusal(response.status, found.error, found.message ?? `The server answered ${response.status}.`);
