@@ -562,3 +562,12 @@ def test_what_is_known_of_a_worker_weighs_in_the_label(app: Lab) -> None:
         assert app.store.read(lambda c, n=number: verify(c, n))["differences"] == []
     assert errors == sorted(errors, reverse=True)
     assert errors[0] > 1.5 * errors[1] > 3 * errors[2]
+
+
+def test_nobody_is_paused_before_enough_is_known(app: Lab) -> None:
+    number, worker = gold_worker(app, pause_below=0.99, pause_after=3)
+    for count in (1, 2, 3):
+        worker.work("no")  # wrong each time
+        status = "active" if count < 3 else "paused"
+        found = record(app, number, worker)
+        assert (found["gold_asked"], found["status"]) == (count, status)
