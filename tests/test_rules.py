@@ -565,6 +565,8 @@ def test_whoever_was_asked_is_paid_though_somebody_else_was_faster(app: Lab) -> 
     again = other.next()["task"]["lease"]
     assert slow.answer(lease, "no").json() == {"fate": "counted", "late": True}
     assert spent(app, number) == pytest.approx(0.1)
+    assert app.store.read(lambda c: verify(c, number))["differences"] == []
+    assert other.next()["task"]["lease"] != again  # nobody needs that one any more
     assert other.answer(again, "no").json() == {"fate": "surplus", "late": False}
     assert spent(app, number) == pytest.approx(0.2)
     assert app.store.read(lambda c: verify(c, number))["differences"] == []
