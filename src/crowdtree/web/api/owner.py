@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import StreamingResponse
 
@@ -128,7 +128,10 @@ async def _stream(request: Request, site: Site, number: int) -> AsyncIterator[st
 
 @router.get("/{number}/workers")
 async def list_workers(
-    request: Request, number: Number, owner: OwnerNeeded, after: int = 0
+    request: Request,
+    number: Number,
+    owner: OwnerNeeded,
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
 ) -> list[dict[str, Any]]:
     """List workers with their record and reliability, up to 1000 after a worker's id."""
     del owner
