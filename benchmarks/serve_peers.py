@@ -70,9 +70,13 @@ class Session:
         )
 
 
+class Broken(Exception):
+    """A peer said something else than what was asked for."""
+
+
 def good(found: tuple[int, bytes], what: str) -> bytes:
     if found[0] >= 400:
-        raise SystemExit(f"{what}: {found[0]} {found[1][:200]!r}")
+        raise Broken(f"{what}: {found[0]} {found[1][:150]!r}")
     return found[1]
 
 
@@ -164,10 +168,10 @@ class Potato:
         wish = {"action": "next_instance"}
         status, page = person.call("POST", "/annotate", wish)
         if status in (301, 302, 303):
-            page = good(person.call("GET", "/annotate"), "next")
-        found = re.search(rb"item\d+", page)
+            status, page = person.call("GET", "/annotate")
+        found = re.search(rb"item\d+", good((status, page), "next"))
         if found is None:
-            raise SystemExit(f"potato: no item on the page: {status} {page[:300]!r}")
+            raise Broken(f"no item on the page: {status} {page[:150]!r}")
         return found[0].decode()
 
     def answer(self, person: Session, item: Any) -> None:
@@ -215,7 +219,7 @@ def wait_for(port: int, process: Any, log: Path) -> None:
             Session(port).call("GET", "/")
             return
         time.sleep(0.3)
-    raise SystemExit(f"it does not come up: {log.read_text(errors='replace')[-500:]}")
+    raise Broken(f"it does not come up: {log.read_text(errors='replace')[-500:]}")
 
 
 def measured(peer: Any, program: Path, clients: int, seconds: float) -> dict[str, Any]:
@@ -227,20 +231,24 @@ def measured(peer: Any, program: Path, clients: int, seconds: float) -> dict[str
         end = time.perf_counter() + seconds
 
         def live(person: Session) -> None:
-            try:
-                while (begin := time.perf_counter()) < end:
+            while (begin := time.perf_counter()) < end:
+                try:
                     item = peer.next(person)
                     middle = time.perf_counter()
                     peer.answer(person, item)
-                    times.append((middle - begin, time.perf_counter() - middle))
-            except (SystemExit, OSError, http.client.HTTPException, ValueError) as error:
-                wrong.append(str(error)[:200])
+                except (Broken, OSError, http.client.HTTPException, ValueError) as error:
+                    wrong.append(str(error)[:200])  # counted, and not as a loop
+                    person.connection.close()
+                    continue
+                times.append((middle - begin, time.perf_counter() - middle))
 
         each(live, people)
-        if wrong:
-            raise SystemExit(f"{peer.name}: {wrong[0]}")
+    if not times:
+        raise Broken(wrong[0] if wrong else "no loop was finished")
     # A client finishes the loop that it began: what began in time is counted.
     found: dict[str, Any] = {"loops_per_second": round(len(times) / seconds, 1)}
+    if wrong:
+        found |= {"failed_requests": len(wrong), "first_failure": wrong[0]}
     for place, name in enumerate(("next", "answer")):
         parts = spread([pair[place] for pair in times])
         found |= {f"{name}_{k}_ms": round(parts[k], 1) for k in ("p50", "p99")}
@@ -276,9 +284,11 @@ def main() -> None:
     for kind in PEERS:
         folder = options.peers / kind.name
         if (folder / "bin").is_dir():
-            found[kind.name] = measured(
-                kind(), (folder / "bin").resolve(), options.clients, options.seconds
-            )
+            program = (folder / "bin").resolve()
+            try:
+                found[kind.name] = measured(kind(), program, options.clients, options.seconds)
+            except Broken as error:  # the others are still worth comparing
+                found[kind.name] = {"skipped": str(error)}
         else:
             failed = folder.with_suffix(".failed")
             why = failed.read_text().strip() if failed.exists() else "not set up"
