@@ -108,12 +108,14 @@ def side_by_side(rows: int, folder: str, python: str | None, glad: int) -> dict:
     frame.write_parquet(source)
     print(f"{rows:,} answers")
     runs: dict[str, list[dict]] = {}
-    for _ in range(3):
+    for turn in range(3):
+        print(f"  turn {turn + 1} of 3", flush=True)
         for method in ("dawid-skene", "hierarchical"):
             runs.setdefault(f"crowdtree {method}", []).append(ours(method, source))
         if python:
             runs.setdefault("crowd-kit DawidSkene", []).append(peer(python, "DawidSkene", source))
     if python and glad:
+        print("  GLAD", flush=True)
         runs["crowd-kit GLAD"] = [peer(python, "GLAD", source, None if glad < 0 else glad)]
     made = {name: sorted(tries, key=lambda r: r.get("seconds", 0))[len(tries) // 2]
             for name, tries in runs.items()}  # fmt: skip

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.problem import DASH
 
 if TYPE_CHECKING:
     from crowdtree.learn.model import Learned
@@ -38,6 +39,7 @@ STARTS = 2
 FOLDS = 3
 WEIGHT = 1.0  # answers that the class's own rate is worth in every cell of a sub-type
 LEAST_ITEMS = 4  # a sub-type
+OPEN = 0.25
 MOST_ITEMS = 5_000  # of a class that are looked at
 
 
@@ -73,6 +75,29 @@ class Subtypes:
 
         return SubtypePolicy(
             self.problem, label=self.label, share=self.share, yes_probability=self.yes, **options
+        )
+
+    def as_problem(self) -> Problem:
+        """Make a problem whose classes are the sub-types, for trees that know them.
+
+        A leaf of such a tree is a sub-type; :attr:`label` is its class. A cell is ``-`` where the
+        rarer answer is given more often than one time in four.
+        """
+        from crowdtree.learn.model import make_problem
+
+        yes = self.yes
+        outcome = np.where(yes > 1 - OPEN, 1, np.where(yes < OPEN, 0, DASH))
+        number = np.concatenate([np.arange(1, n + 1) for n in self.counts])
+        names = [
+            self.problem.classes[c] if self.counts[c] == 1 else f"{self.problem.classes[c]} ({i})"
+            for c, i in zip(self.label, number, strict=True)
+        ]
+        return make_problem(
+            tuple(names),
+            self.share,
+            self.problem.questions,
+            outcome,
+            np.minimum(yes, 1 - yes),
         )
 
     def __repr__(self) -> str:

@@ -158,4 +158,6 @@ def _checked_mixture(
             f"share: {len(classes)} numbers above 0 that add up to 1 needed, got "
             f"{weight.size} with the sum {weight.sum():.4g}"
         )
-    return classes.astype(np.intp), weight / weight.sum()
+    if abs(weight.sum() - 1) > 1e-12:  # else as given: what was written is read back exactly
+        weight = weight / weight.sum()
+    return classes.astype(np.intp), weight
