@@ -20,12 +20,15 @@ from crowdtree.cli.common import (
     WorkerError,
 )
 from crowdtree.cli.designing import make_tree
+from crowdtree.cli.learned import show_learned
 from crowdtree.errors import CrowdtreeError
+from crowdtree.learn.compare import against_assumed, confused_pairs
 from crowdtree.text import number, percent, plural
 
 __all__ = ["learn_verb", "pilot_verb"]
 
 SHOWN = 8
+MOST_PAIRS = 100
 
 
 def learn_verb(
@@ -45,8 +48,8 @@ def learn_verb(
         typer.Option("--problem", metavar="FILE", help="Known table of classes and questions."),
     ] = None,
     form: Annotated[
-        Literal["plain", "label-studio", "zooniverse", "wide"],
-        typer.Option("--format", help="How the answers are written."),
+        Literal["plain", "crowd-kit", "label-studio", "zooniverse", "wide"],
+        typer.Option("--format", help="How the answers are written (crowd-kit: as plain)."),
     ] = "plain",
     level: Annotated[float, typer.Option("--level", help="Of the credible intervals.")] = 0.95,
     output: Annotated[
@@ -91,7 +94,7 @@ def learn_verb(
         write_report(report, learned)
 
     def tell(console: Any) -> None:
-        _tell(console, learned)
+        show_learned(console, learned)
         if output is not None:
             common.tell_next(console, common.again("design", str(output)))
 
@@ -182,34 +185,6 @@ def _sensitive_cells(problem: Any, pilot: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _tell(console: Any, learned: Any) -> None:
-    workers = sorted(learned.workers.values(), key=lambda worker: worker.error)
-    console.print(
-        f"[bold]{plural(len(learned.labels), 'label')}[/] from "
-        f"{plural(learned.answers.n_answers, 'answer')} by {plural(len(workers), 'worker')}; "
-        f"a typical worker errs with [bold]{percent(learned.typical_error)}[/].\n"
-    )
-    shown = workers if len(workers) <= 2 * SHOWN else [*workers[:SHOWN], None, *workers[-SHOWN:]]
-    for worker in shown:
-        if worker is None:
-            console.print(f"  … {plural(len(workers) - 2 * SHOWN, 'worker')} between")
-            continue
-        console.print(
-            f"  {worker.name:<16} errs {percent(worker.error):>7} "
-            f"({percent(worker.error_low)} to {percent(worker.error_high)}, "
-            f"{plural(worker.answers, 'answer')})",
-            markup=False,
-        )
-    if learned.flags:
-        console.print("\nWhat deserves a look:")
-        for flag in learned.flags[: 2 * SHOWN]:
-            console.print(f"  {flag.subject}: {flag.message}", soft_wrap=True, markup=False)
-        rest = len(learned.flags) - 2 * SHOWN
-        if rest > 0:
-            console.print(f"  and {rest:,} more (see --json or --report)")
-    console.print()
-
-
 def _as_dict(learned: Any) -> dict[str, Any]:
     problem = learned.problem
     low, high = learned.intervals.worker_error
@@ -224,6 +199,10 @@ def _as_dict(learned: Any) -> dict[str, Any]:
             "worker_error": {"low": low.tolist(), "high": high.tolist()},
         },
         "workers": [worker._asdict() for worker in learned.workers.values()],
+        "confused": [pair._asdict() for pair in confused_pairs(learned)[:MOST_PAIRS]],
+        "against_assumed": [
+            {**cell._asdict(), "outside": cell.outside} for cell in against_assumed(learned)
+        ],
         "flags": [flag._asdict() for flag in learned.flags],
         "labels": dict(learned.labels),
     }
