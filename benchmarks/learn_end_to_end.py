@@ -36,6 +36,7 @@ from learn_sets import SETS, Split, long
 from realdata import folder
 
 BUDGETS = (3, 5, 10, 20, 40)
+TARGET = 0.01  # the adaptive policies stop when their label is this sure, as they do by default
 Made = dict[str, tuple[np.ndarray, np.ndarray]]  # (budget, item): the label, the answers it took
 
 
@@ -54,7 +55,9 @@ def adaptive(policy: AdaptivePolicy, values: np.ndarray) -> tuple[np.ndarray, np
         posterior = np.exp(log_posterior - log_posterior.max(axis=1, keepdims=True))
         posterior /= posterior.sum(axis=1, keepdims=True)
         asked = policy.choose(posterior, None, None, max(BUDGETS) - step + 1, gone)
-        here, question = items[asked >= 0], asked[asked >= 0]
+        by_class = np.exp(policy._by_class(np.log(np.maximum(posterior, 1e-300))))
+        open_ = (asked >= 0) & ~policy.sure(1 - by_class.max(axis=1))
+        here, question = items[open_], asked[open_]
         log_posterior[here] += policy.model.logs[values[here, question], question]
         gone[here, question] = True
         taken[here] += 1
@@ -117,7 +120,7 @@ def ours(split: Split) -> tuple[Made, Subtypes, tuple[str, ...]]:
     subtypes = learned.subtypes()
     problem = learned.problem
     values = split.test[:, [split.questions.index(name) for name in problem.questions]]
-    options: dict[str, Any] = {"target_error": 0.0, "max_answers": max(BUDGETS), "endgame": 0}
+    options: dict[str, Any] = {"target_error": TARGET, "max_answers": max(BUDGETS), "endgame": 0}
     plain = AdaptivePolicy(problem, yes_probability=learned.yes_rate, strict=False, **options)
     kinds: SubtypePolicy = subtypes.policy(**options)
     made: Made = trees(problem, plain, values)
