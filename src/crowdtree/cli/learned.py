@@ -40,10 +40,11 @@ def show_learned(console: Any, learned: Any) -> None:
 
 def _table(*columns: str, left: int = 1) -> Any:
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for i, name in enumerate(columns):
-        table.add_column(name, justify="left" if i < left else "right", no_wrap=True)
+        table.add_column(Text(name), justify="left" if i < left else "right", no_wrap=True)
     return table
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -55,6 +56,16 @@ def learn_verb(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the problem.")
     ] = None,
+    upper: Annotated[
+        Path | None,
+        typer.Option(
+            "--upper", metavar="FILE", help="Write it with upper credible errors, to design with."
+        ),
+    ] = None,
+    plan: Annotated[
+        str | None,
+        typer.Option("--plan", metavar="FILE", help="How sure is the error of this plan?"),
+    ] = None,
     labels: Annotated[
         Path | None, typer.Option("--labels", metavar="FILE", help="Write the labels (.csv).")
     ] = None,
@@ -72,6 +83,8 @@ def learn_verb(
       crowdtree learn answers.csv --gold gold.csv -o problem.yaml --report learned.html
 
       crowdtree learn export.json --format label-studio --labels labels.csv
+
+      crowdtree learn answers.csv --gold gold.csv --upper careful.yaml --plan plan.json
     """
     from crowdtree import interchange
     from crowdtree.learn import learn
@@ -84,8 +97,11 @@ def learn_verb(
     source: Any = readers[form](answers) if form in readers else answers
     known = None if problem is None else files.load_problem(problem)
     learned = learn(source, gold, problem=known, level=level)
+    credible = None if plan is None else learned.credible_interval(_plan(plan))
     if output is not None:
         files.save_problem(learned.problem, output)
+    if upper is not None:
+        files.save_problem(learned.upper_problem(), upper)
     if labels is not None:
         _write_labels(learned, labels)
     if report is not None:
@@ -95,10 +111,17 @@ def learn_verb(
 
     def tell(console: Any) -> None:
         show_learned(console, learned)
-        if output is not None:
-            common.tell_next(console, common.again("design", str(output)))
+        if credible is not None:
+            console.print(
+                f"The plan misclassifies [bold]{percent(credible.mean)}[/] of items, "
+                f"{percent(credible.low)} to {percent(credible.high)} "
+                f"[dim](estimate, {percent(level)} interval)[/].\n"
+            )
+        if output is not None or upper is not None:
+            common.tell_next(console, common.again("design", str(upper or output)))
 
-    common.emit(as_json, _as_dict(learned), tell)
+    found = _as_dict(learned) | ({} if credible is None else {"credible": asdict(credible)})
+    common.emit(as_json, found, tell)
 
 
 def pilot_verb(
@@ -168,6 +191,13 @@ def pilot_verb(
             )
 
     common.emit(as_json, found, tell)
+
+
+def _plan(path: str) -> Any:
+    made = common.read_plan(path, None, None, None, False, False)
+    if made is None:
+        raise CrowdtreeError(f"{path}: is no plan; write one with crowdtree staff ... -o plan.json")
+    return made
 
 
 def _sensitive_cells(problem: Any, pilot: Any) -> list[dict[str, Any]]:

@@ -199,8 +199,8 @@ def _table(learned: Learned) -> str:
     return (
         "<h2>How often a typical worker errs</h2>"
         "<p>Error of each question (row) for each class (column), ± half of its interval, and the "
-        "answer that is right; the deeper the colour the worse. “–” where the answers leave open what is "
-        f"right.</p>{note}" + _scrolling(f"<tr><th></th>{head}</tr>{body}", "heat")
+        "answer that is right; the deeper the colour the worse. “–” where the answers leave open "
+        f"what is right.</p>{note}" + _scrolling(f"<tr><th></th>{head}</tr>{body}", "heat")
     )
 
 
