@@ -18,6 +18,8 @@ from crowdtree.problem import Problem
 __all__ = ["SubtypePolicy"]
 
 IntArray = NDArray[np.int16]
+NEGLIGIBLE = 1e-14
+"""Probability of a class below which it tells nothing about the next answer."""
 
 
 class SubtypePolicy(AdaptivePolicy):
@@ -104,11 +106,27 @@ class SubtypePolicy(AdaptivePolicy):
         return self._information(posterior) if name == "information" else self._rise(posterior)
 
     def _information(self, posterior: FloatArray) -> FloatArray:
-        noise = np.zeros((len(posterior), self.problem.n_questions))
-        for mine, joint in self._classes(posterior):
-            share = np.divide(joint, mine, out=np.full_like(joint, 0.5), where=mine > 0)
-            noise += mine * binary_entropy(np.clip(share, 0, 1))
-        return np.asarray(binary_entropy(posterior @ self.model.yes.T) - noise)
+        table = self.model.yes
+        noise = posterior[:, self._alone] @ self._alone_entropy.T
+        for members in self._members:
+            if len(members) == 1:
+                continue
+            mine = posterior[:, members].sum(axis=1)
+            rows = np.flatnonzero(mine > NEGLIGIBLE)
+            joint = posterior[np.ix_(rows, members)] @ table[:, members].T
+            share = np.clip(joint / mine[rows, None], 0, 1)
+            noise[rows] += mine[rows, None] * binary_entropy(share)
+        return np.asarray(binary_entropy(posterior @ table.T) - noise)
+
+    @cached_property
+    def _alone(self) -> NDArray[np.intp]:
+        """Sub-types that are a whole class: their noise is a matrix product."""
+        single = [members for members in self._members if len(members) == 1]
+        return np.concatenate(single) if single else np.zeros(0, dtype=np.intp)
+
+    @cached_property
+    def _alone_entropy(self) -> FloatArray:
+        return binary_entropy(self.model.yes[:, self._alone])
 
     def _rise(self, posterior: FloatArray) -> FloatArray:
         parts = [(mine, mine - joint, joint) for mine, joint in self._classes(posterior)]
