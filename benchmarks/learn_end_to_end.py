@@ -1,191 +1,224 @@
 """From answers of real people to labels of new items, beside classifiers of the same answers.
 
-``python benchmarks/learn_end_to_end.py DATA_FOLDER [leuven apascal soybean] [--items N]``
+``python benchmarks/learn_end_to_end.py [leuven apascal soybean] --json FILE``; ``learn_docs.py``
+writes the page and the figures from the JSON.
 
-``learn`` turns the training answers into a problem; the adaptive policy asks a held-out item one
-question at a time. Peers: a scikit-learn decision tree whose depth is the number of answers it may
-ask for, and a logistic regression that is given all answers.
+``learn`` turns the training answers into a problem; new items are asked by a designed tree, by the
+plan of the frontier, and adaptively, with and without sub-types of the classes (found among the
+training answers). Trees of classes label by their leaf; trees of sub-types ask, and the likeliest
+class given the answers is the label. Every item has one answer a question, so nodes have one vote.
+Peers on the same answers: a scikit-learn decision tree as deep as the answers it may ask for, and
+a logistic regression that is given the answers to its best questions (recursive elimination on the
+training items). A missing answer costs nothing: it is left out (ours; a tree guesses it), known as
+missing (their tree), or worth the mean of its question (the regression).
 """
 
+from __future__ import annotations
+
 import argparse
-import csv
-import gzip
+import json
+import time
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import polars as pl
+from sklearn.feature_selection import RFE
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 import crowdtree as ct
 from crowdtree.learn import learn
-from crowdtree.policy import AdaptivePolicy, Answer, Ask
+from crowdtree.learn.subtypes import Subtypes
+from crowdtree.policy import AdaptivePolicy, SubtypePolicy
+from learn_sets import SETS, Split, long
+from realdata import folder
 
 BUDGETS = (3, 5, 10, 20, 40)
+TARGET = 0.01  # the adaptive policies stop when their label is this sure, as they do by default
+Made = dict[str, tuple[np.ndarray, np.ndarray]]  # (budget, item): the label, the answers it took
 
 
-def long(values: np.ndarray, questions: list[str], workers: np.ndarray) -> pl.DataFrame:
-    """Rows of (item, question, worker, answer); a missing answer is left out."""
-    item, question = np.nonzero(values >= 0)
-    return pl.DataFrame(
-        {
-            "task": item,
-            "question": np.array(questions)[question],
-            "worker": workers[item],
-            "label": values[item, question],
-        }
-    )
+def adaptive(policy: AdaptivePolicy, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Labels after each budget of answers; at most one answer a question.
+
+    All items at once by the policy's own choice: ``policy.ask`` for one item after the other gives
+    the same (tests/test_learn_subtypes.py).
+    """
+    items = np.arange(len(values))
+    log_posterior = np.tile(policy.start().log_posterior, (len(values), 1))
+    gone = values < 0
+    taken = np.zeros(len(values), int)
+    labels, answers = [], []
+    for step in range(1, max(BUDGETS) + 1):
+        posterior = np.exp(log_posterior - log_posterior.max(axis=1, keepdims=True))
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        asked = policy.choose(posterior, None, None, max(BUDGETS) - step + 1, gone)
+        by_class = np.exp(policy._by_class(np.log(np.maximum(posterior, 1e-300))))
+        open_ = (asked >= 0) & ~policy.sure(1 - by_class.max(axis=1))
+        here, question = items[open_], asked[open_]
+        log_posterior[here] += policy.model.logs[values[here, question], question]
+        gone[here, question] = True
+        taken[here] += 1
+        if step in BUDGETS:
+            labels.append(policy._by_class(log_posterior).argmax(axis=1))
+            answers.append(taken.copy())
+    return np.array(labels), np.array(answers)
 
 
-def adaptive(learned, names: list[str], values: np.ndarray, budgets: tuple[int, ...]) -> np.ndarray:
-    """Labels after each budget of answers, (budget, item); at most one answer a question."""
+def by_tree(
+    tree: ct.Tree, policy: AdaptivePolicy, values: np.ndarray, most: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of a tree with one answer a node.
+
+    By its leaf; where the walk is cut short, or the policy knows sub-types, the likeliest class
+    given the answers. A missing answer is guessed: the likelier one by what is believed so far.
+    """
+    made, taken = [], []
+    for row in values:
+        node, asked, belief = 0, 0, policy.start().log_posterior.copy()
+        while node >= 0 and asked < most:
+            question = int(tree.question[node])
+            answer = int(row[question])
+            if answer >= 0:
+                asked += 1
+                belief += policy.model.logs[answer, question]
+            else:
+                chance = np.exp(belief - belief.max())
+                answer = int(chance @ policy.model.yes[question] > chance.sum() / 2)
+            node = int(tree.children[node, answer])
+        taken.append(asked)
+        leaf = node < 0 and not isinstance(policy, SubtypePolicy)
+        made.append(tree.leaf_label[~node] if leaf else policy._by_class(belief).argmax())
+    return np.array(made), np.array(taken)
+
+
+def trees(problem: ct.Problem, policy: AdaptivePolicy, values: np.ndarray) -> Made:
+    """The designed tree, and the frontier's plan of at most the answers, of a problem."""
+    tree = ct.design(problem, allow_groups=True)
+    front = ct.frontier(problem, max_votes=1, allow_groups=True, time_limit=20)
+    cheapest = front[0].expected_answers
+    plans = [front.plan_for(answers=max(b, cheapest * 1.0001)) for b in BUDGETS]
+    return {
+        "design": _stack(by_tree(tree, policy, values, b) for b in BUDGETS),
+        "frontier": _stack(
+            by_tree(plan.tree, policy, values, b) for plan, b in zip(plans, BUDGETS, strict=True)
+        ),
+    }
+
+
+def _stack(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    labels, answers = zip(*parts, strict=True)
+    return np.array(labels), np.array(answers)
+
+
+def ours(split: Split) -> tuple[Made, Subtypes, tuple[str, ...]]:
+    """Every way of crowdtree to ask and label the test items of a split."""
+    gold = {str(i): name for i, name in enumerate(split.truth)}
+    learned = learn(long(split.train, split.questions, split.workers), gold)
+    subtypes = learned.subtypes()
     problem = learned.problem
-    policy = AdaptivePolicy(
-        problem, target_error=0.0, max_answers=max(budgets), repeats=1, strict=False,
-        yes_probability=learned.yes_rate, endgame=0,
-    )  # fmt: skip
-    place = [names.index(name) for name in problem.questions]
-    made = np.full((len(budgets), len(values)), -1)
-    for i, row in enumerate(values[:, place]):
-        state, given = policy.start(), 0
-        missing = set(np.flatnonzero(row < 0).tolist())
-        marks = dict.fromkeys(budgets, None)
-        while given < max(budgets):
-            ask = policy.ask(state, exclude=missing)
-            if not isinstance(ask, Ask) or not ask.questions:
-                break
-            state = policy.update(state, Answer(ask.questions[0], int(row[ask.questions[0]])))
-            given += 1
-            if given in marks:
-                marks[given] = int(np.argmax(policy.posterior(state)))
-        last = int(np.argmax(policy.posterior(state)))
-        made[:, i] = [last if marks[b] is None else marks[b] for b in budgets]
+    values = split.test[:, [split.questions.index(name) for name in problem.questions]]
+    options: dict[str, Any] = {"target_error": TARGET, "max_answers": max(BUDGETS), "endgame": 0}
+    plain = AdaptivePolicy(problem, yes_probability=learned.yes_rate, strict=False, **options)
+    kinds: SubtypePolicy = subtypes.policy(**options)
+    made: Made = trees(problem, plain, values)
+    fine = trees(subtypes.as_problem(), kinds, values)
+    made |= {f"{name}, sub-types": result for name, result in fine.items()}
+    made["adaptive"] = adaptive(plain, values)
+    made["adaptive, sub-types"] = adaptive(kinds, values)
+    return made, subtypes, problem.classes
+
+
+def peers(split: Split, classes: tuple[str, ...]) -> Made:
+    """Classifiers of scikit-learn, trained on the same answers."""
+    code = {name: i for i, name in enumerate(classes)}
+    y = np.array([code[name] for name in split.truth])
+    made: Made = {}
+    holes = [np.where(v < 0, np.nan, v) for v in (split.train, split.test)]
+    deep = []
+    for budget in BUDGETS:
+        tree = DecisionTreeClassifier(max_depth=budget, random_state=0).fit(holes[0], y)
+        way = np.asarray(tree.decision_path(holes[1]).sum(axis=1)).ravel() - 1
+        deep.append((tree.predict(holes[1]), way))
+    made["scikit-learn tree"] = _stack(deep)
+    # a missing answer is worth the mean of its question
+    mean = np.nanmean(holes[0], axis=0)
+    full = [np.where(np.isnan(v), mean, v) for v in holes]
+    kept = np.arange(full[0].shape[1])
+    found = {}
+    for budget in sorted(BUDGETS, reverse=True):
+        step = max(1, (len(kept) - budget) // 2)
+        best = RFE(_regression(), n_features_to_select=budget, step=step)
+        kept = kept[best.fit(full[0][:, kept], y).support_]
+        model = _regression().fit(full[0][:, kept], y)
+        found[budget] = model.predict(full[1][:, kept]), (split.test[:, kept] >= 0).sum(axis=1)
+    made["logistic regression"] = _stack(found[b] for b in BUDGETS)
+    label = _regression().fit(full[0], y).predict(full[1])
+    asked = (split.test >= 0).sum(axis=1)
+    made["logistic regression, all answers"] = _stack([(label, asked)] * len(BUDGETS))
     return made
 
 
-def tree_walk(learned, names: list[str], values: np.ndarray) -> tuple[np.ndarray, float]:
-    """Labels of the designed tree with one answer a node, and the answers it took."""
-    problem = learned.problem
-    tree = ct.design(problem, allow_groups=True)
-    place = [names.index(name) for name in problem.questions]
-    made, asked = [], 0
-    for row in values[:, place]:
-        node = 0
-        while node >= 0:
-            answer = row[tree.question[node]]
-            asked += 1
-            node = int(tree.children[node, max(0, int(answer))])
-        made.append(int(tree.leaf_label[~node]))
-    return np.array(made), asked / len(values)
+def _regression() -> LogisticRegression:
+    return LogisticRegression(max_iter=100, tol=1e-2)
 
 
-def folds(truth: np.ndarray, count: int, seed: int = 0) -> list[np.ndarray]:
-    """Folds that keep the shares of the classes."""
-    rng = np.random.default_rng(seed)
-    fold = np.empty(len(truth), int)
-    for cls in np.unique(truth):
-        mine = rng.permutation(np.flatnonzero(truth == cls))
-        fold[mine] = np.arange(len(mine)) % count
-    return [np.flatnonzero(fold == k) for k in range(count)]
+def compare(name: str, splits: Iterable[Split]) -> dict[str, Any]:
+    """Accuracy of every method in every fold, and the answers it took."""
+    right: dict[str, list[list[float]]] = {}
+    asked: dict[str, list[list[float]]] = {}
+    sizes = []
+    start = time.process_time()
+    for split in splits:
+        made, subtypes, classes = ours(split)
+        sizes.append(len(subtypes.label))
+        made |= peers(split, classes)
+        wanted = np.array([classes.index(label) for label in split.wanted])
+        for method, (label, answers) in made.items():
+            right.setdefault(method, []).append((label == wanted).mean(axis=1).tolist())
+            asked.setdefault(method, []).append(answers.mean(axis=1).tolist())
+    found = {"budgets": BUDGETS, "right": right, "asked": asked, "subtypes": sizes,
+             "classes": len(classes), "cpu": time.process_time() - start}  # fmt: skip
+    show(name, found)
+    return found
 
 
-def compare(title: str, splits, budgets: tuple[int, ...] = BUDGETS) -> None:
-    """Print accuracy against answers; `splits` yields train and test parts."""
-    rows: dict[str, list[np.ndarray]] = {}
-    tree_answers = []
-    for names, train, workers, truth, test, wanted in splits:
-        classes = sorted(set(truth))
-        gold = {str(i): name for i, name in enumerate(truth)}
-        learned = learn(long(train, names, workers), gold)
-        code = {name: i for i, name in enumerate(learned.classes)}
-        target = np.array([code[name] for name in wanted])
-        made = adaptive(learned, names, test, budgets)
-        rows.setdefault("crowdtree adaptive", []).append(made == target)
-        posterior = learned.classify(long(test, names, np.full(len(test), "new")))[1]
-        rows.setdefault("crowdtree, all answers", []).append(
-            np.tile(posterior.argmax(axis=1) == target, (len(budgets), 1))
-        )
-        label, answers = tree_walk(learned, names, test)
-        tree_answers.append(answers)
-        rows.setdefault("crowdtree tree", []).append(np.tile(label == target, (len(budgets), 1)))
-        filled, filled_test = np.maximum(train, 0), np.maximum(test, 0)
-        y = np.array([classes.index(name) for name in truth])
-        t = np.array([classes.index(name) for name in wanted])
-        by_depth = [
-            DecisionTreeClassifier(max_depth=b, random_state=0).fit(filled, y).predict(filled_test)
-            for b in budgets
-        ]
-        rows.setdefault("scikit-learn tree", []).append(np.array(by_depth) == t)
-        model = LogisticRegression(max_iter=2000).fit(filled, y)
-        rows.setdefault("logistic, all answers", []).append(
-            np.tile(model.predict(filled_test) == t, (len(budgets), 1))
-        )
-    print(f"\n{title}: accuracy in % (tree of crowdtree: {np.mean(tree_answers):.1f} answers)")
-    print(f"{'answers an item, at most':28}" + "".join(f"{b:>8}" for b in budgets))
-    for name, parts in rows.items():
-        share = 100 * np.concatenate(parts, axis=1).mean(axis=1)
-        print(f"{name:28}" + "".join(f"{v:8.1f}" for v in share), flush=True)
+def show(name: str, found: dict[str, Any]) -> None:
+    print(f"\n{name}: accuracy in % ± standard error over folds (answers taken); "
+          f"{np.mean(found['subtypes']):.0f} sub-types, "
+          f"{found['cpu']:.0f} s of processor")  # fmt: skip
+    print(f"{'answers an item, at most':34}" + "".join(f"{b:>19}" for b in BUDGETS))
+    for method, parts in found["right"].items():
+        mean, error, answers = summary(parts, found["asked"][method])
+        cells = [f"{100 * m:.1f} ± {100 * s:.1f} ({a:.1f})"
+                 for m, s, a in zip(mean, error, answers, strict=True)]  # fmt: skip
+        print(f"{method:34}" + "".join(f"{cell:>19}" for cell in cells), flush=True)
 
 
-def leuven(folder: Path, _items: int):
-    with gzip.open(folder / "leuven_animals" / "answers_wide.csv.gz", "rt") as file:
-        rows = list(csv.reader(file))
-    animals = rows[0][2:]
-    questions = list(dict.fromkeys(row[0] for row in rows[1:]))
-    people = sorted({row[1] for row in rows[1:]})
-    values = np.zeros((len(people), len(animals), len(questions)), np.int8)
-    at = {name: i for i, name in enumerate(questions)}
-    for row in rows[1:]:
-        values[people.index(row[1]), :, at[row[0]]] = np.array(row[2:], int) > 0
-    for held in range(len(people)):
-        others = [p for p in range(len(people)) if p != held]
-        train = np.concatenate([values[p] for p in others])
-        workers = np.repeat([people[p] for p in others], len(animals))
-        yield questions, train, workers, animals * len(others), values[held], animals
-
-
-def apascal(folder: Path, items: int):
-    table = pl.read_csv(folder / "apascal" / "objects_wide.csv.gz")
-    questions = table.columns[3:]
-    values = table.select(questions).to_numpy().astype(np.int8)
-    yield from cross_validated(values, questions, table["class"].to_list(), items)
-
-
-def soybean(folder: Path, items: int):
-    here = folder / "soybean_large"
-    table = pl.read_csv(here / "objects.csv", infer_schema=False)
-    questions = pl.read_csv(here / "table.csv", infer_schema=False)["test"].to_list()
-    columns = []
-    for name in questions:
-        symptom, state = name.split("==")
-        cell = table[symptom].fill_null("").to_numpy()
-        columns.append(np.where(cell == "", -1, cell == state))
-    values = np.array(columns).T.astype(np.int8)
-    yield from cross_validated(values, questions, table["Class"].to_list(), items)
-
-
-def cross_validated(values: np.ndarray, questions: list[str], truth: list[str], items: int):
-    names = np.array(truth)
-    for test in folds(names, 5):
-        train = np.setdiff1d(np.arange(len(names)), test)
-        test = test[: items // 5] if items else test
-        workers = np.full(len(train), "crowd")
-        yield questions, values[train], workers, names[train].tolist(), values[test], names[test]
-
-
-SETS = {"leuven": leuven, "apascal": apascal, "soybean": soybean}
+def summary(
+    right: list[list[float]], asked: list[list[float]]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean over the folds, its standard error, and the mean of the answers taken."""
+    table = np.array(right)
+    error = table.std(axis=0, ddof=1) / np.sqrt(len(table))
+    return table.mean(axis=0), error, np.array(asked).mean(axis=0)
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path)
     parser.add_argument("sets", nargs="*", default=list(SETS))
-    parser.add_argument("--items", type=int, default=0)
+    parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    for name in given.sets:
-        compare(name, SETS[name](given.folder, given.items))
+    place = folder()
+    if place is None:
+        raise SystemExit("set CROWDTREE_DATA to the folder of the real sets")
+    found = {name: compare(name, SETS[name](place)) for name in given.sets}
+    if given.json:
+        given.json.parent.mkdir(parents=True, exist_ok=True)
+        given.json.write_text(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,41 @@ import resource
 import sys
 import time
 import warnings
+from pathlib import Path
+
+
+class Meter:
+    """Seconds, processor seconds, and the peak of memory above what was held at the start.
+
+    The peak that the kernel keeps is set back first (Linux), so that a higher peak of the warm-up
+    or of reading the input hides nothing; where that is not allowed, growth of the peak is what
+    there is.
+    """
+
+    def __enter__(self) -> "Meter":
+        try:
+            Path("/proc/self/clear_refs").write_text("5")
+            self._held = self._status("VmRSS")
+        except OSError:
+            self._held = None
+            self._peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        wall, cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
+        if self._held is None:
+            grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - self._peak
+        else:
+            grown = self._status("VmHWM") - self._held
+        self.found = {"seconds": wall, "cpu": cpu, "memory": 1024 * grown}
+
+    @staticmethod
+    def _status(key: str) -> int:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith(key):
+                return int(line.split()[1])
+        raise OSError(key)
 
 
 def run(method: str, source: str, target: str, iterations: int | None) -> dict:
@@ -20,16 +55,16 @@ def run(method: str, source: str, target: str, iterations: int | None) -> dict:
     options = {"random_state": 0} if method == "KOS" else {}
     if iterations is not None:
         options["n_iter"] = iterations
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.perf_counter()
+    meter = Meter()
     try:
-        labels = getattr(aggregation, method)(**options).fit_predict(answers)
+        if len(answers) > 100_000:  # as ours is, before the clock starts
+            getattr(aggregation, method)(**{**options, "n_iter": 1}).fit_predict(answers[:1000])
+        with meter:
+            labels = getattr(aggregation, method)(**options).fit_predict(answers)
     except Exception as problem:  # the peer's failure is a finding, not ours to hide
         return {"method": method, "failed": f"{type(problem).__name__}: {str(problem)[:90]}"}
-    seconds = time.perf_counter() - start
-    memory = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     labels.rename("label").rename_axis("task").reset_index().to_csv(target, index=False)
-    return {"method": method, "seconds": seconds, "memory": memory}
+    return {"method": method, **meter.found}
 
 
 if __name__ == "__main__":

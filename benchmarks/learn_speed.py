@@ -1,8 +1,10 @@
 """Speed and memory on simulated crowds, beside crowd-kit's, measured in one run.
 
-``python benchmarks/learn_speed.py [--glad N] [--rows 1000000 ...]``. CROWDKIT_PYTHON names a Python
-with crowd-kit. GLAD runs N steps only (default 1: minutes already), so what is printed for it is a
-lower bound of its time; ``--glad 100`` runs it whole, and is fair to its accuracy too.
+``CROWDKIT_PYTHON=... python benchmarks/learn_speed.py --json out/bench/learn_speed.json``;
+CROWDKIT_PYTHON names a Python with crowd-kit. Every run is a process of its own that reads the
+same Parquet file and is warmed up on 1,000 answers first. GLAD runs whole (about six minutes);
+``--glad N`` stops it after N steps, and ``--glad 0`` leaves it out. ``learn_docs.py`` writes the
+page from the JSON.
 """
 
 import argparse
@@ -33,19 +35,18 @@ def crowd(answers: int, seed: int = 0) -> tuple[pl.DataFrame, np.ndarray]:
 def ours(method: str, source: str) -> dict:
     """Run in a fresh process: a warm-up compiles or loads the kernels, then the clock starts."""
     code = f"""
-import json, resource, time, polars as pl
+import json, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import polars as pl
 from crowdtree.learn import learn
-import scipy.special, scipy.stats
+from learn_peers import Meter
 frame = pl.read_parquet({source!r})
-learn(frame.head(1000), method={method!r})
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-start = time.perf_counter()
-learned = learn(frame, method={method!r})
-seconds = time.perf_counter() - start
-memory = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+learn(frame.head(1000), method={method!r}).intervals
+with Meter() as meter:
+    learned = learn(frame, method={method!r})
 best = learned.posterior.argmax(axis=1).astype('int8')
 best.tofile({source + ".labels"!r})
-print(json.dumps(dict(seconds=seconds, memory=memory, steps=len(learned.trace))))
+print(json.dumps(dict(meter.found, steps=len(learned.trace))))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -70,59 +71,66 @@ def peer(python: str, method: str, source: str, iterations: int | None = None) -
     return result
 
 
-def show(name: str, result: dict, truth: np.ndarray, note: str = "") -> None:
+def show(name: str, result: dict, truth: np.ndarray) -> None:
+    """Print a run, and put its accuracy in the place of its labels."""
     if "failed" in result:
         print(f"{name:38} fails: {result['failed']}")
         return
-    right = 100 * float((result["labels"] == truth).mean())
+    result["right"] = float((result.pop("labels") == truth).mean())
     print(
-        f"{name:38}{result['seconds']:9.2f} s {result['memory'] / 2**20:8.0f} MB above the input"
-        f" {right:8.3f} % right {note}",
+        f"{name:38}{result['seconds']:9.2f} s {result['cpu']:9.2f} s of processor "
+        f"{result['memory'] / 2**20:8.0f} MB above the input {100 * result['right']:8.3f} % right",
         flush=True,
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--glad", type=int, default=1)
-    parser.add_argument("--rows", type=int, nargs="*", default=[1_000_000])
-    parser.add_argument("--slope", type=int, nargs="*", default=[])
+    parser.add_argument("--glad", type=int, default=-1, help="steps; -1: until it is done")
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--slope", type=int, nargs="*", default=[250_000, 1_000_000, 4_000_000,
+                                                                 20_000_000])  # fmt: skip
+    parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     python = os.environ.get("CROWDKIT_PYTHON")
     with tempfile.TemporaryDirectory() as folder:
-        for rows in given.rows:
-            side_by_side(rows, folder, python, given.glad)
-        slope(given.slope, folder)
+        found = side_by_side(given.rows, folder, python, given.glad)
+        found |= slope(given.slope, folder)
+    if given.json:
+        given.json.parent.mkdir(parents=True, exist_ok=True)
+        given.json.write_text(json.dumps(found, indent=1))
 
 
-def side_by_side(rows: int, folder: str, python: str | None, glad: int) -> None:
+def side_by_side(rows: int, folder: str, python: str | None, glad: int) -> dict:
+    """Ours and theirs in turn, the median of three by time; GLAD once."""
     frame, truth = crowd(rows)
     source = str(Path(folder, f"{rows}.parquet"))
     frame.write_parquet(source)
     print(f"{rows:,} answers")
-    mine = {}
-    for method in ("dawid-skene", "hierarchical"):
-        runs = [ours(method, source) for _ in range(3)]
-        mine[method] = min(runs, key=lambda r: r["seconds"])
-        show(f"crowdtree {method}", mine[method], truth)
-    if not python:
-        print("set CROWDKIT_PYTHON to compare")
-        return
-    theirs = min((peer(python, "DawidSkene", source) for _ in range(3)), key=lambda r: r["seconds"])
-    show("crowd-kit DawidSkene", theirs, truth)
-    ratio = theirs["seconds"] / mine["dawid-skene"]["seconds"]
-    print(f"  Dawid-Skene: {ratio:.1f} times faster, memory ratio "
-          f"{mine['dawid-skene']['memory'] / max(theirs['memory'], 1):.2f}")  # fmt: skip
-    if glad:
-        result = peer(python, "GLAD", source, glad)
-        show(f"crowd-kit GLAD, at most {glad} steps", result, truth)
-        at_least = result["seconds"] / mine["hierarchical"]["seconds"]
-        print(f"  GLAD: crowdtree is {at_least:.1f} times faster than its first {glad} step(s) "
-              f"alone; memory ratio "
-              f"{mine['hierarchical']['memory'] / max(result['memory'], 1):.2f}")  # fmt: skip
+    runs: dict[str, list[dict]] = {}
+    for turn in range(3):
+        print(f"  turn {turn + 1} of 3", flush=True)
+        for method in ("dawid-skene", "hierarchical"):
+            runs.setdefault(f"crowdtree {method}", []).append(ours(method, source))
+        if python:
+            runs.setdefault("crowd-kit DawidSkene", []).append(peer(python, "DawidSkene", source))
+    if python and glad:
+        print("  GLAD", flush=True)
+        runs["crowd-kit GLAD"] = [peer(python, "GLAD", source, None if glad < 0 else glad)]
+    made = {name: sorted(tries, key=lambda r: r.get("seconds", 0))[len(tries) // 2]
+            for name, tries in runs.items()}  # fmt: skip
+    for name, result in made.items():
+        show(name, result, truth)
+    for mine, theirs in (("dawid-skene", "DawidSkene"), ("hierarchical", "GLAD")):
+        a, b = made[f"crowdtree {mine}"], made.get(f"crowd-kit {theirs}", {})
+        if "seconds" in b:
+            print(f"  crowdtree {mine} against {theirs}: {b['seconds'] / a['seconds']:.1f} times "
+                  f"faster ({b['cpu'] / a['cpu']:.1f} by processor time), memory ratio "
+                  f"{a['memory'] / max(b['memory'], 1):.2f}")  # fmt: skip
+    return {"rows": rows, "runs": made, "glad_steps": glad}
 
 
-def slope(sizes: list[int], folder: str) -> None:
+def slope(sizes: list[int], folder: str) -> dict:
     """Time and memory against the number of answers, from Parquet."""
     points = []
     for rows in sizes:
@@ -131,16 +139,18 @@ def slope(sizes: list[int], folder: str) -> None:
         frame.write_parquet(source)
         del frame
         code = f"""
-import json, resource, time
+import json, resource, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
 from crowdtree.learn import learn
+from learn_peers import Meter
 import polars as pl
 learn(pl.scan_parquet({source!r}).head(1000).collect())  # compiled before the clock starts
-start = time.perf_counter()
-learned = learn({source!r})
-seconds = time.perf_counter() - start
+with Meter() as meter:
+    learned = learn({source!r})
 best = learned.posterior.argmax(axis=1).astype('int8')
 best.tofile({source + ".labels"!r})
-print(json.dumps([seconds, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]))
+peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps(dict(meter.found, peak=peak, steps=len(learned.trace))))
 """
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=False
@@ -148,14 +158,18 @@ print(json.dumps([seconds, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_ma
         if done.returncode:
             print(f"{rows:,} answers: fails: {done.stderr.strip().splitlines()[-1:]}")
             continue
-        seconds, peak = json.loads(done.stdout)
-        right = 100 * float((np.fromfile(source + ".labels", np.int8) == truth).mean())
-        points.append((rows, seconds))
-        print(f"{rows:>12,} answers {seconds:8.2f} s  peak {peak / 2**20:7.0f} MB "
-              f"{right:7.3f} % right", flush=True)  # fmt: skip
-    if len(points) > 1:
-        x, y = np.log(np.array(points)).T
-        print(f"time grows as answers^{np.polyfit(x, y, 1)[0]:.2f}")
+        point = {"rows": rows, **json.loads(done.stdout)}
+        point["right"] = float((np.fromfile(source + ".labels", np.int8) == truth).mean())
+        points.append(point)
+        print(f"{rows:>12,} answers {point['seconds']:8.2f} s  peak {point['peak'] / 2**20:7.0f} "
+              f"MB {100 * point['right']:7.3f} % right in {point['steps']} steps",
+              flush=True)  # fmt: skip
+    if len(points) < 2:
+        return {"slope": points}
+    x, y = np.log([[p["rows"], p["cpu"]] for p in points]).T
+    power = float(np.polyfit(x, y, 1)[0])
+    print(f"processor time grows as answers^{power:.2f}")
+    return {"slope": points, "power": power}
 
 
 if __name__ == "__main__":

@@ -21,11 +21,19 @@ def test_page_shows_every_worker_and_question_and_fetches_nothing():
     assert html.count("<circle") >= learned.answers.n_workers
     assert not re.search(r"""(src|href)=["']?https?:""", html)
     assert "Learned against assumed" in html
-    outside = re.search(r"<p>([\d.]+) % of the assumed", html)
+    outside = re.search(r"<p>([\d.]+) % of the \d+ assumed", html)
     low, high = learned.intervals.worker_error
     expected = np.mean((crowd.problem.worker_error < low) | (crowd.problem.worker_error > high))
     assert outside is not None
     assert float(outside[1]) / 100 == float(f"{expected:.3g}")
+    assert html.count("<td class=bad>outside</td>") == round(expected * low.size)
+
+
+def test_page_of_one_question_says_neither_yes_nor_no():
+    html = learned_page(learn(one_question(np.random.default_rng(2), 60, 9, 5).answers))
+    assert "60 items" in html
+    assert "1 question." in html
+    assert " · yes</small>" not in html
 
 
 def test_page_of_one_question_without_an_assumed_table():

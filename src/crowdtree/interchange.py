@@ -9,14 +9,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.files.atomic import write_atomically
 from crowdtree.learn.answers import read_frame
+from crowdtree.text import plural
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,6 +38,7 @@ __all__ = [
 
 Row = tuple[str, str, str, str]  # task, question, worker, label
 Rows = list[Row]
+MOST_FIELD = 100_000_000
 
 
 def read_crowdkit(path: str | Path) -> pl.DataFrame:
@@ -52,32 +55,54 @@ def write_crowdkit(answers: Any, path: str | Path) -> None:
 def read_label_studio(path: str | Path) -> pl.DataFrame:
     """Read a Label Studio JSON export: the choices of every annotation that was not cancelled.
 
-    The question is the name of the control (``from_name``); the worker is ``completed_by``.
+    The question is the name of the control (``from_name``); the worker is ``completed_by``. A
+    control where several choices were ticked is no single label: it is left out, with a warning.
     """
     tasks = _json(path)
+    name = Path(path).name
     if not isinstance(tasks, list):
-        raise CrowdtreeError(f"answers: {Path(path).name!r} is no Label Studio export (a list)")
+        raise CrowdtreeError(f"answers: {name!r} is no Label Studio export (a list)")
     rows: Rows = []
+    several = 0
     for place, task in enumerate(tasks, start=1):
-        name = str(task.get("id", place)) if isinstance(task, dict) else None
-        if name is None:
-            raise CrowdtreeError(f"answers: entry {place} of {Path(path).name!r} is no task")
-        for annotation in task.get("annotations") or task.get("completions") or ():
-            if annotation.get("was_cancelled"):
-                continue
-            rows += _studio_choices(name, annotation)
-    return _frame(rows, path, "choices")
+        if not isinstance(task, dict):
+            raise CrowdtreeError(f"answers: entry {place} of {name!r} is no task")
+        try:
+            for worker, control, choices in _studio_choices(task):
+                if len(choices) == 1:
+                    rows.append((str(task.get("id", place)), control, worker, str(choices[0])))
+                several += len(choices) > 1
+        except (AttributeError, TypeError):
+            raise CrowdtreeError(
+                f"answers: entry {place} of {name!r} is not as Label Studio writes it; export the "
+                "project as JSON (not JSON-MIN)"
+            ) from None
+    _warn_several(several, name)
+    return _frame(rows, path, "choices of a single label")
 
 
-def _studio_choices(
-    task: str, annotation: Mapping[str, Any]
-) -> Iterator[tuple[str, str, str, str]]:
-    who = annotation.get("completed_by", "unknown")
-    worker = str(who.get("email") or who.get("id")) if isinstance(who, dict) else str(who)
-    for result in annotation.get("result") or ():
-        if result.get("type") == "choices":
-            for choice in result.get("value", {}).get("choices", ())[:1]:
-                yield task, str(result.get("from_name", "label")), worker, str(choice)
+def _studio_choices(task: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Any]]]:
+    """Worker, control and what was ticked."""
+    for annotation in task.get("annotations") or task.get("completions") or ():
+        if annotation.get("was_cancelled"):
+            continue
+        who = annotation.get("completed_by", "unknown")
+        worker = str(who.get("email") or who.get("id")) if isinstance(who, dict) else str(who)
+        for result in annotation.get("result") or ():
+            if result.get("type") == "choices":
+                choices = result.get("value", {}).get("choices") or []
+                control = str(result.get("from_name", "label"))
+                yield worker, control, choices if isinstance(choices, list) else [choices]
+
+
+def _warn_several(count: int, name: str) -> None:
+    if count:
+        warnings.warn(
+            f"answers: {plural(count, 'answer')} of {name!r} with several choices left out; an "
+            "answer is one label",
+            CrowdtreeWarning,
+            stacklevel=3,
+        )
 
 
 def write_label_studio(answers: Any, path: str | Path) -> None:
@@ -103,33 +128,67 @@ def write_label_studio(answers: Any, path: str | Path) -> None:
 def read_zooniverse(path: str | Path) -> pl.DataFrame:
     """Read a Zooniverse classification export: one CSV row a classification, answers as JSON.
 
-    Single-choice tasks become one answer each, the question being the task's label; the item is
-    the subject, the worker the user name (or the hashed address of who was not logged in).
+    Single-choice tasks become one answer each, those inside combo tasks too; the question is the
+    task's label, the item the subject, the worker the user name (or the hashed address of who was
+    not logged in). Tasks where several choices were ticked are left out, with a warning; drawings,
+    texts and other tasks silently.
     """
     rows: Rows = []
+    several = 0
+    name = Path(path).name
     with io.StringIO(_text(path), newline="") as file:
         table = csv.DictReader(file)
         needed = {"annotations", "subject_ids"}
         if not needed <= set(table.fieldnames or ()):
             raise CrowdtreeError(
-                f"answers: {Path(path).name!r} has no column {listing(sorted(needed))}; is it a "
+                f"answers: {name!r} has no column {listing(sorted(needed))}; is it a "
                 "Zooniverse classification export?"
             )
-        for number, row in enumerate(table, start=2):
+        for number, row in enumerate(_zoo_rows(table, name), start=2):
             worker = row.get("user_name") or row.get("user_ip") or "unknown"
-            try:
-                notes = json.loads(row["annotations"] or "[]")
-            except json.JSONDecodeError as problem:
-                raise CrowdtreeError(
-                    f"answers: line {number} of {Path(path).name!r}: annotations are no JSON "
-                    f"({problem.msg})"
-                ) from None
-            for note in notes:
-                value = note.get("value")
+            for question, value in _zoo_answers(row["annotations"], f"line {number} of {name!r}"):
                 if isinstance(value, str | int | float | bool):
-                    question = str(note.get("task_label") or note.get("task") or "label")
-                    rows.append((row["subject_ids"], question, worker, str(value)))
+                    rows.append((row["subject_ids"] or "", question, worker, str(value)))
+                elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+                    rows.append((row["subject_ids"] or "", question, worker, value[0]))
+                elif isinstance(value, list) and value:
+                    several += all(isinstance(choice, str) for choice in value)
+    _warn_several(several, name)
     return _frame(rows, path, "single-choice answers")
+
+
+def _zoo_rows(table: csv.DictReader[str], name: str) -> Iterator[dict[str, str | None]]:
+    old = csv.field_size_limit(MOST_FIELD)  # drawings and transcriptions make long fields
+    try:
+        yield from table
+    except csv.Error as problem:
+        raise CrowdtreeError(f"answers: line {table.line_num} of {name!r}: {problem}") from None
+    finally:
+        csv.field_size_limit(old)
+
+
+def _zoo_answers(text: str | None, where: str) -> Iterator[tuple[str, Any]]:
+    """Question and value of every task of a classification."""
+    try:
+        notes = json.loads(text or "[]")
+    except json.JSONDecodeError as problem:
+        raise CrowdtreeError(f"answers: {where}: annotations are no JSON ({problem.msg})") from None
+    waiting = list(notes) if isinstance(notes, list) else [notes]
+    for note in waiting:
+        if not isinstance(note, dict):
+            raise CrowdtreeError(
+                f"answers: {where}: annotations are no list of tasks; is it a Zooniverse "
+                "classification export?"
+            )
+        value = note.get("value")
+        if (
+            isinstance(value, list)
+            and value
+            and all(isinstance(part, dict) and "task" in part for part in value)
+        ):
+            waiting += value  # a combo task holds tasks
+            continue
+        yield str(note.get("task_label") or note.get("task") or "label"), value
 
 
 def write_zooniverse(answers: Any, path: str | Path) -> None:

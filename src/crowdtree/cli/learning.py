@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,12 +21,15 @@ from crowdtree.cli.common import (
     WorkerError,
 )
 from crowdtree.cli.designing import make_tree
+from crowdtree.cli.learned import show_learned
 from crowdtree.errors import CrowdtreeError
+from crowdtree.learn.compare import against_assumed, confused_pairs
 from crowdtree.text import number, percent, plural
 
 __all__ = ["learn_verb", "pilot_verb"]
 
 SHOWN = 8
+MOST_PAIRS = 100
 
 
 def learn_verb(
@@ -45,12 +49,22 @@ def learn_verb(
         typer.Option("--problem", metavar="FILE", help="Known table of classes and questions."),
     ] = None,
     form: Annotated[
-        Literal["plain", "label-studio", "zooniverse", "wide"],
-        typer.Option("--format", help="How the answers are written."),
+        Literal["plain", "crowd-kit", "label-studio", "zooniverse", "wide"],
+        typer.Option("--format", help="How the answers are written (crowd-kit: as plain)."),
     ] = "plain",
     level: Annotated[float, typer.Option("--level", help="Of the credible intervals.")] = 0.95,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the problem.")
+    ] = None,
+    upper: Annotated[
+        Path | None,
+        typer.Option(
+            "--upper", metavar="FILE", help="Write it with upper credible errors, to design with."
+        ),
+    ] = None,
+    plan: Annotated[
+        str | None,
+        typer.Option("--plan", metavar="FILE", help="How sure is the error of this plan?"),
     ] = None,
     labels: Annotated[
         Path | None, typer.Option("--labels", metavar="FILE", help="Write the labels (.csv).")
@@ -69,6 +83,8 @@ def learn_verb(
       crowdtree learn answers.csv --gold gold.csv -o problem.yaml --report learned.html
 
       crowdtree learn export.json --format label-studio --labels labels.csv
+
+      crowdtree learn answers.csv --gold gold.csv --upper careful.yaml --plan plan.json
     """
     from crowdtree import interchange
     from crowdtree.learn import learn
@@ -81,8 +97,11 @@ def learn_verb(
     source: Any = readers[form](answers) if form in readers else answers
     known = None if problem is None else files.load_problem(problem)
     learned = learn(source, gold, problem=known, level=level)
+    credible = None if plan is None else learned.credible_interval(_plan(plan))
     if output is not None:
         files.save_problem(learned.problem, output)
+    if upper is not None:
+        files.save_problem(learned.upper_problem(), upper)
     if labels is not None:
         _write_labels(learned, labels)
     if report is not None:
@@ -91,11 +110,18 @@ def learn_verb(
         write_report(report, learned)
 
     def tell(console: Any) -> None:
-        _tell(console, learned)
-        if output is not None:
-            common.tell_next(console, common.again("design", str(output)))
+        show_learned(console, learned)
+        if credible is not None:
+            console.print(
+                f"The plan misclassifies [bold]{percent(credible.mean)}[/] of items, "
+                f"{percent(credible.low)} to {percent(credible.high)} "
+                f"[dim](estimate, {percent(level)} interval)[/].\n"
+            )
+        if output is not None or upper is not None:
+            common.tell_next(console, common.again("design", str(upper or output)))
 
-    common.emit(as_json, _as_dict(learned), tell)
+    found = _as_dict(learned) | ({} if credible is None else {"credible": asdict(credible)})
+    common.emit(as_json, found, tell)
 
 
 def pilot_verb(
@@ -167,6 +193,13 @@ def pilot_verb(
     common.emit(as_json, found, tell)
 
 
+def _plan(path: str) -> Any:
+    made = common.read_plan(path, None, None, None, False, False)
+    if made is None:
+        raise CrowdtreeError(f"{path}: is no plan; write one with crowdtree staff ... -o plan.json")
+    return made
+
+
 def _sensitive_cells(problem: Any, pilot: Any) -> list[dict[str, Any]]:
     """Cells by their part in the misclassification, the largest first."""
     slope = pilot.sensitivity
@@ -180,34 +213,6 @@ def _sensitive_cells(problem: Any, pilot: Any) -> list[dict[str, Any]]:
         }
         for size, q, c in sorted(used, key=lambda cell: (-abs(cell[0]), cell[1], cell[2]))
     ]
-
-
-def _tell(console: Any, learned: Any) -> None:
-    workers = sorted(learned.workers.values(), key=lambda worker: worker.error)
-    console.print(
-        f"[bold]{plural(len(learned.labels), 'label')}[/] from "
-        f"{plural(learned.answers.n_answers, 'answer')} by {plural(len(workers), 'worker')}; "
-        f"a typical worker errs with [bold]{percent(learned.typical_error)}[/].\n"
-    )
-    shown = workers if len(workers) <= 2 * SHOWN else [*workers[:SHOWN], None, *workers[-SHOWN:]]
-    for worker in shown:
-        if worker is None:
-            console.print(f"  … {plural(len(workers) - 2 * SHOWN, 'worker')} between")
-            continue
-        console.print(
-            f"  {worker.name:<16} errs {percent(worker.error):>7} "
-            f"({percent(worker.error_low)} to {percent(worker.error_high)}, "
-            f"{plural(worker.answers, 'answer')})",
-            markup=False,
-        )
-    if learned.flags:
-        console.print("\nWhat deserves a look:")
-        for flag in learned.flags[: 2 * SHOWN]:
-            console.print(f"  {flag.subject}: {flag.message}", soft_wrap=True, markup=False)
-        rest = len(learned.flags) - 2 * SHOWN
-        if rest > 0:
-            console.print(f"  and {rest:,} more (see --json or --report)")
-    console.print()
 
 
 def _as_dict(learned: Any) -> dict[str, Any]:
@@ -224,6 +229,10 @@ def _as_dict(learned: Any) -> dict[str, Any]:
             "worker_error": {"low": low.tolist(), "high": high.tolist()},
         },
         "workers": [worker._asdict() for worker in learned.workers.values()],
+        "confused": [pair._asdict() for pair in confused_pairs(learned)[:MOST_PAIRS]],
+        "against_assumed": [
+            {**cell._asdict(), "outside": cell.outside} for cell in against_assumed(learned)
+        ],
         "flags": [flag._asdict() for flag in learned.flags],
         "labels": dict(learned.labels),
     }

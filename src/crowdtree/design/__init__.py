@@ -114,7 +114,9 @@ def _pessimistic(problem: Problem, uncertainty: Uncertain) -> Problem:
         raise CrowdtreeError(
             "uncertainty: was learned for other classes or questions; design learned.problem"
         )
-    return problem.replace(worker_error=upper.worker_error)
+    with warnings.catch_warnings():  # an error of one half or more was learned: a flag tells
+        warnings.simplefilter("ignore", CrowdtreeWarning)
+        return problem.replace(worker_error=upper.worker_error)
 
 
 def refuse_groups(tree: Tree) -> None:

@@ -95,7 +95,9 @@ def _constant_or_random(learned: Learned) -> Iterator[Flag]:
         top = int(np.argmax(said))
         if said[top] >= SAME_SHARE * total[w] and was[top] < 0.9 * total[w]:
             label = learned.answers.labels[top] if top < len(learned.answers.labels) else str(top)
-            message = f"answers {label!r} to all but {total[w] - said[top]:.0f} of {total[w]:.0f}"
+            others = f"{total[w] - said[top]:.0f}"
+            most = "all" if others == "0" else f"all but {others}"
+            message = f"answers {label!r} to {most} of {total[w]:.0f}"
             yield Flag("constant", names[w], message, float(said[top] / total[w]))
             continue
         met = was >= 1

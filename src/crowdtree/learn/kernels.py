@@ -243,12 +243,12 @@ def class_pass(
         score = posterior[t]
         for c in range(classes):
             score[c] = log_prior[c]
+        known = gold[t] >= 0
+        low, high = (gold[t], gold[t] + 1) if known else (0, classes)
         for j in range(start[t], start[t + 1]):
             q, w = question[j], worker[j]
             said = 1.0 if label[j] == 1 else -1.0
-            for c in range(classes):
-                if gold[t] >= 0 and c != gold[t]:
-                    continue
+            for c in range(low, high):
                 if sign[q, c] == 0:
                     score[c] -= 0.6931471805599453
                 else:
@@ -294,12 +294,17 @@ def skill_pass(
     """
     by_cell[:] = 0.0
     by_worker[:] = 0.0
+    classes = posterior.shape[1]
     for t in range(len(start) - 1):
+        low, high = classes, 0  # an item of known class has one to look at, not all
+        for c in range(classes):
+            if posterior[t, c] >= 1e-9:
+                low, high = min(low, c), c + 1
         for j in range(start[t], start[t + 1]):
             q, w = question[j], worker[j]
             said = 0.5 if label[j] == 1 else -0.5
             mean, square = 0.0, 0.0
-            for c in range(posterior.shape[1]):
+            for c in range(low, high):
                 mass = posterior[t, c]
                 if mass < 1e-9 or sign[q, c] == 0:
                     continue

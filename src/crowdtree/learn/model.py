@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from crowdtree.learn.flags import Flag
     from crowdtree.learn.online import Online
     from crowdtree.learn.pilot import Credible
+    from crowdtree.learn.subtypes import Subtypes
     from crowdtree.plan import Plan
     from crowdtree.tree import Tree
 
@@ -285,6 +286,15 @@ class Learned:
         from crowdtree.learn.online import classify
 
         return classify(self, answers)
+
+    def subtypes(self, most: int = 16, seed: int = 0) -> Subtypes:
+        """Find kinds of items within the classes, where answers are not independent given them.
+
+        ``learned.subtypes().policy(max_answers=20, repeats=1)`` asks by them.
+        """
+        from crowdtree.learn.subtypes import find_subtypes
+
+        return find_subtypes(self, most, seed)
 
     def upper_problem(self, level: float | None = None) -> Problem:
         """Make the problem with every error at its upper credible end, for robust design."""

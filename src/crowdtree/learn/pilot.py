@@ -202,23 +202,71 @@ def credible_interval(
 ) -> Credible:
     """Misclassification of a plan when the errors are drawn from their posteriors.
 
-    The prior is kept. Every draw is evaluated exactly; the interval is an estimate.
+    The prior is kept. Every draw is evaluated exactly; the interval is an estimate. What cells
+    have in common is drawn in common: the doubt about the mean of their question, from which they
+    borrow, and about who is a typical worker.
     """
     if draws < 2:
         raise CrowdtreeError(f"draws: at least 2 needed, got {draws!r}")
     plan = as_plan(design)
-    wrong, right = learned.error_posterior
-    if wrong.shape != plan.tree.problem.outcome.shape:
+    here, there = plan.tree.problem, learned.problem
+    if (here.questions, here.classes) != (there.questions, there.classes):
         raise CrowdtreeError(
-            f"plan: its problem has a table of {plan.tree.problem.outcome.shape}, "
-            f"what was learned one of {wrong.shape}; design on learned.problem"
+            f"plan: is for {here.n_questions} questions and {here.n_classes} classes that are not "
+            f"those learned ({there.n_questions} and {there.n_classes}); design on learned.problem"
         )
-    generator = np.random.default_rng(rng)
-    drawn = generator.beta(wrong, right, size=(draws, *wrong.shape))
+    drawn = _drawn(learned, _asked(plan), draws, np.random.default_rng(rng))
     value = 1 - _correct(plan, drawn)
     tail = (1 - level) / 2
     low, high = np.quantile(value, [tail, 1 - tail])
     return Credible(float(value.mean()), float(low), float(high), level, draws)
+
+
+def _drawn(
+    learned: Learned, asked: NDArray[np.bool_], draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """Error tables from the Beta posteriors of the cells (draw, question, class).
+
+    Cells are tied by a Gaussian copula: each keeps its own posterior. Cells that are not `asked`
+    keep their mean.
+    """
+    from scipy.special import ndtr
+    from scipy.stats import beta
+
+    wrong, right = learned.error_posterior
+    made = np.tile(wrong / (wrong + right), (draws, 1, 1))
+    typical, question = _in_common(learned)
+    everyone = rng.standard_normal((draws, 1))
+    mean = rng.standard_normal((draws, len(wrong)))
+    q, c = np.nonzero(asked)
+    own = 1 - typical[q, c] - question[q, c]
+    z = (
+        np.sqrt(typical[q, c]) * everyone
+        + np.sqrt(question[q, c]) * mean[:, q]
+        + np.sqrt(own) * rng.standard_normal((draws, len(q)))
+    )
+    grid = np.linspace(-5, 5, 201)
+    for i, (a, b) in enumerate(zip(wrong[q, c], right[q, c], strict=True)):
+        made[:, q[i], c[i]] = np.interp(z[:, i], grid, beta.ppf(ndtr(grid), a, b))
+    return made
+
+
+def _in_common(learned: Learned) -> tuple[FloatArray, FloatArray]:
+    """Shares of each cell's variance that are those of all cells, and of all of its question."""
+    fit = learned.fit
+    wrong, right = learned.error_posterior
+    none = np.zeros(wrong.shape)
+    if fit.error.shape != wrong.shape:  # one question of many labels, written as several
+        return none, none
+    error = wrong / (wrong + right)
+    unit = error * (1 - error)
+    whole = 1 / ((wrong + right) * unit)  # variance of the logit
+    held = fit.answers
+    from_mean = fit.strength / (held + fit.strength)
+    told = (held * from_mean).sum(axis=1, keepdims=True)
+    question = np.minimum(from_mean**2 / (told + 1) / unit / whole, 1.0)
+    typical = np.where(held > 0, fit.spread**2 / len(fit.skill), 0.0) / whole
+    return np.minimum(typical, 1 - question), question
 
 
 def _correct(plan: Plan, errors: FloatArray) -> FloatArray:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from crowdtree.learn.compare import Against, against_assumed, confused_pairs
 from crowdtree.plots.page import page
 from crowdtree.plots.style import percent
 from crowdtree.plots.text import clean
 from crowdtree.problem import DASH
+from crowdtree.text import plural
 
 if TYPE_CHECKING:
     from crowdtree.learn.model import Learned, Worker
@@ -26,7 +28,8 @@ MOST_THIN = 8
 MOST_QUESTIONS = 40
 MOST_CLASSES = 16
 MOST_PAIRS = 15
-_WIDTH, _HEIGHT = 220, 20  # of a skill bar, in pixels
+MOST_AGAINST = 30
+_WIDTH, _HEIGHT = 160, 16  # of a bar, in pixels
 
 
 def learned_page(learned: Learned, title: str = TITLE) -> str:
@@ -65,6 +68,11 @@ def _text(value: object) -> str:
     return escape(clean(str(value)))
 
 
+def _share(value: float) -> str:
+    """A probability in a column: always one decimal, so that the points stand in line."""
+    return f"{100 * value:.1f} %"
+
+
 def _scrolling(rows: str, kind: str = "plain") -> str:
     return f'<div class="scroll" tabindex="0"><table class="{kind}">{rows}</table></div>'
 
@@ -75,9 +83,10 @@ def _summary(learned: Learned) -> str:
     gold = f"{known:,} of known class" if known else "none of known class"
     sure = float(np.mean(learned.posterior.max(axis=1)))
     return (
-        f"<p>{a.n_answers:,} answers of {a.n_workers:,} workers about {a.n_tasks:,} items "
-        f"({gold}), {learned.problem.n_classes} classes, "
-        f"{learned.problem.n_questions} questions.</p>"
+        f"<p>{plural(a.n_answers, 'answer')} of {plural(a.n_workers, 'worker')} about "
+        f"{plural(a.n_tasks, 'item')} ({gold}), "
+        f"{plural(learned.problem.n_classes, 'class', 'classes')}, "
+        f"{plural(learned.problem.n_questions, 'question')}.</p>"
         f"<p>A typical worker errs in <strong>{percent(learned.typical_error)}</strong> of "
         f"answers; the labels are right with an estimated <strong>{percent(sure)}</strong>.</p>"
     )
@@ -109,10 +118,10 @@ def _workers(learned: Learned) -> str:
     level = f"{100 * learned.level:.3g}"
     rows = "".join(
         f"<tr><th scope='row'>{_text(w.name)}</th><td class='num'>{w.answers:,}</td>"
-        f"<td>{_bar(w, low, high)}</td><td class='num'>{w.skill:+.2f}</td>"
-        f"<td class='num'>{percent(w.error)}</td>"
-        f"<td class='num'>{percent(w.error_low)} to {percent(w.error_high)}</td>"
-        f"<td class='num'>{percent(w.agreement)}</td></tr>"
+        f"<td>{_bar(w, low, high)}</td><td class='num'>{_signed(w.skill)}</td>"
+        f"<td class='num'>{_share(w.error)}</td>"
+        f"<td class='num'>{_share(w.error_low)} to {_share(w.error_high)}</td>"
+        f"<td class='num'>{_share(w.agreement)}</td></tr>"
         for w in shown
     )
     note = ""
@@ -128,6 +137,10 @@ def _workers(learned: Learned) -> str:
             f"<th class='num'>Agreement</th></tr>{rows}"
         )
     )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _bar(worker: Worker, low: float, high: float) -> str:
@@ -158,6 +171,7 @@ def _table(learned: Learned) -> str:
     low, high = learned.intervals.worker_error
     half = np.asarray(high - low) / 2
     told = problem.outcome != DASH
+    named = problem.n_questions > 1  # the one question of a labelling task is neither yes nor no
     worst = np.where(told, problem.worker_error, 0).max(axis=1)
     rows = np.sort(np.argsort(-worst, kind="stable")[:MOST_QUESTIONS])
     columns = np.sort(np.argsort(-problem.prior, kind="stable")[:MOST_CLASSES])
@@ -165,7 +179,12 @@ def _table(learned: Learned) -> str:
     body = "".join(
         f"<tr><th scope='row'>{_text(problem.text(q))}</th>"
         + "".join(
-            _cell(int(problem.outcome[q, c]), float(problem.worker_error[q, c]), float(half[q, c]))
+            _cell(
+                int(problem.outcome[q, c]),
+                float(problem.worker_error[q, c]),
+                float(half[q, c]),
+                named,
+            )
             for c in columns
         )
         + "</tr>"
@@ -179,88 +198,105 @@ def _table(learned: Learned) -> str:
         )
     return (
         "<h2>How often a typical worker errs</h2>"
-        "<p>Error of each question (row) for each class (column), ± half of its interval; "
-        f"“–” where the answers leave open what is right.</p>{note}"
-        + _scrolling(f"<tr><th></th>{head}</tr>{body}", "heat")
+        "<p>Error of each question (row) for each class (column), ± half of its interval, and the "
+        "answer that is right; the deeper the colour the worse. “–” where the answers leave open "
+        f"what is right.</p>{note}" + _scrolling(f"<tr><th></th>{head}</tr>{body}", "heat")
     )
 
 
-def _cell(outcome: int, error: float, half: float) -> str:
+def _cell(outcome: int, error: float, half: float, named: bool) -> str:
     if outcome == DASH:
         return "<td class='num muted'>–</td>"
-    shade = round(100 * min(1.0, error / 0.5))
-    answer = "yes" if outcome else "no"
+    shade = round(80 * min(1.0, error / 0.5))
+    answer = f" · {'yes' if outcome else 'no'}" if named else ""
     return (
-        f"<td class='num' style='background:color-mix(in srgb, var(--ct-error-soft) {shade}%, "
-        f"transparent)'>{percent(round(error, 3))}<br><small>±{100 * half:.2g} · {answer}</small>"
-        "</td>"
+        f"<td class='num' style='background:color-mix(in srgb, var(--ct-shade) {shade}%, "
+        f"transparent)'>{_share(error)}<br><small>±{100 * half:.1f}{answer}</small></td>"
     )
 
 
 def _pairs(learned: Learned) -> str:
     """Class pairs by the probability that one takes from the other."""
-    mass = learned.posterior.T @ learned.posterior
-    share = mass / np.maximum(learned.posterior.sum(axis=0)[:, None], 1e-300)
-    worst = np.triu(np.maximum(share, share.T), 1)
-    order = np.argsort(-worst, axis=None, kind="stable")[:MOST_PAIRS]
+    pairs = confused_pairs(learned)
     rows = "".join(
-        f"<tr><td>{_text(learned.classes[i])}</td><td>{_text(learned.classes[j])}</td>"
-        f"<td class='num'>{percent(float(worst[i, j]))}</td></tr>"
-        for i, j in zip(*np.unravel_index(order, worst.shape), strict=True)
-        if worst[i, j] >= 0.001
+        f"<tr><td>{_text(pair.first)}</td><td>{_text(pair.second)}</td>"
+        f"<td class='num'>{_share(pair.shared)}</td></tr>"
+        for pair in pairs[:MOST_PAIRS]
     )
     if not rows:
         return "<h2>No classes are confused</h2><p>Every item's class is all but sure.</p>"
+    left = len(pairs) - MOST_PAIRS
+    more = f"<p>and {plural(left, 'more pair')} that share less</p>" if left > 0 else ""
     return (
         "<h2>Classes that are still confused</h2><p>Of the probability of one class, the share "
-        "that lies with the other (an estimate).</p><table><tr><th>Class</th><th>and</th>"
-        f"<th class='num'>Shared</th></tr>{rows}</table>"
+        "that lies with the other (an estimate).</p>"
+        + _scrolling(f"<tr><th>Class</th><th>and</th><th class='num'>Shared</th></tr>{rows}")
+        + more
     )
 
 
 def _assumed(learned: Learned) -> str:
-    """Learned against assumed error, a dot a cell with its interval; on the line they agree."""
-    assumed = learned.assumed
-    if assumed is None:
+    """Learned against assumed error: the cells that lie farthest apart, each with its interval."""
+    cells = against_assumed(learned)
+    if not cells:
         return ""
-    told = (learned.problem.outcome != DASH) & (learned.fit.answers >= 1)
-    x, y = assumed.worker_error[told], learned.problem.worker_error[told]
-    low, high = (np.asarray(end)[told] for end in learned.intervals.worker_error)
-    most = float(max(0.5, x.max(initial=0), high.max(initial=0)))
-    size = 360
-
-    def at(value: float) -> float:
-        return 32 + (size - 48) * value / most
-
-    marks = "".join(
-        f'<line x1="{at(a):.1f}" x2="{at(a):.1f}" y1="{size - at(d):.1f}" y2="{size - at(u):.1f}" '
-        'stroke="var(--ct-grey)" stroke-width="1"/>'
-        f'<circle cx="{at(a):.1f}" cy="{size - at(b):.1f}" r="3" fill="var(--ct-accent)"/>'
-        for a, b, d, u in zip(x[:2000], y[:2000], low[:2000], high[:2000], strict=True)
+    outside = sum(cell.outside for cell in cells)
+    most = max(0.5, *(max(cell.high, cell.assumed) for cell in cells))
+    rows = "".join(
+        f"<tr><th scope='row'>{_text(cell.question)}</th><td>{_text(cell.cls)}</td>"
+        f"<td>{_range(cell, most)}</td><td class='num'>{_share(cell.assumed)}</td>"
+        f"<td class='num'>{_share(cell.learned)}</td>"
+        f"<td class='num'>{_share(cell.low)} to {_share(cell.high)}</td>"
+        f"<td{' class=bad' if cell.outside else ''}>{'outside' if cell.outside else 'within'}</td>"
+        "</tr>"
+        for cell in cells[:MOST_AGAINST]
     )
-    outside = float(np.mean((x < low) | (x > high))) if len(x) else 0.0
-    ticks = "".join(
-        f'<text x="{at(v):.1f}" y="{size - 12}" text-anchor="middle">{100 * v:.0f} %</text>'
-        f'<text x="28" y="{size - at(v) + 4:.1f}" text-anchor="end">{100 * v:.0f}</text>'
-        for v in np.arange(0, most + 1e-9, 0.1)
-    )
+    shown = ""
+    if len(cells) > MOST_AGAINST:
+        shown = f" The {MOST_AGAINST} farthest apart are shown."
     return (
         "<h2>Learned against assumed</h2>"
-        f"<p>{percent(outside)} of the assumed errors lie outside the interval of what was learned."
-        f'</p><svg class="scatter" width="{size}" height="{size}" role="img" '
-        'aria-label="Learned error against assumed error, one dot a cell">'
-        f'<line x1="{at(0):.1f}" y1="{size - at(0):.1f}" x2="{at(most):.1f}" '
-        f'y2="{size - at(most):.1f}" stroke="var(--ct-line)"/>{marks}{ticks}'
-        f'<text x="{size / 2}" y="{size - 0.5}" text-anchor="middle">assumed error</text>'
-        '<text x="36" y="12">learned error, %</text></svg>'
+        f"<p>{percent(outside / len(cells))} of the {plural(len(cells), 'assumed error')} lie "
+        f"outside the interval of what was learned.{shown}</p>"
+        f"<p class='small'>Line and dot: what was learned, on a scale from 0 to {percent(most)}. "
+        "Ring: what was assumed.</p>"
+        + _scrolling(
+            "<tr><th>Question</th><th>Class</th><th></th><th class='num'>Assumed</th>"
+            "<th class='num'>Learned</th><th class='num'>Interval</th><th>Assumed lies</th></tr>"
+            + rows
+        )
+    )
+
+
+def _range(cell: Against, most: float) -> str:
+    """Learned error with its interval, and the assumed one as a ring."""
+
+    def at(value: float) -> float:
+        return 6 + (_WIDTH - 12) * value / most
+
+    middle = _HEIGHT / 2
+    ring = "var(--ct-error)" if cell.outside else "var(--ct-text)"
+    words = (
+        f"learned {_share(cell.learned)}, {_share(cell.low)} to {_share(cell.high)}; "
+        f"assumed {_share(cell.assumed)}"
+    )
+    return (
+        f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="{words}">'
+        f'<line x1="{at(cell.low):.1f}" x2="{at(cell.high):.1f}" y1="{middle}" y2="{middle}" '
+        'stroke="var(--ct-grey)" stroke-width="2"/>'
+        f'<circle cx="{at(cell.learned):.1f}" cy="{middle}" r="4" fill="var(--ct-accent)"/>'
+        f'<circle cx="{at(cell.assumed):.1f}" cy="{middle}" r="5" fill="none" stroke="{ring}" '
+        'stroke-width="2"/></svg>'
     )
 
 
 def _style() -> str:
     return (
-        "<style>th.num,td.num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
-        "td,th{padding:4px 8px;text-align:left;vertical-align:middle}"
+        "<style>:root{--ct-shade:color-mix(in srgb, var(--ct-error) 55%, var(--ct-background))}"
+        "th.num,td.num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
+        "td,th{padding:4px 8px;text-align:left;vertical-align:middle}td svg{display:block}"
         "table{border-collapse:collapse}tr+tr{border-top:1px solid var(--ct-line)}"
-        ".muted,small{color:var(--ct-muted)}.heat td{min-width:64px}"
-        ".scatter text{font-size:11px;fill:var(--ct-muted)}</style>"
+        "th[scope=row]{position:sticky;left:0;background:var(--ct-background);max-width:28ch}"
+        ".muted{color:var(--ct-muted)}.heat td{min-width:64px}.heat td small{color:inherit}"
+        "@media (max-width:600px){th[scope=row]{min-width:11ch;max-width:16ch}}</style>"
     )

@@ -14,6 +14,7 @@ from crowdtree.policy.adaptive import AdaptivePolicy
 from crowdtree.policy.base import Answer, Ask, Label, Policy
 from crowdtree.policy.batch import BatchPolicy
 from crowdtree.policy.plan import PlanPolicy, expected_answers, margin_plan
+from crowdtree.policy.subtypes import SubtypePolicy
 from crowdtree.problem import Problem
 
 __all__ = [
@@ -25,13 +26,19 @@ __all__ = [
     "Label",
     "PlanPolicy",
     "Policy",
+    "SubtypePolicy",
     "expected_answers",
     "margin_plan",
     "policy_from_dict",
 ]
 
 POLICIES: Mapping[str, Any] = MappingProxyType(
-    {"plan": PlanPolicy, "adaptive": AdaptivePolicy, "batch": BatchPolicy}
+    {
+        "plan": PlanPolicy,
+        "adaptive": AdaptivePolicy,
+        "batch": BatchPolicy,
+        "subtypes": SubtypePolicy,
+    }
 )
 
 

@@ -139,7 +139,7 @@ class AdaptivePolicy:
     def start(self) -> AdaptiveState:
         """State of an item about which nothing is known."""
         none = np.zeros(self.problem.n_questions, dtype=np.int16)
-        return AdaptiveState(normalised(np.log(self.problem.prior)), none, none)
+        return AdaptiveState(normalised(np.log(self._prior)), none, none)
 
     def wants(self, state: AdaptiveState, question: int) -> bool:
         """Whether one more answer to the question may be taken into account."""
@@ -165,7 +165,7 @@ class AdaptivePolicy:
         self, state: AdaptiveState, outstanding: Sequence[int] = (), exclude: Collection[int] = ()
     ) -> Ask | Label:
         """Next questions, up to `width` out at once, or the label."""
-        label, error = best_label(state.log_posterior)
+        label, error = best_label(self._by_class(state.log_posterior))
         if self.sure(error):
             return Label(label, error, "target")
         left = self.max_answers - state.answers - len(outstanding)
@@ -188,11 +188,20 @@ class AdaptivePolicy:
 
     def conclude(self, state: AdaptiveState, reason: str) -> Label:
         """Give the likeliest class on present evidence."""
-        return Label(*best_label(state.log_posterior), reason)
+        return Label(*best_label(self._by_class(state.log_posterior)), reason)
 
     def posterior(self, state: AdaptiveState) -> FloatArray:
         """Probability of each class given the answers so far."""
-        return np.exp(state.log_posterior)
+        return np.exp(self._by_class(state.log_posterior))
+
+    @property
+    def _prior(self) -> FloatArray:
+        """What is believed before any answer: of the classes, or of finer hypotheses."""
+        return self.problem.prior
+
+    def _by_class(self, log_posterior: FloatArray) -> FloatArray:
+        """Logarithm of the probability of each class, along the last axis."""
+        return log_posterior
 
     # ---------------------------------------------------------------- choosing
 
@@ -371,8 +380,8 @@ class AdaptivePolicy:
         if self.repeats is None:
             raise CrowdtreeError("reachable_error: needs a limit of repeats")
         rng = np.random.default_rng(0)
-        cls = rng.choice(self.problem.n_classes, size=items, p=self.problem.prior)
-        log_joint = np.tile(np.log(self.problem.prior), (items, 1))
+        cls = rng.choice(len(self._prior), size=items, p=self._prior)
+        log_joint = np.tile(np.log(self._prior), (items, 1))
         rho = self.model.shared_difficulty
         for share in self.model.yes:
             yes = np.zeros((items, 1))
@@ -381,7 +390,7 @@ class AdaptivePolicy:
                 said = rng.random(items) < table[np.arange(items) % len(table), cls]
                 log_joint += np.where(said[:, None], np.log(table), np.log1p(-table))
                 yes += said[:, None]
-        error = 1 - np.exp(normalised(log_joint)).max(axis=1)
+        error = 1 - np.exp(self._by_class(normalised(log_joint))).max(axis=1)
         return float(error.mean()), float(1.96 * error.std() / np.sqrt(items))
 
     def _inseparable(self) -> tuple[float, float, list[str]]:

@@ -1,0 +1,181 @@
+"""Ask adaptively where classes are made of sub-types (see :mod:`crowdtree.learn.subtypes`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.likelihood import LEAST, AnswerModel, binary_entropy
+from crowdtree.policy.adaptive import AdaptivePolicy
+from crowdtree.policy.base import FloatArray
+from crowdtree.problem import Problem
+
+__all__ = ["SubtypePolicy"]
+
+IntArray = NDArray[np.int16]
+NEGLIGIBLE = 1e-14
+"""Probability of a class below which it tells nothing about the next answer."""
+
+
+class SubtypePolicy(AdaptivePolicy):
+    """Keep the posterior over sub-types, ask what tells most about the class.
+
+    Answers are independent given the sub-type, not given the class. A question that only tells
+    sub-types of one class apart is worth nothing by itself.
+
+    Parameters
+    ----------
+    problem
+        Its classes are the labels.
+    label
+        Class of each sub-type, counted from 0.
+    share
+        How often each sub-type occurs; they add up to 1.
+    yes_probability
+        ``P(yes | sub-type)``, one row a question.
+    target_error, max_answers, price, repeats, width, endgame
+        As in :class:`AdaptivePolicy`. A target that cannot be reached is not refused: items are
+        labelled when nothing more can be learnt.
+
+    Examples
+    --------
+    Birds that fly and birds that swim, and fish: no single question tells bird from fish well.
+
+    >>> problem = Problem(["bird", "fish"], [0.5, 0.5], ["swims", "wings"], [["-", 1], [1, 0]], 0.1)
+    >>> policy = SubtypePolicy(problem, label=[0, 0, 1], share=[0.3, 0.2, 0.5],
+    ...                        yes_probability=[[0.05, 0.95, 0.95], [0.95, 0.7, 0.2]],
+    ...                        target_error=0.1)
+    >>> policy.ask(policy.start())
+    Ask(questions=(1,))
+    >>> policy.posterior(policy.start()).round(3).tolist()
+    [0.5, 0.5]
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        label: ArrayLike,
+        share: ArrayLike,
+        yes_probability: ArrayLike,
+        target_error: float = 0.01,
+        max_answers: int = 100,
+        price: ArrayLike | None = None,
+        repeats: int | None = None,
+        width: int = 1,
+        endgame: int | None = None,
+    ) -> None:
+        super().__init__(
+            problem, target_error, max_answers, price=price, repeats=repeats, width=width,
+            endgame=endgame, strict=False,
+        )  # fmt: skip
+        self.label, self.share = _checked_mixture(problem, label, share)
+        yes = np.asarray(yes_probability, dtype=np.float64)
+        if yes.shape != (problem.n_questions, len(self.label)) or not np.all(
+            (yes >= 0) & (yes <= 1)
+        ):
+            raise CrowdtreeError(
+                f"yes_probability: {problem.n_questions} questions x {len(self.label)} sub-types "
+                f"of numbers from 0 to 1 needed, got shape {yes.shape}"
+            )
+        yes = np.clip(yes, LEAST, 1 - LEAST)
+        self.model = AnswerModel(yes, np.sign(yes - 0.5).astype(np.int8))
+
+    @property
+    def _prior(self) -> FloatArray:
+        return self.share
+
+    @cached_property
+    def _members(self) -> list[NDArray[np.intp]]:
+        return [np.flatnonzero(self.label == c) for c in range(self.problem.n_classes)]
+
+    def _by_class(self, log_posterior: FloatArray) -> FloatArray:
+        parts = [np.logaddexp.reduce(log_posterior[..., m], axis=-1) for m in self._members]
+        return np.stack(parts, axis=-1)
+
+    def _score(
+        self, name: str, posterior: FloatArray, yes: IntArray | None, no: IntArray | None
+    ) -> FloatArray:
+        """Bits that the answer tells about the class, or the rise of its likeliest class."""
+        del yes, no  # answers are independent given the sub-type, however often it was asked
+        return self._information(posterior) if name == "information" else self._rise(posterior)
+
+    def _information(self, posterior: FloatArray) -> FloatArray:
+        table = self.model.yes
+        noise = posterior[:, self._alone] @ self._alone_entropy.T
+        for members in self._members:
+            if len(members) == 1:
+                continue
+            mine = posterior[:, members].sum(axis=1)
+            rows = np.flatnonzero(mine > NEGLIGIBLE)
+            joint = posterior[np.ix_(rows, members)] @ table[:, members].T
+            share = np.clip(joint / mine[rows, None], 0, 1)
+            noise[rows] += mine[rows, None] * binary_entropy(share)
+        return np.asarray(binary_entropy(posterior @ table.T) - noise)
+
+    @cached_property
+    def _alone(self) -> NDArray[np.intp]:
+        """Sub-types that are a whole class: their noise is a matrix product."""
+        single = [members for members in self._members if len(members) == 1]
+        return np.concatenate(single) if single else np.zeros(0, dtype=np.intp)
+
+    @cached_property
+    def _alone_entropy(self) -> FloatArray:
+        return binary_entropy(self.model.yes[:, self._alone])
+
+    def _rise(self, posterior: FloatArray) -> FloatArray:
+        parts = [(mine, mine - joint, joint) for mine, joint in self._classes(posterior)]
+        now, said_no, said_yes = (np.maximum.reduce(part) for part in zip(*parts, strict=True))
+        return np.asarray(said_no + said_yes - now)
+
+    def _classes(self, posterior: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Probability of each class (one column), and of it together with yes (all questions)."""
+        for members in self._members:
+            weight = posterior[:, members]
+            yield weight.sum(axis=1, keepdims=True), weight @ self.model.yes[:, members].T
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write the policy as plain JSON."""
+        return {
+            "policy": "subtypes",
+            "label": self.label.tolist(),
+            "share": self.share.tolist(),
+            "yes_probability": self.model.yes.tolist(),
+            "target_error": self.target_error,
+            "max_answers": self.max_answers,
+            "price": None if np.all(self.price == 1) else self.price.tolist(),
+            "repeats": self.repeats,
+            "width": self.width,
+            "endgame": self.endgame,
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"SubtypePolicy({len(self.label)} sub-types, target_error={self.target_error:g}, "
+            f"max_answers={self.max_answers})"
+        )
+
+
+def _checked_mixture(
+    problem: Problem, label: ArrayLike, share: ArrayLike
+) -> tuple[NDArray[np.intp], FloatArray]:
+    """Classes and shares of the sub-types: every class has one, the shares add up to 1."""
+    classes, weight = np.asarray(label), np.asarray(share, dtype=np.float64)
+    if classes.ndim != 1 or set(classes.tolist()) != set(range(problem.n_classes)):
+        raise CrowdtreeError(
+            f"label: the class of each sub-type needed, every class from 0 to "
+            f"{problem.n_classes - 1} among them"
+        )
+    if weight.shape != classes.shape or np.any(weight <= 0) or abs(weight.sum() - 1) > 1e-6:
+        raise CrowdtreeError(
+            f"share: {len(classes)} numbers above 0 that add up to 1 needed, got "
+            f"{weight.size} with the sum {weight.sum():.4g}"
+        )
+    if abs(weight.sum() - 1) > 1e-12:  # else as given: what was written is read back exactly
+        weight = weight / weight.sum()
+    return classes.astype(np.intp), weight
