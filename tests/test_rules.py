@@ -570,3 +570,16 @@ def test_whoever_was_asked_is_paid_though_somebody_else_was_faster(app: Lab) -> 
     assert other.answer(again, "no").json() == {"fate": "surplus", "late": False}
     assert spent(app, number) == pytest.approx(0.2)
     assert app.store.read(lambda c: verify(c, number))["differences"] == []
+
+
+def test_what_is_out_counts_when_an_answer_comes_in(app: Lab) -> None:
+    """An answer opens no question beyond those that are out and may decide the vote."""
+    number = app.campaign(ONE, example="table1", workers=8)
+    out = []
+    while task := (worker := app.worker(number)).next()["task"]:
+        out.append((worker, task["lease"]))
+    assert len(out) > 1
+    worker, lease = out.pop()
+    assert worker.answer(lease, "no").json()["fate"] == "counted"
+    assert app.worker(number).next()["reason"] == "wait"
+    assert app.store.read(lambda c: verify(c, number))["differences"] == []
