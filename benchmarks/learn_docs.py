@@ -110,10 +110,10 @@ def speed(found: dict[str, Any]) -> str:
 
 def put(text: str, mark: str, made: str) -> str:
     """Replace what stands between two marks."""
-    pattern = re.compile(rf"(<!-- {mark} -->\n).*?(\n<!-- /{mark} -->)", re.DOTALL)
+    pattern = re.compile(rf"(<!-- {mark} -->\n).*?(<!-- /{mark} -->)", re.DOTALL)
     if not pattern.search(text):
         raise SystemExit(f"{PAGE.name}: no mark {mark}")
-    return pattern.sub(lambda m: m.group(1) + made + m.group(2), text)
+    return pattern.sub(lambda m: m.group(1) + made + "\n" + m.group(2), text)
 
 
 def main() -> None:

@@ -162,7 +162,7 @@ def peers(split: Split, classes: tuple[str, ...]) -> Made:
 
 
 def _regression() -> LogisticRegression:
-    return LogisticRegression(max_iter=100, tol=1e-2)
+    return LogisticRegression(max_iter=300, tol=1e-3)
 
 
 def compare(name: str, splits: Iterable[Split]) -> dict[str, Any]:
