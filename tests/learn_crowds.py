@@ -18,6 +18,60 @@ class Crowd(NamedTuple):
     problem: Problem
 
 
+SKILLS = {
+    "model": lambda rng, n: rng.normal(0, 0.6, n),
+    "two groups": lambda rng, n: np.where(
+        rng.random(n) < 0.2, rng.normal(-1.2, 0.2, n), rng.normal(0.3, 0.3, n)
+    ),
+    "heavy tails": lambda rng, n: 0.5 * rng.standard_t(4, n),
+}
+"""Skills of a crowd, mean 0 in the population: as the model assumes them, and otherwise."""
+
+ERRORS = {
+    "model": lambda rng, shape: _beta(rng, rng.uniform(0.08, 0.3, (shape[0], 1)), shape),
+    "two groups": lambda rng, shape: rng.choice([0.06, 0.3], shape),
+    "heavy tails": lambda rng, shape: rng.uniform(0.02, 0.4, shape),
+}
+"""Errors of the cells: as the model assumes them, of two kinds, and evenly spread."""
+
+
+def _beta(rng: np.random.Generator, mean: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    return np.clip(rng.beta(12 * mean, 12 * (1 - mean), shape), 0.002, 0.45)
+
+
+def labelled(
+    rng: np.random.Generator,
+    items: int,
+    workers: int,
+    each: int,
+    labels: int = 2,
+    shape: str = "model",
+) -> Crowd:
+    """One question with its errors, class shares and skills drawn anew; `shape` says how.
+
+    Who errs on an item of a class names the other labels in shares that the class has.
+    """
+    share = rng.dirichlet(np.full(labels, 8.0))
+    truth = rng.choice(labels, items, p=share)
+    miss = ERRORS[shape](rng, (1, labels))[0]
+    off = rng.dirichlet(np.full(labels - 1, 4.0), labels)
+    skill = SKILLS[shape](rng, workers)
+    task = np.repeat(np.arange(items), each)
+    worker = np.argsort(rng.random((items, workers)), axis=1)[:, :each].ravel()
+    wrong = rng.random(items * each) < expit(logit(miss)[truth[task]] - skill[worker])
+    others = np.array([[k for k in range(labels) if k != c] for c in range(labels)])
+    pick = (rng.random(len(task))[:, None] > np.cumsum(off, axis=1)[truth[task]]).sum(axis=1)
+    said = np.where(wrong, others[truth[task], np.minimum(pick, labels - 2)], truth[task])
+    error = np.diag(miss)
+    error[others.T, np.arange(labels)] = (miss[:, None] * off).T
+    error = miss[None] if labels == 2 else error
+    names = [str(c) for c in range(labels)]
+    outcome = [[0, 1]] if labels == 2 else np.eye(labels, dtype=int)
+    problem = Problem(names, share, [f"q{i}" for i in range(len(outcome))], outcome, 0.2)
+    answers = {"task": task, "worker": worker, "label": said}
+    return Crowd(answers, {str(i): str(c) for i, c in enumerate(truth)}, skill, error, problem)
+
+
 def one_question(
     rng: np.random.Generator,
     items: int,
@@ -38,20 +92,25 @@ def one_question(
 
 
 def many_questions(
-    rng: np.random.Generator, items: int, questions: int, classes: int, workers: int, each: int
+    rng: np.random.Generator,
+    items: int,
+    questions: int,
+    classes: int,
+    workers: int,
+    each: int,
+    shape: str = "model",
 ) -> Crowd:
-    """Yes/no questions about classes; cells of a question are alike, workers differ."""
+    """Yes/no questions about classes; errors and skills of some `shape`."""
     truth = rng.integers(0, classes, items)
     outcome = rng.integers(0, 2, (questions, classes))
-    mean = rng.uniform(0.08, 0.3, (questions, 1))
-    error = np.clip(rng.beta(12 * mean, 12 * (1 - mean), (questions, classes)), 0.002, 0.45)
-    skill = rng.normal(0, 0.6, workers)
+    error = ERRORS[shape](rng, (questions, classes))
+    skill = SKILLS[shape](rng, workers)
     task = np.repeat(np.arange(items), each)
     asked = rng.integers(0, questions, items * each)
     worker = rng.integers(0, workers, items * each)
     wrong = rng.random(items * each) < expit(logit(error[asked, truth[task]]) - skill[worker])
     label = outcome[asked, truth[task]] ^ wrong
-    _, first = np.unique(np.stack([task, asked, worker]), axis=1, return_index=True)
+    _, first = np.unique((task * questions + asked) * workers + worker, return_index=True)
     names = [f"class{c:02d}" for c in range(classes)]
     texts = [f"question{q:02d}" for q in range(questions)]
     answers = {

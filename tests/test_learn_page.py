@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pytest
 
 from crowdtree.learn import learn
 from crowdtree.plots.learned import learned_page
@@ -25,7 +26,7 @@ def test_page_shows_every_worker_and_question_and_fetches_nothing():
     low, high = learned.intervals.worker_error
     expected = np.mean((crowd.problem.worker_error < low) | (crowd.problem.worker_error > high))
     assert outside is not None
-    assert float(outside[1]) / 100 == float(f"{expected:.3g}")
+    assert float(outside[1]) / 100 == pytest.approx(float(f"{expected:.3g}"))
     assert html.count("<td class=bad>outside</td>") == round(expected * low.size)
 
 

@@ -86,8 +86,10 @@ def learn(
     from crowdtree.learn import answers as reading
 
     for name, value in (("level", level), ("certain", certain)):
-        if not 0.5 <= value < 1:
+        if not isinstance(value, int | float) or not 0.5 <= value < 1:
             raise CrowdtreeError(f"{name}: a probability from 0.5 to below 1 needed, got {value!r}")
+    if problem is not None and not isinstance(problem, Problem):
+        raise CrowdtreeError(f"problem: a Problem needed, got {type(problem).__name__}")
     truths = None if gold is None else reading.read_gold(gold)
     read = reading.read_answers(
         answers, questions=problem.questions if problem else None, duplicates=duplicates
@@ -130,7 +132,7 @@ def _learn_labels(
     method: str,
     level: float,
 ) -> Learned:
-    from crowdtree.learn import labels, model, skills
+    from crowdtree.learn import labels, model, named
 
     read = _relabelled(read, classes)
     if len(read.labels) < 2:
@@ -145,7 +147,7 @@ def _learn_labels(
             "worker errs, add workers or give gold"
         )
     fit = labels.fit_labels(read, gold, method)
-    skill = skills.fit_counts(read, fit.counts, fit.posterior)
+    skill = named.fit_named(read, gold, fit)
     return model.Learned(
         problem=model.label_problem(read.labels, skill, fit.alpha, fit.mass + 1, read.questions[0]),
         kind="labels",
@@ -209,7 +211,8 @@ def _learn_classes(
     level: float,
     certain: float,
 ) -> Learned:
-    from crowdtree.learn import model, skills
+    from crowdtree.learn import classes as classing
+    from crowdtree.learn import model
 
     names = _class_names(truths, problem, classes)
     gold = _gold_codes(read, truths, names)
@@ -219,7 +222,7 @@ def _learn_classes(
     else:
         sign = _signs(read, gold, len(names))
         prior, start = np.full(len(names), 1 / len(names)), None
-    fit = skills.fit_classes(
+    fit = classing.fit_classes(
         read,
         gold,
         sign,

@@ -152,10 +152,34 @@ def read_frame(
     if not isinstance(source, str | Path):
         return _select(_as_polars(source, what), needed, optional, what)
     try:
-        return _select(_scan(source, what), needed, optional, what)
+        try:
+            return _select(_scan(source, what), needed, optional, what)
+        except pl.exceptions.ComputeError as problem:
+            if "could not parse" not in str(problem):
+                raise
+            # numbers at the top and text further down: read everything as text
+            return _select(_scan(source, what, as_text=True), needed, optional, what)
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as problem:
-        first = (str(problem).splitlines() or ["unknown format"])[0]
-        raise CrowdtreeError(f"{what}: {Path(source).name!r} cannot be read: {first}") from None
+        raise CrowdtreeError(
+            f"{what}: {Path(source).name!r} cannot be read: {_why(str(problem), Path(source))}"
+        ) from None
+
+
+_REASONS = {
+    "more fields": "a row has more fields than the header; quote fields that hold commas",
+    "utf-8": "it is not UTF-8 text; save it as UTF-8",
+    "utf8": "it is not UTF-8 text; save it as UTF-8",
+    "empty": "it holds no header; a header and rows needed",
+    "permission": "no permission",
+}
+
+
+def _why(problem: str, path: Path) -> str:
+    """Say what ails a file, in words of its own rather than of the reader."""
+    if path.suffix.lower() in (".parquet", ".pq"):
+        return "it is no Parquet file, or cut short; write it anew"
+    found = (text for key, text in _REASONS.items() if key in problem.lower())
+    return next(found, "it is no CSV file with a header; save it as CSV or Parquet")
 
 
 def _select(
@@ -171,25 +195,36 @@ def _select(
             f"name the columns {', '.join(needed)}"
         )
     columns = [*needed, *(name for name in optional if name in found)]
-    frame = lazy.select(columns).drop_nulls().collect(engine="streaming")
+    frame = lazy.select(columns).drop_nans().drop_nulls().collect(engine="streaming")
+    for name in columns:
+        if frame.schema[name].is_nested() or frame.schema[name] == pl.Object:
+            raise CrowdtreeError(
+                f"{what}: column {name} holds lists or objects; one name or number a row needed"
+            )
     if not len(frame):
         raise CrowdtreeError(f"{what}: no rows; at least one {what.rstrip('s')} needed")
     assert isinstance(frame, pl.DataFrame)
     return frame
 
 
-def _scan(source: str | Path, what: str) -> pl.LazyFrame:
+def _scan(source: str | Path, what: str, as_text: bool = False) -> pl.LazyFrame:
     import polars as pl
 
     path = Path(source)
     if not path.exists():
         raise CrowdtreeError(f"{what}: no file {path.name!r} in {str(path.parent)!r}")
+    if path.is_dir():
+        raise CrowdtreeError(f"{what}: {path.name!r} is a folder; name the file in it")
     if path.stat().st_size == 0:
         raise CrowdtreeError(f"{what}: {path.name!r} is empty; a header and rows needed")
     _check_memory(path, what)
     if path.suffix.lower() in (".parquet", ".pq"):
         return pl.scan_parquet(path)
-    return pl.scan_csv(path, infer_schema_length=10_000)
+    with path.open("rb") as file:
+        head = file.read(1024)
+    if path.suffix.lower() in (".csv", ".tsv", ".txt") and b"\0" in head:
+        raise CrowdtreeError(f"{what}: {path.name!r} is no text; a CSV or Parquet file needed")
+    return pl.scan_csv(path, infer_schema_length=0 if as_text else 10_000)
 
 
 def _check_memory(path: Path, what: str) -> None:
@@ -259,6 +294,8 @@ def _as_polars(source: Any, what: str) -> pl.LazyFrame:
         return source.lazy()
     if isinstance(source, Answers):
         return source.to_crowdkit().lazy()
+    if hasattr(source, "keys") and not hasattr(source, "columns"):
+        _check_lengths(source, what)
     try:
         if hasattr(source, "keys") and not hasattr(source, "columns"):
             return pl.DataFrame({str(k): list(v) for k, v in source.items()}, strict=False).lazy()
@@ -273,6 +310,13 @@ def _as_polars(source: Any, what: str) -> pl.LazyFrame:
             f"{what}: a frame (polars, pandas, pyarrow), a mapping of columns or the path of a "
             f"CSV or Parquet file needed, got {type(source).__name__}"
         ) from None
+
+
+def _check_lengths(source: Any, what: str) -> None:
+    sizes = {str(name): len(v) for name, v in source.items() if hasattr(v, "__len__")}
+    if len(set(sizes.values())) > 1:
+        told = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        raise CrowdtreeError(f"{what}: columns of different lengths ({told}); one entry a row each")
 
 
 def _column(values: NDArray[Any]) -> Any:
@@ -292,7 +336,7 @@ def _codes(
         return _integer_codes(column.to_numpy())
     if column.dtype.is_float() and known is None:
         whole = column.cast(pl.Int64, strict=False)
-        if bool((whole.cast(pl.Float64) == column).all()):
+        if not whole.null_count() and bool((whole.cast(pl.Float64) == column).all()):
             return _integer_codes(whole.to_numpy())
     text = _text(column)
     names = text.unique().sort().to_numpy() if known is None else np.array(known, dtype=object)
@@ -313,7 +357,7 @@ def _text(column: pl.Series) -> pl.Series:
 
     if column.dtype.is_float():
         whole = column.cast(pl.Int64, strict=False)
-        if bool((whole.cast(pl.Float64) == column).all()):
+        if not whole.null_count() and bool((whole.cast(pl.Float64) == column).all()):
             column = whole
     if column.dtype == pl.Boolean:
         column = column.cast(pl.Int8)
@@ -409,9 +453,9 @@ def read_gold(source: Any) -> dict[str, str]:
     if hasattr(source, "keys") and not hasattr(source, "columns"):
         keys = list(source.keys())
         if set(map(str, keys)) != {"task", "label"}:
-            return {_name(task): _name(label) for task, label in source.items()}
+            return _named(source)
     elif hasattr(source, "index") and hasattr(source, "to_dict") and not hasattr(source, "columns"):
-        return {_name(task): _name(label) for task, label in source.to_dict().items()}
+        return _named(source.to_dict())
     frame = read_frame(source, ("task", "label"), (), "gold")
     tasks, labels = _text(frame["task"]).to_list(), _text(frame["label"]).to_list()
     found: dict[str, str] = {}
@@ -421,6 +465,18 @@ def read_gold(source: Any) -> dict[str, str]:
                 f"gold: task {task!r} is both {found[task]!r} and {label!r}; keep one of them"
             )
     return found
+
+
+def _named(truths: Any) -> dict[str, str]:
+    """Tasks and labels as text; blanks are left out, as in a file."""
+    made = {
+        _name(task): _name(label)
+        for task, label in truths.items()
+        if label is not None and label == label
+    }
+    if truths and not made:
+        raise CrowdtreeError(f"gold: all {len(truths)} labels are blank; at least one needed")
+    return made
 
 
 def _name(value: Any) -> str:

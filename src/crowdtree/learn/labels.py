@@ -9,6 +9,9 @@ variational Bayes: the evidence bound can only rise.
 Where items of one class fall into hidden *types* that workers answer differently, workers err
 together and independent errors are a poor account; two classes then settle on whatever splits the
 answers best. The test is how much more the types explain: see :data:`TYPES_SHARE`.
+
+Where answers are few, leanings of the workers can pass for classes of the items. The test is how
+much is left of the classes when the crowd is held equally good on both: see :data:`LEAN_SHARE`.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +27,15 @@ from numpy.typing import NDArray
 from crowdtree.errors import CrowdtreeError
 from crowdtree.learn.answers import Answers
 
-__all__ = ["LABEL_METHODS", "LabelFit", "fit_labels"]
+__all__ = ["LABEL_METHODS", "Explained", "LabelFit", "explain", "fit_labels"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
 TYPES_SHARE = 0.2
 """Types replace classes when they explain this much more, as a share of what classes explain."""
+LEAN_SHARE = 0.5
+"""Two classes are not believed when most of what they explain is lost with an even-handed crowd."""
 MOST_TYPES = 4
 """Types tried a class."""
 _TEST_ANSWERS = 200_000  # types are looked for in a part of the items when there are more answers
@@ -111,29 +117,68 @@ def hierarchical(answers: Answers, gold: IntArray) -> LabelFit:
     if (gold >= 0).any():
         return _variational(answers, gold, _shares(answers, gold))
     test = _part(answers)
-    none = np.full(test.n_tasks, -1, np.int32)
-    shares = _shares(test, none)
-    plain = _variational(test, none, shares)
-    nothing = _variational(test, none, np.ones((test.n_tasks, 1)))
-    enough = plain.trace[-1] + TYPES_SHARE * (plain.trace[-1] - nothing.trace[-1])
-    best = plain
+    found = explain(test, hopeless=TYPES_SHARE)
+    if found.types_share >= TYPES_SHARE:
+        chosen, types = found.typed, found.typed.types
+    else:
+        chosen, types = (found.tied if found.tied_loss > LEAN_SHARE else found.plain), 1
+    if test is answers:
+        return chosen
+    shares = _shares(answers, gold)
+    if types == 1:
+        return _variational(answers, gold, shares, tied=chosen is found.tied)
+    return _merged(answers, _variational(answers, gold, _stratified(shares, types)), types)
+
+
+class Explained(NamedTuple):
+    """What several accounts of the same answers explain.
+
+    What classes explain is the evidence bound of `plain` less that of "no classes at all".
+    `types_share` is what two types a class explain on top of it, as a share of it; `tied_loss` the
+    share that is lost when the crowd is held equally good on all classes. Shares, because every
+    real crowd departs from its model and any departure is "significant" when there are enough
+    answers: how much it explains tells whether to change the reading of the classes.
+    """
+
+    plain: LabelFit
+    typed: LabelFit
+    tied: LabelFit
+    types_share: float
+    tied_loss: float
+
+
+def explain(answers: Answers, hopeless: float = -np.inf) -> Explained:
+    """Fit the accounts; more than two types only if two reach a share of `hopeless`."""
+    none = np.full(answers.n_tasks, -1, np.int32)
+    shares = _shares(answers, none)
+    plain = _variational(answers, none, shares.copy())
+    nothing = _variational(answers, none, np.ones((answers.n_tasks, 1)))
+    told = max(plain.trace[-1] - nothing.trace[-1], 1e-9)
+    typed, share = plain, -np.inf
     for types in range(2, MOST_TYPES + 1):
         if answers.n_workers * types * len(answers.labels) ** 2 > _MOST_CELLS:
             break
-        fit = _variational(test, none, _stratified(shares, types))
-        if fit.trace[-1] < enough:
+        fit = _variational(answers, none, _stratified(shares, types))
+        if types == 2:
+            share = (fit.trace[-1] - plain.trace[-1]) / told
+        if types == 2 or fit.trace[-1] > typed.trace[-1]:
+            typed = _merged(answers, fit, types)
+        if share < hopeless:
             break
-        if fit.trace[-1] > best.trace[-1]:
-            best = fit
-    types = best.posterior.shape[1] // len(answers.labels)
-    if test is not answers:
-        shares = _shares(answers, gold)
-        best = _variational(answers, gold, shares if types == 1 else _stratified(shares, types))
-    return best if types == 1 else _merged(answers, best, types)
+    tied, loss = plain, 0.0
+    if len(answers.labels) == 2:  # of more labels the crowd's favourite mistakes would be lost
+        tied = _variational(answers, none, shares.copy(), tied=True)
+        loss = (plain.trace[-1] - tied.trace[-1]) / told
+    return Explained(plain, typed, tied, float(share), float(loss))
 
 
-def _variational(answers: Answers, gold: IntArray, posterior: FloatArray) -> LabelFit:
-    """Raise the evidence bound from some posteriors (item, type); each step can only raise it."""
+def _variational(
+    answers: Answers, gold: IntArray, posterior: FloatArray, *, tied: bool = False
+) -> LabelFit:
+    """Raise the evidence bound from some posteriors (item, type); each step can only raise it.
+
+    `tied` holds the crowd equally good on all classes (its members may differ all the same).
+    """
     types = posterior.shape[1]
     n_labels = len(answers.labels)
     posterior = np.ascontiguousarray(posterior)
@@ -147,7 +192,9 @@ def _variational(answers: Answers, gold: IntArray, posterior: FloatArray) -> Lab
         log_answer = _mean_log(column, 1)
         if step > 1:
             mean_log = log_answer.sum(axis=0) + _FEW_WORKERS * hyper_log
-            alpha = _crowd(mean_log, alpha, answers.n_workers + _FEW_WORKERS)
+            alpha = _crowd(
+                _same(mean_log) if tied else mean_log, alpha, answers.n_workers + _FEW_WORKERS
+            )
         log_prior = _mean_log(mass + 1, 0)
         bound = -_divergence(column, alpha, 1) - _divergence(mass + 1, np.ones(types), 0)
         bound += _FEW_WORKERS * float(_log_density(hyper_log, alpha).sum())
@@ -156,6 +203,12 @@ def _variational(answers: Answers, gold: IntArray, posterior: FloatArray) -> Lab
         if step > 5 and trace[-1] - trace[-2] < _TOLERANCE * abs(bound):
             break
     return LabelFit(posterior, counts, alpha, mass, tuple(trace), "evidence bound")
+
+
+def _same(mean_log: FloatArray) -> FloatArray:
+    """Average over the classes what is told about right answers, and about wrong ones."""
+    own = np.eye(len(mean_log), dtype=bool)
+    return np.asarray(np.where(own, mean_log[own].mean(), mean_log[~own].mean()))
 
 
 def _merged(answers: Answers, fit: LabelFit, types: int) -> LabelFit:

@@ -239,9 +239,9 @@ class Learned:
         tail = (1 - self.level) / 2
         a, b = self.error_posterior
         low, high = (np.asarray(beta.ppf(q, a, b)) for q in (tail, 1 - tail))
-        count = self.problem.prior * (self.answers.n_tasks + self.problem.n_classes)
-        rest = count.sum() - count
-        prior = Range(*(np.asarray(beta.ppf(q, count, rest)) for q in (tail, 1 - tail)))
+        share, size = self.problem.prior, self.fit.prior_size
+        yes, no = share * size, (1 - share) * size
+        prior = Range(*(np.asarray(beta.ppf(q, yes, no)) for q in (tail, 1 - tail)))
         return Intervals(self.level, prior, Range(low, high))
 
     @property
@@ -270,7 +270,7 @@ class Learned:
     # ---------------------------------------------------------------- going on
 
     def update(self, answers: Any) -> Learned:
-        """Take in new answers in time proportional to them, and to those of the items they touch.
+        """Take in new answers in time proportional to them (50 old answers each, at most).
 
         Changes this object. Workers, questions and items may be new; classes may not.
         """

@@ -1,9 +1,11 @@
-"""Learning goes on: new answers in time proportional to them (and to the items they touch).
+"""Learning goes on: new answers in time proportional to them.
 
 Incremental EM (Neal and Hinton 1998): the answers of a touched item are taken out of the expected
 counts with their old posterior and put back with the new one. The counts are then those that a
 full pass would find at the same parameters; a refit differs only in the items that were not
-touched, whose posteriors would have moved a little.
+touched, whose posteriors would have moved a little. An item with very many answers would make one
+new answer dear: at most :data:`MOST_REVISITED` old answers are moved for each new one. Beyond that
+the item goes on from its posterior, and older answers keep the mass they had.
 """
 
 from __future__ import annotations
@@ -18,12 +20,17 @@ from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.learn.answers import YES_NO, Answers, read_answers, read_frame
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from crowdtree.learn.model import Learned
 
 __all__ = ["Online", "classify"]
 
 FloatArray = NDArray[np.float64]
 Row = tuple[int, int, int]  # question, worker, label
+
+MOST_REVISITED = 50
+"""Old answers that are looked at again for each new one, at most."""
 
 
 class Online:
@@ -37,6 +44,7 @@ class Online:
         self.rows: dict[int, list[Row]] = {}
         self.question = {name: i for i, name in enumerate(self.base.questions)}
         self.new_tasks: list[str] = []
+        self.visited = 0  # answers looked at so far, old and new
 
     def item(self, task: Any) -> FloatArray:
         """Posterior of an item."""
@@ -62,12 +70,13 @@ class Online:
     def update(self, source: Any) -> None:
         """Take in new answers."""
         frame = read_frame(source, ("task", "worker", "label"), ("question",), "answers")
+        self._add_workers(frame)
         touched: dict[int, list[Row]] = {}
         for row in frame.iter_rows(named=True):
             place = self._place(_text(row["task"]))
             code = (
                 self._question(row.get("question")),
-                self._worker(_text(row["worker"])),
+                self.learned.worker_index[_text(row["worker"])],
                 self._label(_text(row["label"])),
             )
             touched.setdefault(place, []).append(code)
@@ -93,13 +102,14 @@ class Online:
             )
         return found
 
-    def _worker(self, name: str) -> int:
-        learned = self.learned
-        place = learned.worker_index.get(name)
-        if place is None:
-            place = learned.worker_index[name] = len(learned.fit.skill)
-            _add_worker(learned, name)
-        return place
+    def _add_workers(self, frame: pl.DataFrame) -> None:
+        """Make room for workers who are new, once an update."""
+        index = self.learned.worker_index
+        names = dict.fromkeys(_text(name) for name in frame["worker"].to_list())
+        new = [name for name in names if name not in index]
+        if new:
+            index.update({name: len(self.learned.fit.skill) + i for i, name in enumerate(new)})
+            _add_workers(self.learned, new)
 
     def _label(self, name: str) -> int:
         if name in self.base.labels:
@@ -110,33 +120,33 @@ class Online:
             f"answers: label {name!r} was not learned; known are {listing(self.base.labels)}"
         )
 
-    def _old_rows(self, place: int) -> list[Row]:
-        rows = list(self.rows.get(place, ()))
-        if place < self.base.n_tasks:
-            at = slice(int(self.base.start[place]), int(self.base.start[place + 1]))
-            asked = (
-                np.zeros(at.stop - at.start, int)
-                if self.base.question is None
-                else self.base.question[at]
-            )
-            rows += list(
-                zip(
-                    asked.tolist(),
-                    self.base.worker[at].tolist(),
-                    self.base.label[at].tolist(),
-                    strict=True,
-                )
-            )
-        return rows
+    def _old_rows(self, place: int, most: int) -> tuple[list[Row], bool]:
+        """Answers of an item so far, the latest `most` of them, and whether these are all."""
+        later = self.rows.get(place, [])
+        rows = later[-most:]
+        if place >= self.base.n_tasks:
+            return rows, len(rows) == len(later)
+        begin, end = int(self.base.start[place]), int(self.base.start[place + 1])
+        at = slice(max(begin, end - (most - len(rows))), end)
+        size = at.stop - at.start
+        asked = np.zeros(size, int) if self.base.question is None else self.base.question[at]
+        columns = asked.tolist(), self.base.worker[at].tolist(), self.base.label[at].tolist()
+        rows = rows + list(zip(*columns, strict=True))
+        return rows, len(rows) == len(later) + end - begin
 
     def _absorb(self, place: int, rows: list[Row]) -> None:
         """Move one item to its new posterior, and the counts with it."""
-        old_rows = self._old_rows(place)
+        old_rows, all_ = self._old_rows(place, MOST_REVISITED * len(rows))
         before = self._posterior(place)
-        known = place < self.base.n_tasks and self.learned.gold[place] >= 0
-        after = before if known else _posterior_of(self.learned, [*old_rows, *rows])
+        if place < self.base.n_tasks and self.learned.gold[place] >= 0:
+            after = before
+        elif all_:
+            after = _posterior_of(self.learned, [*old_rows, *rows], self.learned.problem.prior)
+        else:
+            after = _posterior_of(self.learned, rows, before)
         _shift_counts(self.learned, old_rows, after - before)
         _shift_counts(self.learned, rows, after)
+        self.visited += len(old_rows) + len(rows)
         self.posterior[place] = after
         self.rows.setdefault(place, []).extend(rows)
 
@@ -156,9 +166,9 @@ def _text(value: Any) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value).strip()
 
 
-def _posterior_of(learned: Learned, rows: list[Row]) -> FloatArray:
-    """Posterior of one item from its answers, each with its worker's own error."""
-    score = np.log(learned.problem.prior)
+def _posterior_of(learned: Learned, rows: list[Row], prior: FloatArray) -> FloatArray:
+    """Posterior of one item from answers, each with its worker's own error."""
+    score = np.log(np.maximum(prior, 1e-300))
     if learned.kind == "labels":
         from scipy.special import digamma
 
@@ -202,20 +212,21 @@ def _shift_counts(learned: Learned, rows: list[Row], mass: FloatArray) -> None:
         fit.skill_sd[worker] = precision**-0.5
 
 
-def _add_worker(learned: Learned, name: str) -> None:
-    """Make room for a new worker: a typical one."""
+def _add_workers(learned: Learned, new: list[str]) -> None:
+    """Make room for new workers: typical ones."""
     from dataclasses import replace
 
-    fit = learned.fit
+    fit, count = learned.fit, len(new)
     learned.fit = replace(
         fit,
-        skill=np.append(fit.skill, 0.0),
-        skill_sd=np.append(fit.skill_sd, fit.spread),
+        skill=np.append(fit.skill, np.zeros(count)),
+        skill_sd=np.append(fit.skill_sd, np.full(count, fit.spread)),
     )
-    names = np.append(learned.answers.workers.astype(object), name)
+    names = np.append(learned.answers.workers.astype(object), new)
     learned.answers = replace(learned.answers, workers=names)
     if learned.kind == "labels":
-        learned.counts = np.concatenate([learned.counts, np.zeros((1, *learned.counts.shape[1:]))])
+        room = np.zeros((count, *learned.counts.shape[1:]))
+        learned.counts = np.concatenate([learned.counts, room])
 
 
 def _write_back(learned: Learned, online: Online) -> None:

@@ -1,0 +1,323 @@
+"""The doubt that learning reports, what must not matter, and the work of an update."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.special import expit, logit
+
+from crowdtree import CrowdtreeError
+from crowdtree.learn import information, kernels, labels, learn, named
+from crowdtree.learn.answers import read_answers
+from crowdtree.learn.online import MOST_REVISITED
+from crowdtree.learn.skills import cell_prior, skill_spread
+from learn_crowds import labelled, many_questions, one_question
+
+# ---------------------------------------------------------------- information
+
+
+def log_likelihood(a, sign, cell, skill, prior):
+    """From the definition: sum over items of the log of a sum over classes."""
+    total = 0.0
+    for t in range(a.n_tasks):
+        like = prior.copy()
+        for j in range(a.start[t], a.start[t + 1]):
+            right = expit(cell[a.question[j]] + skill[a.worker[j]])
+            agrees = (2 * a.label[j] - 1) == sign[a.question[j]]
+            like = like * np.where(agrees, right, 1 - right)
+        total += np.log(like.sum())
+    return total
+
+
+def test_observed_information_is_the_curvature_of_the_likelihood():
+    """Whole less lost, against second differences of the marginal log likelihood."""
+    crowd = many_questions(np.random.default_rng(0), 25, 3, 3, 4, 5)
+    learned = learn(crowd.answers, problem=crowd.problem)
+    fit, a = learned.fit, learned.answers
+    cells, workers = fit.cell.size, len(fit.skill)
+    rng = np.random.default_rng(1)
+    at = np.concatenate([fit.cell.ravel(), fit.skill, np.log(fit.prior)])
+
+    def value(x):
+        free = np.exp(x[cells + workers :])
+        return log_likelihood(
+            a, fit.sign, x[:cells].reshape(fit.cell.shape), x[cells : cells + workers],
+            free / free.sum(),
+        )  # fmt: skip
+
+    posterior = np.empty((a.n_tasks, 3))
+    kernels.class_pass(
+        a.start, a.question, a.worker, a.label, fit.sign, fit.trust, fit.cell, fit.cell, fit.skill,
+        np.log(fit.prior), np.full(a.n_tasks, -1, np.int32), posterior,
+    )  # fmt: skip
+    whole, lost = np.zeros((2, len(at), len(at)))
+    kernels.information_pass(
+        a.start, a.question, a.worker, a.label, fit.sign, fit.trust, False, fit.cell, fit.skill,
+        posterior, fit.prior, 0.0, whole, lost,
+    )  # fmt: skip
+    for _ in range(12):
+        way = rng.normal(size=len(at))
+        step = 1e-3
+        bend = (value(at + step * way) + value(at - step * way) - 2 * value(at)) / step**2
+        assert way @ (whole - lost) @ way == pytest.approx(-bend, rel=1e-3)
+    assert np.linalg.eigvalsh(lost).min() > -1e-9
+
+
+def test_less_knowledge_means_more_doubt():
+    crowd = many_questions(np.random.default_rng(2), 150, 8, 4, 15, 8)
+    some = dict(list(crowd.gold.items())[:40])
+    known = learn(crowd.answers, crowd.gold, problem=crowd.problem)
+    hidden = learn(crowd.answers, problem=crowd.problem)
+    untold = learn(crowd.answers, some)
+    assert hidden.fit.skill_sd.mean() > known.fit.skill_sd.mean()
+    assert untold.fit.skill_sd.mean() > known.fit.skill_sd.mean()
+    assert (hidden.fit.prior_size < known.fit.prior_size).all()
+    assert known.fit.prior_size == pytest.approx(np.full(4, 150 + 4), rel=1e-6)
+
+
+def test_signs_near_one_half_stay_open():
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 2, 60)
+    task = np.repeat(np.arange(60), 6)
+    asked = np.tile([0, 0, 0, 1, 1, 1], 60)
+    wrong = rng.random(360) < np.where(asked == 0, 0.1, 0.5)
+    answers = {
+        "task": task,
+        "question": np.array(["clear", "coin"])[asked],
+        "worker": np.tile([0, 1, 2, 3, 4, 5], 60),
+        "label": truth[task] ^ wrong,
+    }
+    learned = learn(answers, {str(i): "ab"[c] for i, c in enumerate(truth)})
+    assert (learned.fit.trust[0] > 0.999).all()
+    assert (learned.fit.trust[1] < 0.95).any()
+    assert learned.problem.outcome[0].tolist() == [0, 1]
+
+
+def test_a_crowd_too_large_for_the_matrix_gets_nearly_the_same_doubt(monkeypatch):
+    crowd = labelled(np.random.default_rng(4), 500, 60, 6)
+    joint = learn(crowd.answers, crowd.gold)
+    monkeypatch.setattr(information, "MOST_UNKNOWNS", 0)
+    own = learn(crowd.answers, crowd.gold)
+    assert own.fit.skill_sd == pytest.approx(joint.fit.skill_sd, rel=0.2)
+    assert own.fit.skill_sd.mean() == pytest.approx(joint.fit.skill_sd.mean(), rel=0.05)
+    assert own.fit.wrong + own.fit.right == pytest.approx(
+        joint.fit.wrong + joint.fit.right, rel=0.4
+    )
+
+
+def test_strength_and_spread_are_found():
+    rng = np.random.default_rng(5)
+    mean = rng.uniform(0.1, 0.3, (40, 1))
+    error = rng.beta(15 * mean, 15 * (1 - mean), (40, 6))
+    total = np.full((40, 6), 60.0)
+    found, strength, doubt = cell_prior(rng.binomial(60, error).astype(float), total)
+    assert strength == pytest.approx(15, rel=0.35)
+    assert abs(np.log(strength / 15)) < 3 * np.sqrt(doubt)
+    assert np.corrcoef(found, mean[:, 0])[0, 1] > 0.8
+    held = rng.uniform(2, 30, 300)
+    alone = rng.normal(0, 0.6, 300) + rng.normal(0, 1, 300) / np.sqrt(held)
+    fitted = alone * held / (held + 0.4**-2)  # with a spread that is wrong
+    spread, doubt = skill_spread(fitted, held, 0.4)
+    assert abs(np.log(spread / 0.6)) < 3 * np.sqrt(doubt)
+
+
+def test_own_model_of_the_skills_climbs_and_yields_where_it_does_not_fit():
+    crowd = labelled(np.random.default_rng(6), 300, 30, 6, labels=3)
+    read = read_answers(crowd.answers)
+    none = np.full(read.n_tasks, -1, np.int32)
+    found = labels.fit_labels(read, none)
+    own = named._Named(read, none, found)
+    trace = own.fit()
+    assert np.diff(trace).min() >= -1e-9 * abs(trace[-1])
+    assert own.log_evidence(trace[-1]) > found.trace[-1]
+    assert named.fit_named(read, none, found).trace == tuple(trace)
+    # workers of whom half always says yes: no skill of theirs accounts for that
+    rng = np.random.default_rng(7)
+    truth, task = rng.integers(0, 2, 300), np.repeat(np.arange(300), 8)
+    worker = np.tile(np.arange(8), 300)
+    said = np.where(worker < 4, 1, truth[task] ^ (rng.random(2400) < 0.1))
+    read = read_answers({"task": task, "worker": worker, "label": said})
+    found = labels.fit_labels(read, none)
+    assert named.fit_named(read, none, found).trace == ()
+
+
+# ---------------------------------------------------------------- what must not matter
+
+
+@pytest.mark.parametrize("kind", ["labels", "classes"])
+def test_names_of_workers_and_items_do_not_matter(kind):
+    rng = np.random.default_rng(8)
+    if kind == "labels":
+        crowd = one_question(rng, 120, 15, 5)
+        known = {}
+    else:
+        crowd = many_questions(rng, 80, 6, 4, 12, 8)
+        known = {"problem": crowd.problem}
+    first = learn(crowd.answers, **known)
+    task, worker = rng.permutation(1000), rng.permutation(1000)
+    renamed = {
+        **crowd.answers,
+        "task": task[crowd.answers["task"]],
+        "worker": worker[crowd.answers["worker"]],
+    }
+    second = learn(renamed, **known)
+    assert second.problem.worker_error == pytest.approx(first.problem.worker_error, abs=1e-6)
+    for name, label in first.labels.items():
+        assert second.labels[str(task[int(name)])] == label
+    for name, one in first.workers.items():
+        other = second.workers[str(worker[int(name)])]
+        assert (other.skill, other.low) == pytest.approx((one.skill, one.low), abs=1e-5)
+
+
+@pytest.mark.parametrize("method", labels.LABEL_METHODS)
+def test_names_of_labels_do_not_matter(method):
+    crowd = one_question(np.random.default_rng(9), 150, 15, 5)
+    first = learn(crowd.answers, method=method)
+    turned = {**crowd.answers, "label": 1 - crowd.answers["label"].astype(int)}
+    second = learn(turned, method=method)
+    assert second.posterior[:, ::-1] == pytest.approx(first.posterior, abs=1e-6)
+    assert second.fit.error[:, ::-1] == pytest.approx(first.fit.error, abs=1e-5)
+
+
+def test_adversaries_do_not_switch_the_labels():
+    rng = np.random.default_rng(10)
+    crowd = one_question(rng, 300, 20, 8, error=(0.2, 0.2))
+    bad = crowd.answers["worker"] < 6
+    turned = np.where(bad, 1 - crowd.answers["label"].astype(int), crowd.answers["label"])
+    learned = learn({**crowd.answers, "label": turned})
+    right = np.mean([learned.labels[task] == label for task, label in crowd.gold.items()])
+    assert right > 0.9
+    skills = [learned.workers[str(i)].skill for i in range(20)]
+    assert max(skills[:6]) < min(skills[6:]) + 0.5
+    assert np.mean(skills[:6]) < np.mean(skills[6:]) - 1
+
+
+def test_same_input_gives_the_same_bits():
+    crowd = labelled(np.random.default_rng(11), 100, 12, 5, labels=3)
+    one, two = learn(crowd.answers), learn(crowd.answers)
+    assert np.array_equal(one.posterior, two.posterior)
+    assert np.array_equal(one.fit.skill_sd, two.fit.skill_sd)
+    assert one.trace == two.trace
+
+
+def test_leanings_of_workers_are_not_taken_for_classes():
+    """Three answers an item of workers who lean: free classes would follow the leanings."""
+    free, chosen, vote = [], [], []
+    for seed in range(3):
+        rng = np.random.default_rng([12, seed])
+        truth, task = rng.integers(0, 2, 800), np.repeat(np.arange(800), 3)
+        worker = np.argsort(rng.random((800, 60)), axis=1)[:, :3].ravel()
+        lean = rng.normal(0, 1, 60)[worker] * (2 * truth[task] - 1)
+        said = truth[task] ^ (rng.random(2400) < expit(logit(0.27) + lean))
+        read = read_answers({"task": task, "worker": worker, "label": said})
+        none = np.full(800, -1, np.int32)
+        found = labels.explain(read, hopeless=labels.TYPES_SHARE)
+        picked = labels.fit_labels(read, none).posterior, labels.fit_labels(read, none, "majority")
+        for scores, posterior in (
+            (free, found.plain.posterior), (chosen, picked[0]), (vote, picked[1].posterior),
+        ):  # fmt: skip
+            scores.append(np.mean(posterior.argmax(axis=1) == truth))
+        assert np.diff(found.tied.trace).min() >= -1e-9 * abs(found.tied.trace[-1])
+    assert np.mean(free) < np.mean(vote) - 0.08
+    assert np.mean(chosen) > np.mean(free) + 0.05
+
+
+# ---------------------------------------------------------------- updates
+
+
+def test_work_of_an_update_is_bounded_by_the_new_answers():
+    rng = np.random.default_rng(13)
+    crowd = one_question(rng, 60, 30, 6)
+    crowded = pl.DataFrame({"task": 0, "worker": np.arange(100, 700), "label": 1})
+    frame = pl.concat([pl.DataFrame(crowd.answers), crowded], how="vertical_relaxed")
+    learned = learn(frame)
+    before = learned.item(0).copy()
+    learned.update({"task": [0, 1], "worker": ["3", "new"], "label": [1, 0]})
+    assert learned._online.visited <= 2 * (1 + MOST_REVISITED)
+    assert learned._online.visited > 2  # the answers of the small item were looked at again
+    assert learned.item(0)[1] >= before[1] - 1e-9
+    for _ in range(3):
+        learned.update({"task": [0], "worker": ["again"], "label": [0]})
+    assert learned._online.visited <= 5 * (1 + MOST_REVISITED)
+
+
+def test_many_small_updates_agree_with_one_refit():
+    crowd = one_question(np.random.default_rng(14), 500, 30, 8)
+    frame = pl.DataFrame(crowd.answers)
+    learned = learn(frame.filter(pl.col("task") < 400))
+    for start in range(400, 500, 20):
+        learned.update(frame.filter(pl.col("task").is_between(start, start + 19)))
+    refit = learn(frame)
+    assert np.mean([learned.labels[t] == refit.labels[t] for t in refit.labels]) > 0.97
+    assert np.abs(learned.problem.worker_error - refit.problem.worker_error).max() < 0.03
+    assert learned._online.visited == 100 * 8
+
+
+# ---------------------------------------------------------------- bad input
+
+GOOD = {"task": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": ["x", "x", "y", "x"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "a.csv",
+            b"task,worker,label\n1,a,x\n1,b,x,more\n",
+            "a row has more fields than the header",
+        ),
+        ("a.csv", b"task,worker,label\n1,a,caf\xe9\n1,b,x\n", "it is not UTF-8 text"),
+        ("a.csv", b"\n\n\n", "it holds no header"),
+        ("a.csv", b"\x00\x01\x02", "is no text"),
+        ("a.parquet", b"PAR1xxxxPAR1", "it is no Parquet file"),
+        ("a.csv", b"", "is empty; a header and rows needed"),
+    ],
+)
+def test_files_that_cannot_be_read_say_why_in_plain_words(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(CrowdtreeError) as caught:
+        learn(tmp_path / name)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    for leak in ("polars", "Schema", "dtype", "numpy", str(tmp_path)):
+        assert leak not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("answers", "gold", "options", "message"),
+    [
+        ({**GOOD, "worker": ["a"]}, None, {}, "columns of different lengths (task 4, worker 1"),
+        ({**GOOD, "label": [["x"]] * 4}, None, {}, "column label holds lists"),
+        (GOOD, {"1": None}, {}, "all 1 labels are blank"),
+        (GOOD, {"1": float("nan")}, {}, "all 1 labels are blank"),
+        (GOOD, None, {"problem": "p"}, "problem: a Problem needed, got str"),
+        (GOOD, None, {"level": "high"}, "level: a probability"),
+        ({**GOOD, "label": ["x"] * 4}, {"1": "x"}, {}, "every label is 'x'"),
+        (GOOD, {"1": "x", "2": "q"}, {}, "gold: class 'q' is not among 'x', 'y'"),
+    ],
+)
+def test_more_bad_input_is_told_in_one_line(answers, gold, options, message):
+    with pytest.raises(CrowdtreeError) as caught:
+        learn(answers, gold, **options)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_is_not_a_file(tmp_path):
+    with pytest.raises(CrowdtreeError, match="is a folder; name the file in it"):
+        learn(tmp_path)
+
+
+def test_blanks_and_late_text_are_read(tmp_path):
+    answers = {"task": [1, 1, 2, 2], "worker": ["a", "b"] * 2, "label": [0.0, 1.0, float("nan"), 1]}
+    assert learn(answers).answers.n_answers == 3
+    endless = {
+        "task": [1.0, 1.0, float("inf")],
+        "worker": ["a", "b", "a"],
+        "label": ["x", "y", "x"],
+    }
+    assert learn(endless).answers.n_tasks == 2
+    rows = "".join(f"{i},{'ab'[i % 2]},{'xy'[i % 2]}\n" for i in range(10_500))
+    (tmp_path / "late.csv").write_text(f"task,worker,label\n{rows}last,a,x\n")
+    assert "last" in learn(tmp_path / "late.csv").labels
