@@ -59,11 +59,11 @@ def test_skill_updates_raise_the_likelihood_they_claim_to():
     for t in range(a.n_tasks):
         like = fit.prior.copy()
         for j in range(a.start[t], a.start[t + 1]):
-            wrong = 1 / (1 + np.exp(fit.cell[a.question[j]] + fit.skill[a.worker[j]]))
+            wrong = 1 / (1 + np.exp(fit.peak[a.question[j]] + fit.skill[a.worker[j]]))
             agrees = (2 * a.label[j] - 1) == fit.sign[a.question[j]]
             like = like * np.where(agrees, 1 - wrong, wrong)
         total += np.log(like.sum())
-    mean, e = fit.question_error[:, None], fit.error
+    mean, e = fit.question_error[:, None], expit(-fit.peak)
     total += (fit.strength * (mean * np.log(e) + (1 - mean) * np.log(1 - e))).sum()
     total -= 0.5 * ((fit.skill / fit.spread) ** 2).sum() - np.log(fit.prior).sum()
     # the last M-step comes after the last E-step of the trace

@@ -68,7 +68,8 @@ class SkillFit:
     ``e`` (its mean is the estimate); `skill_sd` is the Laplace standard deviation. `strength` and
     `question_error` are the Beta prior, `spread` the standard deviation of skills in the crowd;
     `trust` is the probability that a cell's `sign` is right; `prior_size` is how many items of
-    known class would tell the class shares as well.
+    known class would tell the class shares as well; `peak` are the cells at the joint peak with
+    the skills, where the objective was climbed to.
     """
 
     cell: FloatArray
@@ -86,6 +87,7 @@ class SkillFit:
     prior_size: FloatArray
     trace: tuple[float, ...] = ()
     answers: FloatArray = field(default_factory=lambda: np.zeros(0))
+    peak: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     @property
     def error(self) -> FloatArray:
@@ -375,4 +377,5 @@ def finished(
         prior_size=1 / (doubt.prior * prior * (1 - prior)),
         trace=trace,
         answers=cells[..., 2] / unit,
+        peak=state.cell,
     )
