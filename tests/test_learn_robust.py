@@ -50,7 +50,7 @@ def test_design_for_the_upper_error_avoids_what_is_hardly_known():
     outcome = [[0, 1], [0, 1]]
     problem = Problem(["a", "b"], None, ["known", "new"], outcome, 0.2)
     rows = [  # of 300 answers a fifth is wrong, of 20 three
-        (t, question, t % 30, (t % 2) ^ (t % 20 in wrong))
+        (t, question, t % 7, (t % 2) ^ (t % 20 in wrong))
         for question, items, wrong in (("known", 300, (0, 1, 8, 9)), ("new", 20, (0, 1, 9)))
         for t in range(items)
     ]
@@ -81,7 +81,7 @@ def test_careful_trees_are_no_worse_at_the_upper_error():
 
 
 def _at(tree, problem):
-    return ct.evaluate(Tree(problem, tree.question, tree.children)).misclassification
+    return ct.evaluate(Tree(problem, tree.question, tree.children)).additive
 
 
 def test_upper_errors_are_the_quantiles_of_the_posterior():

@@ -26,12 +26,14 @@ from crowdtree.learn.answers import Answers
 if TYPE_CHECKING:
     from crowdtree.learn.skills import Signs, SkillState
 
-__all__ = ["MOST_UNKNOWNS", "Doubt", "joint_doubt", "own_doubt"]
+__all__ = ["Doubt", "fits_one_matrix", "joint_doubt", "own_doubt"]
 
 FloatArray = NDArray[np.float64]
 
 MOST_UNKNOWNS = 2000
-"""Above this many unknowns the matrix is not made; every unknown then keeps its own term only."""
+MOST_PAIRS = 3_000_000
+"""Above so many unknowns, or pairs of answers to the same item, the matrix is not made: every
+unknown then keeps its own term only, which with so many answers is nearly all there is."""
 _SURE = 1e-6  # classes less likely than this are left out of an item's share
 _LEAST = 0.02  # share of the complete information that is left at the least
 
@@ -46,6 +48,12 @@ class Doubt(NamedTuple):
     skill: FloatArray
     prior: FloatArray
     cell_move: FloatArray
+
+
+def fits_one_matrix(answers: Answers, unknowns: int) -> bool:
+    """Whether the joint matrix of so many unknowns is worth its time."""
+    pairs = float((np.diff(answers.start).astype(np.float64) ** 2).sum())
+    return unknowns <= MOST_UNKNOWNS and pairs <= MOST_PAIRS
 
 
 def joint_doubt(

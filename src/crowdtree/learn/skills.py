@@ -353,7 +353,7 @@ def finished(
     error = np.clip(1 / (1 + np.exp(state.cell)), LOWEST_ERROR, 1 - LOWEST_ERROR)
     unit = error * (1 - error)
     unknowns = state.cell.size + len(workers) + len(prior) + len(cells)
-    if unknowns <= information.MOST_UNKNOWNS:
+    if information.fits_one_matrix(answers, unknowns):
         by_label = isinstance(sums, CountSums)
         doubt = information.joint_doubt(answers, signs, state, posterior, prior, by_label=by_label)
     else:
