@@ -24,9 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.feature_selection import RFE
-from sklearn.linear_model import LogisticRegression
-from sklearn.tree import DecisionTreeClassifier
 
 import crowdtree as ct
 from crowdtree.learn import learn
@@ -133,6 +130,9 @@ def ours(split: Split) -> tuple[Made, Subtypes, tuple[str, ...]]:
 
 def peers(split: Split, classes: tuple[str, ...]) -> Made:
     """Classifiers of scikit-learn, trained on the same answers."""
+    from sklearn.feature_selection import RFE
+    from sklearn.tree import DecisionTreeClassifier
+
     code = {name: i for i, name in enumerate(classes)}
     y = np.array([code[name] for name in split.truth])
     made: Made = {}
@@ -161,8 +161,10 @@ def peers(split: Split, classes: tuple[str, ...]) -> Made:
     return made
 
 
-def _regression() -> LogisticRegression:
-    return LogisticRegression(max_iter=300, tol=1e-3)
+def _regression() -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(max_iter=2000)
 
 
 def compare(name: str, splits: Iterable[Split]) -> dict[str, Any]:
