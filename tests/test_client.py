@@ -108,6 +108,7 @@ def test_a_line_that_rested_too_long_is_opened_anew(server: tuple[str, type[Scri
         assert look.select(30)  # the end has come
     assert client.post("/api/worker/next")["reason"] == "finished"
     assert len(script.seen) == 2
+    client.close()
 
 
 @pytest.mark.parametrize("status", [409, 410])
