@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import selectors
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -94,6 +95,20 @@ def test_a_broken_line_is_mended_with_the_same_key(
     sent = submitted(script)
     assert len(sent) == len(trouble) + 1
     assert len({json.dumps(body) for _, body in sent}) == 1
+
+
+def test_a_line_that_rested_too_long_is_opened_anew(server: tuple[str, type[Script]]) -> None:
+    address, script = server
+    script.timeout = 0.05  # as servers do: they hang up when nothing comes
+    client = Client(address, "secret")
+    client.post("/api/worker/next")
+    assert client._connection is not None
+    with selectors.DefaultSelector() as look:
+        look.register(client._connection.sock, selectors.EVENT_READ)
+        assert look.select(30)  # the end has come
+    assert client.post("/api/worker/next")["reason"] == "finished"
+    assert len(script.seen) == 2
+    client.close()
 
 
 @pytest.mark.parametrize("status", [409, 410])

@@ -428,6 +428,19 @@ def test_skips_and_undone_answers_cost_nothing(app: Lab) -> None:
     assert app.store.read(lambda c: verify(c, number))["differences"] == []
 
 
+def test_an_undo_takes_no_money_that_others_were_promised(app: Lab) -> None:
+    number = app.campaign(settings={"price": 0.1, "budget": 0.1})
+    first, second = app.worker(number), app.worker(number)
+    first.call("skip", lease=first.next()["task"]["lease"], key="s")
+    lease = second.next()["task"]["lease"]  # gets what the skip left
+    assert first.call("undo", key="u").status_code == 409
+    assert second.answer(lease).json()["fate"] == "counted"
+    assert second.call("undo", key="v").status_code == 200  # its own money comes back
+    assert second.answer(lease, key="w").json()["fate"] == "counted"
+    assert spent(app, number) == 0.1
+    assert app.store.read(lambda c: verify(c, number))["differences"] == []
+
+
 def test_a_late_answer_is_paid_only_in_time(app: Lab) -> None:
     """Surplus and late answers are paid if their lease had not expired."""
     number = app.campaign(ONE, example="table1", workers=0, settings={"price": 0.1})

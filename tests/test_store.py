@@ -17,7 +17,19 @@ import sqlalchemy as sa
 import crowdtree as ct
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.store import Call, Next, Refused, Settings, Store, Submit, campaigns, people, tokens
+from crowdtree.store import (
+    Call,
+    Next,
+    Refused,
+    Settings,
+    Store,
+    Submit,
+    Unavailable,
+    Undo,
+    campaigns,
+    people,
+    tokens,
+)
 from crowdtree.store.database import make_engine, migrate
 from crowdtree.store.tables import answers, items, labels, leases, metadata, wanted
 from crowdtree.store.verify import verify
@@ -179,6 +191,63 @@ def test_answers_cannot_be_written_twice(url: str) -> None:
 
         with pytest.raises(Exception, match=r"(?i)unique|try again"):
             store.write(twice)
+
+
+def test_readers_see_one_moment(url: str) -> None:
+    with Store(url).opened() as store:
+        number, hashes = filled(store)
+        count = sa.select(sa.func.count()).select_from(answers)
+
+        def look(connection: Any) -> tuple[int, int]:
+            before = connection.execute(count).scalar_one()
+            work(store, hashes[:2])
+            return before, connection.execute(count).scalar_one()
+
+        assert store.read(look) == (0, 0)
+        assert store.read(lambda c: c.execute(count).scalar_one()) > 0
+        assert store.read(lambda c: verify(c, number))["differences"] == []
+
+
+def test_a_row_that_the_database_refuses_fails_its_own_request_only(url: str) -> None:
+    with Store(url).opened() as store:
+        _, hashes = filled(store)
+        go = threading.Event()
+        worker = sa.select(tokens.credentials.c.worker_id).limit(1).scalar_subquery()
+        again = tokens.credentials.insert().values(
+            token_hash=hashes[0], role="worker", worker_id=worker
+        )
+        held, bad = Call(lambda _: go.wait(30)), Call(lambda c: c.execute(again))
+        good = Call(lambda c: c.execute(items.update().values(payload='{"a": 1}')).rowcount)
+        done = threading.Semaphore(0)
+        for request in (held, bad, good):  # the last two wait for the first: one batch
+            request.done = done.release
+            store.put(request)
+        go.set()
+        for _ in range(3):
+            assert done.acquire(timeout=30)
+        assert isinstance(bad.error, Unavailable)
+        assert (good.error, good.result) == (None, 10)
+
+
+def test_keys_of_undos_are_used_once_too(url: str) -> None:
+    with Store(url).opened() as store:
+        number, hashes = filled(store)
+        who = hashes[0]
+        lease = store.ask(Next(who))["task"]["lease"]
+        store.ask(Submit(who, lease, "answer", 1, "k"))
+        with pytest.raises(Refused, match="nothing to undo"):
+            store.ask(Undo(who, "k"))  # the key of the answer itself
+        again = [store.ask(Undo(who, "u"))["task"]["lease"] for _ in range(2)]
+        assert again == [lease, lease]
+        store.ask(Submit(who, lease, "answer", 0, "l"))
+        with pytest.raises(Refused, match="nothing to undo"):
+            store.ask(Undo(who, "u"))  # an old one that comes once more takes nothing back
+        assert store.read(lambda c: c.execute(sa.select(answers.c.kind)).scalars().all()) == [
+            "answer",
+            "undo",
+            "answer",
+        ]
+        assert store.read(lambda c: verify(c, number))["differences"] == []
 
 
 # ------------------------------------------------------------------------------ verify

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import selectors
 import threading
 import time
 import uuid
@@ -117,11 +118,22 @@ class Client:
         return json.loads(text) if is_json else text, found.headers
 
     def _open(self) -> http.client.HTTPConnection:
+        if self._connection is not None and _hung_up(self._connection):
+            self.close()
         if self._connection is None:
             scheme, _, place = self.server.partition("://")
             kind = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
             self._connection = kind[scheme](place, timeout=TIMEOUT)
         return self._connection
+
+
+def _hung_up(connection: http.client.HTTPConnection) -> bool:
+    """Whether the server has closed a connection that rested: then there is an end to be read."""
+    if connection.sock is None:
+        return True
+    with selectors.DefaultSelector() as look:
+        look.register(connection.sock, selectors.EVENT_READ)
+        return bool(look.select(0))
 
 
 def work(

@@ -29,7 +29,10 @@ Database = Annotated[
     str,
     typer.Option("--database", metavar="URL", help="A file, sqlite:///FILE or postgresql://..."),
 ]
-Number = Annotated[int, typer.Argument(metavar="CAMPAIGN", help="The campaign's number.")]
+MOST_NUMBER = 2**53
+Number = Annotated[
+    int, typer.Argument(metavar="CAMPAIGN", max=MOST_NUMBER, help="The campaign's number.")
+]
 Format = Annotated[
     Literal["csv", "jsonl", "parquet"] | None,
     typer.Option("--format", help="By the ending of FILE where not given.", show_default=False),
@@ -329,7 +332,8 @@ def _move(number: int, status: str, database: str, as_json: bool) -> None:
 @campaign_app.command("status")
 def status_verb(
     number: Annotated[
-        int | None, typer.Argument(metavar="[CAMPAIGN]", help="All where not given.")
+        int | None,
+        typer.Argument(metavar="[CAMPAIGN]", max=MOST_NUMBER, help="All where not given."),
     ] = None,
     database: Database = HERE,
     as_json: AsJson = False,

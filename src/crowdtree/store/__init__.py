@@ -151,6 +151,8 @@ class Store:
         """Run a function on a consistent view of the database, without hindering writers."""
         with self.engine.connect() as connection:
             connection = connection.execution_options(reading=True)
+            if not self.alone:  # otherwise each statement would see another moment
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 return function(connection)
 

@@ -188,6 +188,12 @@ def undo(batch: Batch, who: Who, request: Undo) -> dict[str, Any]:
         raise Refused("late", "Too late to undo.")
     work = batch.works[item_id]
     lease = work.leases.get(lease_id) or _read_lease(batch, work, lease_id)
+    if run_one(batch.connection, sql.ANSWER_BY_KEY, lease=lease.id, key=request.key) is not None:
+        raise Refused("nothing", "There is nothing to undo: this key was used before.")
+    purse = batch.purses.get(work.campaign.id)
+    more = work.campaign.settings.price_micros - price  # what the question, out again, may cost
+    if purse is not None and more > 0 and not purse.room(more):
+        raise Refused("late", "Too late to undo: there is no money left for another answer.")
     if work.gold is None:
         _undo_engine(batch, who, work, lease, request.key)
     elif kind == "answer":
@@ -204,7 +210,6 @@ def undo(batch: Batch, who: Who, request: Undo) -> dict[str, Any]:
     lease.given_at = batch.now
     lease.expires_at = batch.now + work.campaign.settings.lease_seconds
     lease.become(LEASE.active)
-    purse = batch.purses.get(work.campaign.id)
     if purse is not None:
         purse.move(-price, work.campaign.settings.price_micros)
     if work.gold is None:

@@ -28,6 +28,8 @@ __all__ = ["Lane"]
 MOST_AT_ONCE = 256
 AGAIN = ("DeadlockDetected", "SerializationFailure", "LockNotAvailable")
 """Failures after which the same transaction may well succeed."""
+ONE_ROW = {"IntegrityError", "DataError"}
+"""Failures that one request brings on, not the database: the others must not fail with it."""
 log = logging.getLogger("crowdtree.store")
 
 
@@ -113,6 +115,9 @@ class Lane:
                 log.info("trying a batch again: %s", name)
                 self._drop()
                 self._attempt([r for r in requests if not r.finished], tries - 1)
+            elif len(requests) > 1 and _of_one_row(error):
+                self._drop()
+                self._one_by_one(requests)
             else:
                 self._failed(requests, error, name)
         except BaseException as error:
@@ -121,9 +126,13 @@ class Lane:
             if len(requests) == 1:
                 _finish(requests, error)
                 return
-            for request in requests:  # one bad request must not fail the others
-                if not request.finished:
-                    self._attempt([request])
+            self._one_by_one(requests)
+
+    def _one_by_one(self, requests: list[Request]) -> None:
+        """Serve each alone: one bad request must not fail the others."""
+        for request in requests:
+            if not request.finished:
+                self._attempt([request])
 
     def _failed(self, requests: list[Request], error: BaseException, name: str) -> None:
         """Nothing was acknowledged: whoever asked may ask again with the same key."""
@@ -223,6 +232,11 @@ class Lane:
             except Exception:  # it is broken anyway
                 log.debug("closing a broken connection failed", exc_info=True)
             self.connection = None
+
+
+def _of_one_row(error: BaseException) -> bool:
+    kinds = type(getattr(error, "orig", None) or error).__mro__
+    return not ONE_ROW.isdisjoint(kind.__name__ for kind in kinds)
 
 
 def _finish(requests: Sequence[Request], error: BaseException | None = None) -> None:
