@@ -29,6 +29,7 @@ import crowdtree as ct
 from crowdtree.learn import learn
 from crowdtree.learn.subtypes import Subtypes
 from crowdtree.policy import AdaptivePolicy, SubtypePolicy
+from crowdtree.problem import check_names
 from learn_sets import SETS, Split, long
 from realdata import folder
 
@@ -116,7 +117,8 @@ def ours(split: Split) -> tuple[Made, Subtypes, tuple[str, ...]]:
     learned = learn(long(split.train, split.questions, split.workers), gold)
     subtypes = learned.subtypes()
     problem = learned.problem
-    values = split.test[:, [split.questions.index(name) for name in problem.questions]]
+    asked = check_names(split.questions, "questions", at_least=1)
+    values = split.test[:, [asked.index(name) for name in problem.questions]]
     options: dict[str, Any] = {"target_error": TARGET, "max_answers": max(BUDGETS), "endgame": 0}
     plain = AdaptivePolicy(problem, yes_probability=learned.yes_rate, strict=False, **options)
     kinds: SubtypePolicy = subtypes.policy(**options)

@@ -345,3 +345,16 @@ def test_zooniverse_names_who_was_not_logged_in(tmp_path):
     path.write_text("a,b\n1,2\n")
     with pytest.raises(CrowdtreeError, match="Zooniverse classification export"):
         interchange.read_zooniverse(path)
+
+
+def test_names_of_questions_are_on_one_line_as_in_a_problem():
+    problem = ct.Problem(["a", "b"], None, ["is it\nred", "big"], [[0, 1], [1, 0]], 0.2)
+    answers = {
+        "task": [1, 1, 2, 2],
+        "question": ["is it\nred", "big"] * 2,
+        "worker": ["x", "y", "y", "x"],
+        "label": [0, 1, 1, 0],
+    }
+    assert learn(answers, problem=problem).problem.questions == ("is it red", "big")
+    gold = {"1": "a", "2": "b"}
+    assert set(learn(answers, gold).problem.questions) == {"is it red", "big"}

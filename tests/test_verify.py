@@ -226,7 +226,7 @@ def tamperings(game: Played) -> Iterator[tuple[str, list[Any]]]:
     for name in ("answers", "skips", "overdue", "earned", "gold_right", "judged"):
         change = {name: workers.c[name] + 1}
         yield f"worker's {name}", [workers.update().where(workers.c.id == 3).values(change)]
-    for name in ("spent", "labelled", "open", "fate:counted", "asked:0", "error_nanos"):
+    for name in ("spent", "labelled", "open", "fate:counted", "asked:0", "taken", "error_nanos"):
         where = (tallies.c.campaign_id == game.number, tallies.c.name == name)
         yield f"tally {name}", [tallies.update().where(*where).values(value=tallies.c.value + 7)]
     mine = budgets.c.campaign_id == game.number

@@ -294,6 +294,21 @@ def test_a_worker_is_known_before_they_count(app: Lab) -> None:
     assert [name[0] for name in tasks] == ["g"] * 3 + ["i"] * 3
 
 
+def test_answers_an_item_are_those_of_items_that_are_done(app: Lab) -> None:
+    number = app.campaign(example="table1", workers=8)
+    workers = [app.worker(number) for _ in range(3)]
+    for _ in range(8):
+        for worker in workers:
+            worker.work()
+    workers[0].work()  # of an item that is not done
+    lines = app.get(f"/api/campaigns/{number}/labels?format=jsonl").text.splitlines()
+    taken = [json.loads(line)["answers"] for line in lines]
+    found = app.get(f"/api/campaigns/{number}").json()
+    assert 0 < len(taken) < 20
+    assert found["answers_per_item"] == pytest.approx(sum(taken) / len(taken))
+    assert found["answers"]["counted"] > sum(taken)
+
+
 def test_the_budget_is_never_exceeded(app: Lab) -> None:
     number = app.campaign(settings={"price": 0.1, "budget": 0.55})
     workers = [app.worker(number) for _ in range(3)]

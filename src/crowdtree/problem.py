@@ -19,10 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 
-__all__ = ["DASH", "Dash", "Problem", "check_names"]
+__all__ = ["DASH", "LINE_BREAKS", "Dash", "Problem", "check_names"]
 
 Dash = Literal["inapplicable", "either"]
 DASH = -1
+LINE_BREAKS = "\\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\\s*"
+"""What becomes one blank in a name; a pattern that Python and polars read alike."""
 PRIOR_TOLERANCE = 1e-6
 _CELLS = {"0": 0, "1": 1, "-": DASH, "-1": DASH, "–": DASH, "—": DASH, "−": DASH}
 
@@ -250,7 +252,7 @@ def check_names(names: Sequence[str], what: str, at_least: int) -> tuple[str, ..
 
 
 def _on_one_line(name: object) -> str:
-    return re.sub(r"\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\s*", " ", str(name).strip())
+    return re.sub(LINE_BREAKS, " ", str(name).strip())
 
 
 def _listed(values: Any, what: str, things: str) -> list[Any]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
+from crowdtree.problem import LINE_BREAKS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -339,6 +340,8 @@ def _codes(
         if not whole.null_count() and bool((whole.cast(pl.Float64) == column).all()):
             return _integer_codes(whole.to_numpy())
     text = _text(column)
+    if what in ("question", "label"):  # names on one line, as in a problem
+        text = text.str.replace_all(LINE_BREAKS, " ")
     names = text.unique().sort().to_numpy() if known is None else np.array(known, dtype=object)
     order = pl.Enum([str(name) for name in names])
     try:

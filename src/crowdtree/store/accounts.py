@@ -23,7 +23,7 @@ __all__ = ["Accounts", "check_accounts", "check_references"]
 RECORD = ("answers", "skips", "overdue", "earned")
 LEARNT = ("gold_right", "gold_asked", "agreed", "judged")
 TALLIED = ("fate:", "asked:", "label:")
-COUNTED = ("spent", "estimated", "error_nanos", *ITEM.names)
+COUNTED = ("spent", "estimated", "taken", "error_nanos", *ITEM.names)
 
 # The database checks one reference a row; those that it implies are copies, and are checked here.
 REFERENCES = {
@@ -103,10 +103,11 @@ class Accounts:
         if stored.label is None:
             return
         self.labelled += 1
-        _, cls, error, reason, _, _ = stored.label
+        _, cls, error, reason, answers, _ = stored.label
         self.finished |= reason == "finished"
         if error is not None:
             self.tallies["estimated"] += 1
+            self.tallies["taken"] += answers
             self.tallies["error_nanos"] += round(error * 1e9)
         if stored.status == ITEM.labelled:
             self.tallies[f"label:{cls}"] += 1

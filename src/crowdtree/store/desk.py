@@ -307,6 +307,7 @@ class Batch:
         self.count(work.campaign.id, ITEM.names[work.status])
         self.count(work.campaign.id, "open", -1)
         self.count(work.campaign.id, "estimated")
+        self.count(work.campaign.id, "taken", work.item.answers)
         self.count(work.campaign.id, "error_nanos", round(label.posterior_error * 1e9))
         if work.status == ITEM.set_aside:
             return

@@ -38,7 +38,7 @@ def progress(connection: Connection, number: int, now: float) -> dict[str, Any]:
         "items": {**items, "total": sum(items.values()) - items["gold"]},
         "waiting_for_workers": waiting_items(connection, number),
         "answers": {**given, "expired_leases": counts.get("expired", 0)},
-        "answers_per_item": given["counted"] / closed if closed else None,
+        "answers_per_item": counts.get("taken", 0) / judged if judged else None,
         "estimated_error": counts["error_nanos"] / 1e9 / judged if judged else None,
         "spent": counts.get("spent", 0) / MICRO,
         "price": price,
