@@ -9,7 +9,7 @@ from typing import TextIO
 
 import typer
 
-from crowdtree.cli import asking, buying, demo, designing, learning, serving, showing
+from crowdtree.cli import asking, buying, campaigns, demo, designing, learning, serving, showing
 from crowdtree.errors import CrowdtreeError
 
 __all__ = ["app", "main"]
@@ -41,7 +41,7 @@ app.command("report")(showing.report_verb)
 app.command("reproduce")(showing.reproduce_verb)
 app.command("demo")(demo.demo_verb)
 app.command("serve")(serving.serve_verb)
-app.add_typer(serving.campaign_app, name="campaign")
+app.add_typer(campaigns.campaign_app, name="campaign")
 
 
 @app.callback(invoke_without_command=True)

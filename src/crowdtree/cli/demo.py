@@ -91,7 +91,7 @@ def _design(name: str, out: Path, console: Any, quiet: bool) -> tuple[Plan, dict
 
 def _campaigns(plan: Plan, out: Path, console: Any, quiet: bool) -> list[LiveCampaign]:
     """Run the plan and the adaptive policy as live campaigns, with the same items and people."""
-    from crowdtree.cli.serving import import_server
+    from crowdtree.cli.server import import_server
 
     rehearsal = import_server("crowdtree.web.rehearsal")
     from crowdtree.web.example import GOLD, ITEMS, example_items

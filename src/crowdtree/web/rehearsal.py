@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -33,7 +31,6 @@ START_SECONDS = 60.0
 STILL_SECONDS = 60.0
 """How long nothing may happen before a rehearsal is given up."""
 SKILL_SPREAD = 0.5
-LINK = re.compile(r"/login\?token=(\S+)")
 SETTINGS = {"gold_rate": 0.1, "gold_first": 10, "pause_below": 0.65, "pause_after": 10}
 
 
@@ -67,21 +64,22 @@ def people(count: int, spammers: int, rng: np.random.Generator) -> list[Person]:
 @contextmanager
 def served(database: Path) -> Iterator[Client]:
     """Start ``crowdtree serve`` in a process of its own, log in by its link, and stop it after."""
-    port = _free_port()
-    command = [sys.executable, "-m", "crowdtree", "serve"]
-    command += ["--database", str(database), "--port", str(port)]
+    command = [sys.executable, "-m", "crowdtree", "serve", "--json", "--port", "0"]
+    command += ["--database", str(database)]
     server = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     )
-    owner = Client(f"http://127.0.0.1:{port}")
     with server:
+        owner = None
         try:
-            token = _link_token(server)
+            found = _started(server)
+            owner = Client(found["url"])
             _wait_for(owner, server)
-            owner.log_in(token)
+            owner.log_in(found["link"].partition("token=")[2])
             yield owner
         finally:
-            owner.close()
+            if owner is not None:
+                owner.close()
             server.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
             try:
                 server.wait(20)
@@ -89,22 +87,17 @@ def served(database: Path) -> Iterator[Client]:
                 server.kill()
 
 
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-def _link_token(server: subprocess.Popen[str]) -> str:
-    """Read the one-time owner link that the server prints."""
+def _started(server: subprocess.Popen[str]) -> dict[str, str]:
+    """Read what the server says of itself when it starts."""
     assert server.stdout is not None
-    said = []
+    said = "it said nothing"
     for line in server.stdout:
-        said.append(line.strip())
-        if found := LINK.search(line):
+        if line.startswith("{"):
             threading.Thread(target=_drain, args=(server.stdout,), daemon=True).start()
-            return found[1]
-    raise CrowdtreeError(f"the server did not start: {' '.join(said[-1:]) or 'it said nothing'}")
+            found: dict[str, str] = json.loads(line)
+            return found
+        said = line.strip() or said
+    raise CrowdtreeError(f"the server did not start: {said}")
 
 
 def _drain(said: IO[str]) -> None:

@@ -1,0 +1,51 @@
+"""What the verbs of live campaigns share: the database, and what must be installed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from crowdtree.errors import CrowdtreeError
+
+if TYPE_CHECKING:
+    from crowdtree.store import Store
+
+__all__ = ["HERE", "Database", "import_server", "opened"]
+
+Database = Annotated[
+    str,
+    typer.Option("--database", metavar="URL", help="A file, sqlite:///FILE or postgresql://..."),
+]
+HERE = "crowdtree.db"
+
+
+@contextmanager
+def opened(database: str) -> Iterator[Store]:
+    """Open a database, or say in one line why not."""
+    from sqlalchemy.exc import DBAPIError
+
+    from crowdtree.store import Store
+
+    try:
+        with Store(database).opened() as store:
+            yield store
+    except DBAPIError as error:
+        reason = str(error.orig).strip().splitlines()[0]
+        raise CrowdtreeError(f"database: {reason}; check --database") from None
+
+
+def import_server(name: str) -> Any:
+    """Import a room of the server, or say how to install what it needs."""
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("crowdtree"):
+            raise
+        raise CrowdtreeError(
+            f"{error.name} is not installed; install the server with pip install 'crowdtree[serve]'"
+        ) from None
