@@ -27,10 +27,12 @@ from crowdtree.store import (
     Unavailable,
     Undo,
     campaigns,
+    hooks,
     people,
     tokens,
 )
 from crowdtree.store.database import make_engine, migrate
+from crowdtree.store.labelling import write_labels
 from crowdtree.store.tables import answers, items, labels, leases, metadata, wanted
 from crowdtree.store.verify import verify
 from serving import Postgres
@@ -248,6 +250,27 @@ def test_keys_of_undos_are_used_once_too(url: str) -> None:
             "answer",
         ]
         assert store.read(lambda c: verify(c, number))["differences"] == []
+
+
+def test_webhooks_miss_no_label_that_commits_late(postgres: Postgres) -> None:
+    waits = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+    blank = {"label": 0, "posterior_error": 0.1, "reason": "leaf", "answers": 1, "path": "[]"}
+    with Store(postgres.database()).opened() as store:
+        number, _ = filled(store, 2)
+        first, second = ({**blank, "campaign_id": number, "item_id": k, "at": 0} for k in (1, 2))
+        store.write(lambda c: hooks.add_hook(c, number, "https://label.example/", 0.0))
+        with store.engine.connect() as slow, slow.begin():
+            write_labels(slow, [first])  # has its number, and is not there yet
+            store.write(lambda c: write_labels(c, [second]))
+            found: list[Any] = []
+            due = threading.Thread(
+                target=lambda: found.extend(store.write(lambda c: hooks.claim(c, 1.0)))
+            )
+            due.start()
+            while due.is_alive() and not store.read(lambda c: c.execute(waits).scalar_one()):
+                pass
+        due.join(30)
+        assert [row["task"] for row in found[0]["body"]["labels"]] == ["i0", "i1"]
 
 
 # ------------------------------------------------------------------------------ verify

@@ -22,6 +22,7 @@ from crowdtree.policy import Label, policy_from_dict
 from crowdtree.store import codec
 from crowdtree.store import statements as sql
 from crowdtree.store.database import fetch, run, run_one, send_many
+from crowdtree.store.labelling import write_labels
 from crowdtree.store.requests import Refused
 from crowdtree.store.settings import Settings
 from crowdtree.store.tables import ITEM, LEASE
@@ -395,7 +396,7 @@ class Batch:
             ),
         )
         self.write_wanted(works)
-        send_many(connection, sql.ADD_LABEL, self.labels)
+        write_labels(connection, self.labels)
         for number, purse in self.purses.items():
             if purse.changed:
                 run(

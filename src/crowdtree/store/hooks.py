@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.campaigns import NotFound, get, note
 from crowdtree.store.exports import label_rows
+from crowdtree.store.labelling import wait_for_labels
 from crowdtree.store.tables import campaigns, deliveries, labels, webhooks
 
 __all__ = [
@@ -117,6 +118,8 @@ def claim(connection: Connection, now: float) -> list[dict[str, Any]]:
         connection.execute(
             webhooks.update().where(webhooks.c.id == row.id).values(next_try_at=now + CLAIM_SECONDS)
         )
+    if rows:  # messages go on from a number
+        wait_for_labels(connection)
     return [_message(connection, dict(row._mapping)) for row in rows]
 
 

@@ -13,6 +13,7 @@ from crowdtree.store.campaigns import note, set_status
 from crowdtree.store.database import Sql, fetch, run_many, run_one
 from crowdtree.store.desk import Batch, Desk
 from crowdtree.store.judging import fold
+from crowdtree.store.labelling import write_labels
 from crowdtree.store.settings import Settings
 from crowdtree.store.tables import ITEM, budgets, campaigns
 
@@ -77,9 +78,8 @@ class Housekeeper:
     def _set_aside(self, connection: Connection, number: int, ids: list[int]) -> None:
         now = self.desk.clock()
         blank = {"label": None, "posterior_error": None, "answers": 0, "path": "[]", "at": now}
-        run_many(
+        write_labels(
             connection,
-            sql.ADD_LABEL,
             ({**blank, "campaign_id": number, "item_id": n, "reason": "never asked"} for n in ids),
         )
         run_many(connection, SET_ASIDE, ({"id": n} for n in ids))
