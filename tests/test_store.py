@@ -252,6 +252,28 @@ def test_keys_of_undos_are_used_once_too(url: str) -> None:
         assert store.read(lambda c: verify(c, number))["differences"] == []
 
 
+def test_two_owners_do_not_undo_each_others_settings(postgres: Postgres) -> None:
+    made = policy()
+    waits = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+    with Store(postgres.database()).opened() as store:
+        number, _ = filled(store, 1)
+
+        def change(connection: Any, **changes: Any) -> None:
+            campaigns.change_settings(connection, number, made, changes, 0.0)
+
+        with store.engine.connect() as slow, slow.begin():
+            change(slow, thanks="one")
+            other = threading.Thread(
+                target=lambda: store.write(lambda c: change(c, completion_code="two"))
+            )
+            other.start()
+            while other.is_alive() and not store.read(lambda c: c.execute(waits).scalar_one()):
+                pass
+        other.join(30)
+        kept = store.read(lambda c: campaigns.get(c, number))["settings"]
+        assert (kept["thanks"], kept["completion_code"]) == ("one", "two")
+
+
 def test_webhooks_miss_no_label_that_commits_late(postgres: Postgres) -> None:
     waits = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
     blank = {"label": 0, "posterior_error": 0.1, "reason": "leaf", "answers": 1, "path": "[]"}

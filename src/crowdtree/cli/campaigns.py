@@ -80,7 +80,7 @@ def create_verb(
         file, adaptive, target_error, max_answers, workers, answers, stopping, allow_groups, seed
     )
     settings = store_module.checked_settings(_settings(setting or []))
-    with opened(database) as store:
+    with opened(database, new=True) as store:
         number = store.write(
             lambda c: campaigns.create(c, name or file, policy, settings, store.clock())
         )
@@ -289,6 +289,8 @@ def _export(
     writers = {"csv": tables.csv_lines, "jsonl": tables.json_lines}
     if kind not in (*writers, "parquet"):
         raise CrowdtreeError(f"{output}: end the name with .csv, .jsonl or .parquet")
+    if output is not None and not output.parent.is_dir():
+        raise CrowdtreeError(f"{output}: folder {output.parent} does not exist; make it first")
     with opened(database) as store:
         known = store.read(lambda c: campaigns.get(c, number))["problem"][names]
         rows = pieces(lambda after: store.read(lambda c: read(c, number, known, after)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,12 +24,18 @@ HERE = "crowdtree.db"
 
 
 @contextmanager
-def opened(database: str) -> Iterator[Store]:
-    """Open a database, or say in one line why not."""
+def opened(database: str, new: bool = False) -> Iterator[Store]:
+    """Open a database, or say in one line why not; only where `new` is said may it be made so."""
     from sqlalchemy.exc import DBAPIError
 
     from crowdtree.store import Store
 
+    file = database.removeprefix("sqlite:///")
+    if not new and "://" not in file and not Path(file).exists():
+        raise CrowdtreeError(
+            f"database: there is no file {file}; make a campaign with crowdtree campaign create, "
+            "or check --database"
+        )
     try:
         with Store(database).opened() as store:
             yield store

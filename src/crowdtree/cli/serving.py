@@ -100,7 +100,7 @@ def serve_verb(
     if example:
         from crowdtree.web.example import load_example
 
-        with opened(database) as store:
+        with opened(database, new=True) as store:
             load_example(store)
     serve.run(serving, partial(_welcome, _shown(database), open_page, as_json))
     if not as_json:

@@ -48,6 +48,7 @@ MOVES = {
     "finishing": ("draft", "running", "paused"),
     "finished": ("finishing", "running"),
 }
+MOST_NAME = 200
 WORDS = {"running": "start", "paused": "pause", "finishing": "finish", "finished": "finish"}
 
 
@@ -60,6 +61,8 @@ def create(
 ) -> int:
     """Create a campaign as a draft; returns its number."""
     _check(policy, settings)
+    if len(name) > MOST_NAME:
+        raise CrowdtreeError(f"campaign: a name of at most {MOST_NAME} characters is needed")
     made = connection.execute(
         campaigns.insert()
         .values(
@@ -88,9 +91,12 @@ def _check(policy: Policy[Any], settings: Settings) -> None:
         raise CrowdtreeError("settings: dedicated: needs a plan; adaptive questions vary by item")
 
 
-def get(connection: Connection, number: int) -> dict[str, Any]:
-    """Read a campaign's row, its JSON parsed."""
-    row = connection.execute(sa.select(campaigns).where(campaigns.c.id == number)).one_or_none()
+def get(connection: Connection, number: int, lock: bool = False) -> dict[str, Any]:
+    """Read a campaign's row, its JSON parsed; with `lock`, nobody else changes it meanwhile."""
+    mine = sa.select(campaigns).where(campaigns.c.id == number)
+    if lock:
+        mine = mine.with_for_update(key_share=True)
+    row = connection.execute(mine).one_or_none()
     if row is None:
         raise NotFound(f"campaign {number} does not exist")
     found = dict(row._mapping)
@@ -112,7 +118,7 @@ def change_settings(
     """Change some settings; a new budget holds from the next question on."""
     from crowdtree.store.settings import checked_settings
 
-    found = get(connection, number)
+    found = get(connection, number, lock=True)
     old = found["settings"]
     settings = checked_settings({**old, **changes})
     if found["status"] != "draft" and settings.most_skips != old["most_skips"]:
@@ -153,7 +159,7 @@ def set_status(
     connection: Connection, number: int, status: str, now: float, reason: str = ""
 ) -> dict[str, Any]:
     """Start, pause, resume or finish a campaign."""
-    found = get(connection, number)
+    found = get(connection, number, lock=True)
     if found["status"] == status:
         return found
     if found["status"] not in MOVES[status]:
