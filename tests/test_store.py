@@ -231,6 +231,19 @@ def test_a_row_that_the_database_refuses_fails_its_own_request_only(url: str) ->
         assert (good.error, good.result) == (None, 10)
 
 
+def test_names_that_no_database_takes_are_refused_alike(url: str) -> None:
+    made = policy()
+    with Store(url).opened() as store:
+        number, _ = filled(store)
+        for bad in ("a\x00b", "a" * 201):
+            with pytest.raises(CrowdtreeError, match="participant"):
+                store.write(lambda c, b=bad: people.join(c, number, b, made, False, 0, {}, 9))
+            with pytest.raises(CrowdtreeError, match="worker"):
+                store.write(lambda c, b=bad: people.invite(c, number, b, made, False, 0))
+            with pytest.raises(CrowdtreeError, match="campaign"):
+                store.write(lambda c, b=bad: campaigns.create(c, b, made, Settings(), 0))
+
+
 def test_keys_of_undos_are_used_once_too(url: str) -> None:
     with Store(url).opened() as store:
         number, hashes = filled(store)

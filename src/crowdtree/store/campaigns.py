@@ -61,7 +61,7 @@ def create(
 ) -> int:
     """Create a campaign as a draft; returns its number."""
     _check(policy, settings)
-    if len(name) > MOST_NAME:
+    if not storable(name):
         raise CrowdtreeError(f"campaign: a name of at most {MOST_NAME} characters is needed")
     made = connection.execute(
         campaigns.insert()
@@ -89,6 +89,15 @@ def _check(policy: Policy[Any], settings: Settings) -> None:
         raise CrowdtreeError("settings: budget: give a price per answer as well")
     if settings.dedicated and policy.to_dict()["policy"] != "plan":
         raise CrowdtreeError("settings: dedicated: needs a plan; adaptive questions vary by item")
+
+
+def storable(name: str) -> bool:
+    """Whether a name is short enough, and one that every database takes.
+
+    >>> storable("Ann"), storable("a\\x00b")
+    (True, False)
+    """
+    return len(name) <= MOST_NAME and "\x00" not in name
 
 
 def get(connection: Connection, number: int, lock: bool = False) -> dict[str, Any]:

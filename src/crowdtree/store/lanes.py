@@ -136,7 +136,8 @@ class Lane:
 
     def _failed(self, requests: list[Request], error: BaseException, name: str) -> None:
         """Nothing was acknowledged: whoever asked may ask again with the same key."""
-        log.warning("the database failed: %s", name)
+        why = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+        log.warning("the database failed: %s: %s", name, why)
         self._drop()
         _finish(requests, Unavailable("the database cannot be reached now; try again"))
         if isinstance(error, OperationalError):

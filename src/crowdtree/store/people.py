@@ -12,14 +12,13 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import Policy
 from crowdtree.problem import Problem
 from crowdtree.store import tokens
-from crowdtree.store.campaigns import NotFound, note
+from crowdtree.store.campaigns import MOST_NAME, NotFound, note, storable
 from crowdtree.store.reliability import expected_right
 from crowdtree.store.settings import MICRO
 from crowdtree.store.tables import credentials, workers
 
 __all__ = ["get_worker", "invite", "join", "join_link", "listed_workers", "set_worker_status"]
 
-MOST_NAME = 200
 WorkerStatus = Literal["active", "paused", "blocked"]
 
 
@@ -52,7 +51,7 @@ def join(
     seconds: float,
 ) -> str:
     """Become a worker, or the same one again where the platform sends the same id."""
-    if external_id is not None and not 0 < len(external_id) <= MOST_NAME:
+    if external_id is not None and (not external_id or not storable(external_id)):
         raise CrowdtreeError(f"participant: an id of 1 to {MOST_NAME} characters is needed")
     worker = None if external_id is None else _by_external(connection, number, external_id)
     if worker is None:
@@ -82,7 +81,7 @@ def _add(
     now: float,
     details: dict[str, str],
 ) -> int:
-    if len(name) > MOST_NAME:
+    if not storable(name):
         raise CrowdtreeError(f"worker: a name of at most {MOST_NAME} characters is needed")
     question = _needed_question(connection, number, policy) if dedicated else None
     root = int(policy.ask(policy.start()).questions[0])  # type: ignore[union-attr]

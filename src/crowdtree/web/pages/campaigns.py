@@ -64,7 +64,7 @@ async def create(request: Request, owner: OwnerNeeded) -> Response:
     site = site_of(request)
     form = await request.form()
     table = await _table(form)
-    name = str(form.get("name", "")).strip()[:200] or table.title
+    name = (str(form.get("name", "")).strip() or table.title)[:200]
 
     async def make(tell: Tell) -> str:
         found = await site.plans.read(table.content, table.name, table.options, tell)
