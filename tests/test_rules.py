@@ -376,6 +376,20 @@ def test_the_cap_holds_when_price_or_budget_change_while_questions_are_out(
     assert app.store.read(lambda c: verify(c, number))["differences"] == []
 
 
+@pytest.mark.parametrize("later", [{"price": 0.2}, {"budget": 0.1}])
+def test_what_would_pass_the_cap_is_refused(app: Lab, later: dict[str, float]) -> None:
+    number = app.campaign(settings={"price": 0.1, "budget": 0.3})
+    workers = [app.worker(number) for _ in range(2)]
+    out = [worker.next()["task"]["lease"] for worker in workers]
+    refused = change(app, number, **later)
+    assert (refused.status_code, "give at least that" in refused.text) == (422, True)
+    assert change(app, number, thanks="well done").status_code == 200
+    for worker, lease in zip(workers, out, strict=True):
+        worker.answer(lease)
+    assert spent(app, number) == pytest.approx(0.2)
+    assert app.store.read(lambda c: verify(c, number))["differences"] == []
+
+
 def test_the_cap_holds_to_the_cent(app: Lab) -> None:
     """Seven answers at 0.07 make 0.49; an eighth would make 0.56."""
     number = app.campaign(settings={"price": 0.07, "budget": 0.55})

@@ -15,7 +15,7 @@ from crowdtree.policy import Policy
 from crowdtree.store import statements as sql
 from crowdtree.store.codec import problem_to_json
 from crowdtree.store.database import run_many
-from crowdtree.store.settings import Settings
+from crowdtree.store.settings import MICRO, Settings
 from crowdtree.store.tables import (
     ITEM,
     LEASE,
@@ -23,7 +23,6 @@ from crowdtree.store.tables import (
     budgets,
     campaigns,
     items,
-    labels,
     leases,
     tallies,
     waiting,
@@ -141,18 +140,28 @@ def change_settings(
         .where(campaigns.c.id == number)
         .values(settings=settings.model_dump_json(), version=campaigns.c.version + 1)
     )
-    _change_budget(connection, number, settings)
+    promised = _change_budget(connection, number, settings)
+    if promised > (settings.budget_micros or promised) and (
+        (settings.price, settings.budget) != (old["price"], old["budget"])
+    ):
+        raise CrowdtreeError(
+            f"settings: budget: {promised / MICRO:.2f} are spent, or would be by the answers to "
+            "questions that are out; give at least that, or pause and wait for them"
+        )
     note(connection, now, "owner", "settings", number, changes)
     return settings
 
 
-def _change_budget(connection: Connection, number: int, settings: Settings) -> None:
-    """Keep the new cap, and what the questions that are out may cost at the new price."""
+def _change_budget(connection: Connection, number: int, settings: Settings) -> int:
+    """Keep the new cap, and what the questions that are out may cost at the new price.
+
+    Returns what is spent and may be, in millionths.
+    """
     cap = settings.budget_micros
     where = budgets.c.campaign_id == number
     if cap is None:
         connection.execute(budgets.delete().where(where))
-        return
+        return 0
     # Locks the row first, so that whoever is handing out questions has finished.
     if not connection.execute(budgets.update().where(where).values(cap=cap)).rowcount:
         spent = tally(connection, number).get("spent", 0)
@@ -161,7 +170,8 @@ def _change_budget(connection: Connection, number: int, settings: Settings) -> N
         leases.c.campaign_id == number, leases.c.state.in_([LEASE.active, LEASE.withdrawn])
     )
     reserved = int(connection.execute(live).scalar_one()) * settings.price_micros
-    connection.execute(budgets.update().where(where).values(reserved=reserved))
+    changed = budgets.update().where(where).values(reserved=reserved).returning(budgets.c.spent)
+    return int(connection.execute(changed).scalar_one()) + reserved
 
 
 def set_status(
@@ -242,14 +252,6 @@ def tally(connection: Connection, number: int) -> dict[str, int]:
         .group_by(tallies.c.name)
     )
     return {name: int(value) for name, value in rows}
-
-
-def labelled_error(connection: Connection, number: int) -> float | None:
-    """Mean posterior error of the labels so far: the model's own estimate."""
-    value = connection.execute(
-        sa.select(sa.func.avg(labels.c.posterior_error)).where(labels.c.campaign_id == number)
-    ).scalar_one()
-    return None if value is None else float(value)
 
 
 def note(

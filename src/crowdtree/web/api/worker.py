@@ -138,7 +138,7 @@ async def answer(request: Request, given: Answered, who: WorkerHash) -> JSONResp
     """Answer a question. The same key again gets the first result again.
 
     `fate` is "counted", or why not: "surplus" (the vote was over), "late" (the item has its
-    label), "duplicate". `late` says that the lease had expired.
+    label), "over budget" (it came too late to be paid). `late` says that the lease had expired.
     """
     return JSONResponse(await taken_answer(site_of(request), given, who))
 
