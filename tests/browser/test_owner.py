@@ -53,7 +53,7 @@ def test_the_wizard_from_the_table_to_the_running_campaign(open_page, shot) -> N
     page.set_input_files("input[name=items]", [])
     page.fill("#pasted", "a robin in the snow\na trout in a brook\n\na robin in the snow")
     page.click("text=Add items")
-    expect(page.locator(".banner")).to_contain_text("2 items added. 1 item were there already")
+    expect(page.locator(".banner")).to_contain_text("2 items added. 1 item was there already")
     shot(page, "wizard-3-items", full=True)
     page.click("text=Go on with 2 items")
     page.wait_for_url("**/share")
