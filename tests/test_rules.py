@@ -551,6 +551,17 @@ def test_paused_and_blocked_workers_get_nothing_and_their_answers_stay(app: Lab)
     assert len(app.get(f"/api/campaigns/{number}/answers").text.splitlines()) == 2
 
 
+def test_what_a_blocked_worker_holds_is_free_for_others(app: Lab) -> None:
+    number = app.campaign(items=ONE, settings={"price": 0.1, "budget": 0.1})
+    bad, good = app.worker(number), app.worker(number)
+    assert bad.next()["task"]
+    assert good.next()["reason"] == "budget"
+    app.post(f"/api/campaigns/{number}/workers/{bad.id}/block")
+    app.store.ask(Sweep())
+    assert good.next()["task"]
+    assert app.store.read(lambda c: verify(c, number))["differences"] == []
+
+
 def test_a_campaign_goes_on_where_it_must_not_finish_by_itself(app: Lab) -> None:
     number = app.campaign(ONE, example="table1", workers=0, settings={"finish_by_itself": False})
     assert app.worker(number).work("yes")["fate"] == "counted"

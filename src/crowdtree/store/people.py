@@ -15,7 +15,7 @@ from crowdtree.store import tokens
 from crowdtree.store.campaigns import MOST_NAME, NotFound, note, storable
 from crowdtree.store.reliability import expected_right
 from crowdtree.store.settings import MICRO
-from crowdtree.store.tables import credentials, workers
+from crowdtree.store.tables import LEASE, credentials, leases, workers
 
 __all__ = ["get_worker", "invite", "join", "join_link", "listed_workers", "set_worker_status"]
 
@@ -130,7 +130,10 @@ def get_worker(connection: Connection, number: int, worker: int) -> dict[str, An
 def set_worker_status(
     connection: Connection, number: int, worker: int, status: WorkerStatus, now: float
 ) -> None:
-    """Pause, block or let a worker go on; a blocked one's links stop working."""
+    """Pause, block or let a worker go on.
+
+    A blocked one's links stop working, and the questions that they hold are free for others.
+    """
     get_worker(connection, number, worker)
     connection.execute(
         workers.update()
@@ -139,6 +142,9 @@ def set_worker_status(
     )
     if status == "blocked":
         tokens.revoke(connection, now, credentials.c.worker_id == worker)
+        held = (leases.c.worker_id == worker, leases.c.state == LEASE.active)
+        # The next sweep takes them back, with the money that was set aside for them.
+        connection.execute(leases.update().where(*held).values(expires_at=now - 1.0))
     note(connection, now, "owner", f"worker {status}", number, {"worker": worker})
 
 
