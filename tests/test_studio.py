@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="needs the server's packages")
 
+import aside
 from crowdtree import files
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import AdaptivePolicy
@@ -64,7 +65,7 @@ def test_a_job_tells_how_far_it_is_and_others_go_on_meanwhile(room):
             await asyncio.sleep(0.001)
         return await job, heard, others
 
-    found, heard, others = asyncio.run(go())
+    found, heard, others = aside.run(go())
     assert found == 3
     assert heard == [(0.0, "step 0"), (1 / 3, "step 1"), (2 / 3, "step 2")]
     assert others > 3  # the loop was free all the time
@@ -72,19 +73,19 @@ def test_a_job_tells_how_far_it_is_and_others_go_on_meanwhile(room):
 
 def test_a_mistake_is_said_and_the_next_job_runs(room):
     with pytest.raises(CrowdtreeError, match="the table is bad"):
-        asyncio.run(room.work(fail, "the table is bad"))
+        aside.run(room.work(fail, "the table is bad"))
     with pytest.raises(CrowdtreeError, match="too much memory"):
-        asyncio.run(room.work(hungry))
+        aside.run(room.work(hungry))
     with pytest.raises(CrowdtreeError, match="without a result"):
-        asyncio.run(room.work(die))
-    assert asyncio.run(room.work(count, 2)) == 2
+        aside.run(room.work(die))
+    assert aside.run(room.work(count, 2)) == 2
 
 
 def test_a_job_that_takes_too_long_is_stopped_with_its_process(room):
     heard = []
     room.seconds = 0.5
     with pytest.raises(CrowdtreeError, match="takes longer than 0 s; make the plan with"):
-        asyncio.run(room.work(sleep, 600, tell=lambda _, words: heard.append(int(words))))
+        aside.run(room.work(sleep, 600, tell=lambda _, words: heard.append(int(words))))
     room.seconds = module.MOST_SECONDS
     assert room._process is None
     for pid in heard:  # empty where the process was not even ready by then
@@ -96,7 +97,7 @@ def test_nobody_waits_in_an_endless_queue():
     crowded = Studio()
     crowded.waiting = module.MOST_WAITING
     with pytest.raises(Unavailable, match="Try again"):
-        asyncio.run(crowded.work(count, 1))
+        aside.run(crowded.work(count, 1))
     assert crowded.waiting == module.MOST_WAITING
 
 
@@ -128,7 +129,7 @@ def test_plans_are_worked_out_once(monkeypatch):
         assert await plans.promise_soon(again) is found
         plans.close()
 
-    asyncio.run(go())
+    aside.run(go())
     assert asked == ["read_offer", "make_promise"]
 
 

@@ -309,6 +309,29 @@ def test_answers_an_item_are_those_of_items_that_are_done(app: Lab) -> None:
     assert found["answers"]["counted"] > sum(taken)
 
 
+def test_questions_given_back_are_for_others_at_once(app: Lab) -> None:
+    number = app.campaign("task,text\na,one\n", example="table1", workers=0)
+    ann, ben = app.worker(number), app.worker(number)
+    lease = ann.next()["task"]["lease"]
+    assert ben.next()["task"] is None
+    assert ben.call("release", leases=[lease]).json() == {"released": 0}  # it is not ben's
+    assert ann.call("release", leases=["9" * 40 + ".ab"]).json() == {"released": 0}
+    assert ann.call("release", leases=[lease]).json() == {"released": 1}
+    assert until(lambda: ben.next()["task"] is not None)
+    late = ann.answer(lease).json()  # the question was not hers any more, but is still open
+    assert late["late"]
+    found = app.get(f"/api/campaigns/{number}").json()
+    assert found["answers"]["expired_leases"] == 1
+    assert app.store.read(lambda c: verify(c, number))["agrees"]
+
+
+def test_a_slash_too_many_leads_nowhere(app: Lab) -> None:
+    number = app.campaign()
+    headers = {**app.owner, "host": "evil.example"}
+    found = app.client.get(f"/c/{number}/", headers=headers, follow_redirects=False)
+    assert found.status_code == 404
+
+
 def test_the_budget_is_never_exceeded(app: Lab) -> None:
     number = app.campaign(settings={"price": 0.1, "budget": 0.55})
     workers = [app.worker(number) for _ in range(3)]

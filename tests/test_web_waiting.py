@@ -18,6 +18,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
+import aside
 import crowdtree as ct
 from crowdtree.policy import PlanPolicy
 from crowdtree.store import Next, Settings, Store, campaigns, people, tokens
@@ -50,7 +51,7 @@ def test_one_worker_is_woken_for_each_question() -> None:
         await settled()
         assert all(task.done() for task in tasks)
 
-    asyncio.run(play())
+    aside.run(play())
 
 
 def test_a_question_is_passed_on_a_few_times() -> None:
@@ -68,7 +69,7 @@ def test_a_question_is_passed_on_a_few_times() -> None:
         assert await asyncio.gather(*tasks[TRIES:]) == [0, 0, 0]
         assert waiters.waiting() == 0
 
-    asyncio.run(play())
+    aside.run(play())
 
 
 # ------------------------------------------------------------------------------ stopping

@@ -154,6 +154,7 @@ def test_nobody_but_workers_where_workers_are(house: House) -> None:
                 "/api/worker/skip": {k: bodies[k] for k in ("lease", "key")},
                 "/api/worker/undo": {"key": "k"},
                 "/work/undo": {"key": "k"},
+                "/api/worker/release": {"leases": ["1.aa"]},
             }
             sent: Any = {} if route.method in SAFE else {"json": wanted.get(route.path, {})}
             found = app.client.request(route.method, route.at(), headers=headers, **sent)

@@ -42,6 +42,18 @@ def test_keys_answer_and_the_next_question_is_there(open_page, campaign, shot) -
     expect_answers(made, counted=4, skipped=1)
 
 
+def test_a_closed_page_gives_its_questions_back(open_page, campaign) -> None:
+    made = campaign(items=1, policy={"workers": 0})
+    first = open_page(owner=False)
+    first.goto(made.join())
+    first.locator("#task").wait_for()
+    link = made.join()
+    first.close()
+    second = open_page(owner=False)
+    second.goto(link)
+    second.locator("#task").wait_for(timeout=20_000)  # long before the first one's time is over
+
+
 def expect_answers(made, counted: int, skipped: int = 0) -> None:
     import time
 

@@ -127,10 +127,13 @@ def _shown(database: str) -> str:
 
     >>> _shown("postgresql://ann:secret@host/birds"), _shown("birds.db")
     ('postgresql://ann:***@host/birds', 'birds.db')
+    >>> _shown("postgresql://host/birds?user=ann&password=secret")
+    'postgresql://host/birds?user=ann&password=***'
     """
     import re
 
-    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", database)
+    hidden = re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", database)
+    return re.sub(r"([?&]password=)[^&]*", r"\1***", hidden)
 
 
 def _base(url: str) -> str:

@@ -167,6 +167,9 @@ def _budget(connection: Connection, campaign: Loaded, accounts: Accounts) -> Ite
         yield "the budget in the settings is not the one that is kept"
     if found is None:
         return
+    cap = campaign.settings.budget_micros
+    if cap is not None and accounts.tallies["spent"] > cap:
+        yield f"{accounts.tallies['spent']} was spent of a budget of {cap} (millionths)"
     reserved = accounts.live * campaign.settings.price_micros
     if (found.spent, found.reserved) != (accounts.tallies["spent"], reserved):
         yield (

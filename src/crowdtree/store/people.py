@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -14,10 +15,24 @@ from crowdtree.problem import Problem
 from crowdtree.store import tokens
 from crowdtree.store.campaigns import MOST_NAME, NotFound, note, storable
 from crowdtree.store.reliability import expected_right
+from crowdtree.store.requests import Refused
 from crowdtree.store.settings import MICRO
 from crowdtree.store.tables import LEASE, credentials, leases, workers
 
-__all__ = ["get_worker", "invite", "join", "join_link", "listed_workers", "set_worker_status"]
+__all__ = [
+    "get_worker",
+    "invite",
+    "join",
+    "join_link",
+    "listed_workers",
+    "new_link",
+    "release",
+    "set_worker_status",
+    "worker_of",
+]
+
+MOST_DIGITS = 18
+"""Of a lease's number: more would not be a number of the database."""
 
 WorkerStatus = Literal["active", "paused", "blocked"]
 
@@ -146,6 +161,47 @@ def set_worker_status(
         # The next sweep takes them back, with the money that was set aside for them.
         connection.execute(leases.update().where(*held).values(expires_at=now - 1.0))
     note(connection, now, "owner", f"worker {status}", number, {"worker": worker})
+
+
+def worker_of(connection: Connection, token_hash: str, now: float) -> tuple[int, int]:
+    """Find the campaign and the worker behind a token that is still good."""
+    found = connection.execute(
+        sa.select(credentials.c.campaign_id, credentials.c.worker_id).where(
+            credentials.c.token_hash == token_hash,
+            credentials.c.role == "worker",
+            credentials.c.revoked_at.is_(None),
+            sa.or_(credentials.c.expires_at.is_(None), credentials.c.expires_at > now),
+        )
+    ).one_or_none()
+    if found is None:
+        raise Refused("unknown", "This link is not valid any more. Ask for a new one.")
+    return int(found.campaign_id), int(found.worker_id)
+
+
+def release(connection: Connection, token_hash: str, held: Sequence[str], now: float) -> int:
+    """Give back questions that a worker will not answer now; count them.
+
+    The next sweep takes them back, with the money that was set aside for them. An answer that
+    comes all the same counts where it is still wanted.
+    """
+    _, worker = worker_of(connection, token_hash, now)
+    count = 0
+    for lease in held:
+        number, _, nonce = lease.partition(".")
+        if len(number) > MOST_DIGITS:
+            continue
+        found = connection.execute(
+            leases.update()
+            .where(
+                leases.c.id == int(number),
+                leases.c.nonce == nonce,
+                leases.c.worker_id == worker,
+                leases.c.state == LEASE.active,
+            )
+            .values(expires_at=now - 1.0)
+        )
+        count += found.rowcount
+    return count
 
 
 def new_link(connection: Connection, number: int, worker: int, now: float) -> str:

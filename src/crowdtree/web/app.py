@@ -47,6 +47,7 @@ def create_app(store: Store, options: Options | None = None, **changes: Any) -> 
         version=_version(),
         lifespan=_lifespan,
         docs_url=None,
+        redirect_slashes=False,  # it would go where the Host header says
         redoc_url=None,
         openapi_url="/api/openapi.json" if site.options.docs else None,
     )

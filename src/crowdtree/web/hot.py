@@ -10,8 +10,6 @@ what is wrong.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
@@ -26,11 +24,10 @@ from crowdtree.web.site import Site
 
 __all__ = ["Hot"]
 
-Call = Callable[[Site, Any, str], Awaitable[dict[str, Any]]]
-HOT: dict[str, tuple[type[BaseModel], Call]] = {
-    "/api/worker/next": (worker.Asked, worker.found_question),
-    "/api/worker/answer": (worker.Answered, worker.taken_answer),
-    "/api/worker/skip": (worker.Skipped, worker.taken_skip),
+HOT: dict[str, type[BaseModel]] = {
+    "/api/worker/next": worker.Asked,
+    "/api/worker/answer": worker.Answered,
+    "/api/worker/skip": worker.Skipped,
 }
 
 
@@ -52,18 +49,25 @@ class Hot:
         try:
             if not request.headers.get("content-type", "").startswith("application/json"):
                 raise Problem(415, "json", "")
-            given = found[0].model_validate_json(body)
+            given = found.model_validate_json(body)
             who = await worker_hash(request)
         except (ValidationError, Problem):
             await self.app(scope, _again(messages, receive), send)
             return
-        await self._serve(found[1], given, who, scope, receive, send)
+        await self._serve(given, who, scope, receive, send)
 
     async def _serve(
-        self, call: Call, given: Any, who: str, scope: Scope, receive: Receive, send: Send
+        self, given: BaseModel, who: str, scope: Scope, receive: Receive, send: Send
     ) -> None:
         try:
-            made = await call(self.site, given, who)
+            if isinstance(given, worker.Asked):
+                gone = Request(scope, receive).is_disconnected
+                made = await worker.found_question(self.site, given, who, gone)
+            elif isinstance(given, worker.Answered):
+                made = await worker.taken_answer(self.site, given, who)
+            else:
+                assert isinstance(given, worker.Skipped)
+                made = await worker.taken_skip(self.site, given, who)
         except CrowdtreeError as error:
             refused: Response = refusal(error)
             await refused(scope, receive, send)

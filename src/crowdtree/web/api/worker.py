@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
@@ -11,9 +12,7 @@ from starlette.responses import JSONResponse
 
 from crowdtree.store import Next, Submit, Undo, people
 from crowdtree.store import campaigns as rows
-from crowdtree.store.tables import credentials
 from crowdtree.web.auth import WorkerHash
-from crowdtree.web.errors import Problem
 from crowdtree.web.site import Site, site_of
 
 __all__ = ["router"]
@@ -52,6 +51,13 @@ class Undone(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     key: Key
+
+
+class Held(BaseModel):
+    """Questions that a worker holds."""
+
+    model_config = ConfigDict(extra="forbid")
+    leases: Annotated[list[Lease], Field(min_length=1, max_length=100)]
 
 
 class Question(BaseModel):
@@ -104,11 +110,17 @@ async def next_question(request: Request, asked: Asked, who: WorkerHash) -> JSON
     finished; done: the worker's number of answers is reached; all answered: the worker has
     answered all they may; paused, budget, worker paused, holding).
     """
-    return JSONResponse(await found_question(site_of(request), asked, who))
+    site = site_of(request)
+    return JSONResponse(await found_question(site, asked, who, request.is_disconnected))
 
 
-async def found_question(site: Site, asked: Asked, who: str) -> dict[str, Any]:
-    """Find a question for a worker, or wait for one; also for the worker's page."""
+async def found_question(
+    site: Site, asked: Asked, who: str, gone: Callable[[], Awaitable[bool]]
+) -> dict[str, Any]:
+    """Find a question for a worker, or wait for one; also for the worker's page.
+
+    Who has left meanwhile (`gone`) gets none: it would be out of everybody's reach.
+    """
     end = time.monotonic() + asked.wait
     tries = 0
     while True:
@@ -121,6 +133,9 @@ async def found_question(site: Site, asked: Asked, who: str) -> dict[str, Any]:
         if found["task"] is not None or found["reason"] in NO_WAIT or over:
             return await _with_end(site, wish.campaign, found)
         tries = await site.waiters.wait(wish.campaign, min(left, site.poll_seconds))
+        if await gone():
+            site.waiters.pass_on(wish.campaign, tries)
+            return found
 
 
 async def _with_end(site: Site, campaign: int, found: dict[str, Any]) -> dict[str, Any]:
@@ -171,27 +186,21 @@ async def undo(request: Request, given: Undone, who: WorkerHash) -> JSONResponse
     return JSONResponse(await site_of(request).store.aask(Undo(who, given.key)))
 
 
+@router.post("/release")
+async def release(request: Request, given: Held, who: WorkerHash) -> dict[str, int]:
+    """Give back questions that will not be answered now, so that others get them at once."""
+    site = site_of(request)
+    count = await site.store.awrite(lambda c: people.release(c, who, given.leases, site.now))
+    return {"released": count}
+
+
 @router.get("/me")
 async def me(request: Request, who: WorkerHash) -> dict[str, Any]:
     """Say what the worker has done and what the campaign asks for."""
-    import sqlalchemy as sa
 
     def look(connection: Any) -> Any:
-        found = connection.execute(
-            sa.select(credentials.c.worker_id, credentials.c.campaign_id).where(
-                credentials.c.token_hash == who,
-                credentials.c.role == "worker",
-                credentials.c.revoked_at.is_(None),
-                sa.or_(
-                    credentials.c.expires_at.is_(None),
-                    credentials.c.expires_at > site_of(request).now,
-                ),
-            )
-        ).one_or_none()
-        if found is None:
-            raise Problem(401, "unknown", "This link is not valid any more. Ask for a new one.")
-        campaign = rows.get(connection, found.campaign_id)
-        return campaign, people.get_worker(connection, found.campaign_id, found.worker_id)
+        number, worker = people.worker_of(connection, who, site_of(request).now)
+        return rows.get(connection, number), people.get_worker(connection, number, worker)
 
     campaign, worker = await site_of(request).store.aread(look)
     settings = campaign["settings"]

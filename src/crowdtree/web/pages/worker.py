@@ -39,7 +39,8 @@ async def page(request: Request, who: WorkerHash) -> Response:
 @router.post("/work/next")
 async def next_question(request: Request, asked: api.Asked, who: WorkerHash) -> dict[str, Any]:
     """Hand out a question, its item ready to be shown."""
-    return _ready(await api.found_question(site_of(request), asked, who))
+    site = site_of(request)
+    return _ready(await api.found_question(site, asked, who, request.is_disconnected))
 
 
 @router.post("/work/undo")

@@ -314,7 +314,12 @@ find("begin").addEventListener("click", () => {
 document.addEventListener("visibilitychange", () => {
   if (document.visibilityState === "hidden") outbox.flush();
 });
-addEventListener("pagehide", () => outbox.leave());
+addEventListener("pagehide", () => {
+  outbox.leave();
+  const leases = tasks.map((task) => task.lease).filter((lease) => !outbox.leases.includes(lease));
+  if (leases.length) send("/api/worker/release", { leases }, { keepalive: true }).catch(() => {});
+});
+addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 
 // ---------------------------------------------------------------- begin
 
