@@ -332,7 +332,7 @@ def test_empty_and_unreadable_files(tmp_path):
 
 
 def test_a_file_that_cannot_fit_says_so_before_reading(tmp_path, monkeypatch):
-    from crowdtree.learn import answers as reading
+    from crowdtree.learn import frames as reading
 
     path = tmp_path / "large.csv"
     with path.open("wb") as file:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.files.atomic import write_atomically
-from crowdtree.learn.answers import read_frame
+from crowdtree.learn.frames import read_frame
 from crowdtree.text import plural
 
 if TYPE_CHECKING:

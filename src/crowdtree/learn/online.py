@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, listing
-from crowdtree.learn.answers import YES_NO, Answers, read_answers, read_frame
+from crowdtree.learn.answers import YES_NO, Answers, read_answers
+from crowdtree.learn.frames import read_frame
 
 if TYPE_CHECKING:
     import polars as pl
