@@ -143,7 +143,8 @@ def test_an_export_as_label_studio_writes_it(tmp_path, capsys):
     path.write_text(json.dumps(tasks))
     with pytest.warns(CrowdtreeWarning, match="1 answer of 'export.json' with several choices"):
         frame = interchange.read_label_studio(path)
-    assert frame.columns == ["task", "worker", "label"]
+    assert frame.columns == ["task", "question", "worker", "label"]
+    assert set(frame["question"]) == {"kind"}
     assert len(frame) == 18
     assert set(frame["worker"]) == {f"p{n}@site.example" for n in (1, 2, 3)}
     with warnings.catch_warnings():
@@ -279,6 +280,23 @@ def test_files_that_are_written(leaves, tmp_path, capsys):
     assert dict(zip(labels["task"], labels["label"], strict=True)) == dict(learned.labels)
     assert "Workers, the weakest first" in out["page.html"].read_text()
     assert yaml.safe_load(out["p.yaml"].read_text())
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "words"),
+    [
+        ("--labels", "labels.txt", "labels.csv"),
+        ("--report", "page.pdf", "page.html"),
+        ("--report", "nowhere/page.html", "does not exist"),
+        ("--upper", "u.txt", "the ending"),
+        ("--upper", "p.yaml", "two results"),
+    ],
+)
+def test_nothing_is_written_when_something_cannot_be(option, name, words, leaves, tmp_path, capsys):
+    leaves[0].write_csv(path := tmp_path / "answers.csv")
+    told = complaint(capsys, "learn", path, "-o", tmp_path / "p.yaml", option, tmp_path / name)
+    assert words in told
+    assert [file.name for file in tmp_path.iterdir()] == ["answers.csv"]
 
 
 @pytest.mark.filterwarnings("default::crowdtree.CrowdtreeWarning")  # some cells err in half

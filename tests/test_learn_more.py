@@ -325,7 +325,7 @@ def test_label_studio_skips_cancelled_and_other_controls(tmp_path):
         {"completed_by": 8, "was_cancelled": True, "result": [choice]},
     ]
     path.write_text(json.dumps([{"id": 5, "annotations": notes}]))
-    assert interchange.read_label_studio(path).rows() == [("5", "a@b.c", "cat")]
+    assert interchange.read_label_studio(path).rows() == [("5", "kind", "a@b.c", "cat")]
     path.write_text("{}")
     with pytest.raises(CrowdtreeError, match="is no Label Studio export"):
         interchange.read_label_studio(path)
@@ -341,7 +341,7 @@ def test_zooniverse_names_who_was_not_logged_in(tmp_path):
     path.write_text(
         f'classification_id,user_name,annotations,subject_ids\n1,not-logged-in-ab,"{note}",99\n'
     )
-    assert interchange.read_zooniverse(path).rows() == [("99", "not-logged-in-ab", "Yes")]
+    assert interchange.read_zooniverse(path).rows() == [("99", "Any?", "not-logged-in-ab", "Yes")]
     path.write_text("a,b\n1,2\n")
     with pytest.raises(CrowdtreeError, match="Zooniverse classification export"):
         interchange.read_zooniverse(path)

@@ -1,15 +1,17 @@
 """Answers of other tools, in and out: crowd-kit, Label Studio, Zooniverse, plain wide tables.
 
-Every reader gives a frame of ``task, question, worker, label`` (no ``question`` where there is
-one); every writer takes one, and replaces the file in one step.
+Every reader gives a frame of ``task, question, worker, label`` (no ``question`` where the one
+question has no name); every writer takes one, and replaces the file in one step.
 """
 
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import warnings
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.files.atomic import write_atomically
-from crowdtree.learn.frames import read_frame
+from crowdtree.files.sources import separator_of
+from crowdtree.learn.frames import read_frame, why_unreadable
 from crowdtree.text import plural
 
 if TYPE_CHECKING:
@@ -39,6 +42,8 @@ __all__ = [
 Row = tuple[str, str, str, str]  # task, question, worker, label
 Rows = list[Row]
 MOST_FIELD = 100_000_000
+UNNAMED = "label"
+"""How a question is written that has no name."""
 
 
 def read_crowdkit(path: str | Path) -> pl.DataFrame:
@@ -91,7 +96,7 @@ def _studio_choices(task: Mapping[str, Any]) -> Iterator[tuple[str, str, list[An
         for result in annotation.get("result") or ():
             if result.get("type") == "choices":
                 choices = result.get("value", {}).get("choices") or []
-                control = str(result.get("from_name", "label"))
+                control = str(result.get("from_name", UNNAMED))
                 yield worker, control, choices if isinstance(choices, list) else [choices]
 
 
@@ -188,7 +193,7 @@ def _zoo_answers(text: str | None, where: str) -> Iterator[tuple[str, Any]]:
         ):
             waiting += value  # a combo task holds tasks
             continue
-        yield str(note.get("task_label") or note.get("task") or "label"), value
+        yield str(note.get("task_label") or note.get("task") or UNNAMED), value
 
 
 def write_zooniverse(answers: Any, path: str | Path) -> None:
@@ -212,13 +217,7 @@ def read_wide(path: str | Path) -> pl.DataFrame:
     import polars as pl
 
     target = Path(path)
-    if not target.exists():
-        raise CrowdtreeError(f"answers: no file {target.name!r} in {str(target.parent)!r}")
-    try:
-        frame = pl.read_csv(target, infer_schema=False)
-    except pl.exceptions.PolarsError as problem:
-        first = str(problem).splitlines()[0]
-        raise CrowdtreeError(f"answers: {target.name!r} cannot be read: {first}") from None
+    frame = _wide_frame(_text(path), target)
     names = set(frame.columns)
     for keys, spread in (
         (("task", "worker"), "question"),
@@ -238,6 +237,23 @@ def read_wide(path: str | Path) -> pl.DataFrame:
         f"answers: {target.name!r} has columns {listing(frame.columns)}; a wide table starts with "
         "task and worker, question and worker, or task"
     )
+
+
+def _wide_frame(text: str, path: Path) -> pl.DataFrame:
+    import polars as pl
+
+    separator = separator_of(text.split("\n", 1)[0])
+    header = next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), [])
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise CrowdtreeError(
+            f"answers: {path.name!r} has two columns {listing(map(repr, twice))}; rename one"
+        )
+    try:
+        return pl.read_csv(text.encode(), infer_schema=False, separator=separator)
+    except pl.exceptions.PolarsError as problem:
+        why = why_unreadable(str(problem), path)
+        raise CrowdtreeError(f"answers: {path.name!r} cannot be read: {why}") from None
 
 
 def write_wide(answers: Any, path: str | Path) -> None:
@@ -278,7 +294,7 @@ WRITERS: Mapping[str, Callable[[Any, str | Path], None]] = MappingProxyType(
 
 def _rows(answers: Any) -> Rows:
     frame = read_frame(answers, ("task", "worker", "label"), ("question",), "answers")
-    asked = frame["question"].to_list() if "question" in frame.columns else ["label"] * len(frame)
+    asked = frame["question"].to_list() if "question" in frame.columns else [UNNAMED] * len(frame)
     columns = (frame["task"].to_list(), asked, frame["worker"].to_list(), frame["label"].to_list())
     return [(str(t), str(q), str(w), str(x)) for t, q, w, x in zip(*columns, strict=True)]
 
@@ -290,7 +306,8 @@ def _frame(rows: Any, path: str | Path, what: str) -> pl.DataFrame:
         raise CrowdtreeError(f"answers: no {what} in {Path(path).name!r}")
     names = ["task", "question", "worker", "label"]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
-    return frame.drop("question") if frame["question"].n_unique() == 1 else frame
+    unnamed = frame["question"].unique().to_list() == [UNNAMED]
+    return frame.drop("question") if unnamed else frame
 
 
 def _json(path: str | Path) -> Any:
@@ -302,10 +319,18 @@ def _json(path: str | Path) -> Any:
 
 def _text(path: str | Path) -> str:
     target = Path(path)
+    if target.is_dir():
+        raise CrowdtreeError(f"answers: {target.name!r} is a folder; name the file in it")
     if not target.is_file():
         raise CrowdtreeError(f"answers: no file {target.name!r} in {str(target.parent)!r}")
     try:
-        return target.read_text(encoding="utf-8-sig")
+        raw = target.read_bytes()
+        if raw.startswith(b"\x1f\x8b"):
+            raw = gzip.decompress(raw)
+        return raw.decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error) as problem:
+        why = "no permission" if isinstance(problem, PermissionError) else "it is damaged"
+        raise CrowdtreeError(f"answers: {target.name!r} cannot be read: {why}") from None
     except UnicodeDecodeError as problem:
         raise CrowdtreeError(
             f"answers: {target.name!r}: byte {problem.start} is not UTF-8; save it as UTF-8"

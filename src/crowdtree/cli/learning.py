@@ -23,6 +23,7 @@ from crowdtree.cli.common import (
 from crowdtree.cli.designing import make_tree
 from crowdtree.cli.learned import show_learned
 from crowdtree.errors import CrowdtreeError
+from crowdtree.files.reading import ending_of
 from crowdtree.learn.compare import against_assumed, confused_pairs
 from crowdtree.text import number, percent, plural
 
@@ -89,6 +90,7 @@ def learn_verb(
     from crowdtree import interchange
     from crowdtree.learn import learn
 
+    _check_outputs(output, upper, labels, report)
     readers = {
         "label-studio": interchange.read_label_studio,
         "zooniverse": interchange.read_zooniverse,
@@ -193,6 +195,31 @@ def pilot_verb(
     common.emit(as_json, found, tell)
 
 
+def _check_outputs(
+    output: Path | None, upper: Path | None, labels: Path | None, report: Path | None
+) -> None:
+    """Refuse what cannot be written before anything is, and before the work is done."""
+    for problem in (output, upper):
+        if problem is not None:
+            ending_of(problem)
+    if labels is not None and labels.suffix.lower() != ".csv":
+        raise CrowdtreeError(f"{labels}: labels are written as .csv; use {labels.stem}.csv")
+    if report is not None and report.suffix.lower() not in (".html", ".htm"):
+        raise CrowdtreeError(f"{report}: the page is written as .html; use {report.stem}.html")
+    made = [path for path in (output, upper, labels, report) if path is not None]
+    for path in made:
+        if path.is_dir():
+            raise CrowdtreeError(f"{path}: is a folder; give the name of a file")
+        if not path.parent.is_dir():
+            raise CrowdtreeError(
+                f"{path}: the folder {path.parent} does not exist; create it first"
+            )
+    if len({path.absolute() for path in made}) < len(made):
+        raise CrowdtreeError(
+            f"{made[0]}: two results would be written to one file; name each its own"
+        )
+
+
 def _plan(path: str) -> Any:
     made = common.read_plan(path, None, None, None, False, False)
     if made is None:
@@ -239,8 +266,6 @@ def _as_dict(learned: Any) -> dict[str, Any]:
 
 
 def _write_labels(learned: Any, path: Path) -> None:
-    if path.suffix != ".csv":
-        raise CrowdtreeError(f"{path}: labels are written as .csv; use {path.stem}.csv")
     from crowdtree.files.atomic import write_atomically
 
     write_atomically(path, learned.label_frame().write_csv)

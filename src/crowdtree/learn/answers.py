@@ -121,6 +121,11 @@ def read_answers(
     task, tasks = _codes(frame["task"], None, "task")
     worker, workers = _codes(frame["worker"], None, "worker")
     many = "question" in frame.columns
+    if questions is not None and len(questions) > 1 and not many:
+        raise CrowdtreeError(
+            f"answers: column question is missing, and there are {len(questions)} questions "
+            f"({listing(questions)}); add it, so that each answer says what was asked"
+        )
     if many:
         asked, names = _codes(frame["question"], questions, "question")
     yes_no = labels is None and many and (questions is not None or len(names) > 1)
@@ -148,7 +153,7 @@ def _codes(
     """Number the values of a column by their order (`known`, or sorted)."""
     import polars as pl
 
-    if column.dtype.is_integer() and known is None:
+    if column.dtype.is_integer() and column.dtype != pl.Int128 and known is None:
         return _integer_codes(column.to_numpy())
     if column.dtype.is_float() and known is None:
         whole = column.cast(pl.Int64, strict=False)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.learn.compare import confused_pairs
 from crowdtree.problem import DASH
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class Flag(NamedTuple):
     """One thing to look at.
 
     `kind` is ``constant``, ``random``, ``twins``, ``blunt`` (a question that splits nothing),
-    ``reversed`` (a cell whose answers contradict the table), ``confused``, ``thin`` or ``types``;
+    ``unasked`` (a question without answers), ``reversed`` (a cell whose answers contradict the
+    table), ``confused``, ``thin`` or ``types``;
     `value` the number behind it; `more` how many more answers would settle it, where that is known.
     """
 
@@ -110,7 +112,7 @@ def _constant_or_random(learned: Learned) -> Iterator[Flag]:
         high = score + 1.645 * spread / met.sum() / (1 - chance)
         if high < COIN:
             message = (
-                f"right {hit.mean():.0%} of the time over {total[w]:.0f} answers, as a coin is"
+                f"right {_share(hit.mean())} of the time over {total[w]:.0f} answers, as a coin is"
             )
             yield Flag("random", names[w], message, float(score))
 
@@ -152,31 +154,25 @@ def _questions(learned: Learned) -> Iterator[Flag]:
         return
     problem, rate = learned.problem, learned.yes_rate
     asked = learned.fit.answers >= 1
-    low, high = learned.intervals.worker_error
+    low = learned.intervals.worker_error.low
     for q, name in enumerate(problem.questions):
         here = rate[q][asked[q]]
-        if len(here) < 2 or here.max() - here.min() < LEAST_SPREAD:
-            spread = float(here.max() - here.min()) if len(here) else 0.0
-            message = f"yes rates of the classes lie within {spread:.0%}: it splits nothing"
+        if not len(here):
+            yield Flag("unasked", name, "nobody answered it; its errors are a guess", 0.0)
+        elif len(here) < 2 or here.max() - here.min() < LEAST_SPREAD:
+            spread = float(here.max() - here.min())
+            message = f"yes rates of the classes lie within {_share(spread)}: it splits nothing"
             yield Flag("blunt", name, message, spread)
         for c in np.flatnonzero((low[q] > 0.5) & (problem.outcome[q] != DASH)).tolist():
-            message = f"{learned.fit.error[q, c]:.0%} of answers contradict the table"
+            message = f"{_share(learned.fit.error[q, c])} of answers contradict the table"
             subject = f"{name} / {problem.classes[c]}"
             yield Flag("reversed", subject, message, float(learned.fit.error[q, c]))
-    del high
 
 
 def _confused(learned: Learned) -> Iterator[Flag]:
-    mass = learned.posterior.T @ learned.posterior
-    total = learned.posterior.sum(axis=0)
-    share = mass / np.maximum(total[:, None], 1e-300)
-    names = learned.classes
-    for i in range(len(names)):
-        for j in range(i + 1, len(names)):
-            value = float(max(share[i, j], share[j, i]))
-            if value >= CONFUSED:
-                message = f"stay confused: {value:.0%} of one's probability lies with the other"
-                yield Flag("confused", f"{names[i]} and {names[j]}", message, value)
+    for pair in confused_pairs(learned, CONFUSED):
+        message = f"stay confused: {_share(pair.shared)} of one's probability lies with the other"
+        yield Flag("confused", f"{pair.first} and {pair.second}", message, pair.shared)
 
 
 def _thin(learned: Learned) -> Iterator[Flag]:
@@ -192,11 +188,15 @@ def _thin(learned: Learned) -> Iterator[Flag]:
     for q, c in np.argwhere(thin).tolist():
         more = int(max(1, need[q, c]))
         message = (
-            f"error {error[q, c]:.0%} is known to ±{half[q, c]:.0%} only; about {more} more "
-            f"answers settle it to ±{THIN:.0%}"
+            f"error {_share(error[q, c])} is known to ±{_share(half[q, c])} only; about {more} "
+            f"more answers settle it to ±{_share(THIN)}"
         )
         subject = f"{problem.questions[q]} / {problem.classes[c]}"
         yield Flag("thin", subject, message, float(half[q, c]), more)
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.0f} %"
 
 
 def _z(level: float) -> float:

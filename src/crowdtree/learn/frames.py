@@ -15,7 +15,7 @@ from crowdtree.errors import CrowdtreeError, listing
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["read_frame"]
+__all__ = ["read_frame", "why_unreadable"]
 
 _SMALL_SIZE = 64 * 2**20  # files below this need no thought about memory
 _CSV_ROW = 12  # bytes: the shortest likely row of an answers file
@@ -31,16 +31,35 @@ def read_frame(
         return _select(_as_polars(source, what), needed, optional, what)
     try:
         try:
-            return _select(_scan(source, what), needed, optional, what)
+            lazy = _scan(source, what)
+            if _numbers_are_names(lazy, Path(source), (*needed, *optional)):
+                lazy = _scan(source, what, as_text=True)
+            return _select(lazy, needed, optional, what)
         except pl.exceptions.ComputeError as problem:
             if "could not parse" not in str(problem):
                 raise
             # numbers at the top and text further down: read everything as text
             return _select(_scan(source, what, as_text=True), needed, optional, what)
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as problem:
-        raise CrowdtreeError(
-            f"{what}: {Path(source).name!r} cannot be read: {_why(str(problem), Path(source))}"
-        ) from None
+        why = why_unreadable(str(problem), Path(source))
+        raise CrowdtreeError(f"{what}: {Path(source).name!r} cannot be read: {why}") from None
+
+
+def _numbers_are_names(lazy: pl.LazyFrame, path: Path, columns: tuple[str, ...]) -> bool:
+    """Whether columns of a CSV that look like numbers are not: 007 is not 7."""
+    import polars as pl
+
+    if _is_parquet(path):
+        return False
+    found = {name: kind for name, kind in lazy.collect_schema().items() if name in columns}
+    if any(kind == pl.Int128 for kind in found.values()):  # too long for a number
+        return True
+    whole = [name for name, kind in found.items() if kind.is_integer()]
+    if not whole:
+        return False
+    padded = pl.col(whole).str.contains(r"^\s*[+-]?0[0-9]").any()
+    text = _scan_csv(path, as_text=True).select(padded).collect(engine="streaming")
+    return any(text.row(0))
 
 
 _REASONS = {
@@ -52,9 +71,9 @@ _REASONS = {
 }
 
 
-def _why(problem: str, path: Path) -> str:
+def why_unreadable(problem: str, path: Path) -> str:
     """Say what ails a file, in words of its own rather than of the reader."""
-    if path.suffix.lower() in (".parquet", ".pq"):
+    if _is_parquet(path):
         return "it is no Parquet file, or cut short; write it anew"
     found = (text for key, text in _REASONS.items() if key in problem.lower())
     return next(found, "it is no CSV file with a header; save it as CSV or Parquet")
@@ -73,7 +92,15 @@ def _select(
             f"name the columns {', '.join(needed)}"
         )
     columns = [*needed, *(name for name in optional if name in found)]
-    frame = lazy.select(columns).drop_nans().drop_nulls().collect(engine="streaming")
+    kinds = lazy.collect_schema()
+    text = [name for name in columns if kinds[name] == pl.String]
+    frame = (
+        lazy.select(columns)
+        .drop_nans()
+        .drop_nulls()
+        .filter(*(~pl.col(name).str.strip_chars().is_in(_blanks(name)) for name in text))
+        .collect(engine="streaming")
+    )
     for name in columns:
         if frame.schema[name].is_nested() or frame.schema[name] == pl.Object:
             raise CrowdtreeError(
@@ -83,6 +110,11 @@ def _select(
         raise CrowdtreeError(f"{what}: no rows; at least one {what.rstrip('s')} needed")
     assert isinstance(frame, pl.DataFrame)
     return frame
+
+
+def _blanks(column: str) -> list[str]:
+    """What is no name: nothing, and for labels also how programs write a missing number."""
+    return ["", "nan", "NaN"] if column == "label" else [""]
 
 
 def _scan(source: str | Path, what: str, as_text: bool = False) -> pl.LazyFrame:
@@ -96,13 +128,39 @@ def _scan(source: str | Path, what: str, as_text: bool = False) -> pl.LazyFrame:
     if path.stat().st_size == 0:
         raise CrowdtreeError(f"{what}: {path.name!r} is empty; a header and rows needed")
     _check_memory(path, what)
-    if path.suffix.lower() in (".parquet", ".pq"):
+    if _is_parquet(path):
         return pl.scan_parquet(path)
     with path.open("rb") as file:
         head = file.read(1024)
     if path.suffix.lower() in (".csv", ".tsv", ".txt") and b"\0" in head:
         raise CrowdtreeError(f"{what}: {path.name!r} is no text; a CSV or Parquet file needed")
-    return pl.scan_csv(path, infer_schema_length=0 if as_text else 10_000)
+    return _scan_csv(path, as_text)
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() in (".parquet", ".pq")
+
+
+def _scan_csv(path: Path, as_text: bool) -> pl.LazyFrame:
+    import polars as pl
+
+    return pl.scan_csv(
+        path, infer_schema_length=0 if as_text else 10_000, separator=_separator(path)
+    )
+
+
+def _separator(path: Path) -> str:
+    """Tell the separator by the header: commas, or the semicolons or tabs of spreadsheets."""
+    import gzip
+
+    from crowdtree.files.sources import separator_of
+
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            header = file.readline(65_536)
+    except (OSError, EOFError):  # what reads it then says what ails it
+        return ","
+    return separator_of(header.decode(errors="replace"))
 
 
 def _check_memory(path: Path, what: str) -> None:
@@ -124,7 +182,7 @@ def _rows(path: Path, size: int) -> int:
     """Rows of a file: exact for Parquet, from the first rows for CSV."""
     import polars as pl
 
-    if path.suffix.lower() in (".parquet", ".pq"):
+    if _is_parquet(path):
         return int(pl.scan_parquet(path).select(pl.len()).collect().item())
     if path.suffix.lower() == ".gz":
         size *= 8

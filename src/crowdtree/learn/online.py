@@ -93,8 +93,13 @@ class Online:
         return place
 
     def _question(self, name: Any) -> int:
-        if name is None or len(self.base.questions) == 1:
+        if len(self.base.questions) == 1:
             return 0
+        if name is None:
+            raise CrowdtreeError(
+                f"answers: column question is missing, and {len(self.base.questions)} questions "
+                f"were learned ({listing(self.base.questions)}); add it"
+            )
         found = self.question.get(str(name))
         if found is None:
             raise CrowdtreeError(
@@ -261,13 +266,13 @@ def classify(learned: Learned, source: Any) -> tuple[list[str], FloatArray]:
         duplicates="all",
     )
     index = learned.worker_index
-    place = [index.get(str(name), -1) for name in read.workers.tolist()]
+    place = np.array([index.get(str(name), -1) for name in read.workers.tolist()])
     asked = read.question_column()
     names, made = list(map(str, read.tasks.tolist())), []
     skill = np.append(learned.fit.skill, 0.0)[place]
     for t in range(read.n_tasks):
         at = slice(int(read.start[t]), int(read.start[t + 1]))
-        made.append(_item(learned, asked[at], np.array(place)[read.worker[at]],
+        made.append(_item(learned, asked[at], place[read.worker[at]],
                           skill[read.worker[at]], read.label[at]))  # fmt: skip
     return names, np.array(made)
 
