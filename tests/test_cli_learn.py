@@ -228,6 +228,23 @@ def test_bad_gold_and_bad_options_get_one_line(leaves, tmp_path, capsys):
     assert "no plan" in complaint(capsys, "learn", path, "--plan", "example:animals")
 
 
+def test_classes_may_be_named(tmp_path, capsys):
+    path = tmp_path / "answers.csv"
+    path.write_text("task,worker,label\n1,ann,cat\n1,ben,cat\n2,ann,cat\n")
+    assert "--class" in complaint(capsys, "learn", path)
+    made = found(capsys, "learn", path, "--class", "dog", "--class", "cat")
+    assert made["classes"] == ["dog", "cat"]
+    assert set(made["labels"].values()) == {"cat"}
+
+
+def test_a_class_without_answered_gold_is_named(animals, tmp_path, capsys):
+    animals[1].write_csv(path := tmp_path / "answers.csv")
+    gold = tmp_path / "gold.csv"
+    first = animals[1]["task"][0]
+    gold.write_text(f"task,label\n{first},robin\nelsewhere,yeti\n")
+    assert "no answered item of 'yeti'" in complaint(capsys, "learn", path, "--gold", gold)
+
+
 # ---------------------------------------------------------------- what is shown and written
 
 

@@ -49,6 +49,14 @@ def learn_verb(
         str | None,
         typer.Option("--problem", metavar="FILE", help="Known table of classes and questions."),
     ] = None,
+    classes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--class",
+            metavar="NAME",
+            help="A class, one option each, where answers and gold do not name all.",
+        ),
+    ] = None,
     form: Annotated[
         Literal["plain", "crowd-kit", "label-studio", "zooniverse", "wide"],
         typer.Option("--format", help="How the answers are written (crowd-kit: as plain)."),
@@ -98,7 +106,7 @@ def learn_verb(
     }
     source: Any = readers[form](answers) if form in readers else answers
     known = None if problem is None else files.load_problem(problem)
-    learned = learn(source, gold, problem=known, level=level)
+    learned = learn(source, gold, problem=known, classes=classes or None, level=level)
     credible = None if plan is None else learned.credible_interval(_plan(plan))
     if output is not None:
         files.save_problem(learned.problem, output)

@@ -138,7 +138,7 @@ def _learn_labels(
     if len(read.labels) < 2:
         raise CrowdtreeError(
             f"answers: every label is {read.labels[0]!r}; two classes are needed, name both with "
-            'classes=["...", "..."] if the other one exists'
+            'classes=["...", "..."] (--class) if the other one exists'
         )
     gold = _gold_codes(read, truths, read.labels)
     if read.n_workers < 2 and not (gold >= 0).any():
@@ -189,7 +189,10 @@ def _gold_codes(read: Answers, truths: dict[str, str] | None, names: tuple[str, 
     if extra:
         task = next(task for task, label in truths.items() if label == extra[0])
         raise unknown_names(
-            "gold: class", extra, names, f"correct it (first: task {task}) or pass classes"
+            "gold: class",
+            extra,
+            names,
+            f"correct it (first: task {task}) or name all classes with classes=[...] (--class)",
         )
     place = {name: i for i, name in enumerate(names)}
     for i, task in enumerate(map(str, read.tasks.tolist())):
@@ -220,7 +223,7 @@ def _learn_classes(
         sign = np.where(problem.outcome == DASH, 0, 2 * problem.outcome - 1).astype(np.int8)
         prior, start = problem.prior, problem.worker_error
     else:
-        sign = _signs(read, gold, len(names))
+        sign = _signs(read, gold, names)
         prior, start = np.full(len(names), 1 / len(names)), None
     fit = classing.fit_classes(
         read,
@@ -264,16 +267,23 @@ def _class_names(
     names = tuple(sorted(set(truths.values())))
     if len(names) < 2:
         raise CrowdtreeError(
-            f"gold: one class only ({names[0]!r}); two are needed, name them with classes=[...] if "
-            "the others just have no gold"
+            f"gold: one class only ({names[0]!r}); two are needed; give gold of each, or the "
+            "table of outcomes"
         )
     return names
 
 
-def _signs(read: Answers, gold: IntArray, n_classes: int) -> NDArray[np.int8]:
+def _signs(read: Answers, gold: IntArray, names: tuple[str, ...]) -> NDArray[np.int8]:
     """Which answer is right, by the majority among items of known class (ties: among all)."""
     from crowdtree.learn import kernels
 
+    n_classes = len(names)
+    missing = [name for i, name in enumerate(names) if not (gold == i).any()]
+    if missing:
+        raise CrowdtreeError(
+            f"gold: no answered item of {listing(map(repr, missing))}; give one of each class, or "
+            "the table of outcomes"
+        )
     known = np.zeros((read.n_tasks, n_classes))
     places = np.flatnonzero(gold >= 0)
     known[places, gold[places]] = 1.0
@@ -281,12 +291,6 @@ def _signs(read: Answers, gold: IntArray, n_classes: int) -> NDArray[np.int8]:
     kernels.cell_counts(read.start, read.question_column(), read.label, known, counts)
     whole = counts.sum(axis=1, keepdims=True)
     counts += 0.01 * whole / np.maximum(whole.sum(axis=2, keepdims=True), 1)
-    missing = [i for i in range(n_classes) if not (gold == i).any()]
-    if missing:
-        raise CrowdtreeError(
-            f"gold: no item of {len(missing)} of {n_classes} classes (class number "
-            f"{listing(str(i + 1) for i in missing)}); give one of each, or the table of outcomes"
-        )
     return np.where(counts[..., 1] > counts[..., 0], 1, -1).astype(np.int8)
 
 

@@ -251,7 +251,7 @@ def _sorted_by_task(answers: Answers, task: IntArray, duplicates: Duplicates) ->
             f'answers: {count}; remove the repeats, or pass duplicates="last", "first" or "all"'
         )
     warnings.warn(
-        f'answers: {count}; the {duplicates} one counts (duplicates="error" refuses)',
+        f"answers: {count}; the {duplicates} one counts",
         CrowdtreeWarning,
         stacklevel=5,
     )
