@@ -124,3 +124,12 @@ def test_wide_tables_may_be_packed(tmp_path):
     path = tmp_path / "wide.csv.gz"
     path.write_bytes(gzip.compress(b"task,ann,ben\n1,x,y\n"))
     assert interchange.read_wide(path).rows() == [("1", "ann", "x"), ("1", "ben", "y")]
+
+
+def test_options_that_would_be_ignored_are_refused():
+    asked = {"task": [1, 1, 2, 2] * 2, "question": ["wings", "fins"] * 4,
+             "worker": ["ann"] * 4 + ["ben"] * 4, "label": [0, 0, 1, 1] * 2}  # fmt: skip
+    with pytest.raises(CrowdtreeError, match="is for one question"):
+        learn(asked, {1: "a", 2: "b"}, method="majority")
+    with pytest.raises(CrowdtreeError, match="names them already"):
+        learn(asked, problem=problem_of("wings", "fins"), classes=["a", "b"])

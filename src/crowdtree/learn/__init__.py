@@ -90,12 +90,18 @@ def learn(
             raise CrowdtreeError(f"{name}: a probability from 0.5 to below 1 needed, got {value!r}")
     if problem is not None and not isinstance(problem, Problem):
         raise CrowdtreeError(f"problem: a Problem needed, got {type(problem).__name__}")
+    if problem is not None and classes is not None:
+        raise CrowdtreeError("classes: the problem names them already; give one of the two")
     truths = None if gold is None else reading.read_gold(gold)
     read = reading.read_answers(
         answers, questions=problem.questions if problem else None, duplicates=duplicates
     )
     if problem is None and len(read.questions) == 1 and _answers_are_classes(read, truths, classes):
         return _learn_labels(read, truths, classes, method, level)
+    if method != "hierarchical":
+        raise CrowdtreeError(
+            f"method: {method!r} is for one question whose answers name the classes; leave it out"
+        )
     return _learn_classes(_as_yes_no(read), truths, problem, classes, level, certain)
 
 

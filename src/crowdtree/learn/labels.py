@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.learn.answers import Answers
+from crowdtree.learn.dirichlet import divergence, fit_dirichlet, log_density, mean_log
 
 __all__ = ["LABEL_METHODS", "Explained", "LabelFit", "explain", "fit_labels"]
 
@@ -185,19 +186,19 @@ def _variational(
     counts, mass = _counts(answers, posterior), posterior.sum(axis=0)
     hyper = _hyper(n_labels, types)
     alpha = hyper.copy()
-    hyper_log = _mean_log(hyper, 0)
+    hyper_log = mean_log(hyper, 0)
     trace: list[float] = []
     for step in range(500):
         column = alpha + counts
-        log_answer = _mean_log(column, 1)
+        log_answer = mean_log(column, 1)
         if step > 1:
-            mean_log = log_answer.sum(axis=0) + _FEW_WORKERS * hyper_log
-            alpha = _crowd(
-                _same(mean_log) if tied else mean_log, alpha, answers.n_workers + _FEW_WORKERS
+            told = log_answer.sum(axis=0) + _FEW_WORKERS * hyper_log
+            alpha = fit_dirichlet(
+                _same(told) if tied else told, alpha, answers.n_workers + _FEW_WORKERS
             )
-        log_prior = _mean_log(mass + 1, 0)
-        bound = -_divergence(column, alpha, 1) - _divergence(mass + 1, np.ones(types), 0)
-        bound += _FEW_WORKERS * float(_log_density(hyper_log, alpha).sum())
+        log_prior = mean_log(mass + 1, 0)
+        bound = -divergence(column, alpha, 1) - divergence(mass + 1, np.ones(types), 0)
+        bound += _FEW_WORKERS * float(log_density(hyper_log, alpha).sum())
         bound += _e_step(answers, gold, log_answer, log_prior, posterior, counts, mass)
         trace.append(bound)
         if step > 5 and trace[-1] - trace[-2] < _TOLERANCE * abs(bound):
@@ -205,10 +206,10 @@ def _variational(
     return LabelFit(posterior, counts, alpha, mass, tuple(trace), "evidence bound")
 
 
-def _same(mean_log: FloatArray) -> FloatArray:
+def _same(told: FloatArray) -> FloatArray:
     """Average over the classes what is told about right answers, and about wrong ones."""
-    own = np.eye(len(mean_log), dtype=bool)
-    return np.asarray(np.where(own, mean_log[own].mean(), mean_log[~own].mean()))
+    own = np.eye(len(told), dtype=bool)
+    return np.asarray(np.where(own, told[own].mean(), told[~own].mean()))
 
 
 def _merged(answers: Answers, fit: LabelFit, types: int) -> LabelFit:
@@ -314,55 +315,6 @@ def _hyper(labels: int, types: int) -> FloatArray:
         return np.ones((labels, 1))
     owner = np.repeat(np.arange(labels), types // labels)
     return np.where(np.arange(labels)[:, None] == owner, _OWN, _OTHER)
-
-
-def _mean_log(alpha: FloatArray, axis: int) -> FloatArray:
-    from scipy.special import digamma
-
-    return np.asarray(digamma(alpha) - digamma(alpha.sum(axis=axis, keepdims=True)))
-
-
-def _divergence(alpha: FloatArray, beta: FloatArray, axis: int) -> float:
-    """Kullback-Leibler divergence of Dirichlet(alpha) from Dirichlet(beta), summed."""
-    from scipy.special import gammaln
-
-    parts = gammaln(alpha.sum(axis=axis)) - gammaln(alpha).sum(axis=axis)
-    beta = np.broadcast_to(beta, alpha.shape)
-    parts = parts - gammaln(beta.sum(axis=axis)) + gammaln(beta).sum(axis=axis)
-    return float((parts + ((alpha - beta) * _mean_log(alpha, axis)).sum(axis=axis)).sum())
-
-
-def _log_density(mean_log: FloatArray, alpha: FloatArray) -> FloatArray:
-    """Expected log density of the crowd's Dirichlet, one a column."""
-    from scipy.special import gammaln
-
-    whole = gammaln(alpha.sum(axis=0)) - gammaln(alpha).sum(axis=0)
-    return np.asarray(whole + ((alpha - 1) * mean_log).sum(axis=0))
-
-
-def _crowd(sum_log: FloatArray, alpha: FloatArray, workers: float) -> FloatArray:
-    """Fit the crowd's Dirichlet to its members by Newton's method (Minka 2000).
-
-    A step that would not raise the objective of its column is halved, then dropped.
-    """
-    from scipy.special import digamma, polygamma
-
-    mean_log = sum_log / workers
-    for _ in range(3):
-        slope = digamma(alpha.sum(axis=0)) - digamma(alpha) + mean_log
-        bend = -polygamma(1, alpha)
-        shared = 1 / polygamma(1, alpha.sum(axis=0)) + (1 / bend).sum(axis=0)
-        move = -(slope - (slope / bend).sum(axis=0) / shared) / bend
-        before = _log_density(mean_log, alpha)
-        size = np.ones(alpha.shape[1])
-        for _ in range(6):
-            trial = np.clip(alpha + size * move, np.maximum(alpha / 3, 1e-2), 1e3)
-            worse = _log_density(mean_log, trial) < before
-            if not worse.any():
-                break
-            size[worse] /= 4
-        alpha = np.where(worse, alpha, trial)
-    return alpha
 
 
 LABEL_METHODS: Mapping[str, Callable[[Answers, IntArray], LabelFit]] = MappingProxyType(
