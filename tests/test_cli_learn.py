@@ -282,6 +282,17 @@ def test_terminal_keeps_markup_in_names_and_folds_many_workers(tmp_path, capsys)
     assert "… 4 workers between" in shown
 
 
+def test_a_long_name_leaves_room_for_the_columns(leaves, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    names = {name: f"{name}.of.a.very.long.address@site.example" for name in leaves[0]["worker"]}
+    leaves[0].with_columns(pl.col("worker").cast(pl.String).replace(names)).write_csv(
+        path := tmp_path / "answers.csv"
+    )
+    shown = said(capsys, "learn", path).splitlines()
+    assert next(line for line in shown if line.startswith("worker")).rstrip().endswith("agrees")
+    assert max(len(line) for line in shown if "…" in line and "±" in line) <= 80
+
+
 def test_files_that_are_written(leaves, tmp_path, capsys):
     leaves[0].write_csv(path := tmp_path / "answers.csv")
     out = {name: tmp_path / name for name in ("p.yaml", "u.yaml", "labels.csv", "page.html")}

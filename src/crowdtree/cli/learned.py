@@ -19,6 +19,8 @@ MOST_FLAGS = 12
 MOST_THIN = 3
 NAME = 24
 """Most characters of a name in a table."""
+WORKER = 20
+"""The same of a worker, so that the whole row fits in 80."""
 CELL = 8
 """Characters of a cell of the error table, its gap included."""
 
@@ -48,10 +50,10 @@ def _table(*columns: str, left: int = 1) -> Any:
     return table
 
 
-def _short(name: str) -> Any:
+def _short(name: str, most: int = NAME) -> Any:
     from rich.text import Text
 
-    return Text(name if len(name) <= NAME else name[: NAME - 1] + "…")
+    return Text(name if len(name) <= most else name[: most - 1] + "…")
 
 
 def _share(value: float) -> str:
@@ -70,7 +72,7 @@ def _workers(console: Any, learned: Any) -> None:
             table.add_row(f"… {plural(len(workers) - len(shown), 'worker')} between", style="dim")
         spread = (worker.high - worker.low) / 2
         table.add_row(
-            _short(worker.name),
+            _short(worker.name, WORKER),
             _share(worker.error),
             f"{_share(worker.error_low)} to {_share(worker.error_high)}",
             f"{worker.skill:+.2f} ± {spread:.2f}",
