@@ -130,6 +130,24 @@ def test_book_flags_the_constant_and_starts_from_what_was_learned():
 # ---------------------------------------------------------------- flags
 
 
+@pytest.mark.parametrize("labels", ["ab", "abc"])
+def test_a_book_of_what_was_learned_calls_constant_only_who_is(labels):
+    rng = np.random.default_rng(4)
+    truth = rng.choice(list(labels), 60)
+    rows = [(t, w, truth[t]) for t in range(60) for w in ("ann", "ben", "cy")]
+    wrong = dict(zip(labels, labels[1:] + labels[0], strict=True))
+    rows += [(t, "dim", truth[t] if t % 3 else wrong[truth[t]]) for t in range(60)]
+    rows += [(t, "same", "b") for t in range(60)]
+    task, worker, label = zip(*rows, strict=True)
+    learned = learn({"task": task, "worker": worker, "label": label})
+    assert learned.workers["dim"].agreement < 0.75
+    found = learned.book().flagged()
+    assert [name for name, why in found.items() if "same" in why] == ["same"]
+    learned.update({"task": [100 + i for i in range(12)], "worker": ["new"] * 12,
+                    "label": list("ab" * 6)})  # fmt: skip
+    assert learned.book().flagged().get("new") != "always the same answer"
+
+
 def test_spammers_are_found_and_nobody_else():
     rng = np.random.default_rng(7)
     crowd = one_question(rng, 300, 20, 8, error=(0.12, 0.15))

@@ -80,10 +80,15 @@ class WorkerBook:
         book = cls(learned.problem, learned.fit.spread)
         if learned.kind == "classes":
             book._cell, book._sign = learned.fit.cell.copy(), learned.fit.sign.astype(int)
+        yes = _yes_counts(learned)
         for name, worker in learned.workers.items():
-            sd = float(learned.fit.skill_sd[learned.worker_index[name]])
+            place = learned.worker_index[name]
             book._entries[name] = WorkerEntry(
-                worker.skill, sd**-2, worker.answers, 0, worker.agreement * worker.answers
+                worker.skill,
+                float(learned.fit.skill_sd[place]) ** -2,
+                worker.answers,
+                int(yes[place]),
+                worker.agreement * worker.answers,
             )
         return book
 
@@ -183,3 +188,16 @@ class WorkerBook:
         if found is None:
             raise CrowdtreeError(f"question {question!r} is not in the problem")
         return found
+
+
+def _yes_counts(learned: Learned) -> NDArray[np.intp]:
+    """How often each worker said yes; of several labels, anything but the favourite.
+
+    Of who came in an update alone it is not known: one yes, so that nobody is called constant.
+    """
+    a = learned.answers
+    table = np.zeros((len(learned.fit.skill), max(2, len(a.labels))), np.intp)
+    np.add.at(table, (a.worker, a.label), 1)
+    total = table.sum(axis=1)
+    yes = table[:, 1] if len(a.labels) <= 2 else total - table.max(axis=1)
+    return np.where(total > 0, yes, 1)
