@@ -133,3 +133,11 @@ def test_options_that_would_be_ignored_are_refused():
         learn(asked, {1: "a", 2: "b"}, method="majority")
     with pytest.raises(CrowdtreeError, match="names them already"):
         learn(asked, problem=problem_of("wings", "fins"), classes=["a", "b"])
+
+
+def test_gold_meets_labels_of_several_lines(tmp_path):
+    answers, gold = tmp_path / "answers.csv", tmp_path / "gold.csv"
+    rows = [(t, w, t % 2) for t in range(4) for w in "abc"]
+    answers.write_text("task,worker,label\n" + "".join(f'{t},{w},"a\n{x}"\n' for t, w, x in rows))
+    gold.write_text('task,label\n0,"a\n0"\n1,"a\n1"\n')
+    assert learn(answers, gold).gold.tolist() == [0, 1, -1, -1]

@@ -280,7 +280,8 @@ def read_gold(source: Any) -> dict[str, str]:
     elif hasattr(source, "index") and hasattr(source, "to_dict") and not hasattr(source, "columns"):
         return _named(source.to_dict())
     frame = read_frame(source, ("task", "label"), (), "gold")
-    tasks, labels = _text(frame["task"]).to_list(), _text(frame["label"]).to_list()
+    tasks = _text(frame["task"]).to_list()
+    labels = _text(frame["label"]).str.replace_all(LINE_BREAKS, " ").to_list()  # as answers have it
     found: dict[str, str] = {}
     for task, label in zip(tasks, labels, strict=True):
         if found.setdefault(task, label) != label:
