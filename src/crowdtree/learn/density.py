@@ -26,8 +26,8 @@ class Grids(NamedTuple):
     """Priors with their scales summed out, as sums over grids.
 
     A point of the first has log weight, coefficient of ``sum(log e)`` and of ``sum(log(1 - e))``;
-    a point of the second log weight and ``-1 / (2 spread^2)``, the coefficient of
-    ``sum(skill^2)``.
+    a point of the second log weight, the coefficient ``-1 / (2 spread^2)`` of ``sum(skill^2)``,
+    and a zero.
     """
 
     cells: FloatArray
@@ -44,28 +44,28 @@ class Grids(NamedTuple):
         weight = 2 * (overall * np.log(mean) + (1 - overall) * np.log1p(-mean))
         cells = np.stack([weight - classes * betaln(a, b), a, b], axis=1)
         log = -(workers + 1) * np.log(SPREADS) - 0.125 / SPREADS**2
-        return cls(cells, np.stack([log, -0.5 / SPREADS**2], axis=1))
+        none = np.zeros_like(log)
+        return cls(cells, np.stack([log, -0.5 / SPREADS**2, none], axis=1))
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=True)
 def _tilt(grid: FloatArray, a: float, b: float) -> tuple[float, float, float]:
     """Log of a sum over a grid, and its slopes by the two statistics."""
-    top = -np.inf
     log = np.empty(len(grid))
     for g in range(len(grid)):
-        log[g] = grid[g, 0] + grid[g, 1] * a + (grid[g, 2] * b if grid.shape[1] > 2 else 0.0)
-        top = max(top, log[g])
+        log[g] = grid[g, 0] + grid[g, 1] * a + grid[g, 2] * b
+    top = log.max()
     whole, by_a, by_b = 0.0, 0.0, 0.0
     for g in range(len(grid)):
-        if log[g] > top - 30:
+        if log[g] > top - 25:
             weight = np.exp(log[g] - top)
             whole += weight
             by_a += weight * grid[g, 1]
-            by_b += weight * grid[g, 2] if grid.shape[1] > 2 else 0.0
+            by_b += weight * grid[g, 2]
     return top + np.log(whole), by_a / whole, by_b / whole
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=True)
 def log_density(
     x: FloatArray,
     start: NDArray[np.int64],
@@ -147,5 +147,4 @@ def log_density(
     skills = x[classes:first]
     value, by_square, _ = _tilt(of_skills, (skills**2).sum(), 0.0)
     slope[classes:first] += 2 * by_square * skills
-    total += value
-    return total
+    return float(total + value)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,14 +37,21 @@ MOST_WORK = 40_000
 LEAST_LOST = 0.25
 """Sampled when doubt about the classes takes this share of the information in some direction."""
 CHAINS = 4
-BURN_IN = 100
-KEPT = 300  # of each chain
+BURN_IN = 80
+KEPT = 200  # of each chain
 PATH = (
     1.5  # length of a path in standard deviations; a quarter of a turn around a normal one is 1.57
 )
 AIM = 0.8  # share of paths to be accepted, towards which the step is tuned while burning in
 MOST_STEPS = 30
+_LOG_STEPS = (
+    float(np.log(PATH / MOST_STEPS)),
+    0.4,
+)  # refusals at the start must not freeze a chain
 SEED = 1
+MOST_CELL = float(np.log(1 / LOWEST_ERROR - 1))
+_DIGITS = 6
+_FAR = 500.0
 
 
 class Draws(NamedTuple):
@@ -62,10 +70,10 @@ def refined(
 
     Errors and shares get the Beta distribution, skills the normal one, that has the mean and the
     variance of the sample. Workers and classes are sampled in the order of what was fitted, so
-    that their names do not matter.
+    that their names do not matter, nor the order of the rows.
     """
     classes, workers = len(others), len(state.skill)
-    if answers.n_answers * classes + workers**2 > MOST_WORK:
+    if answers.n_answers * classes + workers**2 > MOST_WORK or not _inside(state.cell[0]):
         return fit
     signs = Signs.known(np.ones((1, classes)))
     whole, lost = information.joint_information(
@@ -75,26 +83,50 @@ def refined(
         return fit
     of_class, of_worker = (np.argsort(x, kind="stable") for x in (state.cell[0], state.skill))
     rank_class, rank_worker = np.argsort(of_class), np.argsort(of_worker)
-    ordered = replace(
-        answers,
-        worker=rank_worker[answers.worker].astype(np.int32),
-        label=rank_class[answers.label].astype(np.int8),
-    )
-    known = np.where(gold >= 0, rank_class[gold], -1).astype(np.int32)
     log_share = np.log(fit.prior[of_class])
     middle = [state.cell[0, of_class], state.skill[of_worker], log_share[1:] - log_share[0]]
     way = _directions(of_class, of_worker, len(whole))
     draws = draw(
-        ordered,
-        known,
-        others[np.ix_(of_class, of_class)],
-        Grids.of(classes, workers, float(state.mean[0])),
+        *_in_order(answers, gold, rank_class, rank_worker),
+        np.round(others[np.ix_(of_class, of_class)], _DIGITS),
+        Grids.of(classes, workers, round(float(state.mean[0]), _DIGITS)),
         np.concatenate(middle),
         way @ information.inverse(whole, lost) @ way.T,
     )
     return _with_moments(
         fit, draws.cell[:, rank_class], draws.skill[:, rank_worker], draws.share[:, rank_class]
     )
+
+
+def _in_order(
+    answers: Answers, gold: IntArray, rank_class: NDArray[Any], rank_worker: NDArray[Any]
+) -> tuple[Answers, IntArray]:
+    """Answers with workers and classes numbered by rank, and both they and the items sorted.
+
+    The last bit of a sum depends on its order, and after some hundred paths so does the sample.
+    """
+    worker, label = rank_worker[answers.worker], rank_class[answers.label]
+    known = np.where(gold >= 0, rank_class[gold], -1).astype(np.int32)
+    items = [
+        (known[t], sorted(zip(worker[a:b].tolist(), label[a:b].tolist(), strict=True)))
+        for t, (a, b) in enumerate(pairwise(answers.start.tolist()))
+    ]
+    order = sorted(range(len(items)), key=items.__getitem__)
+    rows = np.array([row for t in order for row in items[t][1]], np.int32)
+    made = replace(
+        answers,
+        tasks=answers.tasks[order],
+        start=np.cumsum([0, *(len(items[t][1]) for t in order)]).astype(answers.start.dtype),
+        worker=rows[:, 0].copy(),
+        label=rows[:, 1].astype(np.int8),
+    )
+    return made, known[order]
+
+
+def _inside(cell: FloatArray) -> bool:
+    """Whether the typical worker is better than chance, and no error beyond what a fit may say."""
+    better = float(cell.sum()) > -len(cell) * np.log(len(cell) - 1)
+    return better and float(np.abs(cell).max()) < MOST_CELL
 
 
 def _directions(of_class: NDArray[Any], of_worker: NDArray[Any], size: int) -> FloatArray:
@@ -142,17 +174,18 @@ def draw(
     """Sample from around `middle` (laid out as :func:`log_density` has it), always the same."""
     classes = len(others)
     log_other = np.ascontiguousarray(np.log(np.where(np.eye(classes, dtype=bool), 1.0, others)))
-    root, floor = np.linalg.cholesky(covariance), -classes * np.log(classes - 1)
+    # any start and metric will do: rounded ones do not depend on the order of sums
+    middle, root = np.round(middle, _DIGITS), np.round(np.linalg.cholesky(covariance), _DIGITS)
 
     def density(z: FloatArray) -> tuple[float, FloatArray]:
         x, slope = middle + root @ z, np.empty(len(middle))
-        if not np.abs(x).max() < 500:  # a path that ran away
+        if not np.abs(x).max() < _FAR:  # a path that ran away
             return -np.inf, np.zeros(len(z))
         value = log_density(
             x, answers.start, answers.worker, answers.label, gold, log_other, *grids, slope
         )
         # outside the region the slope goes on: a path may leave it and come back
-        return (value if x[:classes].sum() > floor else -np.inf), root.T @ slope
+        return (value if _inside(x[:classes]) else -np.inf), root.T @ slope
 
     chains = [_chain(rng, len(middle), density, kept)
               for rng in np.random.default_rng(SEED).spawn(CHAINS)]  # fmt: skip
@@ -177,7 +210,8 @@ def _chain(
         at = at / 2
         here, slope = density(at)
     draws, taken = np.empty((kept, size)), 0
-    log_step, settled, drift = np.log(0.3), 0.0, 0.0
+    first = float(np.log(0.3))
+    log_step, settled, drift = first, 0.0, 0.0
     for i in range(-BURN_IN, kept):
         step = np.exp(settled if i >= 0 else log_step) * rng.uniform(0.8, 1.2)
         steps = int(np.clip(np.rint(PATH * rng.uniform(0.6, 1.4) / step), 1, MOST_STEPS))
@@ -199,6 +233,6 @@ def _chain(
         # dual averaging of the step (Hoffman and Gelman 2014)
         n = i + BURN_IN + 1
         drift += (AIM - chance - drift) / (n + 10)
-        log_step = min(np.log(0.3) - 20 * np.sqrt(n) * drift, 0.4)
+        log_step = float(np.clip(first - 20 * np.sqrt(n) * drift, *_LOG_STEPS))
         settled += n**-0.75 * (log_step - settled)
     return draws, taken / kept
