@@ -155,7 +155,7 @@ def _learn_labels(
     fit = labels.fit_labels(read, gold, method)
     skill = named.fit_named(read, gold, fit)
     return model.Learned(
-        problem=model.label_problem(read.labels, skill, fit.alpha, fit.mass + 1, read.questions[0]),
+        problem=model.label_problem(read.labels, skill, fit.alpha, skill.prior, read.questions[0]),
         kind="labels",
         answers=read,
         posterior=fit.posterior,

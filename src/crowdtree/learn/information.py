@@ -26,7 +26,15 @@ from crowdtree.learn.answers import Answers
 if TYPE_CHECKING:
     from crowdtree.learn.skills import Signs, SkillState
 
-__all__ = ["Doubt", "fits_one_matrix", "joint_doubt", "own_doubt"]
+__all__ = [
+    "Doubt",
+    "fits_one_matrix",
+    "inverse",
+    "joint_doubt",
+    "joint_information",
+    "most_lost",
+    "own_doubt",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -76,22 +84,11 @@ def joint_doubt(
         Whether an answer is right when it names the class (one question), rather than when it
         agrees with the sign of its cell.
     """
-    from crowdtree.learn import kernels
-
+    whole, lost = joint_information(answers, signs, state, posterior, prior, by_label=by_label)
     shape = state.cell.shape
     cells, workers, classes = state.cell.size, len(state.skill), len(prior)
-    size = cells + workers + classes + shape[0]
-    whole, lost = np.zeros((size, size)), np.zeros((size, size))
-    kernels.information_pass(
-        answers.start, answers.question_column(), answers.worker, answers.label,
-        *signs, by_label, np.ascontiguousarray(state.cell), state.skill, posterior, prior, _SURE,
-        whole, lost,
-    )  # fmt: skip
-    _add_priors(whole, state, prior)
     free = slice(cells + workers, cells + workers + classes)
-    whole[free, free] += len(posterior) * np.outer(prior, prior)  # shares add up to one anyway
-    _add_signs(whole, lost, answers, signs, state, posterior)
-    covariance = _inverse(whole, lost)
+    covariance = inverse(whole, lost)
     variance = np.diagonal(covariance)
     bend = (np.eye(classes) - prior[:, None]).T  # d log share / d free parameter
     share = np.einsum("kj,jl,kl->k", bend, covariance[free, free], bend)
@@ -102,6 +99,44 @@ def joint_doubt(
     return Doubt(
         cell + more[0], skill + more[1], share / (1 - prior) ** 2, move[:cells].reshape(shape)
     )
+
+
+def joint_information(
+    answers: Answers,
+    signs: Signs,
+    state: SkillState,
+    posterior: FloatArray,
+    prior: FloatArray,
+    *,
+    by_label: bool,
+) -> tuple[FloatArray, FloatArray]:
+    """What the answers would tell were the classes known, and what of it is lost.
+
+    Parameters are those of :func:`joint_doubt`.
+    """
+    from crowdtree.learn import kernels
+
+    cells, workers, classes = state.cell.size, len(state.skill), len(prior)
+    size = cells + workers + classes + len(state.cell)
+    whole, lost = np.zeros((size, size)), np.zeros((size, size))
+    kernels.information_pass(
+        answers.start, answers.question_column(), answers.worker, answers.label,
+        *signs, by_label, np.ascontiguousarray(state.cell), state.skill, posterior, prior, _SURE,
+        whole, lost,
+    )  # fmt: skip
+    _add_priors(whole, state, prior)
+    free = slice(cells + workers, cells + workers + classes)
+    whole[free, free] += len(posterior) * np.outer(prior, prior)  # shares add up to one anyway
+    _add_signs(whole, lost, answers, signs, state, posterior)
+    return whole, lost
+
+
+def most_lost(whole: FloatArray, lost: FloatArray) -> float:
+    """Share of the information that is lost in the direction where most is."""
+    from scipy.linalg import eigh
+
+    last = len(whole) - 1
+    return float(eigh(lost, whole, eigvals_only=True, subset_by_index=[last, last])[0])
 
 
 def _skewness(
@@ -183,7 +218,7 @@ def _add_signs(
     lost[np.ix_(of_cell, at)] += both.T
 
 
-def _inverse(whole: FloatArray, lost: FloatArray) -> FloatArray:
+def inverse(whole: FloatArray, lost: FloatArray) -> FloatArray:
     """Inverse of ``whole - lost``; the share of what is lost is held below one in every direction.
 
     Where a fit stands on a ridge the difference need not be positive. The directions are those of

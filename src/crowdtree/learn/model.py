@@ -189,7 +189,7 @@ class Learned:
 
     @cached_property
     def workers(self) -> Mapping[str, Worker]:
-        """Every worker by name, with intervals (Laplace: an estimate)."""
+        """Every worker by name, with intervals (estimates)."""
         return {worker.name: worker for worker in self._workers()}
 
     def _workers(self) -> Iterator[Worker]:

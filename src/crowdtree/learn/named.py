@@ -6,7 +6,8 @@ table a worker. Errors and skills come from a smaller model: worker w names an i
 Fitted to counts that another model made, its intervals would take that model's classes for its
 own. So EM goes on from there under the smaller model, provided that it accounts for the answers
 as well: its evidence (Laplace) must reach the other's bound. Where it does not, as with workers
-who lean to one label, the counts are used as they are.
+who lean to one label, the counts are used as they are. A small crowd is sampled in the end
+(:mod:`crowdtree.learn.sampled`).
 """
 
 from __future__ import annotations
@@ -126,10 +127,13 @@ class _Named:
         return value
 
     def finished(self, trace: tuple[float, ...]) -> SkillFit:
+        from crowdtree.learn.sampled import refined
+
         signs = Signs.known(np.ones((1, len(self.mass))))
-        return finished(
+        fit = finished(
             self.answers, self.state, self.sums(), self.posterior, signs, self.prior, trace
         )
+        return refined(fit, self.answers, self.gold, self.others(), self.state)
 
 
 def _shares_term(share: FloatArray, size: float) -> float:

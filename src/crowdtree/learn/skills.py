@@ -65,7 +65,7 @@ class SkillFit:
     """Cells, skills and how sure they are.
 
     `cell` is ``-logit(e)`` of a worker of skill 0; `wrong` and `right` are the Beta posterior of
-    ``e`` (its mean is the estimate); `skill_sd` is the Laplace standard deviation. `strength` and
+    ``e`` (its mean is the estimate); `skill_sd` is the standard deviation. `strength` and
     `question_error` are the Beta prior, `spread` the standard deviation of skills in the crowd;
     `trust` is the probability that a cell's `sign` is right; `prior_size` is how many items of
     known class would tell the class shares as well; `peak` are the cells at the joint peak with
