@@ -376,3 +376,36 @@ def test_names_of_questions_are_on_one_line_as_in_a_problem():
     assert learn(answers, problem=problem).problem.questions == ("is it red", "big")
     gold = {"1": "a", "2": "b"}
     assert set(learn(answers, gold).problem.questions) == {"is it red", "big"}
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_hundred_right_answers_do_not_prove_perfection(known):
+    task = np.repeat(np.arange(20), 5)
+    answers = {"task": task, "worker": np.tile(range(5), 20), "label": task % 2}
+    gold = {str(t): str(t % 2) for t in range(20)} if known else None
+    learned = learn(answers, gold)
+    low, high = learned.intervals.worker_error
+    assert np.all(low < learned.problem.worker_error)
+    assert np.all(learned.problem.worker_error < high)
+    assert np.all(high > 0.01)  # of 100 answers one in a hundred may well be wrong
+    assert np.all(learned.problem.worker_error < 0.02)
+
+
+def test_a_few_known_items_do_not_change_how_answers_are_read():
+    """Look-alikes split a class; with one item of known class the rest is labelled as before."""
+    rng = np.random.default_rng(4)
+    kinds = rng.integers(0, 3, 240)  # class 0, class 1, and those of class 1 that look like 0
+    yes = np.array([0.1, 0.95, 0.3])
+    workers = np.argsort(rng.random((240, 30)), axis=1)[:, :12]
+    label = (rng.random(workers.shape) < yes[kinds][:, None]).astype(int)
+    answers = {
+        "task": np.repeat(np.arange(240), 12),
+        "worker": workers.ravel(),
+        "label": label.ravel(),
+    }
+    truth = str(int(kinds[0] > 0))
+    alone, helped = learn(answers), learn(answers, {"0": truth}, classes=["0", "1"])
+    same = [alone.labels[t] == helped.labels[t] for t in alone.labels if t != "0"]
+    assert alone.types == helped.types
+    assert np.mean(same) > 0.98
+    assert helped.labels["0"] == truth

@@ -115,20 +115,22 @@ def dawid_skene(answers: Answers, gold: IntArray) -> LabelFit:
 
 def hierarchical(answers: Answers, gold: IntArray) -> LabelFit:
     """Variational Bayes with a learned crowd; with types where the answers ask for them."""
-    if (gold >= 0).any():
+    if (gold >= 0).all():
         return _variational(answers, gold, _shares(answers, gold))
-    test = _part(answers)
+    test = _part(answers)  # how to read the answers is asked of the answers alone
     found = explain(test, hopeless=TYPES_SHARE)
     if found.types_share >= TYPES_SHARE:
         chosen, types = found.typed, found.typed.types
     else:
         chosen, types = (found.tied if found.tied_loss > LEAN_SHARE else found.plain), 1
-    if test is answers:
+    if test is answers and not (gold >= 0).any():
         return chosen
     shares = _shares(answers, gold)
     if types == 1:
         return _variational(answers, gold, shares, tied=chosen is found.tied)
-    return _merged(answers, _variational(answers, gold, _stratified(shares, types)), types)
+    none = np.full(answers.n_tasks, -1, np.int32)
+    start = _stratified(_shares(answers, none), types)
+    return _clamped(answers, gold, _merged(answers, _variational(answers, none, start), types))
 
 
 class Explained(NamedTuple):
@@ -228,6 +230,18 @@ def _merged(answers: Answers, fit: LabelFit, types: int) -> LabelFit:
         fit.objective,
         types,
     )
+
+
+def _clamped(answers: Answers, gold: IntArray, fit: LabelFit) -> LabelFit:
+    """Hold the items of known class to it, and count anew."""
+    from dataclasses import replace
+
+    known = np.flatnonzero(gold >= 0)
+    posterior = fit.posterior.copy()
+    posterior[known] = 0.0
+    posterior[known, gold[known]] = 1.0
+    counts = _counts(answers, posterior)
+    return replace(fit, posterior=posterior, counts=counts, mass=posterior.sum(axis=0))
 
 
 def _stratified(shares: FloatArray, types: int) -> FloatArray:

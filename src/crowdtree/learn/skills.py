@@ -42,6 +42,7 @@ _ALONE = 1e-3
 _STRENGTHS = np.geomspace(0.5, 500, 25)
 _NODES = np.linspace(-3, 3, 9)  # where a question's mean is tried, in its standard deviations
 _SPREADS = np.geomspace(0.02, 5, 80)
+JEFFREYS = 0.5
 
 
 class Signs(NamedTuple):
@@ -337,6 +338,25 @@ def settle(state: SkillState, sums: Sums, steps: int) -> None:
             break
 
 
+def _not_too_sure(
+    wrong: FloatArray, right: FloatArray, answers: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Beta posteriors of cells; none surer than half a wrong answer among those of its question.
+
+    Where next to no answer is wrong the estimate runs towards 0, where its curvature says nothing
+    about the other side: a hundred right answers do not prove an error of a millionth. There the
+    rule of Jeffreys holds. A cell without answers keeps what it borrows.
+
+    >>> wrong, right = np.array([[0.001, 0.002]]), np.array([[1e5, 1e5]])
+    >>> [part.tolist() for part in _not_too_sure(wrong, right, np.array([[50.0, 49.0]]))]
+    [[[0.5, 0.5]], [[99.5, 99.5]]]
+    """
+    few = (wrong < JEFFREYS) & (answers >= 1)
+    asked = answers.sum(axis=1, keepdims=True)
+    mean = np.maximum(wrong / (wrong + right), JEFFREYS / (asked + 1))
+    return np.where(few, JEFFREYS, wrong), np.where(few, JEFFREYS / mean - JEFFREYS, right)
+
+
 def finished(
     answers: Answers,
     state: SkillState,
@@ -350,8 +370,8 @@ def finished(
     from crowdtree.learn import information
 
     cells, _, workers = sums.with_loss(state)
-    error = np.clip(1 / (1 + np.exp(state.cell)), LOWEST_ERROR, 1 - LOWEST_ERROR)
-    unit = error * (1 - error)
+    error = 1 / (1 + np.exp(state.cell))
+    asked = cells[..., 2] / np.maximum(error * (1 - error), 1e-12)
     unknowns = state.cell.size + len(workers) + len(prior) + len(cells)
     if information.fits_one_matrix(answers, unknowns):
         by_label = isinstance(sums, CountSums)
@@ -361,11 +381,12 @@ def finished(
     cell = state.cell + doubt.cell_move
     error = np.clip(1 / (1 + np.exp(cell)), LOWEST_ERROR, 1 - LOWEST_ERROR)
     size = 1 / (error * (1 - error) * doubt.cell)
+    wrong, right = _not_too_sure(error * size, (1 - error) * size, asked)
     return SkillFit(
-        cell=cell,
+        cell=cell_of(wrong / (wrong + right)),
         skill=state.skill,
-        wrong=error * size,
-        right=(1 - error) * size,
+        wrong=wrong,
+        right=right,
         skill_sd=np.sqrt(doubt.skill),
         question_error=state.mean,
         strength=state.strength,
@@ -376,6 +397,6 @@ def finished(
         prior=prior,
         prior_size=1 / (doubt.prior * prior * (1 - prior)),
         trace=trace,
-        answers=cells[..., 2] / unit,
+        answers=asked,
         peak=state.cell,
     )
