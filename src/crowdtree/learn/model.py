@@ -117,11 +117,6 @@ class Learned:
         return self.problem.classes
 
     @property
-    def log_likelihood(self) -> tuple[float, ...]:
-        """The trace of the objective (see :attr:`objective`)."""
-        return self.trace
-
-    @property
     def labels(self) -> Mapping[str, str]:
         """Likeliest class of each item, updates included; the first of equals."""
         best = np.argmax(self.posterior, axis=1)
