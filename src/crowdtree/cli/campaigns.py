@@ -16,6 +16,7 @@ from crowdtree.cli.common import AsJson, File, Seed
 from crowdtree.cli.server import HERE, Database, import_server, opened
 from crowdtree.cli.status import status_lines
 from crowdtree.errors import CrowdtreeError
+from crowdtree.files.atomic import write_atomically
 
 __all__ = ["campaign_app"]
 
@@ -303,20 +304,12 @@ def _export(
 
 def _write(chunks: Iterator[bytes], output: Path | None) -> None:
     """Write to a file that appears whole or not at all, or to standard output."""
-    import os
-
-    if output is None:
-        for chunk in chunks:
-            sys.stdout.buffer.write(chunk)
-        sys.stdout.flush()
+    if output is not None:
+        write_atomically(output, lambda file: file.writelines(chunks))
         return
-    temporary = output.with_name(f".{output.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            file.writelines(chunks)
-        temporary.replace(output)
-    finally:
-        temporary.unlink(missing_ok=True)
+    for chunk in chunks:
+        sys.stdout.buffer.write(chunk)
+    sys.stdout.flush()
 
 
 @campaign_app.command("verify")
