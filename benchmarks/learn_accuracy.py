@@ -1,6 +1,6 @@
 """Accuracy on real crowds, beside crowd-kit's aggregators.
 
-``python benchmarks/learn_accuracy.py DATA_FOLDER [--skip-glad]`` with CROWDKIT_PYTHON naming a
+``python benchmarks/learn_accuracy.py [--skip-glad]`` with CROWDKIT_PYTHON naming a
 Python that has crowd-kit. Prints a table, the average ranks, and the worst gap to the best.
 """
 
@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from crowdtree.learn import learn
+from realdata import folder
 
 PEERS = ("MajorityVote", "Wawa", "OneCoinDawidSkene", "DawidSkene", "GLAD", "KOS")
 OURS = {"crowdtree": "hierarchical", "crowdtree dawid-skene": "dawid-skene"}
@@ -64,13 +65,15 @@ def peer(python: str, method: str, frame: pl.DataFrame) -> tuple[dict[str, str] 
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    folder = Path(sys.argv[1])
+    data = folder()
+    if data is None:
+        raise SystemExit("no data: set CROWDTREE_DATA to the folder that holds crowd_bluebird")
     python = os.environ.get("CROWDKIT_PYTHON")
     peers = [p for p in PEERS if python and not (p == "GLAD" and "--skip-glad" in sys.argv)]
     defined = ["Wawa by definition"] if python else []
     rows: dict[str, list[float]] = {name: [] for name in (*OURS, *defined, *peers)}
     names, failures = [], {}
-    for place in sorted(folder.glob("crowd_*")):
+    for place in sorted(data.glob("crowd_*")):
         path = next(p for p in (place / "answers.csv", place / "answers.csv.gz") if p.exists())
         frame = pl.read_csv(path, columns=["task", "worker", "label"])
         truth = pl.read_csv(place / "gold.csv", infer_schema=False)
