@@ -1,0 +1,136 @@
+"""From evidence to stated probabilities: people who look at the same item err together.
+
+A posterior multiplies the likelihood of every answer as if answers were independent given the
+class. They are not: hard items, misleading photographs and look-alikes mislead everybody. With
+dependence ``rho``, ``n`` answers carry the evidence of ``n / (1 + (n - 1) rho)`` independent ones,
+so the likelihood of all of them is raised to the power
+
+    scale / (1 + (n - 1) rho)
+
+before it meets the prior (MODEL section 13). ``scale`` below 1 corrects a table that is too sure
+even of a single answer. Both numbers belong to one crowd and one set of questions; they are fitted
+to items of known class whose answers were not used for the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdtree.errors import CrowdtreeError
+
+__all__ = ["INDEPENDENT", "Calibration"]
+
+FloatArray = NDArray[np.float64]
+
+_SCALES = np.exp(np.linspace(np.log(0.05), np.log(3.0), 33))
+_DEPENDENCES = np.concatenate([[0.0], np.geomspace(0.002, 1.0, 24)])
+_SCALE_SD = 0.5  # prior of log scale: normal around 0
+_DEPENDENCE_MEAN = 0.1  # prior of the dependence: exponential
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How far evidence is discounted before a probability is stated.
+
+    Attributes
+    ----------
+    scale
+        Power of the likelihood of a single answer; 1 where the table is trusted.
+    dependence
+        From 0 (independent answers) to 1 (all answers together count as one).
+    items
+        Items of known class behind the two numbers; 0 where they were assumed.
+
+    Examples
+    --------
+    >>> Calibration(dependence=0.5).power([1, 3]).tolist()
+    [1.0, 0.5]
+    >>> even = np.log([0.5, 0.5])
+    >>> sure = np.log([0.9, 0.1])
+    >>> np.exp(Calibration(dependence=0.5).discounted(even, sure, 3)).round(3).tolist()
+    [0.75, 0.25]
+    """
+
+    scale: float = 1.0
+    dependence: float = 0.0
+    items: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.scale <= 100:
+            raise CrowdtreeError(f"scale: expected a number above 0, got {self.scale}")
+        if not 0 <= self.dependence <= 1:
+            raise CrowdtreeError(f"dependence: expected a number from 0 to 1, got {self.dependence}")
+
+    def __bool__(self) -> bool:
+        """Whether it changes anything."""
+        return self.scale != 1 or self.dependence != 0
+
+    def power(self, answers: ArrayLike) -> FloatArray:
+        """Power of the likelihood of so many answers."""
+        extra = np.maximum(np.asarray(answers, dtype=np.float64) - 1, 0)
+        return np.asarray(self.scale / (1 + extra * self.dependence))
+
+    def discounted(
+        self, log_prior: FloatArray, log_posterior: FloatArray, answers: ArrayLike
+    ) -> FloatArray:
+        """Log posterior to state, from the one that takes the answers as independent.
+
+        Classes are on the last axis; `answers` has one number per item.
+        """
+        if not self:
+            return log_posterior
+        evidence = log_posterior - log_prior
+        score = log_prior + self.power(answers)[..., None] * evidence
+        return np.asarray(score - np.logaddexp.reduce(score, axis=-1, keepdims=True))
+
+    @classmethod
+    def fit(
+        cls,
+        log_prior: FloatArray,
+        log_posterior: FloatArray,
+        answers: ArrayLike,
+        truth: NDArray[Any],
+    ) -> Calibration:
+        """Fit both numbers to items of known class.
+
+        The mean of their posterior over a grid, under the log loss. The prior holds the scale
+        near 1 and the dependence near 0, so that a few items change little.
+
+        Parameters
+        ----------
+        log_prior
+            One number per class.
+        log_posterior
+            One row per item, answers taken as independent.
+        answers
+            Answers behind each row.
+        truth
+            Class of each item, counted from 0.
+        """
+        count = np.asarray(answers, dtype=np.float64)
+        if not len(truth):
+            return cls()
+        evidence = log_posterior - log_prior
+        extra = np.maximum(count - 1, 0)
+        value = np.empty((len(_SCALES), len(_DEPENDENCES)))
+        row = np.arange(len(truth))
+        for j, dependence in enumerate(_DEPENDENCES):
+            for i, scale in enumerate(_SCALES):
+                score = log_prior + (scale / (1 + extra * dependence))[:, None] * evidence
+                top = score.max(axis=1)
+                whole = top + np.log(np.exp(score - top[:, None]).sum(axis=1))
+                value[i, j] = float((score[row, truth] - whole).sum())
+        value -= 0.5 * (np.log(_SCALES)[:, None] / _SCALE_SD) ** 2
+        value -= _DEPENDENCES / _DEPENDENCE_MEAN
+        weight = np.exp(value - value.max()) * np.gradient(_DEPENDENCES)
+        weight /= weight.sum()
+        scale = float(np.exp(weight.sum(axis=1) @ np.log(_SCALES)))
+        return cls(scale, float(weight.sum(axis=0) @ _DEPENDENCES), len(truth))
+
+
+INDEPENDENT = Calibration()
+"""Answers taken as independent: nothing is discounted."""
