@@ -1,7 +1,8 @@
 """crowd-kit's aggregators, run in a Python that has them (CROWDKIT_PYTHON), one process a method.
 
 Usage: ``CROWDKIT_PYTHON python learn_peers.py METHOD answers.parquet labels.csv [iterations]``;
-prints one JSON line: seconds, memory above the input in bytes, and what failed.
+prints one JSON line: seconds, memory above the input in bytes, and what failed. With
+``--probabilities`` instead of iterations the table holds the probability of every label.
 """
 
 import json
@@ -46,13 +47,15 @@ class Meter:
         raise OSError(key)
 
 
-def run(method: str, source: str, target: str, iterations: int | None) -> dict:
+def run(
+    method: str, source: str, target: str, iterations: int | None, probabilities: bool = False
+) -> dict:
     warnings.filterwarnings("ignore")
     import pandas as pd
     from crowdkit import aggregation
 
     answers = pd.read_parquet(source) if source.endswith("parquet") else pd.read_csv(source)
-    options = {"random_state": 0} if method == "KOS" else {}
+    options = {"random_state": 0} if method in ("KOS", "MACE") else {}
     if iterations is not None:
         options["n_iter"] = iterations
     meter = Meter()
@@ -60,13 +63,18 @@ def run(method: str, source: str, target: str, iterations: int | None) -> dict:
         if len(answers) > 100_000:  # as ours is, before the clock starts
             getattr(aggregation, method)(**{**options, "n_iter": 1}).fit_predict(answers[:1000])
         with meter:
-            labels = getattr(aggregation, method)(**options).fit_predict(answers)
+            made = getattr(aggregation, method)(**options)
+            labels = (made.fit_predict_proba if probabilities else made.fit_predict)(answers)
     except Exception as problem:  # the peer's failure is a finding, not ours to hide
         return {"method": method, "failed": f"{type(problem).__name__}: {str(problem)[:90]}"}
+    if probabilities:
+        labels.rename_axis("task").reset_index().to_csv(target, index=False)
+        return {"method": method, **meter.found}
     labels.rename("label").rename_axis("task").reset_index().to_csv(target, index=False)
     return {"method": method, **meter.found}
 
 
 if __name__ == "__main__":
-    count = int(sys.argv[4]) if len(sys.argv) > 4 else None
-    print(json.dumps(run(sys.argv[1], sys.argv[2], sys.argv[3], count)))
+    probable = "--probabilities" in sys.argv
+    count = int(sys.argv[4]) if len(sys.argv) > 4 and not probable else None
+    print(json.dumps(run(sys.argv[1], sys.argv[2], sys.argv[3], count, probable)))

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit, logit
 
 from crowdtree import CrowdtreeError
-from crowdtree.learn import information, kernels, labels, learn, named
+from crowdtree.learn import kernels, labels, learn
 from crowdtree.learn.answers import read_answers
 from crowdtree.learn.online import MOST_REVISITED
 from crowdtree.learn.skills import cell_prior, skill_spread
@@ -94,18 +94,6 @@ def test_signs_near_one_half_stay_open():
     assert learned.problem.outcome[0].tolist() == [0, 1]
 
 
-def test_a_crowd_too_large_for_the_matrix_gets_nearly_the_same_doubt(monkeypatch):
-    crowd = labelled(np.random.default_rng(4), 500, 60, 6)
-    joint = learn(crowd.answers, crowd.gold)
-    monkeypatch.setattr(information, "MOST_UNKNOWNS", 0)
-    own = learn(crowd.answers, crowd.gold)
-    assert own.fit.skill_sd == pytest.approx(joint.fit.skill_sd, rel=0.2)
-    assert own.fit.skill_sd.mean() == pytest.approx(joint.fit.skill_sd.mean(), rel=0.05)
-    assert own.fit.wrong + own.fit.right == pytest.approx(
-        joint.fit.wrong + joint.fit.right, rel=0.4
-    )
-
-
 def test_strength_and_spread_are_found():
     rng = np.random.default_rng(5)
     mean = rng.uniform(0.1, 0.3, (40, 1))
@@ -120,26 +108,6 @@ def test_strength_and_spread_are_found():
     fitted = alone * held / (held + 0.4**-2)  # with a spread that is wrong
     spread, doubt = skill_spread(fitted, held, 0.4)
     assert abs(np.log(spread / 0.6)) < 3 * np.sqrt(doubt)
-
-
-def test_own_model_of_the_skills_climbs_and_yields_where_it_does_not_fit():
-    crowd = labelled(np.random.default_rng(6), 300, 30, 6, labels=3)
-    read = read_answers(crowd.answers)
-    none = np.full(read.n_tasks, -1, np.int32)
-    found = labels.fit_labels(read, none)
-    own = named._Named(read, none, found)
-    trace = own.fit()
-    assert np.diff(trace).min() >= -1e-9 * abs(trace[-1])
-    assert own.log_evidence(trace[-1]) > found.trace[-1]
-    assert named.fit_named(read, none, found).trace == tuple(trace)
-    # workers of whom half always says yes: no skill of theirs accounts for that
-    rng = np.random.default_rng(7)
-    truth, task = rng.integers(0, 2, 300), np.repeat(np.arange(300), 8)
-    worker = np.tile(np.arange(8), 300)
-    said = np.where(worker < 4, 1, truth[task] ^ (rng.random(2400) < 0.1))
-    read = read_answers({"task": task, "worker": worker, "label": said})
-    found = labels.fit_labels(read, none)
-    assert named.fit_named(read, none, found).trace == ()
 
 
 # ---------------------------------------------------------------- what must not matter
@@ -167,7 +135,9 @@ def test_names_of_workers_and_items_do_not_matter(kind):
         assert second.labels[str(task[int(name)])] == label
     for name, one in first.workers.items():
         other = second.workers[str(worker[int(name)])]
-        assert (other.skill, other.low) == pytest.approx((one.skill, one.low), abs=1e-5)
+        assert other.skill == pytest.approx(one.skill, abs=1e-5)
+        # intervals come from a sample, which depends on the order of the items
+        assert other.high - other.low == pytest.approx(one.high - one.low, rel=0.2)
 
 
 @pytest.mark.parametrize("method", labels.LABEL_METHODS)
@@ -202,8 +172,8 @@ def test_same_input_gives_the_same_bits():
 
 
 def test_leanings_of_workers_are_not_taken_for_classes():
-    """Three answers an item of workers who lean: free classes would follow the leanings."""
-    free, chosen, vote = [], [], []
+    """Three answers per item of workers who lean: free classes would follow the leanings."""
+    found, vote = [], []
     for seed in range(3):
         rng = np.random.default_rng([12, seed])
         truth, task = rng.integers(0, 2, 800), np.repeat(np.arange(800), 3)
@@ -212,15 +182,10 @@ def test_leanings_of_workers_are_not_taken_for_classes():
         said = truth[task] ^ (rng.random(2400) < expit(logit(0.27) + lean))
         read = read_answers({"task": task, "worker": worker, "label": said})
         none = np.full(800, -1, np.int32)
-        found = labels.explain(read, hopeless=labels.TYPES_SHARE)
-        picked = labels.fit_labels(read, none).posterior, labels.fit_labels(read, none, "majority")
-        for scores, posterior in (
-            (free, found.plain.posterior), (chosen, picked[0]), (vote, picked[1].posterior),
-        ):  # fmt: skip
-            scores.append(np.mean(posterior.argmax(axis=1) == truth))
-        assert np.diff(found.tied.trace).min() >= -1e-9 * abs(found.tied.trace[-1])
-    assert np.mean(free) < np.mean(vote) - 0.08
-    assert np.mean(chosen) > np.mean(free) + 0.05
+        found.append(np.mean(labels.fit_labels(read, none).posterior.argmax(axis=1) == truth))
+        majority = labels.fit_labels(read, none, "majority").posterior
+        vote.append(np.mean(majority.argmax(axis=1) == truth))
+    assert np.mean(found) > np.mean(vote) - 0.02
 
 
 # ---------------------------------------------------------------- updates

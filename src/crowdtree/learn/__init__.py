@@ -67,7 +67,7 @@ def learn(
 
     References
     ----------
-    Dawid and Skene (1979); Kim and Ghahramani (2012); Polson, Scott and Windle (2013).
+    Dawid and Skene (1979); Polson, Scott and Windle (2013).
 
     Examples
     --------
@@ -138,7 +138,8 @@ def _learn_labels(
     method: str,
     level: float,
 ) -> Learned:
-    from crowdtree.learn import labels, model, named
+    from crowdtree.learn import answers as reading
+    from crowdtree.learn import labels, model
 
     read = _relabelled(read, classes)
     if len(read.labels) < 2:
@@ -146,34 +147,36 @@ def _learn_labels(
             f"answers: every label is {read.labels[0]!r}; two classes are needed, name both with "
             'classes=["...", "..."] (--class) if the other one exists'
         )
-    gold = _gold_codes(read, truths, read.labels)
+    gold = reading.gold_codes(read, truths, read.labels)
     if read.n_workers < 2 and not (gold >= 0).any():
         raise CrowdtreeError(
             f"answers: one worker only ({read.workers[0]!s}); nothing tells how often a single "
             "worker errs, add workers or give gold"
         )
     fit = labels.fit_labels(read, gold, method)
-    skill = named.fit_named(read, gold, fit)
+    skill = labels.label_skills(read, gold, fit)
+    confusion = model.crowd_confusion(fit.counts)
     return model.Learned(
-        problem=model.label_problem(read.labels, skill, fit.alpha, skill.prior, read.questions[0]),
+        problem=model.label_problem(read.labels, skill, confusion, skill.prior, read.questions[0]),
         kind="labels",
         answers=read,
-        posterior=fit.posterior,
+        posterior=model.stated(fit.posterior, gold, np.diff(read.start), fit.worth),
         fit=skill,
         trace=fit.trace,
         objective=fit.objective,
         gold=gold,
         level=level,
         counts=fit.counts,
-        alpha=fit.alpha,
-        types=fit.types,
+        labelling=fit,
+        worth=fit.worth,
+        converged=fit.converged,
     )
 
 
 def _relabelled(read: Answers, classes: Sequence[str] | None) -> Answers:
     from dataclasses import replace
 
-    from crowdtree.learn.model import unknown_names
+    from crowdtree.learn.answers import unknown_names
 
     if classes is None:
         return read
@@ -185,33 +188,6 @@ def _relabelled(read: Answers, classes: Sequence[str] | None) -> Answers:
     return replace(read, labels=names, label=place[read.label])
 
 
-def _gold_codes(read: Answers, truths: dict[str, str] | None, names: tuple[str, ...]) -> IntArray:
-    from crowdtree.learn.model import unknown_names
-
-    codes = np.full(read.n_tasks, -1, np.int32)
-    if truths is None:
-        return codes
-    extra = sorted(set(truths.values()) - set(names))
-    if extra:
-        task = next(task for task, label in truths.items() if label == extra[0])
-        raise unknown_names(
-            "gold: class",
-            extra,
-            names,
-            f"correct it (first: task {task}) or name all classes with classes=[...] (--class)",
-        )
-    place = {name: i for i, name in enumerate(names)}
-    for i, task in enumerate(map(str, read.tasks.tolist())):
-        if task in truths:
-            codes[i] = place[truths[task]]
-    if truths and not (codes >= 0).any():
-        raise CrowdtreeError(
-            f"gold: none of its {len(truths)} tasks (such as {next(iter(truths))!r}) occurs in the "
-            f"answers (such as {str(read.tasks[0])!r}); use the same ids"
-        )
-    return codes
-
-
 def _learn_classes(
     read: Answers,
     truths: dict[str, str] | None,
@@ -220,11 +196,12 @@ def _learn_classes(
     level: float,
     certain: float,
 ) -> Learned:
+    from crowdtree.learn import answers as reading
     from crowdtree.learn import classes as classing
     from crowdtree.learn import model
 
     names = _class_names(truths, problem, classes)
-    gold = _gold_codes(read, truths, names)
+    gold = reading.gold_codes(read, truths, names)
     if problem is not None:
         sign = np.where(problem.outcome == DASH, 0, 2 * problem.outcome - 1).astype(np.int8)
         prior, start = problem.prior, problem.worker_error

@@ -20,7 +20,14 @@ from crowdtree.problem import LINE_BREAKS
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Answers", "Duplicates", "read_answers", "read_gold"]
+__all__ = [
+    "Answers",
+    "Duplicates",
+    "gold_codes",
+    "read_answers",
+    "read_gold",
+    "unknown_names",
+]
 
 Duplicates = Literal["last", "first", "all", "error"]
 IntArray = NDArray[np.int32]
@@ -64,6 +71,36 @@ class Answers:
     def task(self) -> IntArray:
         """Item of each answer."""
         return np.repeat(np.arange(self.n_tasks, dtype=np.int32), np.diff(self.start))
+
+    def items(self, chosen: NDArray[np.intp]) -> Answers:
+        """Some of the items, in the order given; all workers keep their numbers."""
+        from dataclasses import replace
+
+        if len(chosen) == self.n_tasks:
+            return self
+        length = np.diff(self.start)[chosen]
+        start = np.concatenate([[0], np.cumsum(length)])
+        rows = np.repeat(self.start[chosen] - start[:-1], length) + np.arange(start[-1])
+        return replace(
+            self,
+            tasks=self.tasks[chosen],
+            start=start,
+            worker=self.worker[rows],
+            label=self.label[rows],
+            question=None if self.question is None else self.question[rows],
+        )
+
+    def by_worker(self, code: IntArray, workers: NDArray[Any]) -> Answers:
+        """The same answers with workers numbered anew."""
+        from dataclasses import replace
+
+        return replace(self, workers=workers, worker=code[self.worker])
+
+    def compact(self) -> Answers:
+        """The same answers without workers who gave none."""
+        met = np.bincount(self.worker, minlength=self.n_workers) > 0
+        code = (np.cumsum(met) - 1).astype(np.int32)
+        return self if met.all() else self.by_worker(code, self.workers[met])
 
     def question_column(self) -> IntArray:
         """Question of each answer, zeros where there is one question."""
@@ -307,3 +344,36 @@ def _name(value: Any) -> str:
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value).strip()
+
+
+def gold_codes(answers: Answers, truths: dict[str, str] | None, names: tuple[str, ...]) -> IntArray:
+    """Known class of each item, -1 where unknown."""
+    codes = np.full(answers.n_tasks, -1, np.int32)
+    if truths is None:
+        return codes
+    extra = sorted(set(truths.values()) - set(names))
+    if extra:
+        task = next(task for task, label in truths.items() if label == extra[0])
+        raise unknown_names(
+            "gold: class",
+            extra,
+            names,
+            f"correct it (first: task {task}) or name all classes with classes=[...] (--class)",
+        )
+    place = {name: i for i, name in enumerate(names)}
+    for i, task in enumerate(map(str, answers.tasks.tolist())):
+        if task in truths:
+            codes[i] = place[truths[task]]
+    if truths and not (codes >= 0).any():
+        raise CrowdtreeError(
+            f"gold: none of its {len(truths)} tasks (such as {next(iter(truths))!r}) occurs in the "
+            f"answers (such as {str(answers.tasks[0])!r}); use the same ids"
+        )
+    return codes
+
+
+def unknown_names(what: str, extra: list[str], known: tuple[str, ...], fix: str) -> CrowdtreeError:
+    """Say which names are unknown, and what to do."""
+    return CrowdtreeError(
+        f"{what} {listing(map(repr, extra))} is not among {listing(map(repr, known))}; {fix}"
+    )

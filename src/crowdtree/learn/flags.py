@@ -29,6 +29,11 @@ TWIN_CHANCE = 1e-3
 MOST_PAIR_WORKERS = 3000
 LEAST_SPREAD = 0.2
 CONFUSED = 0.1
+STRONG_TILT = 1.0
+"""Standard deviation of what items do to everybody's answers, in logits, that is worth a word."""
+LEAST_VOTES = 0.02
+COLLAPSED = 0.25
+"""A class is flagged when its share of the labels is below this part of its share of answers."""
 THIN = 0.1
 """Half width of an interval above which a cell is thin."""
 
@@ -38,7 +43,8 @@ class Flag(NamedTuple):
 
     `kind` is ``constant``, ``random``, ``twins``, ``blunt`` (a question that splits nothing),
     ``unasked`` (a question without answers), ``reversed`` (a cell whose answers contradict the
-    table), ``confused``, ``thin`` or ``types``;
+    table), ``confused``, ``thin``, ``together`` (people err together), ``collapsed`` (a class that is
+    named, but hardly ever the label) or ``unsettled`` (the fit did not converge);
     `value` the number behind it; `more` how many more answers would settle it, where that is known.
     """
 
@@ -52,7 +58,7 @@ class Flag(NamedTuple):
 def find_flags(learned: Learned) -> tuple[Flag, ...]:
     """List all flags: workers first, then questions, classes and cells."""
     return (
-        *_types(learned),
+        *_fit(learned),
         *_constant_or_random(learned),
         *_twins(learned),
         *_questions(learned),
@@ -61,15 +67,33 @@ def find_flags(learned: Learned) -> tuple[Flag, ...]:
     )
 
 
-def _types(learned: Learned) -> Iterator[Flag]:
-    if learned.types > 1:
-        yield Flag(
-            "types",
-            "items",
-            f"workers err together: items of one class fall into up to {learned.types} hidden "
-            "types; each type is called what the crowd mostly says of it",
-            float(learned.types),
+def _fit(learned: Learned) -> Iterator[Flag]:
+    """What the fit itself cannot vouch for: not settled, people who err together, lost classes."""
+    if not learned.converged:
+        message = "did not settle: labels and intervals are rough; more answers or gold help"
+        yield Flag("unsettled", "fit", message, 0.0)
+    if learned.labelling is None or learned.labelling.model is None:
+        return
+    if _err_together(learned):
+        message = (
+            "people err together: some items mislead everybody, so more answers about the same "
+            "item help little"
         )
+        yield Flag("together", "items", message, learned.labelling.model.states.tilt_sd)
+    votes = np.bincount(learned.answers.label, minlength=len(learned.classes))
+    votes = votes / max(int(votes.sum()), 1)
+    label = np.bincount(learned.posterior.argmax(axis=1), minlength=len(votes))
+    label = label / max(int(label.sum()), 1)
+    for k in np.flatnonzero((votes >= LEAST_VOTES) & (label < COLLAPSED * votes)).tolist():
+        message = (
+            f"named in {_share(votes[k])} of answers, but the label of {_share(label[k])} only"
+        )
+        yield Flag("collapsed", learned.classes[k], message, float(label[k] / votes[k]))
+
+
+def _err_together(learned: Learned) -> bool:
+    model = None if learned.labelling is None else learned.labelling.model
+    return model is not None and model.states.tilt_sd >= STRONG_TILT
 
 
 def _answer_table(learned: Learned) -> FloatArray:
@@ -124,7 +148,7 @@ def _twins(learned: Learned) -> Iterator[Flag]:
 
     a = learned.answers
     workers = int(a.worker.max()) + 1
-    if workers > MOST_PAIR_WORKERS or workers < 2 or learned.types > 1:
+    if workers > MOST_PAIR_WORKERS or workers < 2 or _err_together(learned):
         return  # where workers err together, shared mistakes are no sign of a copy
     cell = a.task.astype(np.int64) * len(a.questions) + a.question_column()
     width = a.n_tasks * len(a.questions)

@@ -12,19 +12,21 @@ from numba import njit
 from numpy.typing import NDArray
 
 __all__ = [
+    "answer_table",
     "cell_counts",
     "class_pass",
     "count_pass",
     "counting_sort",
+    "draw_pass",
     "encode_range",
     "find_repeats",
     "information_pass",
-    "label_pass",
-    "lost_pass",
     "sign_pass",
     "sign_scores",
     "skewness_pass",
     "skill_pass",
+    "state_pass",
+    "told_pass",
     "vote_shares",
 ]
 
@@ -116,7 +118,26 @@ def vote_shares(
 
 
 @njit(cache=True, fastmath=True)
-def label_pass(
+def _score_states(
+    first: int,
+    last: int,
+    worker: IntArray,
+    label: NDArray[np.int8],
+    log_answer: FloatArray,
+    log_prior: FloatArray,
+    score: FloatArray,
+) -> None:
+    """Log joint probability of an item's answers with each state."""
+    for s in range(len(log_prior)):
+        score[s] = log_prior[s]
+    for j in range(first, last):
+        row = log_answer[worker[j], label[j]]
+        for s in range(len(log_prior)):
+            score[s] += row[s]
+
+
+@njit(cache=True, fastmath=True)
+def state_pass(
     start: NDArray[np.int64],
     worker: IntArray,
     label: NDArray[np.int8],
@@ -125,48 +146,123 @@ def label_pass(
     gold: IntArray,
     posterior: FloatArray,
     counts: FloatArray,
-    mass: FloatArray,
 ) -> float:
-    """One E-step: posterior of every item, expected counts, and the sum of log evidence.
+    """One E-step: posterior of every item's class, expected counts, and the log likelihood.
 
-    `log_answer` and `counts` are indexed (worker, label, type): the inner loop runs over
-    neighbouring cells. `gold` holds the known type of an item, or -1.
+    `log_answer` and `counts` are indexed (worker, label, state): the inner loop runs over
+    neighbouring cells. States of one class are neighbours. `gold` holds the known class of an
+    item, or -1.
     """
-    types = log_prior.shape[0]
+    states, classes = len(log_prior), posterior.shape[1]
+    tilts = states // classes
     counts[:] = 0.0
-    mass[:] = 0.0
     total = 0.0
-    score = np.empty(types)
+    score = np.empty(states)
     for t in range(len(start) - 1):
-        for s in range(types):
-            score[s] = log_prior[s]
-        for j in range(start[t], start[t + 1]):
-            row = log_answer[worker[j], label[j]]
-            for s in range(types):
-                score[s] += row[s]
+        _score_states(start[t], start[t + 1], worker, label, log_answer, log_prior, score)
+        low, high = 0, states
         if gold[t] >= 0:
-            total += score[gold[t]]
-            for s in range(types):
-                score[s] = 1.0 if s == gold[t] else 0.0
-        else:
-            top = score[0]
-            for s in range(1, types):
-                top = max(top, score[s])
-            whole = 0.0
-            for s in range(types):
-                score[s] = np.exp(score[s] - top)
-                whole += score[s]
-            total += top + np.log(whole)
-            for s in range(types):
-                score[s] /= whole
-        for s in range(types):
-            posterior[t, s] = score[s]
-            mass[s] += score[s]
+            low, high = gold[t] * tilts, (gold[t] + 1) * tilts
+        top = score[low]
+        for s in range(low + 1, high):
+            top = max(top, score[s])
+        whole = 0.0
+        for s in range(states):
+            score[s] = np.exp(score[s] - top) if low <= s < high else 0.0
+            whole += score[s]
+        total += top + np.log(whole)
+        posterior[t] = 0.0
+        for s in range(low, high):
+            score[s] /= whole
+            posterior[t, s // tilts] += score[s]
         for j in range(start[t], start[t + 1]):
             cell = counts[worker[j], label[j]]
-            for s in range(types):
+            for s in range(low, high):
                 cell[s] += score[s]
     return total
+
+
+@njit(cache=True, fastmath=True)
+def draw_pass(
+    start: NDArray[np.int64],
+    worker: IntArray,
+    label: NDArray[np.int8],
+    log_answer: FloatArray,
+    log_prior: FloatArray,
+    gold: IntArray,
+    uniform: FloatArray,
+    counts: FloatArray,
+) -> FloatArray:
+    """Draw the state of every item: counts as drawn, and how many items are of each class.
+
+    As :func:`state_pass` otherwise; `uniform` has one random number per item.
+    """
+    states, classes = len(log_prior), counts.shape[1]
+    tilts = states // classes
+    items = np.zeros(classes)
+    counts[:] = 0.0
+    score = np.empty(states)
+    for t in range(len(start) - 1):
+        _score_states(start[t], start[t + 1], worker, label, log_answer, log_prior, score)
+        low, high = 0, states
+        if gold[t] >= 0:
+            low, high = gold[t] * tilts, (gold[t] + 1) * tilts
+        top = score[low]
+        for s in range(low + 1, high):
+            top = max(top, score[s])
+        whole = 0.0
+        for s in range(low, high):
+            score[s] = np.exp(score[s] - top)
+            whole += score[s]
+        reached, drawn = 0.0, high - 1
+        for s in range(low, high):
+            if reached <= uniform[t] * whole:
+                drawn = s
+            reached += score[s]
+        items[drawn // tilts] += 1.0
+        for j in range(start[t], start[t + 1]):
+            counts[worker[j], label[j], drawn] += 1.0
+    return items
+
+
+@njit(cache=True, fastmath=True)
+def answer_table(logits: FloatArray, tilt: FloatArray, table: FloatArray) -> None:
+    """Log P(label | worker, state) from logits (worker, class, label) and tilts (tilt, label)."""
+    workers, classes, labels = logits.shape
+    tilts = len(tilt)
+    for w in range(workers):
+        for k in range(classes):
+            for t in range(tilts):
+                top = logits[w, k, 0] + tilt[t, 0]
+                for l in range(1, labels):
+                    top = max(top, logits[w, k, l] + tilt[t, l])
+                whole = 0.0
+                for l in range(labels):
+                    whole += np.exp(logits[w, k, l] + tilt[t, l] - top)
+                whole = top + np.log(whole)
+                for l in range(labels):
+                    table[w, l, k * tilts + t] = logits[w, k, l] + tilt[t, l] - whole
+
+
+@njit(cache=True, fastmath=True)
+def told_pass(
+    counts: FloatArray, table: FloatArray, given: FloatArray, expected: FloatArray
+) -> None:
+    """Answers of each worker to items of each class, given and expected: (worker, class, label)."""
+    workers, labels, states = counts.shape
+    tilts = states // labels
+    given[:] = 0.0
+    expected[:] = 0.0
+    for w in range(workers):
+        for s in range(states):
+            k = s // tilts
+            asked = 0.0
+            for l in range(labels):
+                asked += counts[w, l, s]
+                given[w, k, l] += counts[w, l, s]
+            if asked > 0.0:
+                for l in range(labels):
+                    expected[w, k, l] += asked * np.exp(table[w, l, s])
 
 
 @njit(cache=True)
@@ -184,34 +280,6 @@ def count_pass(
             cell = counts[worker[j], label[j]]
             for s in range(posterior.shape[1]):
                 cell[s] += posterior[t, s]
-
-
-@njit(cache=True)
-def lost_pass(
-    start: NDArray[np.int64],
-    worker: IntArray,
-    label: NDArray[np.int8],
-    posterior: FloatArray,
-    right: FloatArray,
-    by_class: FloatArray,
-    by_worker: FloatArray,
-) -> None:
-    """Information lost because classes are not known for sure (Louis 1982, own terms only).
-
-    ``right[w, c]`` is the chance that a worker answers an item of a class right.
-    """
-    by_class[:] = 0.0
-    by_worker[:] = 0.0
-    for t in range(len(start) - 1):
-        for j in range(start[t], start[t + 1]):
-            mean, square = 0.0, 0.0
-            for c in range(posterior.shape[1]):
-                mass = posterior[t, c]
-                slope = (1.0 if label[j] == c else 0.0) - right[worker[j], c]
-                mean += mass * slope
-                square += mass * slope * slope
-                by_class[c] += mass * (1 - mass) * slope * slope
-            by_worker[worker[j]] += square - mean * mean
 
 
 # ---------------------------------------------------------------- many questions, one class an item

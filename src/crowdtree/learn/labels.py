@@ -1,66 +1,62 @@
-"""One question: what each item is, and how each worker confuses the labels.
+"""One question: the class of every item, and how often each worker is wrong about it.
 
-A hierarchical Bayesian form of Dawid and Skene (1979). Worker w answers an item of class k with
-label l with probability ``phi[w, l, k]``; the columns of all workers are drawn from one Dirichlet
-distribution a class, whose mean (the crowd's confusion) and strength (how alike its members are)
-are estimated too, so that a worker with few answers is taken for a typical one. Fitted by
-variational Bayes: the evidence bound can only rise.
-
-Where items of one class fall into hidden *types* that workers answer differently, workers err
-together and independent errors are a poor account; two classes then settle on whatever splits the
-answers best. The test is how much more the types explain: see :data:`TYPES_SHARE`.
-
-Where answers are few, leanings of the workers can pass for classes of the items. The test is how
-much is left of the classes when the crowd is held equally good on both: see :data:`LEAN_SHARE`.
+Everything that is reported follows from one fit: expected answers (worker, label, class) and the
+posterior of the items. Labels, class shares, errors and skills cannot contradict each other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.learn.answers import Answers
-from crowdtree.learn.dirichlet import divergence, fit_dirichlet, log_density, mean_log
+from crowdtree.learn.crowd_draws import Draws, draw_crowd
+from crowdtree.learn.crowd_model import CrowdModel, States, fit_crowd, fit_crowds
+from crowdtree.learn.dependence import Worth
+from crowdtree.learn.skills import SkillFit
 
-__all__ = ["LABEL_METHODS", "Explained", "LabelFit", "explain", "fit_labels"]
+__all__ = [
+    "LABEL_METHODS",
+    "LabelFit",
+    "fit_labels",
+    "label_skills",
+    "skills_of_counts",
+    "worker_rates",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
-TYPES_SHARE = 0.2
-"""Types replace classes when they explain this much more, as a share of what classes explain."""
-LEAN_SHARE = 0.5
-"""Two classes are not believed when most of what they explain is lost with an even-handed crowd."""
-MOST_TYPES = 4
-"""Types tried a class."""
-_TEST_ANSWERS = 200_000  # types are looked for in a part of the items when there are more answers
-_MOST_CELLS = 30_000_000  # (worker, label, type) counts in memory
-_TOLERANCE = 1e-7
-_FEW_WORKERS = 2.0  # the hyperprior weighs as much as two workers
-_OWN, _OTHER = 4.0, 1.0  # ... who answer right as a Dirichlet(4, 1, ..., 1) has it
+_TOLERANCE = 1e-5
+_LEAST_ERROR = 1e-4
+_LEAST_LEFT = 0.05  # share of the information that doubt about classes leaves at the least
 
 
 @dataclass(frozen=True, eq=False)
 class LabelFit:
     """What was found about one question.
 
-    `counts` are expected answers (worker, label, class); `alpha` is the crowd's Dirichlet
-    (label, class); `mass` the expected items a class; `trace` the objective after each step.
+    `posterior` (item, class) takes answers as independent given the state of the item, `blind` is
+    the same without any gold; `counts` are expected answers (worker, label, class); `worth` is
+    what a further answer is worth (None: nothing is discounted); `trace` the objective after each
+    step; `place` is the row of each worker in the model.
     """
 
     posterior: FloatArray
+    blind: FloatArray
     counts: FloatArray
-    alpha: FloatArray
-    mass: FloatArray
     trace: tuple[float, ...]
     objective: str
-    types: int = 1
+    worth: Worth | None = None
+    model: CrowdModel | None = None
+    draws: Draws | None = None
+    converged: bool = True
+    place: IntArray = field(default_factory=lambda: np.zeros(0, np.int32))
 
 
 def fit_labels(answers: Answers, gold: IntArray, method: str = "hierarchical") -> LabelFit:
@@ -73,8 +69,8 @@ def fit_labels(answers: Answers, gold: IntArray, method: str = "hierarchical") -
     gold
         Known class of each item, -1 where unknown.
     method
-        ``"hierarchical"`` (this module's model), ``"dawid-skene"`` (maximum likelihood, as the
-        authors have it), ``"majority"``.
+        ``"hierarchical"`` (:mod:`crowdtree.learn.crowd_model`), ``"dawid-skene"`` (maximum
+        likelihood, as the authors have it), ``"majority"``.
     """
     fitter = LABEL_METHODS.get(method)
     if fitter is None:
@@ -87,222 +83,190 @@ def fit_labels(answers: Answers, gold: IntArray, method: str = "hierarchical") -
 def majority(answers: Answers, gold: IntArray) -> LabelFit:
     """Shares of the votes, taken for probabilities."""
     share = _shares(answers, gold)
-    counts = _counts(answers, share)
-    alpha = counts.sum(axis=0) + 0.5
-    return LabelFit(share, counts, alpha, share.sum(axis=0), (), "none")
+    return LabelFit(share, _shares(answers, _unknown(gold)), _counts(answers, share), (), "none")
 
 
 def dawid_skene(answers: Answers, gold: IntArray) -> LabelFit:
     """Maximum likelihood by EM, from the majority; stops when an answer gains less than 1e-5."""
+    from crowdtree.learn import kernels
+
     n_labels = len(answers.labels)
     posterior = _shares(answers, gold)
-    counts, mass = _counts(answers, posterior), posterior.sum(axis=0)
+    counts = _counts(answers, posterior)
     trace: list[float] = []
+    converged = False
     for _ in range(100):
         with np.errstate(divide="ignore"):
             # a worker who never met a class has no opinion on it; -60 keeps 0 x log 0 out
             total = counts.sum(axis=1, keepdims=True)
             share = np.where(total > 0, counts / np.maximum(total, 1e-300), 1 / n_labels)
-            log_answer = np.maximum(np.log(share), -60.0)
-            log_prior = np.maximum(np.log(mass / mass.sum()), -60.0)
-        trace.append(_e_step(answers, gold, log_answer, log_prior, posterior, counts, mass))
-        if len(trace) > 1 and trace[-1] - trace[-2] < 1e-5 * answers.n_answers:
+            log_answer = np.ascontiguousarray(np.maximum(np.log(share), -60.0))
+            log_prior = np.maximum(np.log(posterior.mean(axis=0)), -60.0)
+        trace.append(
+            kernels.state_pass(
+                answers.start, answers.worker, answers.label, log_answer, log_prior, gold,
+                posterior, counts,
+            )
+        )  # fmt: skip
+        if len(trace) > 1 and trace[-1] - trace[-2] < _TOLERANCE * answers.n_answers:
+            converged = True
             break
     return LabelFit(
-        posterior, counts, counts.sum(axis=0) + 0.5, mass, tuple(trace), "log likelihood"
+        posterior, posterior, counts, tuple(trace), "log likelihood", converged=converged
     )
 
 
 def hierarchical(answers: Answers, gold: IntArray) -> LabelFit:
-    """Variational Bayes with a learned crowd; with types where the answers ask for them."""
-    if (gold >= 0).all():
-        return _variational(answers, gold, _shares(answers, gold))
-    test = _part(answers)  # how to read the answers is asked of the answers alone
-    found = explain(test, hopeless=TYPES_SHARE)
-    if found.types_share >= TYPES_SHARE:
-        chosen, types = found.typed, found.typed.types
+    """Workers and items with effects of their own; sampled where that is not too much work."""
+    place, crowd = _strangers_pooled(answers)
+    none = _unknown(gold)
+    blind = fit_crowds(crowd, none, _shares(answers, none))
+    believed = np.asarray(sum(weight * model.posterior for weight, model in blind))
+    start = _shares(answers, gold)
+    if (gold >= 0).all():  # nothing is left to find but how often workers err
+        models = [(1.0, fit_crowd(crowd, gold, States(len(answers.labels), 0.0), start))]
+    elif (gold >= 0).any():
+        models = [(w, fit_crowd(crowd, gold, model.states, start, model)) for w, model in blind]
     else:
-        chosen, types = (found.tied if found.tied_loss > LEAN_SHARE else found.plain), 1
-    if test is answers and not (gold >= 0).any():
-        return chosen
-    shares = _shares(answers, gold)
-    if types == 1:
-        return _variational(answers, gold, shares, tied=chosen is found.tied)
-    none = np.full(answers.n_tasks, -1, np.int32)
-    start = _stratified(_shares(answers, none), types)
-    return _clamped(answers, gold, _merged(answers, _variational(answers, none, start), types))
-
-
-class Explained(NamedTuple):
-    """What several accounts of the same answers explain.
-
-    What classes explain is the evidence bound of `plain` less that of "no classes at all".
-    `types_share` is what two types a class explain on top of it, as a share of it; `tied_loss` the
-    share that is lost when the crowd is held equally good on all classes. Shares, because every
-    real crowd departs from its model and any departure is "significant" when there are enough
-    answers: how much it explains tells whether to change the reading of the classes.
-    """
-
-    plain: LabelFit
-    typed: LabelFit
-    tied: LabelFit
-    types_share: float
-    tied_loss: float
-
-
-def explain(answers: Answers, hopeless: float = -np.inf) -> Explained:
-    """Fit the accounts; more than two types only if two reach a share of `hopeless`."""
-    none = np.full(answers.n_tasks, -1, np.int32)
-    shares = _shares(answers, none)
-    plain = _variational(answers, none, shares.copy())
-    nothing = _variational(answers, none, np.ones((answers.n_tasks, 1)))
-    told = max(plain.trace[-1] - nothing.trace[-1], 1e-9)
-    typed, share = plain, -np.inf
-    for types in range(2, MOST_TYPES + 1):
-        if answers.n_workers * types * len(answers.labels) ** 2 > _MOST_CELLS:
-            break
-        fit = _variational(answers, none, _stratified(shares, types))
-        if types == 2:
-            share = (fit.trace[-1] - plain.trace[-1]) / told
-        if types == 2 or fit.trace[-1] > typed.trace[-1]:
-            typed = _merged(answers, fit, types)
-        if share < hopeless:
-            break
-    tied, loss = plain, 0.0
-    if len(answers.labels) == 2:  # of more labels the crowd's favourite mistakes would be lost
-        tied = _variational(answers, none, shares.copy(), tied=True)
-        loss = (plain.trace[-1] - tied.trace[-1]) / told
-    return Explained(plain, typed, tied, float(share), float(loss))
-
-
-def _variational(
-    answers: Answers, gold: IntArray, posterior: FloatArray, *, tied: bool = False
-) -> LabelFit:
-    """Raise the evidence bound from some posteriors (item, type); each step can only raise it.
-
-    `tied` holds the crowd equally good on all classes (its members may differ all the same).
-    """
-    types = posterior.shape[1]
-    n_labels = len(answers.labels)
-    posterior = np.ascontiguousarray(posterior)
-    counts, mass = _counts(answers, posterior), posterior.sum(axis=0)
-    hyper = _hyper(n_labels, types)
-    alpha = hyper.copy()
-    hyper_log = mean_log(hyper, 0)
-    trace: list[float] = []
-    for step in range(500):
-        column = alpha + counts
-        log_answer = mean_log(column, 1)
-        if step > 1:
-            told = log_answer.sum(axis=0) + _FEW_WORKERS * hyper_log
-            alpha = fit_dirichlet(
-                _same(told) if tied else told, alpha, answers.n_workers + _FEW_WORKERS
-            )
-        log_prior = mean_log(mass + 1, 0)
-        bound = -divergence(column, alpha, 1) - divergence(mass + 1, np.ones(types), 0)
-        bound += _FEW_WORKERS * float(log_density(hyper_log, alpha).sum())
-        bound += _e_step(answers, gold, log_answer, log_prior, posterior, counts, mass)
-        trace.append(bound)
-        if step > 5 and trace[-1] - trace[-2] < _TOLERANCE * abs(bound):
-            break
-    return LabelFit(posterior, counts, alpha, mass, tuple(trace), "evidence bound")
-
-
-def _same(told: FloatArray) -> FloatArray:
-    """Average over the classes what is told about right answers, and about wrong ones."""
-    own = np.eye(len(told), dtype=bool)
-    return np.asarray(np.where(own, told[own].mean(), told[~own].mean()))
-
-
-def _merged(answers: Answers, fit: LabelFit, types: int) -> LabelFit:
-    """Call each type what the crowd mostly says of it, and add up the types of a class."""
-    n_labels = len(answers.labels)
-    says = np.argmax(fit.alpha / fit.alpha.sum(axis=0), axis=0)
-    to_class = (says[:, None] == np.arange(n_labels)).astype(np.float64)
-    mass = fit.mass @ to_class
-    weighted = fit.alpha * (fit.mass / np.maximum(mass[says], 1e-300))
+        models = blind
+    best = max(models, key=lambda pair: pair[0])[1]
+    posterior = np.asarray(sum(weight * model.posterior for weight, model in models))
+    draws = None if (gold >= 0).all() else draw_crowd(crowd, gold, best)
+    converged = all(model.converged for _, model in models) and (draws is None or draws.converged)
     return LabelFit(
-        fit.posterior @ to_class,
-        fit.counts @ to_class,
-        np.maximum(weighted @ to_class, 1e-3),
-        mass,
-        fit.trace,
-        fit.objective,
-        types,
-    )
+        posterior, believed, _counts(answers, posterior), best.trace, "log likelihood",
+        _worth(answers, gold, believed), best, draws, converged, place,
+    )  # fmt: skip
 
 
-def _clamped(answers: Answers, gold: IntArray, fit: LabelFit) -> LabelFit:
-    """Hold the items of known class to it, and count anew."""
-    from dataclasses import replace
+def _strangers_pooled(answers: Answers) -> tuple[IntArray, Answers]:
+    """Take those who answered once for one worker: nothing tells them apart.
 
+    The likelihood is the same, and a crowd of passers-by has as many unknowns as one person.
+    """
+    once = np.bincount(answers.worker, minlength=answers.n_workers) == 1
+    if once.sum() < 2:
+        return np.arange(answers.n_workers, dtype=np.int32), answers
+    place = np.cumsum(~once) - 1
+    place[once] = int((~once).sum())
+    names = np.append(answers.workers[~once].astype(object), "")
+    return place.astype(np.int32), answers.by_worker(place.astype(np.int32), names)
+
+
+def _worth(answers: Answers, gold: IntArray, blind: FloatArray) -> Worth:
     known = np.flatnonzero(gold >= 0)
-    posterior = fit.posterior.copy()
-    posterior[known] = 0.0
-    posterior[known, gold[known]] = 1.0
-    counts = _counts(answers, posterior)
-    return replace(fit, posterior=posterior, counts=counts, mass=posterior.sum(axis=0))
+    count = np.diff(answers.start)
+    return Worth.of_a_crowd().updated(blind[known], count[known], gold[known])
 
 
-def _stratified(shares: FloatArray, types: int) -> FloatArray:
-    """Cut each class into types of equal mass by how sure the vote was: easy items to hard ones."""
-    items, labels = shares.shape
-    cut = np.zeros((items, labels, types))
-    for label in range(labels):
-        order = np.argsort(-shares[:, label], kind="stable")
-        mine = shares[order, label]
-        middle = (np.cumsum(mine) - mine / 2) / max(float(mine.sum()), 1e-300)
-        cut[order, label, np.minimum((middle * types).astype(int), types - 1)] = mine
-    return cut.reshape(items, labels * types)
+# ---------------------------------------------------------------- what follows from a fit
 
 
-def _part(answers: Answers) -> Answers:
-    """Items spread evenly over the whole, about as many as hold 200,000 answers."""
-    from dataclasses import replace
+def label_skills(answers: Answers, gold: IntArray, fit: LabelFit) -> SkillFit:
+    """Errors by class, skills of workers and class shares, each with its doubt.
 
-    stride = -(-answers.n_answers // _TEST_ANSWERS)
-    if stride == 1:
-        return answers
-    chosen = np.arange(0, answers.n_tasks, stride)
-    length = np.diff(answers.start)[chosen]
-    start = np.concatenate([[0], np.cumsum(length)])
-    rows = np.repeat(answers.start[chosen] - start[:-1], length) + np.arange(start[-1])
+    The error of a class is the share of wrong answers to its items, whoever gave them; a worker
+    of skill 0 errs as often as all answers together.
+    """
+    counts, labels = fit.counts, len(answers.labels)
+    asked, right = counts.sum(axis=(0, 1)), np.einsum("wkk->k", counts)
+    error = np.clip((asked - right + 0.5) / (asked + 1), _LEAST_ERROR, 1 - _LEAST_ERROR)[None]
+    doubt = np.zeros(labels) if fit.draws is None else fit.draws.error.var(axis=0)
+    variance = error * (1 - error) / (asked + 2) + doubt
+    size = np.maximum(error * (1 - error) / variance - 1, 1e-2)
+    mean, deviation = worker_rates(answers, fit.posterior)
+    if fit.draws is not None:
+        deviation = np.maximum(deviation, fit.draws.worker_error.std(axis=0)[fit.place])
+    typical = float(np.clip((asked - right).sum() / max(asked.sum(), 1.0), 1e-4, 1 - 1e-4))
+    share = (fit.posterior.sum(axis=0) + 1) / (len(fit.posterior) + labels)
+    if fit.draws is None:
+        unsure = (fit.posterior * (1 - fit.posterior)).sum(axis=0) / len(fit.posterior) ** 2
+        doubt = unsure + share * (1 - share) / (len(fit.posterior) + labels)
+    else:
+        doubt = fit.draws.share.var(axis=0)
+    skill = _logit(typical) - _logit(mean)
+    cell = -_logit(error)
+    return SkillFit(
+        cell=cell,
+        skill=skill,
+        wrong=error * size,
+        right=(1 - error) * size,
+        skill_sd=deviation / (mean * (1 - mean)),
+        question_error=error.mean(axis=1),
+        strength=1.0,
+        spread=float(max(skill.std(), 0.05)),
+        posterior=fit.posterior,
+        sign=np.ones((1, labels), np.int8),
+        trust=np.ones((1, labels)),
+        prior=share / share.sum(),
+        prior_size=np.maximum(share * (1 - share) / np.maximum(doubt, 1e-12) - 1, 1.0),
+        trace=fit.trace,
+        answers=asked[None],
+        peak=cell,
+    )
+
+
+def skills_of_counts(fit: SkillFit, counts: FloatArray) -> SkillFit:
+    """The same with errors and skills of counts that have grown since."""
+    asked, right = counts.sum(axis=(0, 1)), np.einsum("wkk->k", counts)
+    error = np.clip((asked - right + 0.5) / (asked + 1), _LEAST_ERROR, 1 - _LEAST_ERROR)[None]
+    size = np.maximum((fit.wrong + fit.right) * (asked + 2) / (fit.answers + 2), 1e-2)
+    count, hit = counts.sum(axis=(1, 2)), np.einsum("wkk->w", counts)
+    a, b = _beta_of_crowd(count - hit, count, np.zeros(len(count)))
+    mean = np.clip((count - hit + a) / (count + a + b), _LEAST_ERROR, 1 - _LEAST_ERROR)
+    typical = float(np.clip((asked - right).sum() / max(asked.sum(), 1.0), 1e-4, 1 - 1e-4))
+    chance = 1 / np.sqrt((count + a + b + 1) * mean * (1 - mean))
+    cell = -_logit(error)
     return replace(
-        answers,
-        tasks=answers.tasks[chosen],
-        start=start,
-        worker=answers.worker[rows],
-        label=answers.label[rows],
-    )
+        fit, cell=cell, peak=cell, wrong=error * size, right=(1 - error) * size,
+        skill=_logit(typical) - _logit(mean), skill_sd=chance, answers=asked[None],
+    )  # fmt: skip
 
 
-# ---------------------------------------------------------------- parts of a step
+def worker_rates(answers: Answers, posterior: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Error of every worker and its standard deviation.
+
+    Errors in the crowd have a Beta distribution, fitted by its moments, so that a worker of few
+    answers is taken for a typical one. What the answers tell is what they would tell were the
+    classes known, less what that doubt takes (Louis 1982).
+    """
+    right = posterior[answers.task, answers.label]
+    count = np.bincount(answers.worker, minlength=answers.n_workers).astype(np.float64)
+    wrong = count - np.bincount(answers.worker, weights=right, minlength=answers.n_workers)
+    unsure = np.bincount(answers.worker, weights=right * (1 - right), minlength=len(count))
+    a, b = _beta_of_crowd(wrong, count, unsure / np.maximum(count, 1) ** 2)
+    mean = np.clip((wrong + a) / (count + a + b), _LEAST_ERROR, 1 - _LEAST_ERROR)
+    told = np.maximum(count - unsure / (mean * (1 - mean)), _LEAST_LEFT * count)
+    return mean, np.sqrt(mean * (1 - mean) / (told + a + b + 1))
 
 
-def _e_step(
-    answers: Answers,
-    gold: IntArray,
-    log_answer: FloatArray,
-    log_prior: FloatArray,
-    posterior: FloatArray,
-    counts: FloatArray,
-    mass: FloatArray,
-) -> float:
-    from crowdtree.learn import kernels
+def _beta_of_crowd(wrong: FloatArray, count: FloatArray, doubt: FloatArray) -> tuple[float, float]:
+    """Beta distribution of the errors of workers, by its first two moments.
 
-    return float(
-        kernels.label_pass(
-            answers.start,
-            answers.worker,
-            answers.label,
-            np.ascontiguousarray(log_answer),
-            log_prior,
-            gold,
-            posterior,
-            counts,
-            mass,
-        )
-    )
+    >>> a, b = _beta_of_crowd(np.array([2.0, 8.0]), np.array([10.0, 10.0]), np.zeros(2))
+    >>> round(a / (a + b), 2), 1 < a + b < 10
+    (0.5, True)
+    """
+    mean = (wrong.sum() + 0.5) / (count.sum() + 1)
+    met = count > 0
+    chance = mean * (1 - mean) / np.maximum(count, 1)
+    weight = np.where(met, 1 / (chance + 0.02), 0.0)
+    # expected counts vary less than drawn ones, by the doubt about the classes
+    square = (wrong / np.maximum(count, 1) - mean) ** 2 + doubt
+    between = float((weight * (square - chance)).sum() / max(weight.sum(), 1e-12))
+    # two workers' worth of a spread as seen in most crowds keeps a tiny crowd from no spread at all
+    workers = float(met.sum())
+    between = (max(between, 0.0) * workers + 2 * 0.01) / (workers + 2)
+    size = float(np.clip(mean * (1 - mean) / max(between, 1e-6) - 1, 1.0, 500.0))
+    return float(mean * size), float((1 - mean) * size)
+
+
+def _logit(share: FloatArray | float) -> FloatArray:
+    return np.asarray(np.log(share) - np.log1p(-np.asarray(share)))
+
+
+def _unknown(gold: IntArray) -> IntArray:
+    return np.full(len(gold), -1, np.int32)
 
 
 def _shares(answers: Answers, gold: IntArray) -> FloatArray:
@@ -321,14 +285,6 @@ def _counts(answers: Answers, posterior: FloatArray) -> FloatArray:
     counts = np.empty((answers.n_workers, len(answers.labels), posterior.shape[1]))
     kernels.count_pass(answers.start, answers.worker, answers.label, posterior, counts)
     return counts
-
-
-def _hyper(labels: int, types: int) -> FloatArray:
-    """Where the crowd's Dirichlet starts: a typical worker is better than chance."""
-    if types == 1:
-        return np.ones((labels, 1))
-    owner = np.repeat(np.arange(labels), types // labels)
-    return np.where(np.arange(labels)[:, None] == owner, _OWN, _OTHER)
 
 
 LABEL_METHODS: Mapping[str, Callable[[Answers, IntArray], LabelFit]] = MappingProxyType(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.learn.answers import Answers
+from crowdtree.learn.dependence import Accuracy, Worth
 from crowdtree.learn.skills import SkillFit
 from crowdtree.problem import DASH, Dash, Problem
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from crowdtree.learn.book import WorkerBook
     from crowdtree.learn.flags import Flag
+    from crowdtree.learn.labels import LabelFit
     from crowdtree.learn.online import Online
     from crowdtree.learn.pilot import Credible
     from crowdtree.learn.subtypes import Subtypes
@@ -75,19 +77,22 @@ class Learned:
     answers
         The answers, encoded.
     posterior
-        Probability of each class (column) for each item (row), in the order of ``answers.tasks``.
+        Probability of each class (column) for each item (row), in the order of ``answers.tasks``,
+        discounted because people err together.
     fit
         Cells and skills.
     counts
         Expected answers (worker, label, class) of a one-question set; empty otherwise.
-    alpha
-        The crowd's Dirichlet (label, class) of a one-question set; empty otherwise.
+    labelling
+        The fit of a one-question set: models, draws, posteriors before the discount.
+    worth
+        What a further answer about an item is worth; None where answers are taken as independent.
+    converged
+        Whether the fit and the sample settled; a flag tells where they did not.
     trace
         The objective after every step of the fit, never falling.
     objective
         What `trace` holds.
-    types
-        Hidden types a class that the labels were found with (1: none needed).
     gold
         Known class of each item, -1 where unknown.
     level
@@ -104,8 +109,9 @@ class Learned:
     gold: NDArray[np.int32]
     level: float = 0.95
     counts: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
-    alpha: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
-    types: int = 1
+    labelling: LabelFit | None = None
+    worth: Worth | None = None
+    converged: bool = True
     assumed: Problem | None = None
     _online: Online | None = field(default=None, repr=False)
 
@@ -152,6 +158,49 @@ class Learned:
     def _task_index(self) -> dict[str, int]:
         return {str(name): i for i, name in enumerate(self.answers.tasks.tolist())}
 
+    @cached_property
+    def accuracy(self) -> Accuracy:
+        """Share of the labels that are right, items of known class left out: an estimate.
+
+        Without known items it rests on how people agree and on how crowds differ; its interval
+        says so. :meth:`calibrate` narrows it.
+        """
+        open_ = np.flatnonzero(self.gold < 0)
+        count = np.diff(self.answers.start)[open_]
+        worth = Worth.any() if self.worth is None else self.worth
+        return worth.accuracy(self.fit.posterior[open_], count, self.level)
+
+    def calibrate(self, gold: Any) -> Learned:
+        """State probabilities by items of known class: a new result, with the same labels.
+
+        Twenty known items tell something, fifty tell most. Items whose gold was learned from have
+        been counted already.
+
+        Parameters
+        ----------
+        gold
+            As in :func:`learn`; tasks that were never answered are left out.
+
+        Examples
+        --------
+        >>> from crowdtree.learn import learn
+        >>> answers = {"task": [1, 1, 2, 2, 3, 3], "worker": ["ann", "ben"] * 3,
+        ...            "label": ["cat", "cat", "dog", "dog", "cat", "dog"]}
+        >>> learned = learn(answers)
+        >>> learned.calibrate({"1": "cat", "2": "dog"}).accuracy.known
+        2
+        """
+        from crowdtree.learn.answers import gold_codes, read_gold
+
+        codes = gold_codes(self.answers, read_gold(gold), self.classes)
+        fresh = np.flatnonzero((codes >= 0) & (self.gold < 0))
+        count = np.diff(self.answers.start)
+        blind = self.fit.posterior if self.labelling is None else self.labelling.blind
+        before = Worth.any() if self.worth is None else self.worth
+        worth = before.updated(blind[fresh], count[fresh], codes[fresh])
+        made = stated(self.fit.posterior, self.gold, count, worth)
+        return replace(self, posterior=made, worth=worth, _online=None)
+
     # ---------------------------------------------------------------- workers
 
     @cached_property
@@ -192,22 +241,40 @@ class Learned:
 
         count, agreement = self._worker_columns
         half = _quantile(self.level) * self.fit.skill_sd
-        base = logit(np.clip(self.typical_error, 1e-4, 0.4999))
+        base = logit(np.clip(self.typical_error, 1e-4, 1 - 1e-4))
         skill = self.fit.skill
+        low, high = self._with_dependence(base, skill - half, skill + half)
         columns = zip(
             map(str, self.answers.workers.tolist()),
             np.rint(count).astype(int).tolist(),
             skill.tolist(),
-            (skill - half).tolist(),
-            (skill + half).tolist(),
+            low.tolist(),
+            high.tolist(),
             expit(base - skill).tolist(),
-            expit(base - skill - half).tolist(),
-            expit(base - skill + half).tolist(),
+            expit(base - high).tolist(),
+            expit(base - low).tolist(),
             agreement.tolist(),
             strict=True,
         )
         for row in columns:
             yield Worker(*row)
+
+    def _with_dependence(
+        self, base: float, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Intervals of the skills that hold what errors shared by the crowd may do.
+
+        Where the labels themselves are in doubt, a worker who agrees with them may be wrong with
+        them: the interval then reaches to what the discounted probabilities of the labels say.
+        """
+        if self.worth is None or self._online is not None or (self.gold >= 0).all():
+            return low, high
+        from crowdtree.learn.labels import worker_rates
+
+        mean, deviation = worker_rates(self.answers, self.posterior)
+        skill = base - (np.log(mean) - np.log1p(-mean))
+        half = _quantile(self.level) * deviation / (mean * (1 - mean))
+        return np.minimum(low, skill - half), np.maximum(high, skill + half)
 
     def book(self) -> WorkerBook:
         """A book of the workers for a live run, starting from what is known of them."""
@@ -236,14 +303,19 @@ class Learned:
         low, high = (np.asarray(beta.ppf(q, a, b)) for q in (tail, 1 - tail))
         share, size = self.problem.prior, self.fit.prior_size
         yes, no = share * size, (1 - share) * size
-        prior = Range(*(np.asarray(beta.ppf(q, yes, no)) for q in (tail, 1 - tail)))
-        return Intervals(self.level, prior, Range(low, high))
+        ends = [np.asarray(beta.ppf(q, yes, no)) for q in (tail, 1 - tail)]
+        if self.worth is not None:  # what errors shared by the crowd may do to the shares
+            other = self.posterior.mean(axis=0)
+            yes, no = other * size + 1e-3, (1 - other) * size + 1e-3
+            ends = [np.minimum(ends[0], beta.ppf(tail, yes, no)),
+                    np.maximum(ends[1], beta.ppf(1 - tail, yes, no))]  # fmt: skip
+        return Intervals(self.level, Range(*ends), Range(low, high))
 
     @property
     def error_posterior(self) -> tuple[FloatArray, FloatArray]:
         """Beta posterior of ``problem.worker_error``: wrong and right, one a cell."""
         if self.kind == "labels" and self.problem.n_classes > 2:
-            return _one_against_rest(self.fit, self.alpha)
+            return _one_against_rest(self.fit, crowd_confusion(self.counts))
         return self.fit.wrong, self.fit.right
 
     @property
@@ -322,30 +394,45 @@ def _quantile(level: float) -> float:
 
 
 def label_problem(
-    labels: tuple[str, ...], fit: SkillFit, alpha: FloatArray, prior: FloatArray, question: str
+    labels: tuple[str, ...], fit: SkillFit, confusion: FloatArray, prior: FloatArray, question: str
 ) -> Problem:
     """Write a one-question set as a problem: one question, or one against the rest.
 
-    Two labels make one question. More make a question a label ("is it l?"), whose errors are read
-    off the crowd's confusion of labels.
+    Two labels make one question. More make one question per label ("is it l?"), whose errors are
+    read off the crowd's confusion of labels.
     """
     prior = prior / prior.sum()
     if len(labels) == 2:
         return make_problem(labels, prior, (question,), np.array([[0, 1]]), fit.error)
-    wrong, right = _one_against_rest(fit, alpha)
+    wrong, right = _one_against_rest(fit, confusion)
     error = wrong / (wrong + right)
     names = tuple(f"{question} is {label}" for label in labels)
     return make_problem(labels, prior, names, np.eye(len(labels), dtype=np.int8), error)
 
 
-def _one_against_rest(fit: SkillFit, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:
+def crowd_confusion(counts: FloatArray) -> FloatArray:
+    """P(label | class) of an answer, whoever gave it (label, class); a class never met is even."""
+    whole = counts.sum(axis=0) + 0.5 / len(counts[0])
+    return np.asarray(whole / whole.sum(axis=0))
+
+
+def stated(
+    posterior: FloatArray, gold: NDArray[Any], answers: NDArray[Any], worth: Worth | None
+) -> FloatArray:
+    """Probabilities to state: discounted, and certain where the class is known."""
+    made = posterior if worth is None else worth.stated(posterior, answers)
+    known = np.flatnonzero(gold >= 0)
+    made = made.copy()
+    made[known] = 0.0
+    made[known, gold[known]] = 1.0
+    return made
+
+
+def _one_against_rest(fit: SkillFit, confusion: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Beta posteriors of "is it l?": a miss on the own class, a false alarm on the others."""
     size = (fit.wrong + fit.right)[0]
-    share = alpha / alpha.sum(axis=0)
-    off = share * (1 - np.eye(len(share)))
-    off = off / np.maximum(off.sum(axis=0), 1e-300)
-    miss = (fit.wrong / (fit.wrong + fit.right))[0]
-    error = np.where(np.eye(len(share), dtype=bool), miss, off * miss)
+    own = np.eye(len(confusion), dtype=bool)
+    error = np.where(own, 1 - confusion, confusion)
     return np.maximum(error * size, 1e-3), np.maximum((1 - error) * size, 1e-3)
 
 
@@ -372,10 +459,3 @@ def make_problem(
             dash=like.dash if like is not None else dash,
             normalise=True,
         )
-
-
-def unknown_names(what: str, extra: list[str], known: tuple[str, ...], fix: str) -> CrowdtreeError:
-    """Say which names are unknown, and what to do."""
-    return CrowdtreeError(
-        f"{what} {listing(map(repr, extra))} is not among {listing(map(repr, known))}; {fix}"
-    )

@@ -23,6 +23,7 @@ from crowdtree.learn.frames import read_frame
 if TYPE_CHECKING:
     import polars as pl
 
+    from crowdtree.learn.crowd_model import CrowdModel
     from crowdtree.learn.model import Learned
 
 __all__ = ["Online", "classify"]
@@ -52,20 +53,34 @@ class Online:
         place = self.task.get(str(task))
         if place is None:
             raise CrowdtreeError(f"task {task!s} is unknown; it was never answered")
-        return self._posterior(place)
+        return self._stated(place)
 
     def items(self) -> Iterator[tuple[str, FloatArray]]:
         """Items that updates touched, and their posteriors."""
         names = {place: name for name, place in self.task.items() if place in self.posterior}
-        for place, posterior in self.posterior.items():
-            yield names[place], posterior
+        for place in self.posterior:
+            yield names[place], self._stated(place)
+
+    def _stated(self, place: int) -> FloatArray:
+        """Probabilities to state about an item: discounted because people err together."""
+        old = place < self.base.n_tasks
+        if place not in self.posterior and old:
+            return np.asarray(self.learned.posterior[place])
+        worth, plain = self.learned.worth, self._posterior(place)
+        if worth is None or (old and self.learned.gold[place] >= 0):
+            return plain
+        count = len(self.rows.get(place, []))
+        if old:
+            count += int(self.base.start[place + 1] - self.base.start[place])
+        return worth.stated(plain[None], np.array([count]))[0]
 
     def _posterior(self, place: int) -> FloatArray:
+        """Posterior of an item before the discount."""
         found = self.posterior.get(place)
         if found is not None:
             return found
         if place < self.base.n_tasks:
-            return np.asarray(self.learned.posterior[place])
+            return np.asarray(self.learned.fit.posterior[place])
         return np.zeros(self.learned.problem.n_classes)
 
     def update(self, source: Any) -> None:
@@ -174,33 +189,60 @@ def _text(value: Any) -> str:
 
 def _posterior_of(learned: Learned, rows: list[Row], prior: FloatArray) -> FloatArray:
     """Posterior of one item from answers, each with its worker's own error."""
+    model = _crowd(learned)
+    if model is not None:
+        by_state = model.by_state(_log_rows(learned, model, rows), prior)
+        return np.asarray(by_state.reshape(len(prior), -1).sum(axis=1))
     score = np.log(np.maximum(prior, 1e-300))
     if learned.kind == "labels":
-        from scipy.special import digamma
-
         for _, worker, label in rows:
-            column = learned.alpha + learned.counts[worker]
-            score = score + digamma(column[label]) - digamma(column.sum(axis=0))
+            score = score + np.log(_confusion(learned, worker)[label])
     else:
         fit = learned.fit
         for question, worker, label in rows:
-            x = (1 if label else -1) * fit.sign[question] * (fit.cell[question] + fit.skill[worker])
+            skill = fit.skill[worker] if worker >= 0 else 0.0
+            x = (1 if label else -1) * fit.sign[question] * (fit.cell[question] + skill)
             score = score - np.where(fit.sign[question] == 0, np.log(2), np.logaddexp(0, -x))
     made = np.exp(score - score.max())
     return np.asarray(made / made.sum())
 
 
+def _crowd(learned: Learned) -> CrowdModel | None:
+    return None if learned.labelling is None else learned.labelling.model
+
+
+def _log_rows(learned: Learned, model: CrowdModel, rows: list[Row]) -> FloatArray:
+    """Log P(answer | state), one row per answer; who is new is a typical worker."""
+    place = learned.labelling.place if learned.labelling is not None else np.zeros(0, np.int32)
+    return np.array(
+        [
+            model.log_answer[place[worker], label]
+            if 0 <= worker < len(place)
+            else model.log_typical[label]
+            for _, worker, label in rows
+        ]
+    )
+
+
+def _confusion(learned: Learned, worker: int) -> FloatArray:
+    """P(label | class) of a worker (label, class), few answers filled up with the crowd's."""
+    from crowdtree.learn.model import crowd_confusion
+
+    counts = learned.counts[worker] if worker >= 0 else 0.0
+    held = counts + crowd_confusion(learned.counts)
+    return np.asarray(held / held.sum(axis=0))
+
+
 def _shift_counts(learned: Learned, rows: list[Row], mass: FloatArray) -> None:
     """Add answers to the statistics with some mass on each class (negative takes them out)."""
+    if learned.kind == "labels":
+        for _, worker, label in rows:
+            learned.counts[worker, label] += mass
+        return
     fit = learned.fit
     for question, worker, label in rows:
-        if learned.kind == "labels":
-            learned.counts[worker, label] += mass
-            right = (np.arange(len(mass)) == label).astype(float)
-            active = np.ones(len(mass))
-        else:
-            active = (fit.sign[question] != 0).astype(float)
-            right = ((1 if label else -1) * fit.sign[question] > 0).astype(float)
+        active = (fit.sign[question] != 0).astype(float)
+        right = ((1 if label else -1) * fit.sign[question] > 0).astype(float)
         x = fit.cell[question] + fit.skill[worker]
         chance = 1 / (1 + np.exp(-x))
         slope, bend = mass * active * (right - chance), mass * active * chance * (1 - chance)
@@ -241,8 +283,12 @@ def _write_back(learned: Learned, online: Online) -> None:
 
     problem = learned.problem
     if learned.kind == "labels":
+        from crowdtree.learn.labels import skills_of_counts
+
+        learned.fit = skills_of_counts(learned.fit, learned.counts)
+        confusion = model.crowd_confusion(learned.counts)
         learned.problem = model.label_problem(
-            problem.classes, learned.fit, learned.alpha, problem.prior, online.base.questions[0]
+            problem.classes, learned.fit, confusion, problem.prior, online.base.questions[0]
         )
         return
     error = learned.fit.error if learned.assumed else np.minimum(learned.fit.error, 0.499)
@@ -269,32 +315,13 @@ def classify(learned: Learned, source: Any) -> tuple[list[str], FloatArray]:
     place = np.array([index.get(str(name), -1) for name in read.workers.tolist()])
     asked = read.question_column()
     names, made = list(map(str, read.tasks.tolist())), []
-    skill = np.append(learned.fit.skill, 0.0)[place]
+    asked_by = place[read.worker]
     for t in range(read.n_tasks):
         at = slice(int(read.start[t]), int(read.start[t + 1]))
-        made.append(_item(learned, asked[at], place[read.worker[at]],
-                          skill[read.worker[at]], read.label[at]))  # fmt: skip
-    return names, np.array(made)
-
-
-def _item(
-    learned: Learned,
-    question: NDArray[Any],
-    worker: NDArray[Any],
-    skill: FloatArray,
-    label: NDArray[Any],
-) -> FloatArray:
-    score = np.log(learned.problem.prior)
-    if learned.kind == "labels":
-        from scipy.special import digamma
-
-        held = np.where(worker[:, None, None] >= 0, learned.counts[worker], 0.0) + learned.alpha
-        row = held[np.arange(len(label)), label]
-        score = score + (digamma(row) - digamma(held.sum(axis=1))).sum(axis=0)
-    else:
-        fit = learned.fit
-        sign = fit.sign[question]
-        x = np.where(label == 1, 1, -1)[:, None] * sign * (fit.cell[question] + skill[:, None])
-        score = score - np.where(sign == 0, np.log(2), np.logaddexp(0, -x)).sum(axis=0)
-    made = np.exp(score - score.max())
-    return np.asarray(made / made.sum())
+        columns = asked[at].tolist(), asked_by[at].tolist(), read.label[at].tolist()
+        rows = list(zip(*columns, strict=True))
+        made.append(_posterior_of(learned, rows, learned.problem.prior))
+    posterior = np.array(made)
+    if learned.worth is None:
+        return names, posterior
+    return names, learned.worth.stated(posterior, np.diff(read.start))
