@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeWarning
 from crowdtree.learn.answers import Answers
-from crowdtree.learn.rates import CellRates, cell_rates
+from crowdtree.learn.rates import CellRates, Counts, cell_rates
 from crowdtree.learn.skills import SkillFit
 
 __all__ = ["ClassFit", "Crowd", "fit_classes"]
@@ -40,8 +40,10 @@ IntArray = NDArray[np.int32]
 
 MOST_STEPS = 400
 _SETTLED = 1e-4  # change of a rate or a skill that is far below any standard deviation
+_GAIN = 0.3  # share of the new in what decides how much cells borrow: at once, it swings
 _LONGEST_STEP = 1.0  # logits that a skill moves at a time
-_DEGREES = 4.0  # of freedom of the skills' prior
+LEAST_LEFT = 0.5  # share of the information that doubt about the classes leaves at the least
+_DEGREES = 8.0  # of freedom of the skills' prior
 _SPREADS = np.geomspace(0.02, 5, 80)
 _FLATTER = np.pi / 8
 _GROUPS = 64  # of workers of like skill, where an average over workers is needed
@@ -188,6 +190,7 @@ class Fit:
         self.tilt = np.zeros(shape) if sign is None else sign.astype(np.float64)
         self.cells, self.workers = np.zeros((*shape, 4)), np.zeros((answers.n_workers, 3))
         self.rates: CellRates
+        self.told: Counts | None = None
 
     def sums(self) -> None:
         """Add up scores and curvatures at the present state."""
@@ -215,26 +218,41 @@ class Fit:
         """Rates of the cells from the sums.
 
         The answers of a cell count as those of typical workers that have the same score and
-        curvature; none counts as more than one.
+        curvature (`whole`), and as those about items of known class that have the same score and
+        observed information (`told`); none counts as more than one.
         """
-        score, bend, held, _ = np.moveaxis(self.cells, 2, 0)
+        score, bend, held, lost = np.moveaxis(self.cells, 2, 0)
         p = 1 / (1 + np.exp(-self.x))
+        told = None
+        if (self.gold < 0).any():
+            told = self._counts(score, np.maximum(bend - lost, LEAST_LEFT * bend), held, p)
+            if self.told is not None:
+                told = Counts(*(_GAIN * new + (1 - _GAIN) * old
+                                for new, old in zip(told, self.told, strict=True)))  # fmt: skip
+            self.told = told
+        whole = self._counts(score, bend, held, p)
+        if self.sign is None:
+            self.rates = cell_rates(whole, told)
+            rate = self.rates.mean
+            self.tilt = 2 * self.rates.above - 1
+        else:
+            overall = (whole.count.sum() + 0.5) / (whole.total.sum() + 2.5)
+            self.rates = cell_rates(whole, told, min(float(overall), 0.45))
+            rate = np.where(self.sign > 0, 1 - self.rates.mean, self.rates.mean)
+            rate = np.where(self.sign == 0, 0.5, rate)
+        self.x = np.log(rate) - np.log1p(-rate)
+
+    def _counts(
+        self, score: FloatArray, bend: FloatArray, held: FloatArray, p: FloatArray
+    ) -> Counts:
+        """Yes answers, or wrong ones where the table is known, that have this score and bend."""
         total = bend / (p * (1 - p))
         share = np.clip(p + score / np.maximum(total, 1e-12), 0, 1)
         total = np.minimum(total, held)
         if self.sign is None:
-            self.rates = cell_rates(share * total, total)
-            rate = self.rates.mean
-            self.tilt = 2 * self.rates.above - 1
-        else:
-            wrong = np.where(self.sign > 0, 1 - share, share) * total
-            told = self.sign != 0
-            wrong, total = np.where(told, wrong, 0.0), np.where(told, total, 0.0)
-            overall = (wrong.sum() + 0.5) / (total.sum() + 2.5)
-            self.rates = cell_rates(wrong, total, min(float(overall), 0.45))
-            rate = np.where(self.sign > 0, 1 - self.rates.mean, self.rates.mean)
-            rate = np.where(told, rate, 0.5)
-        self.x = np.log(rate) - np.log1p(-rate)
+            return Counts(share * total, total)
+        share, total = np.where(self.sign > 0, 1 - share, share), total * (self.sign != 0)
+        return Counts(share * total, total)
 
     def start(self, error: FloatArray | None) -> None:
         """First rates: of the gold, or the errors that are assumed."""

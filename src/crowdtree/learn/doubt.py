@@ -24,12 +24,13 @@ from crowdtree.learn.information import fits_one_matrix, inverse
 if TYPE_CHECKING:
     from crowdtree.learn.classes import ClassFit, Fit
 
+LEAST_LEFT = 0.5
+
 __all__ = ["finished"]
 
 FloatArray = NDArray[np.float64]
 
 _SURE = 1e-6  # classes less likely than this are left out of an item's share
-_LEAST = 0.02  # share of the complete information that is left at the least
 
 
 class Doubt(NamedTuple):
@@ -84,7 +85,8 @@ def _precision(fit: Fit) -> tuple[FloatArray, FloatArray]:
     """Precision of the logit of each cell by itself, and the part of it that the prior tells."""
     mean = fit.rates.mean
     whole = fit.rates.size * mean * (1 - mean)
-    return whole, np.maximum(whole - fit.cells[..., 1], 1e-3 * whole)
+    bend, lost = fit.cells[..., 1], fit.cells[..., 3]
+    return whole, np.maximum(whole - np.maximum(bend - lost, LEAST_LEFT * bend), 1e-3 * whole)
 
 
 def _joint(fit: Fit) -> Doubt:
@@ -101,7 +103,7 @@ def _joint(fit: Fit) -> Doubt:
     )  # fmt: skip
     diagonal = np.einsum("ii->i", whole)
     own, of_prior = (part.ravel() for part in _precision(fit))
-    diagonal[:cells] = np.maximum(diagonal[:cells] + of_prior, own)
+    diagonal[:cells] += of_prior
     diagonal[cells:first] += crowd.precision if crowd.spread else 1e9
     at = slice(first, first + classes)
     whole[at, at] += classes * (np.diag(prior) - np.outer(prior, prior))
@@ -119,7 +121,7 @@ def _joint(fit: Fit) -> Doubt:
     with_crowd = covariance[:cells, cells:first] @ weight
     of_crowd = float(weight @ covariance[cells:first, cells:first] @ weight)
     told = variance[:cells] + 2 * tilt * with_crowd + tilt**2 * of_crowd
-    wider = np.maximum(told * np.diagonal(whole)[:cells], 1.0).reshape(fit.x.shape)
+    wider = np.maximum(told * own, 1.0).reshape(fit.x.shape)
     bend = (np.eye(classes) - prior[:, None]).T  # d log share / d free parameter
     share = np.einsum("kj,jl,kl->k", bend, covariance[at, at], bend)
     skill = variance[cells:first] + _spread_doubt(fit)
@@ -138,13 +140,11 @@ def _spread_doubt(fit: Fit) -> FloatArray:
 def _own(fit: Fit) -> Doubt:
     """Doubt of a crowd too large for the joint matrix: every unknown by its own terms."""
     crowd, prior = fit.crowd, fit.prior
-    own, _ = _precision(fit)
-    left = np.maximum(own - fit.cells[..., 3], _LEAST * own)
     shift = crowd.spread**2 / max(1, len(crowd.skill))
     told_items = (len(fit.posterior) + len(prior)) * prior * (1 - prior)
     hidden = (fit.posterior * (1 - fit.posterior)).sum(axis=0)
-    held = np.maximum(told_items - hidden, _LEAST * told_items)
-    return Doubt(own / left, crowd.variance + shift + _spread_doubt(fit), 1 / held)
+    held = np.maximum(told_items - hidden, LEAST_LEFT * told_items)
+    return Doubt(np.ones_like(fit.x), crowd.variance + shift + _spread_doubt(fit), 1 / held)
 
 
 def _lean_spread(fit: Fit) -> float:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CellRates", "cell_rates"]
+__all__ = ["CellRates", "Counts", "cell_rates"]
 
 FloatArray = NDArray[np.float64]
 
@@ -43,13 +43,24 @@ class CellRates(NamedTuple):
         return np.maximum(self.mean * (1 - self.mean) / self.variance - 1, 1e-2)
 
 
-def cell_rates(count: FloatArray, total: FloatArray, centre: float | None = None) -> CellRates:
-    """Posterior rates from counts (question, class), which need not be whole numbers.
+class Counts(NamedTuple):
+    """How often an answer was given and how often the question was answered (question, class)."""
+
+    count: FloatArray
+    total: FloatArray
+
+
+def cell_rates(whole: Counts, told: Counts | None = None, centre: float | None = None) -> CellRates:
+    """Posterior rates from counts, which need not be whole numbers.
 
     Parameters
     ----------
-    count, total
-        How often the answer was given, and how often the question was answered.
+    whole
+        Answers of each cell, as if the class of every item were known.
+    told
+        Fewer, where it is not: answers about known items that would tell as much. They decide how
+        much the cells borrow and how sure they are; the means follow from `whole`, so that
+        updating counts and means in turn is an EM algorithm.
     centre
         Mean that questions share, worth two answers; by default nothing is shared (one yes and
         one no are added to those of a question).
@@ -59,33 +70,41 @@ def cell_rates(count: FloatArray, total: FloatArray, centre: float | None = None
     Cells of a question that classes answer clearly stay clear; two of three means little:
 
     >>> yes = np.array([[0.0, 0.0, 3.0, 3.0, 2.0]])
-    >>> cell_rates(yes, np.full((1, 5), 3.0)).mean.round(1).tolist()
+    >>> cell_rates(Counts(yes, np.full((1, 5), 3.0))).mean.round(1).tolist()
     [[0.1, 0.1, 0.9, 0.9, 0.6]]
     """
     from scipy.special import betaincc
 
     shared = 0.5 if centre is None else centre
-    a, b, log_node = _priors(count, total, shared)
-    found = np.empty((4, *count.shape))
-    step = max(1, _BLOCK // (count.shape[1] * a.shape[1]))
-    log_like = np.concatenate(
-        [_log_likelihood(count, total, a, b, slice(i, i + step)) for i in range(0, len(a), step)]
-    )
+    told = whole if told is None else told
+    a, b, log_node = _priors(*told, shared)
+    step = max(1, _BLOCK // (told.count.shape[1] * a.shape[1]))
+    blocks = [slice(i, i + step) for i in range(0, len(a), step)]
+    log_like = np.concatenate([_log_likelihood(*told, a, b, rows) for rows in blocks])
     share = _shares(log_like + log_node)
-    for i in range(0, len(a), step):
-        rows = slice(i, i + step)
-        alpha = count[rows, :, None] + a[rows, None]
-        beta = (total - count)[rows, :, None] + b[rows, None]
-        mean = alpha / (alpha + beta)
-        square = mean * (alpha + 1) / (alpha + beta + 1)
-        weight = share[rows, None]
-        found[0, rows] = (weight * mean).sum(axis=2)
-        found[1, rows] = (weight * square).sum(axis=2)
-    mean = np.clip(found[0], 1e-5, 1 - 1e-5)
-    variance = np.clip(found[1] - found[0] ** 2, 1e-12, mean * (1 - mean) * 0.99)
+    mean, variance = np.empty(told.count.shape), np.empty(told.count.shape)
+    for rows in blocks:
+        weights = share[rows, None], a[rows, None], b[rows, None]
+        mean[rows], variance[rows] = _moments(told, rows, *weights)
+        if told is not whole:
+            mean[rows] = _moments(whole, rows, *weights)[0]
+    mean = np.clip(mean, 1e-5, 1 - 1e-5)
+    variance = np.clip(variance, 1e-12, mean * (1 - mean) * 0.99)
     size = mean * (1 - mean) / variance - 1
     above = betaincc(mean * size, (1 - mean) * size, 0.5)
     return CellRates(mean, variance, above, 1 / (share / (a + b)).sum(axis=1))
+
+
+def _moments(
+    counts: Counts, rows: slice, share: FloatArray, a: FloatArray, b: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of the mixture of Betas that is the posterior of each cell."""
+    alpha = counts.count[rows, :, None] + a
+    size = counts.total[rows, :, None] + a + b
+    mean = alpha / size
+    square = mean * (alpha + 1) / (size + 1)
+    middle = (share * mean).sum(axis=2)
+    return middle, (share * square).sum(axis=2) - middle**2
 
 
 def _priors(
