@@ -240,9 +240,8 @@ def _learn_classes(
     )
     outcome = problem.outcome if problem else _outcomes(fit, certain)
     questions = problem.questions if problem else read.questions
-    error = fit.wrong / (fit.wrong + fit.right)
     return model.Learned(
-        problem=model.make_problem(names, fit.prior, questions, outcome, error, like=problem),
+        problem=model.make_problem(names, fit.prior, questions, outcome, fit.error, like=problem),
         kind="classes",
         answers=read,
         posterior=fit.posterior,

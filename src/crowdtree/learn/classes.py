@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeWarning
 from crowdtree.learn.answers import Answers
+from crowdtree.learn.doubt import LEAST_LEFT, finished
 from crowdtree.learn.rates import CellRates, Counts, cell_rates
 from crowdtree.learn.skills import SkillFit
 
@@ -42,7 +43,7 @@ MOST_STEPS = 400
 _SETTLED = 1e-4  # change of a rate or a skill that is far below any standard deviation
 _GAIN = 0.3  # share of the new in what decides how much cells borrow: at once, it swings
 _LONGEST_STEP = 1.0  # logits that a skill moves at a time
-LEAST_LEFT = 0.5  # share of the information that doubt about the classes leaves at the least
+_FARTHEST = 10.0  # logits of a skill
 _DEGREES = 8.0  # of freedom of the skills' prior
 _SPREADS = np.geomspace(0.02, 5, 80)
 _FLATTER = np.pi / 8
@@ -64,6 +65,11 @@ class ClassFit(SkillFit):
     rate: FloatArray
     lean_spread: float
     converged: bool
+
+    @property
+    def error(self) -> FloatArray:
+        """Error of the crowd, per cell."""
+        return np.asarray(self.wrong / (self.wrong + self.right))
 
     def log_likelihood(
         self, question: NDArray[np.integer], skill: FloatArray, label: NDArray[np.integer]
@@ -104,17 +110,18 @@ class Crowd:
     def step(self, score: FloatArray, bend: FloatArray, lost: FloatArray) -> float:
         """Newton step of the skills, then their centre and spread; returns the largest move.
 
-        Who sits at 0 is decided by the prior alone (cells can move against all skills), so the
-        centre of the skills is estimated from what each worker's answers alone tell.
+        Cells can move against all skills, so what skill 0 is rests on the prior alone: the centre
+        of the skills, in which a worker far away counts little.
         """
         if not self.spread:
             return 0.0
-        held = np.maximum(bend - lost, 0.02 * bend) + 1e-9
-        move = (score - self.precision * self.skill) / (bend + self.precision)
-        before, skill = self.skill, self.skill + np.clip(move, -_LONGEST_STEP, _LONGEST_STEP)
-        alone = skill * (held + self.precision) / held
-        centre, self.spread, self.spread_doubt = _centre_and_spread(alone, held, self.pull)
-        self.skill = skill - centre
+        before = self.skill
+        held = np.maximum(bend - lost, LEAST_LEFT * bend) + 1e-6
+        step = (score - self.precision * before) / (bend + self.precision)
+        skill = before + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+        self.skill = np.clip(skill - (self.pull @ skill) / self.pull.sum(), -_FARTHEST, _FARTHEST)
+        alone = before + score / held  # what the answers of each worker tell by themselves
+        self.spread, self.spread_doubt = _spread(alone, held, self.pull)
         self.variance = 1 / (held + self.precision)
         square = (self.skill**2 + self.variance) / self.spread**2
         self.pull = (_DEGREES + 1) / (_DEGREES + square)
@@ -144,33 +151,31 @@ class Crowd:
         return made
 
 
-def _centre_and_spread(
-    alone: FloatArray, held: FloatArray, pull: FloatArray
-) -> tuple[float, float, float]:
-    """Centre and spread of the skills, and the variance of the logarithm of the spread.
+def _spread(alone: FloatArray, held: FloatArray, pull: FloatArray) -> tuple[float, float]:
+    """Spread of the skills, and the variance of its logarithm.
 
-    A grid of spreads is weighed by the normal likelihood of what each worker's answers alone say,
-    the centre integrated out. One pseudo-worker half a logit off keeps a tiny crowd from 0.
+    A grid is weighed by the normal likelihood of what each worker's answers alone say (known to a
+    variance of 1 / `held`), their centre integrated out. One pseudo-worker half a logit off keeps
+    a tiny crowd from 0.
 
     >>> skill = np.append(np.random.default_rng(0).normal(0, 0.7, 200), -8.0)
     >>> pull = np.append(np.ones(200), 0.03)
-    >>> centre, spread, doubt = _centre_and_spread(skill, np.full(201, 1e6), pull)
-    >>> abs(centre) < 0.1, round(spread, 1), doubt < 0.01
-    (True, 0.7, True)
+    >>> spread, doubt = _spread(skill, np.full(201, 1e6), pull)
+    >>> round(spread, 1), doubt < 0.01
+    (0.7, True)
     """
-    value, centre = np.empty(len(_SPREADS)), np.empty(len(_SPREADS))
+    value = np.empty(len(_SPREADS))
     for i, spread in enumerate(_SPREADS):
         whole = spread**2 / pull + 1 / held
         weight = 1 / whole
-        centre[i] = (weight * alone).sum() / weight.sum()
-        value[i] = -0.5 * (np.log(whole) + (alone - centre[i]) ** 2 / whole).sum()
+        centre = (weight @ alone) / weight.sum()
+        value[i] = -0.5 * (np.log(whole) + (alone - centre) ** 2 / whole).sum()
         value[i] -= 0.5 * np.log(weight.sum())
     value -= np.log(_SPREADS) + 0.125 / _SPREADS**2
     chance = np.exp(value - value.max())
     chance /= chance.sum()
     log = float(chance @ np.log(_SPREADS))
-    doubt = float(chance @ (np.log(_SPREADS) - log) ** 2)
-    return float(chance @ centre), float(np.exp(log)), doubt
+    return float(np.exp(log)), float(chance @ (np.log(_SPREADS) - log) ** 2)
 
 
 class Fit:
@@ -312,8 +317,6 @@ def fit_classes(
     error
         Errors to start from, where no class is known.
     """
-    from crowdtree.learn import doubt
-
     fit = Fit(answers, gold, sign, prior)
     fit.start(error)
     trace, converged = fit.run()
@@ -325,4 +328,4 @@ def fit_classes(
             stacklevel=4,
         )
     fit.sums()
-    return doubt.finished(fit, tuple(trace), converged)
+    return finished(fit, tuple(trace), converged)

@@ -24,12 +24,11 @@ from crowdtree.learn.information import fits_one_matrix, inverse
 if TYPE_CHECKING:
     from crowdtree.learn.classes import ClassFit, Fit
 
-LEAST_LEFT = 0.5
-
-__all__ = ["finished"]
+__all__ = ["LEAST_LEFT", "finished"]
 
 FloatArray = NDArray[np.float64]
 
+LEAST_LEFT = 0.5  # share of the information that doubt about the classes leaves at the least
 _SURE = 1e-6  # classes less likely than this are left out of an item's share
 
 
