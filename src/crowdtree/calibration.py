@@ -63,7 +63,9 @@ class Calibration:
         if not 0 < self.scale <= 100:
             raise CrowdtreeError(f"scale: expected a number above 0, got {self.scale}")
         if not 0 <= self.dependence <= 1:
-            raise CrowdtreeError(f"dependence: expected a number from 0 to 1, got {self.dependence}")
+            raise CrowdtreeError(
+                f"dependence: expected a number from 0 to 1, got {self.dependence}"
+            )
 
     def __bool__(self) -> bool:
         """Whether it changes anything."""

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["answer_pass", "class_pass", "information_pass"]
+__all__ = ["answer_pass", "class_pass", "information_pass", "residual_pass"]
 
 IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
@@ -121,6 +121,34 @@ def answer_pass(
                 mean += mass * lean * slope
                 square += mass * lean * lean * slope * slope
             to[2] += square - mean * mean
+
+
+@njit(cache=True)
+def residual_pass(
+    start: NDArray[np.int64],
+    question: IntArray,
+    worker: IntArray,
+    label: NDArray[np.int8],
+    x: FloatArray,
+    tilt: FloatArray,
+    skill: FloatArray,
+    posterior: FloatArray,
+    residual: FloatArray,
+    bend: FloatArray,
+) -> None:
+    """Each answer less its expected value, and the variance of it, averaged over the classes."""
+    for t in range(len(start) - 1):
+        for j in range(start[t], start[t + 1]):
+            q, w = question[j], worker[j]
+            mean, square = 0.0, 0.0
+            for c in range(posterior.shape[1]):
+                mass = posterior[t, c]
+                if mass >= _LEAST:
+                    p = 1.0 / (1.0 + np.exp(-x[q, c] - tilt[q, c] * skill[w]))
+                    mean += mass * p
+                    square += mass * p * (1 - p)
+            residual[j] = (1.0 if label[j] == 1 else 0.0) - mean
+            bend[j] = square
 
 
 @njit(cache=True)

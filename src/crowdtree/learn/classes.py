@@ -31,10 +31,11 @@ from numpy.typing import NDArray
 from crowdtree.errors import CrowdtreeWarning
 from crowdtree.learn.answers import Answers
 from crowdtree.learn.doubt import LEAST_LEFT, finished
+from crowdtree.learn.people import People
 from crowdtree.learn.rates import CellRates, Counts, cell_rates
 from crowdtree.learn.skills import SkillFit
 
-__all__ = ["ClassFit", "Crowd", "fit_classes"]
+__all__ = ["ClassFit", "Crowd", "fit_classes", "spread_of"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
@@ -56,14 +57,14 @@ class ClassFit(SkillFit):
 
     `x` and `tilt` give the answers of a worker, ``P(yes) = sigmoid(x + tilt * skill)``. `rate` is
     P(yes) of the crowd, and `wrong` and `right` are the Beta posterior of the crowd's error, with
-    respect to `sign`. `lean_spread` is the standard deviation, in logits, of how much more often
-    than others of their skill workers say yes. `converged` tells whether the fit settled.
+    respect to `sign`. `people` tells how much people differ, and `converged` whether the fit
+    settled.
     """
 
     x: FloatArray
     tilt: FloatArray
     rate: FloatArray
-    lean_spread: float
+    people: People
     converged: bool
 
     @property
@@ -71,12 +72,17 @@ class ClassFit(SkillFit):
         """Error of the crowd, per cell."""
         return np.asarray(self.wrong / (self.wrong + self.right))
 
+    def worker_error(self, skill: float) -> FloatArray:
+        """Error of a worker of some skill, per cell."""
+        yes = 1 / (1 + np.exp(-self.x - self.tilt * skill))
+        return np.where(self.sign > 0, 1 - yes, np.where(self.sign < 0, yes, 0.5))
+
     def log_likelihood(
         self, question: NDArray[np.integer], skill: FloatArray, label: NDArray[np.integer]
     ) -> FloatArray:
         """Log probability of answers (one row each) given each class."""
         z = self.x[question] + self.tilt[question] * skill[:, None]
-        return -np.logaddexp(0, np.where(label == 1, -1, 1)[:, None] * z)
+        return np.asarray(-np.logaddexp(0, np.where(label == 1, -1, 1)[:, None] * z))
 
 
 @dataclass
@@ -121,7 +127,7 @@ class Crowd:
         skill = before + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
         self.skill = np.clip(skill - (self.pull @ skill) / self.pull.sum(), -_FARTHEST, _FARTHEST)
         alone = before + score / held  # what the answers of each worker tell by themselves
-        self.spread, self.spread_doubt = _spread(alone, held, self.pull)
+        self.spread, self.spread_doubt = spread_of(alone, held, self.pull)
         self.variance = 1 / (held + self.precision)
         square = (self.skill**2 + self.variance) / self.spread**2
         self.pull = (_DEGREES + 1) / (_DEGREES + square)
@@ -136,7 +142,7 @@ class Crowd:
         if len(order) <= _GROUPS:
             return weight, skill, variance
         group = np.minimum((np.cumsum(weight) * _GROUPS).astype(int), _GROUPS - 1)
-        share = np.bincount(group, weight, _GROUPS)
+        share = np.bincount(group, weight, _GROUPS).astype(np.float64)
         size = np.maximum(share, 1e-300)
         mean = np.bincount(group, weight * skill, _GROUPS) / size
         square = np.bincount(group, weight * (skill**2 + variance), _GROUPS) / size
@@ -151,7 +157,9 @@ class Crowd:
         return made
 
 
-def _spread(alone: FloatArray, held: FloatArray, pull: FloatArray) -> tuple[float, float]:
+def spread_of(
+    alone: FloatArray, held: FloatArray, pull: FloatArray | float = 1.0
+) -> tuple[float, float]:
     """Spread of the skills, and the variance of its logarithm.
 
     A grid is weighed by the normal likelihood of what each worker's answers alone say (known to a
@@ -160,7 +168,7 @@ def _spread(alone: FloatArray, held: FloatArray, pull: FloatArray) -> tuple[floa
 
     >>> skill = np.append(np.random.default_rng(0).normal(0, 0.7, 200), -8.0)
     >>> pull = np.append(np.ones(200), 0.03)
-    >>> spread, doubt = _spread(skill, np.full(201, 1e6), pull)
+    >>> spread, doubt = spread_of(skill, np.full(201, 1e6), pull)
     >>> round(spread, 1), doubt < 0.01
     (0.7, True)
     """
@@ -212,12 +220,11 @@ class Fit:
         from crowdtree.learn import class_kernels
 
         a, crowd = self.answers, self.crowd
-        return float(
-            class_kernels.class_pass(
-                a.start, a.question_column(), a.worker, a.label, self.x, self.tilt, crowd.skill,
-                crowd.variance, np.log(self.prior), self.gold, self.posterior,
-            )  # fmt: skip
-        )
+        total = class_kernels.class_pass(
+            a.start, a.question_column(), a.worker, a.label, self.x, self.tilt, crowd.skill,
+            crowd.variance, np.log(self.prior), self.gold, self.posterior,
+        )  # fmt: skip
+        return float(total)
 
     def update_cells(self) -> None:
         """Rates of the cells from the sums.
@@ -262,7 +269,8 @@ class Fit:
     def start(self, error: FloatArray | None) -> None:
         """First rates: of the gold, or the errors that are assumed."""
         if error is not None and self.sign is not None and not (self.gold >= 0).any():
-            self.x = self.sign * -np.log(np.clip(error, 1e-4, 0.499) / (1 - np.clip(error, 1e-4, 0.499)))
+            error = np.clip(error, 1e-4, 0.499)
+            self.x = self.sign * (np.log1p(-error) - np.log(error))
             return
         for _ in range(3):
             self.sums()

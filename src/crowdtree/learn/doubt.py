@@ -43,6 +43,7 @@ class Doubt(NamedTuple):
 def finished(fit: Fit, trace: tuple[float, ...], converged: bool) -> ClassFit:
     """Write a settled fit with its doubt."""
     from crowdtree.learn.classes import ClassFit
+    from crowdtree.learn.people import how_people_differ
 
     rates, crowd, prior = fit.rates, fit.crowd, fit.prior
     unknowns = fit.x.size + len(crowd.skill) + len(prior) + len(fit.x)
@@ -75,7 +76,7 @@ def finished(fit: Fit, trace: tuple[float, ...], converged: bool) -> ClassFit:
         x=fit.x,
         tilt=fit.tilt,
         rate=rate,
-        lean_spread=_lean_spread(fit),
+        people=how_people_differ(fit),
         converged=converged,
     )
 
@@ -144,8 +145,3 @@ def _own(fit: Fit) -> Doubt:
     hidden = (fit.posterior * (1 - fit.posterior)).sum(axis=0)
     held = np.maximum(told_items - hidden, LEAST_LEFT * told_items)
     return Doubt(np.ones_like(fit.x), crowd.variance + shift + _spread_doubt(fit), 1 / held)
-
-
-def _lean_spread(fit: Fit) -> float:
-    """Standard deviation over workers of a leaning to say yes that no skill accounts for."""
-    return 0.0

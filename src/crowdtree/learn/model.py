@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.learn.answers import Answers
+from crowdtree.learn.classes import ClassFit
 from crowdtree.learn.skills import SkillFit
 from crowdtree.problem import DASH, Dash, Problem
 
@@ -83,7 +84,8 @@ class Learned:
     alpha
         The crowd's Dirichlet (label, class) of a one-question set; empty otherwise.
     trace
-        The objective after every step of the fit, never falling.
+        The objective after every step of the fit. That of one question never falls; that of yes/no
+        questions may, as priors are estimated along the way, and settles.
     objective
         What `trace` holds.
     types
@@ -175,12 +177,20 @@ class Learned:
 
     @property
     def typical_error(self) -> float:
-        """Error of a worker of skill 0 over the cells, weighted by the answers they hold."""
+        """Error of the crowd over the cells, weighted by the answers they hold."""
         weight = self.fit.answers
         if self.kind == "classes":
             weight = np.where(self.problem.outcome == DASH, 0.0, weight)
         total = float(weight.sum())
         return float((weight * self.fit.error).sum() / total) if total else 0.5
+
+    def _error_at_centre(self) -> float:
+        """Error of a worker of skill 0: that of the crowd includes how its workers differ."""
+        if not isinstance(self.fit, ClassFit):
+            return self.typical_error
+        weight = np.where(self.problem.outcome == DASH, 0.0, self.fit.answers)
+        total = float(weight.sum())
+        return float((weight * self.fit.worker_error(0.0)).sum() / total) if total else 0.5
 
     @cached_property
     def workers(self) -> Mapping[str, Worker]:
@@ -192,7 +202,7 @@ class Learned:
 
         count, agreement = self._worker_columns
         half = _quantile(self.level) * self.fit.skill_sd
-        base = logit(np.clip(self.typical_error, 1e-4, 0.4999))
+        base = logit(np.clip(self._error_at_centre(), 1e-4, 0.4999))
         skill = self.fit.skill
         columns = zip(
             map(str, self.answers.workers.tolist()),
@@ -219,10 +229,9 @@ class Learned:
         """Error of one worker per cell: ``sigmoid(logit e - skill)``; a typical one if unknown."""
         place = self.worker_index.get(str(worker))
         skill = 0.0 if place is None else float(self.fit.skill[place])
-        made = 1 / (1 + np.exp(self.fit.cell + skill))
-        if self.kind == "classes":
-            return np.where(self.fit.sign == 0, 0.5, made)
-        return np.asarray(made)
+        if isinstance(self.fit, ClassFit):
+            return self.fit.worker_error(skill) if place is not None else self.fit.error
+        return np.asarray(1 / (1 + np.exp(self.fit.cell + skill)))
 
     # ---------------------------------------------------------------- uncertainty
 
@@ -248,7 +257,7 @@ class Learned:
 
     @property
     def yes_rate(self) -> FloatArray:
-        """P(yes) of a typical worker per cell, whether or not the table dares to say 0 or 1."""
+        """P(yes) of the crowd per cell (posterior mean), also where the outcome is left open."""
         if self.kind == "labels":
             error, sign = self.problem.worker_error, 2 * self.problem.outcome - 1
         else:
@@ -261,6 +270,11 @@ class Learned:
         from crowdtree.learn.flags import find_flags
 
         return find_flags(self)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the fit settled; a warning told otherwise."""
+        return self.fit.converged if isinstance(self.fit, ClassFit) else True
 
     # ---------------------------------------------------------------- going on
 
@@ -297,11 +311,15 @@ class Learned:
 
         return upper_problem(self, self.level if level is None else level)
 
-    def credible_interval(self, plan: Tree | Plan) -> Credible:
-        """Estimate the credible interval of a plan's misclassification."""
+    def credible_interval(self, plan: Tree | Plan, people: int | None = None) -> Credible:
+        """Estimate the credible interval of a plan's misclassification.
+
+        It is about answers of other people of the same kind; `people` of them, by default as many
+        as answered.
+        """
         from crowdtree.learn.pilot import credible_interval
 
-        return credible_interval(plan, self, level=self.level)
+        return credible_interval(plan, self, level=self.level, people=people)
 
     def to_crowdkit(self) -> pl.DataFrame:
         """The answers as a frame of ``task, worker, label`` that crowd-kit reads."""

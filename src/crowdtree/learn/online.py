@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.learn.answers import YES_NO, Answers, read_answers
+from crowdtree.learn.classes import ClassFit
 from crowdtree.learn.frames import read_frame
 
 if TYPE_CHECKING:
     import polars as pl
 
     from crowdtree.learn.model import Learned
+    from crowdtree.learn.skills import SkillFit
 
 __all__ = ["Online", "classify"]
 
@@ -181,11 +183,11 @@ def _posterior_of(learned: Learned, rows: list[Row], prior: FloatArray) -> Float
         for _, worker, label in rows:
             column = learned.alpha + learned.counts[worker]
             score = score + digamma(column[label]) - digamma(column.sum(axis=0))
-    else:
-        fit = learned.fit
-        for question, worker, label in rows:
-            x = (1 if label else -1) * fit.sign[question] * (fit.cell[question] + fit.skill[worker])
-            score = score - np.where(fit.sign[question] == 0, np.log(2), np.logaddexp(0, -x))
+    elif rows:
+        question, worker, label = np.array(rows).T
+        score = score + _class_fit(learned).log_likelihood(
+            question, learned.fit.skill[worker], label
+        ).sum(axis=0)
     made = np.exp(score - score.max())
     return np.asarray(made / made.sum())
 
@@ -196,26 +198,56 @@ def _shift_counts(learned: Learned, rows: list[Row], mass: FloatArray) -> None:
     for question, worker, label in rows:
         if learned.kind == "labels":
             learned.counts[worker, label] += mass
-            right = (np.arange(len(mass)) == label).astype(float)
-            active = np.ones(len(mass))
+            slope, bend = _named_counts(fit, question, worker, label, mass)
         else:
-            active = (fit.sign[question] != 0).astype(float)
-            right = ((1 if label else -1) * fit.sign[question] > 0).astype(float)
-        x = fit.cell[question] + fit.skill[worker]
-        chance = 1 / (1 + np.exp(-x))
-        slope, bend = mass * active * (right - chance), mass * active * chance * (1 - chance)
-        # Newton steps on the running curvature: cells, then the worker
-        size = fit.wrong[question] + fit.right[question]
-        error = 1 / (1 + np.exp(fit.cell[question]))
-        unit = error * (1 - error)
-        held = np.maximum(size * unit + bend, 1e-6)
-        fit.cell[question] += np.clip(slope / held, -0.5, 0.5)
-        error = 1 / (1 + np.exp(fit.cell[question]))
-        size = held / np.maximum(error * (1 - error), 1e-9)
-        fit.wrong[question], fit.right[question] = error * size, (1 - error) * size
-        precision = max(fit.skill_sd[worker] ** -2 + float(bend.sum()), 1e-6)
-        fit.skill[worker] += float(np.clip(slope.sum() / precision, -1, 1))
+            slope, bend = _cell_counts(_class_fit(learned), question, worker, label, mass)
+        precision = max(fit.skill_sd[worker] ** -2 + bend, 1e-6)
+        fit.skill[worker] += float(np.clip(slope / precision, -1, 1))
         fit.skill_sd[worker] = precision**-0.5
+
+
+def _named_counts(
+    fit: SkillFit, question: int, worker: int, label: int, mass: FloatArray
+) -> tuple[float, float]:
+    """Newton step of the cells on the running curvature; slope and curvature of the skill."""
+    right = (np.arange(len(mass)) == label).astype(float)
+    chance = 1 / (1 + np.exp(-fit.cell[question] - fit.skill[worker]))
+    slope, bend = mass * (right - chance), mass * chance * (1 - chance)
+    size = fit.wrong[question] + fit.right[question]
+    error = 1 / (1 + np.exp(fit.cell[question]))
+    held = np.maximum(size * error * (1 - error) + bend, 1e-6)
+    fit.cell[question] += np.clip(slope / held, -0.5, 0.5)
+    error = 1 / (1 + np.exp(fit.cell[question]))
+    size = held / np.maximum(error * (1 - error), 1e-9)
+    fit.wrong[question], fit.right[question] = error * size, (1 - error) * size
+    return float(slope.sum()), float(bend.sum())
+
+
+def _cell_counts(
+    fit: ClassFit, question: int, worker: int, label: int, mass: FloatArray
+) -> tuple[float, float]:
+    """Count the answer in the Beta posteriors of its cells; slope and curvature of the skill."""
+    tilt, sign = fit.tilt[question], fit.sign[question]
+    yes = 1 / (1 + np.exp(-fit.x[question] - tilt * fit.skill[worker]))
+    slope, bend = mass * tilt * ((label == 1) - yes), mass * tilt**2 * yes * (1 - yes)
+    before = fit.error[question]
+    right = sign == (1 if label == 1 else -1)
+    told = mass * (sign != 0)
+    fit.wrong[question] = np.maximum(fit.wrong[question] + told * ~right, 1e-3)
+    fit.right[question] = np.maximum(fit.right[question] + told * right, 1e-3)
+    after = fit.error[question]
+    move = np.log(after / (1 - after)) - np.log(before / (1 - before))
+    fit.x[question] -= sign * move
+    fit.cell[question] -= move
+    return float(slope.sum()), float(bend.sum())
+
+
+def _class_fit(learned: Learned) -> ClassFit:
+    """The fit of yes/no questions, for the type checker."""
+    fit = learned.fit
+    if not isinstance(fit, ClassFit):
+        raise CrowdtreeError("update: expected answers to yes/no questions")
+    return fit
 
 
 def _add_workers(learned: Learned, new: list[str]) -> None:
@@ -245,13 +277,12 @@ def _write_back(learned: Learned, online: Online) -> None:
             problem.classes, learned.fit, learned.alpha, problem.prior, online.base.questions[0]
         )
         return
-    error = learned.fit.error if learned.assumed else np.minimum(learned.fit.error, 0.499)
     learned.problem = model.make_problem(
         problem.classes,
         problem.prior,
         problem.questions,
         problem.outcome,
-        error,
+        learned.fit.error if learned.assumed else np.minimum(learned.fit.error, 0.499),
         like=problem,
     )
 
@@ -292,9 +323,6 @@ def _item(
         row = held[np.arange(len(label)), label]
         score = score + (digamma(row) - digamma(held.sum(axis=1))).sum(axis=0)
     else:
-        fit = learned.fit
-        sign = fit.sign[question]
-        x = np.where(label == 1, 1, -1)[:, None] * sign * (fit.cell[question] + skill[:, None])
-        score = score - np.where(sign == 0, np.log(2), np.logaddexp(0, -x)).sum(axis=0)
+        score = score + _class_fit(learned).log_likelihood(question, skill, label).sum(axis=0)
     made = np.exp(score - score.max())
     return np.asarray(made / made.sum())
