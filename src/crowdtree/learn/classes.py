@@ -46,7 +46,7 @@ _GAIN = 0.3  # share of the new in what decides how much cells borrow: at once, 
 _LONGEST_STEP = 1.0  # logits that a skill moves at a time
 _FARTHEST = 10.0  # logits of a skill
 _DEGREES = 8.0  # of freedom of the skills' prior
-_SPREADS = np.geomspace(0.02, 5, 80)
+_SPREADS = np.geomspace(0.02, 5, 40)
 _FLATTER = np.pi / 8
 _GROUPS = 64  # of workers of like skill, where an average over workers is needed
 
@@ -248,7 +248,7 @@ class Fit:
             rate = self.rates.mean
             self.tilt = 2 * self.rates.above - 1
         else:
-            overall = (whole.count.sum() + 0.5) / (whole.total.sum() + 2.5)
+            overall = (whole.given.sum() + 0.5) / (whole.total.sum() + 2.5)
             self.rates = cell_rates(whole, told, min(float(overall), 0.45))
             rate = np.where(self.sign > 0, 1 - self.rates.mean, self.rates.mean)
             rate = np.where(self.sign == 0, 0.5, rate)

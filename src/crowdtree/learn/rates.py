@@ -46,7 +46,7 @@ class CellRates(NamedTuple):
 class Counts(NamedTuple):
     """How often an answer was given and how often the question was answered (question, class)."""
 
-    count: FloatArray
+    given: FloatArray
     total: FloatArray
 
 
@@ -78,11 +78,11 @@ def cell_rates(whole: Counts, told: Counts | None = None, centre: float | None =
     shared = 0.5 if centre is None else centre
     told = whole if told is None else told
     a, b, log_node = _priors(*told, shared)
-    step = max(1, _BLOCK // (told.count.shape[1] * a.shape[1]))
+    step = max(1, _BLOCK // (told.given.shape[1] * a.shape[1]))
     blocks = [slice(i, i + step) for i in range(0, len(a), step)]
     log_like = np.concatenate([_log_likelihood(*told, a, b, rows) for rows in blocks])
     share = _shares(log_like + log_node)
-    mean, variance = np.empty(told.count.shape), np.empty(told.count.shape)
+    mean, variance = np.empty(told.given.shape), np.empty(told.given.shape)
     for rows in blocks:
         weights = share[rows, None], a[rows, None], b[rows, None]
         mean[rows], variance[rows] = _moments(told, rows, *weights)
@@ -91,7 +91,7 @@ def cell_rates(whole: Counts, told: Counts | None = None, centre: float | None =
     mean = np.clip(mean, 1e-5, 1 - 1e-5)
     variance = np.clip(variance, 1e-12, mean * (1 - mean) * 0.99)
     size = mean * (1 - mean) / variance - 1
-    above = betaincc(mean * size, (1 - mean) * size, 0.5)
+    above = np.asarray(betaincc(mean * size, (1 - mean) * size, 0.5), np.float64)
     return CellRates(mean, variance, above, 1 / (share / (a + b)).sum(axis=1))
 
 
@@ -99,7 +99,7 @@ def _moments(
     counts: Counts, rows: slice, share: FloatArray, a: FloatArray, b: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of the mixture of Betas that is the posterior of each cell."""
-    alpha = counts.count[rows, :, None] + a
+    alpha = counts.given[rows, :, None] + a
     size = counts.total[rows, :, None] + a + b
     mean = alpha / size
     square = mean * (alpha + 1) / (size + 1)
