@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -12,6 +15,9 @@ from crowdtree.learn import learn
 from crowdtree.learn.pilot import credible_interval
 from crowdtree.learn.rates import Counts, cell_rates
 from learn_crowds import gold_of, many_questions, with_spammer
+
+ROOT = Path(__file__).parents[1]
+DATA = Path(os.environ.get("CROWDTREE_DATA", ROOT.parent / "shared" / "data"))
 
 
 def one_answer_each(rng, items=400, questions=6, classes=4):
@@ -120,3 +126,26 @@ def test_classes_without_sub_types_keep_the_learned_table():
     found = learned.subtypes(most=1)
     assert found.yes == pytest.approx(learned.yes_rate)
     assert repr(found) == "Subtypes(none found in 4 classes)"
+
+
+@pytest.mark.realdata
+@pytest.mark.skipif(not (DATA / "apascal").is_dir(), reason="the data folder is absent")
+def test_a_tree_errs_on_new_objects_as_often_as_it_says(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    from learn_sets import apascal, long
+
+    split = next(apascal(DATA))
+    answers = long(split.train, split.questions, split.workers)
+    learned = learn(answers, {str(i): name for i, name in enumerate(split.truth)})
+    problem = learned.problem
+    tree = ct.design(problem, allow_groups=True)
+    order = [split.questions.index(name) for name in problem.questions]
+    wrong = []
+    for row, truth in zip(split.test[:, order], split.wanted, strict=True):
+        node = 0
+        while node >= 0:
+            node = int(tree.children[node, row[tree.question[node]]])
+        wrong.append(problem.classes[tree.leaf_label[~node]] != truth)
+    found = learned.credible_interval(tree)
+    chance = 3 * np.std(wrong) / np.sqrt(len(wrong))
+    assert found.low - chance < np.mean(wrong) < found.high + chance

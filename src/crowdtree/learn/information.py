@@ -127,7 +127,6 @@ def joint_information(
     _add_priors(whole, state, prior)
     free = slice(cells + workers, cells + workers + classes)
     whole[free, free] += len(posterior) * np.outer(prior, prior)  # shares add up to one anyway
-    _add_signs(whole, lost, answers, signs, state, posterior)
     return whole, lost
 
 
@@ -180,42 +179,6 @@ def _add_priors(whole: FloatArray, state: SkillState, prior: FloatArray) -> None
     whole[place, np.arange(cells)] += tied
     bend = polygamma(1, strength * mean) + polygamma(1, strength * (1 - mean))
     diagonal[at.stop :] += classes * (strength * unit) ** 2 * bend + 2 * unit
-
-
-def _add_signs(
-    whole: FloatArray,
-    lost: FloatArray,
-    answers: Answers,
-    signs: Signs,
-    state: SkillState,
-    posterior: FloatArray,
-) -> None:
-    """What answers in cells of open sign tell about the skills, and what the doubt takes."""
-    from crowdtree.learn import kernels
-
-    sign, trust = signs
-    open_ = np.argwhere(trust < 1)
-    if not len(open_):
-        return
-    cells, workers = state.cell.size, len(state.skill)
-    row = np.full(sign.shape, -1, np.int32)
-    row[tuple(open_.T)] = np.arange(len(open_))
-    rows = answers.start, answers.question_column(), answers.worker, answers.label
-    score, unused = np.zeros((len(open_), workers + 1)), np.zeros((*sign.shape, 4))
-    kernels.sign_scores(*rows, sign, state.cell, state.other, state.skill, posterior, row, score)
-    by_worker = np.zeros((workers, 4))
-    kernels.skill_pass(
-        *rows, -sign, 1 - trust, state.other, state.skill, posterior, unused, by_worker
-    )
-    at = np.arange(cells, cells + workers)
-    whole[at, at] += by_worker[:, 2]
-    weight = (trust * (1 - trust))[tuple(open_.T)]
-    of_cell = np.flatnonzero(trust.ravel() < 1)
-    lost[np.ix_(at, at)] += (score[:, :-1] * weight[:, None]).T @ score[:, :-1]
-    lost[of_cell, of_cell] += weight * score[:, -1] ** 2
-    both = (score[:, :-1] * (weight * score[:, -1])[:, None]).T
-    lost[np.ix_(at, of_cell)] += both
-    lost[np.ix_(of_cell, at)] += both.T
 
 
 def inverse(whole: FloatArray, lost: FloatArray) -> FloatArray:
