@@ -104,7 +104,7 @@ def _joint(fit: Fit) -> Doubt:
     diagonal = np.einsum("ii->i", whole)
     own, of_prior = (part.ravel() for part in _precision(fit))
     diagonal[:cells] += of_prior
-    diagonal[cells:first] += crowd.precision if crowd.spread else 1e9
+    diagonal[cells:first] += crowd.curvature if crowd.spread else 1e9
     at = slice(first, first + classes)
     whole[at, at] += classes * (np.diag(prior) - np.outer(prior, prior))
     whole[at, at] += len(fit.posterior) * np.outer(prior, prior)  # shares add up to one anyway
