@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
+import learn_crowds
 from crowdtree import CrowdtreeError, CrowdtreeWarning
 from crowdtree.learn import classes as classing
 from crowdtree.learn import learn
@@ -49,6 +50,22 @@ def test_learned_errors_are_those_of_the_crowd(known, kind):
         else:
             learned = learn(crowd.answers, gold_of(crowd, 40))
         assert learned.converged
+        told = learned.problem.outcome == crowd.problem.outcome
+        ratio.append(learned.problem.worker_error[told].mean() / actual[told].mean())
+    assert 0.9 < np.median(ratio) < 1.1
+    assert 0.8 < min(ratio) < max(ratio) < 1.25
+
+
+def test_small_errors_beside_a_spammer_are_not_learned_smaller(monkeypatch):
+    """The prior mean of the errors once swung with the skill of the spammer: 0.7 to 0.8 here."""
+    monkeypatch.setitem(learn_crowds.ERRORS, "low", lambda rng, n: rng.uniform(0.02, 0.1, n))
+    monkeypatch.setitem(learn_crowds.SKILLS, "low", lambda rng, n: rng.normal(0, 0.5, n))
+    ratio = []
+    for seed in range(4):
+        rng = np.random.default_rng([20, seed])
+        crowd = many_questions(rng, 300, 14, 6, 25, 42, "low")
+        crowd, actual = with_spammer(rng, crowd, "random")
+        learned = learn(crowd.answers, gold_of(crowd, 40))
         told = learned.problem.outcome == crowd.problem.outcome
         ratio.append(learned.problem.worker_error[told].mean() / actual[told].mean())
     assert 0.9 < np.median(ratio) < 1.1
