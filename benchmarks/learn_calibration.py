@@ -102,7 +102,7 @@ def workers_held(learned: Any, truth: np.ndarray) -> tuple[int, int]:
     return int(((low <= error) & (error <= high))[enough].sum()), int(enough.sum())
 
 
-def ours(name: str, answers: Path, gold: dict[str, str]) -> dict[str, Any]:
+def ours(answers: Path, gold: dict[str, str]) -> dict[str, Any]:
     """One crowd under the prior that is set, without gold and with 50 known items."""
     learned = learn(answers)
     truth = gold_codes(learned.answers, gold, learned.classes)
@@ -132,7 +132,7 @@ def ours(name: str, answers: Path, gold: dict[str, str]) -> dict[str, Any]:
     return found
 
 
-def peer(python: str, method: str, answers: Path, learned: Any) -> np.ndarray | None:
+def peer(python: str, method: str, learned: Any) -> np.ndarray | None:
     """Probabilities of a peer, laid out as ours; None where it fails."""
     with tempfile.TemporaryDirectory() as place:
         source, target = Path(place, "a.csv"), Path(place, "p.csv")
@@ -167,7 +167,7 @@ def peers(python: str, sets: dict[str, tuple[Path, Path]]) -> dict[str, dict[str
         made = {}
         for name, (answers, gold) in sets.items():
             learned = learn(answers, method="majority")
-            posterior = peer(python, method, answers, learned)
+            posterior = peer(python, method, learned)
             if posterior is not None:
                 truth = gold_codes(learned.answers, read_gold(gold), learned.classes)
                 made[name] = posterior, truth
@@ -185,47 +185,46 @@ def peers(python: str, sets: dict[str, tuple[Path, Path]]) -> dict[str, dict[str
 
 def show(found: dict[str, Any]) -> None:
     head = ("accuracy", "stated", "low", "high", "calibration", "noise", "log_loss")
-    print(
-        f"{'crowd':20}"
-        + "".join(f"{h:>12}" for h in head)
-        + "   with 50 known: calibration, noise, log loss"
-    )
+    known = f"   with {KNOWN} known items: calibration, noise, log loss"
+    print(f"{'crowd':20}" + "".join(f"{name:>12}" for name in head) + known)
     for name, row in found.items():
         cells = "".join(f"{row[h]:12.3f}" if h == "log_loss" else f"{row[h]:12.1f}" for h in head)
         gold = row["gold"]
-        print(f"{name:20}{cells}   {gold['calibration']:8.1f}{gold['noise']:8.1f}{gold['log_loss']:8.3f}"
-              f"   workers {row['workers'][0]}/{row['workers'][1]} shares {row['shares'][0]}/{row['shares'][1]}")  # fmt: skip
+        after = f"{gold['calibration']:8.1f}{gold['noise']:8.1f}{gold['log_loss']:8.3f}"
+        held = "workers {}/{} shares {}/{}".format(*row["workers"], *row["shares"])
+        print(f"{name:20}{cells}   {after}   {held}")
     rows = list(found.values())
     for key in ("calibration", "noise", "log_loss"):
-        print(f"mean {key}: {np.mean([r[key] for r in rows]):.3f} without gold, "
-              f"{np.mean([r['gold'][key] for r in rows]):.3f} with {KNOWN} known items")  # fmt: skip
-    held = [r["workers"][0] / max(r["workers"][1], 1) for r in rows if r["workers"][1]]
+        mean = np.mean([r[key] for r in rows]), np.mean([r["gold"][key] for r in rows])
+        print(f"mean {key}: {mean[0]:.3f} without gold, {mean[1]:.3f} with {KNOWN} known items")
+    held = [r["workers"][0] / r["workers"][1] for r in rows if r["workers"][1]]
     inside = sum(r["low"] <= r["accuracy"] <= r["high"] for r in rows)
-    print(f"intervals: accuracy {inside} of {len(rows)} crowds, workers {100 * np.mean(held):.1f} % "
-          f"(mean over crowds), shares {sum(r['shares'][0] for r in rows)} of "
-          f"{sum(r['shares'][1] for r in rows)}")  # fmt: skip
-    if not any("peers" in row for row in rows):
-        return
+    shares = [sum(r["shares"][i] for r in rows) for i in (0, 1)]
+    print(
+        f"intervals: accuracy {inside} of {len(rows)} crowds, workers {100 * np.mean(held):.1f} %"
+    )
+    print(f"(mean over crowds), class shares {shares[0]} of {shares[1]}")
+    if all("peers" in row for row in rows):
+        show_peers(found)
+
+
+def show_peers(found: dict[str, Any]) -> None:
     won, ranks = 0, []
     for name, row in found.items():
         others = row["peers"]
         best = min(other["log_loss"] for other in others.values())
         won += row["log_loss"] < best
         plain = {k: round(v["accuracy"], 2) for k, v in others.items() if "tempered" not in k}
-        mine = round(row["accuracy"], 2)
-        ranks.append(
-            [1 + sum(x > y for x in [mine, *plain.values()]) for y in [mine, *plain.values()]]
-        )
-        told = ", ".join(
-            f"{k} {v['accuracy']:.2f} / {v['log_loss']:.3f}" for k, v in others.items()
-        )
-        print(f"{name:20} accuracy {mine:.2f} (best peer {max(plain.values()):.2f}), log loss "
-              f"{row['log_loss']:.3f} (best peer {best:.3f}); {told}")  # fmt: skip
-    print(f"log loss below every peer, tempered or not, on {won} of {len(rows)} crowds")
-    names = ["crowdtree", *(k for k in rows[0]["peers"] if "tempered" not in k)]
-    full = [r for r in ranks if len(r) == len(names)]
-    print("average rank of the accuracy:",
-          ", ".join(f"{n} {m:.2f}" for n, m in zip(names, np.mean(full, axis=0), strict=True)))  # fmt: skip
+        every = [round(row["accuracy"], 2), *plain.values()]
+        ranks.append([1 + sum(x > y for x in every) for y in every])
+        told = ", ".join(f"{k} {v['accuracy']:.2f}/{v['log_loss']:.3f}" for k, v in others.items())
+        gap = every[0] - max(plain.values())
+        print(f"{name:20} {gap:+.2f} points, log loss {row['log_loss']:.3f}/{best:.3f}; {told}")
+    print(f"log loss below every peer, tempered or not, on {won} of {len(found)} crowds")
+    names = ["crowdtree", *plain]
+    full = [row for row in ranks if len(row) == len(names)]
+    for name, rank in zip(names, np.mean(full, axis=0), strict=True):
+        print(f"average rank of the accuracy: {name} {rank:.2f}")
 
 
 def main() -> None:
@@ -247,15 +246,15 @@ def main() -> None:
     found = {}
     for name, (answers, gold) in sets.items():
         set_prior([w for other, w in worth.items() if other != name])
-        found[name] = ours(name, answers, read_gold(gold))
+        found[name] = ours(answers, read_gold(gold))
     python = os.environ.get("CROWDKIT_PYTHON")
     if python:
         for name, rows in peers(python, sets).items():
             found[name]["peers"] = rows
     show(found)
     set_prior(list(worth.values()))
-    print(f"to ship: mean of log worth {dependence.CROWD_MEAN:.3f} "
-          f"(worth {np.exp(dependence.CROWD_MEAN):.3f}), deviation {dependence.CROWD_SD:.3f}")  # fmt: skip
+    mean, spread = dependence.CROWD_MEAN, dependence.CROWD_SD
+    print(f"to ship: worth {np.exp(mean):.3f} (log {mean:.3f}), deviation of the log {spread:.3f}")
     if given.json:
         given.json.parent.mkdir(parents=True, exist_ok=True)
         given.json.write_text(json.dumps(found, indent=1))

@@ -19,11 +19,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from scipy.special import expit, logit
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from crowdtree.learn import learn
-from learn_crowds import ERRORS, Crowd, labelled, many_questions
+from learn_crowds import (
+    ERRORS,
+    Crowd,
+    crowd_error,
+    gold_of,
+    labelled,
+    many_questions,
+    with_spammer,
+)
 
 SHAPES = tuple(ERRORS)
 KINDS = ("error cells", "worker skills", "class shares")
@@ -62,11 +69,12 @@ def covered(learned, crowd: Crowd) -> list[np.ndarray]:
     """Whether each interval holds the truth: cells that were told, skills, class shares."""
     told = learned.problem.outcome == crowd.problem.outcome
     (low, high), shares = learned.intervals.worker_error, learned.intervals.prior
+    error = crowd_error(crowd) if learned.kind == "classes" else crowd.error
     order = [int(name) for name in learned.answers.workers]
     miss = learned.fit.skill - crowd.skill[order]
     share = crowd.problem.prior
     return [
-        ((low <= crowd.error) & (crowd.error <= high))[told],
+        ((low <= error) & (error <= high))[told],
         np.abs(miss) <= Z * learned.fit.skill_sd,
         (shares.low <= share) & (share <= shares.high),
     ]
@@ -146,24 +154,65 @@ def slopes(runs: int) -> None:
 
 def _square(fit, items: int, seed: int) -> float:
     crowd = many_questions(np.random.default_rng(seed), items, 15, 6, 40, 16)
-    learned = fit(crowd)
-    order = [int(name) for name in learned.answers.workers]
-    # these workers are the same however much they answer: measured against their own mean, as 40
-    # workers never tell the mean of a population to better than its spread over the root of 40
-    met = expit(logit(crowd.error) - crowd.skill[order].mean())
-    return float(np.mean((learned.fit.error - met) ** 2))
+    # measured against these workers, who are the same however much they answer: 40 workers never
+    # tell the mean of a population to better than its spread over the root of 40
+    return float(np.mean((fit(crowd).fit.error - crowd_error(crowd)) ** 2))
+
+
+KNOWN: dict[str, Callable] = {
+    "all gold": lambda c: learn(c.answers, c.gold),
+    "40 gold of 300": lambda c: learn(c.answers, gold_of(c, 40)),
+    "no gold, table known": lambda c: learn(c.answers, problem=c.problem),
+}
+
+
+def bias(runs: int) -> None:
+    """Learned over actual error of the crowd, with and without a spammer among 25 workers."""
+    print(f"learned / actual error of {runs} crowds per row, 300 items, 14 questions, 25 workers,")
+    print("14 answers per item; coverage of 95 % intervals (skills: of all but the spammer)")
+    for known, fit in KNOWN.items():
+        for classes in (2, 5, 10):
+            for spammer in ("none", "random", "constant"):
+                _bias_row(known, fit, classes, spammer, runs)
+
+
+def _bias_row(known: str, fit: Callable, classes: int, spammer: str, runs: int) -> None:
+    ratio, settled, hits = [], 0, ([], [], [])
+    for seed in range(runs):
+        rng = np.random.default_rng([classes, seed])
+        crowd, actual = with_spammer(rng, many_questions(rng, 300, 14, classes, 25, 14), spammer)
+        learned = fit(crowd)
+        settled += learned.converged
+        told = learned.problem.outcome == crowd.problem.outcome
+        ratio.append(learned.problem.worker_error[told].mean() / actual[told].mean())
+        (low, high), shares = learned.intervals.worker_error, learned.intervals.prior
+        hits[0].append(((low <= actual) & (actual <= high))[told])
+        order = np.array([int(name) for name in learned.answers.workers])
+        near = np.abs(learned.fit.skill - crowd.skill[order]) <= Z * learned.fit.skill_sd
+        hits[1].append(near[(order > 0) | (spammer == "none")])
+        share = crowd.problem.prior
+        hits[2].append((shares.low <= share) & (share <= shares.high))
+    covered_ = " ".join(f"{100 * np.concatenate(part).mean():5.1f}" for part in hits)
+    print(
+        f"{known:22} {classes:2} classes, spammer {spammer:9} median {np.median(ratio):.3f} "
+        f"({min(ratio):.3f} to {max(ratio):.3f})   cells, skills, shares {covered_} %   "
+        f"settled {settled}",
+        flush=True,
+    )
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=20, help="crowds a setting and shape")
-    parser.add_argument("--only", choices=["coverage", "slope"])
+    parser.add_argument("--only", choices=["coverage", "slope", "bias"])
     chosen = parser.parse_args()
     start = time.process_time()
-    if chosen.only != "slope":
+    if chosen.only in (None, "bias"):
+        bias(chosen.runs)
+    if chosen.only in (None, "coverage"):
         coverage(chosen.runs)
-    if chosen.only != "coverage":
+    if chosen.only in (None, "slope"):
         slopes(max(3, chosen.runs // 4))
     print(f"\n{time.process_time() - start:.0f} s of processor time")
 

@@ -121,3 +121,30 @@ def many_questions(
     }
     problem = Problem(names, None, texts, outcome, 0.2)
     return Crowd(answers, {str(i): names[c] for i, c in enumerate(truth)}, skill, error, problem)
+
+
+def crowd_error(crowd: Crowd) -> np.ndarray:
+    """Error of the crowd per cell: the mean over its workers, each by the answers given."""
+    count = np.bincount(crowd.answers["worker"], minlength=len(crowd.skill))
+    own = expit(logit(crowd.error)[None] - crowd.skill[:, None, None])
+    return np.einsum("w,wqc->qc", count / count.sum(), own)
+
+
+def with_spammer(rng: np.random.Generator, crowd: Crowd, kind: str) -> tuple[Crowd, np.ndarray]:
+    """Worker 0 answers always yes ("constant") or by coin ("random"); the crowd's error then."""
+    mine = crowd.answers["worker"] == 0
+    said = {"none": crowd.answers["label"], "constant": 1, "random": rng.integers(0, 2, len(mine))}
+    label = np.where(mine, said[kind], crowd.answers["label"])
+    share = mine.mean()
+    skill = np.where(np.arange(len(crowd.skill)) == 0, 0.0, crowd.skill)
+    at_zero = {"none": expit(logit(crowd.error) - crowd.skill[0]), "random": 0.5,
+               "constant": crowd.problem.outcome == 0}[kind]  # fmt: skip
+    error = crowd_error(crowd._replace(skill=skill)) + share * (at_zero - crowd.error)
+    return crowd._replace(answers={**crowd.answers, "label": label}), error
+
+
+def gold_of(crowd: Crowd, items: int) -> dict[str, str]:
+    """Classes of some items, of every class at least one."""
+    first = {name: task for task, name in reversed(crowd.gold.items())}
+    chosen = [*first.values(), *(task for task in crowd.gold if task not in first.values())]
+    return {task: crowd.gold[task] for task in chosen[:items]}

@@ -8,53 +8,57 @@ import pytest
 from scipy.special import expit, logit
 
 from crowdtree import CrowdtreeError
-from crowdtree.learn import kernels, labels, learn
+from crowdtree.learn import class_kernels, labels, learn
 from crowdtree.learn.answers import read_answers
 from crowdtree.learn.online import MOST_REVISITED
-from crowdtree.learn.skills import cell_prior, skill_spread
 from learn_crowds import labelled, many_questions, one_question
 
 # ---------------------------------------------------------------- information
 
 
-def log_likelihood(a, sign, cell, skill, prior):
+def log_likelihood(a, tilt, x, skill, prior):
     """From the definition: sum over items of the log of a sum over classes."""
     total = 0.0
     for t in range(a.n_tasks):
         like = prior.copy()
         for j in range(a.start[t], a.start[t + 1]):
-            right = expit(cell[a.question[j]] + skill[a.worker[j]])
-            agrees = (2 * a.label[j] - 1) == sign[a.question[j]]
-            like = like * np.where(agrees, right, 1 - right)
+            q = a.question[j]
+            yes = expit(x[q] + tilt[q] * skill[a.worker[j]])
+            like = like * np.where(a.label[j] == 1, yes, 1 - yes)
         total += np.log(like.sum())
     return total
 
 
-def test_observed_information_is_the_curvature_of_the_likelihood():
+@pytest.mark.parametrize("known", ["table", "gold"])
+def test_observed_information_is_the_curvature_of_the_likelihood(known):
     """Whole less lost, against second differences of the marginal log likelihood."""
     crowd = many_questions(np.random.default_rng(0), 25, 3, 3, 4, 5)
-    learned = learn(crowd.answers, problem=crowd.problem)
+    if known == "table":
+        learned = learn(crowd.answers, problem=crowd.problem)
+    else:
+        learned = learn(crowd.answers, crowd.gold)
     fit, a = learned.fit, learned.answers
-    cells, workers = fit.cell.size, len(fit.skill)
+    cells, workers = fit.x.size, len(fit.skill)
     rng = np.random.default_rng(1)
-    at = np.concatenate([fit.cell.ravel(), fit.skill, np.log(fit.prior)])
+    at = np.concatenate([fit.x.ravel(), fit.skill, np.log(fit.prior)])
 
     def value(x):
         free = np.exp(x[cells + workers :])
         return log_likelihood(
-            a, fit.sign, x[:cells].reshape(fit.cell.shape), x[cells : cells + workers],
+            a, fit.tilt, x[:cells].reshape(fit.x.shape), x[cells : cells + workers],
             free / free.sum(),
         )  # fmt: skip
 
     posterior = np.empty((a.n_tasks, 3))
-    kernels.class_pass(
-        a.start, a.question, a.worker, a.label, fit.sign, fit.trust, fit.cell, fit.cell, fit.skill,
+    total = class_kernels.class_pass(
+        a.start, a.question, a.worker, a.label, fit.x, fit.tilt, fit.skill, np.zeros(workers),
         np.log(fit.prior), np.full(a.n_tasks, -1, np.int32), posterior,
     )  # fmt: skip
+    assert total == pytest.approx(value(at))
     whole, lost = np.zeros((2, len(at), len(at)))
-    kernels.information_pass(
-        a.start, a.question, a.worker, a.label, fit.sign, fit.trust, False, fit.cell, fit.skill,
-        posterior, fit.prior, 0.0, whole, lost,
+    class_kernels.information_pass(
+        a.start, a.question, a.worker, a.label, fit.x, fit.tilt, fit.skill, posterior, fit.prior,
+        0.0, whole, lost,
     )  # fmt: skip
     for _ in range(12):
         way = rng.normal(size=len(at))
@@ -92,22 +96,6 @@ def test_signs_near_one_half_stay_open():
     assert (learned.fit.trust[0] > 0.999).all()
     assert (learned.fit.trust[1] < 0.95).any()
     assert learned.problem.outcome[0].tolist() == [0, 1]
-
-
-def test_strength_and_spread_are_found():
-    rng = np.random.default_rng(5)
-    mean = rng.uniform(0.1, 0.3, (40, 1))
-    error = rng.beta(15 * mean, 15 * (1 - mean), (40, 6))
-    total = np.full((40, 6), 60.0)
-    found, strength, doubt = cell_prior(rng.binomial(60, error).astype(float), total)
-    assert strength == pytest.approx(15, rel=0.35)
-    assert abs(np.log(strength / 15)) < 3 * np.sqrt(doubt)
-    assert np.corrcoef(found, mean[:, 0])[0, 1] > 0.8
-    held = rng.uniform(2, 30, 300)
-    alone = rng.normal(0, 0.6, 300) + rng.normal(0, 1, 300) / np.sqrt(held)
-    fitted = alone * held / (held + 0.4**-2)  # with a spread that is wrong
-    spread, doubt = skill_spread(fitted, held, 0.4)
-    assert abs(np.log(spread / 0.6)) < 3 * np.sqrt(doubt)
 
 
 # ---------------------------------------------------------------- what must not matter

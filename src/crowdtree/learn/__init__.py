@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from crowdtree.learn.answers import Answers, Duplicates
+    from crowdtree.learn.classes import ClassFit
     from crowdtree.learn.model import Learned
 
 __all__ = ["learn"]
@@ -154,7 +155,7 @@ def _learn_labels(
             "worker errs, add workers or give gold"
         )
     fit = labels.fit_labels(read, gold, method)
-    skill = labels.label_skills(read, gold, fit)
+    skill = labels.label_skills(read, fit)
     confusion = model.crowd_confusion(fit.counts)
     return model.Learned(
         problem=model.label_problem(read.labels, skill, confusion, skill.prior, read.questions[0]),
@@ -202,35 +203,31 @@ def _learn_classes(
 
     names = _class_names(truths, problem, classes)
     gold = reading.gold_codes(read, truths, names)
+    sign = None
     if problem is not None:
         sign = np.where(problem.outcome == DASH, 0, 2 * problem.outcome - 1).astype(np.int8)
-        prior, start = problem.prior, problem.worker_error
     else:
-        sign = _signs(read, gold, names)
-        prior, start = np.full(len(names), 1 / len(names)), None
+        _check_gold_of_each(gold, names)
     fit = classing.fit_classes(
         read,
         gold,
         sign,
-        prior,
-        learn_prior=True,
-        learn_sign=problem is None,
-        cells=start,
+        problem.prior if problem else np.full(len(names), 1 / len(names)),
+        error=problem.worker_error if problem else None,
     )
-    outcome = problem.outcome if problem else _outcomes(read, fit.posterior, fit.sign, certain)
+    outcome = problem.outcome if problem else _outcomes(fit, certain)
     questions = problem.questions if problem else read.questions
-    # a sign that was learned holds only while the error is below one half
-    error = fit.error if problem else np.minimum(fit.error, 0.499)
     return model.Learned(
-        problem=model.make_problem(names, fit.prior, questions, outcome, error, like=problem),
+        problem=model.make_problem(names, fit.prior, questions, outcome, fit.error, like=problem),
         kind="classes",
         answers=read,
         posterior=fit.posterior,
         fit=fit,
         trace=fit.trace,
-        objective="penalised log likelihood",
+        objective="log likelihood",
         gold=gold,
         level=level,
+        converged=fit.converged,
         assumed=problem,
     )
 
@@ -256,39 +253,19 @@ def _class_names(
     return names
 
 
-def _signs(read: Answers, gold: IntArray, names: tuple[str, ...]) -> NDArray[np.int8]:
-    """Which answer is right, by the majority among items of known class (ties: among all)."""
-    from crowdtree.learn import kernels
-
-    n_classes = len(names)
+def _check_gold_of_each(gold: IntArray, names: tuple[str, ...]) -> None:
+    """Refuse a class without a known item where the table is to be learned."""
     missing = [name for i, name in enumerate(names) if not (gold == i).any()]
     if missing:
         raise CrowdtreeError(
             f"gold: no answered item of {listing(map(repr, missing))}; give one of each class, or "
             "the table of outcomes"
         )
-    known = np.zeros((read.n_tasks, n_classes))
-    places = np.flatnonzero(gold >= 0)
-    known[places, gold[places]] = 1.0
-    counts = np.zeros((len(read.questions), n_classes, 2))
-    kernels.cell_counts(read.start, read.question_column(), read.label, known, counts)
-    whole = counts.sum(axis=1, keepdims=True)
-    counts += 0.01 * whole / np.maximum(whole.sum(axis=2, keepdims=True), 1)
-    return np.where(counts[..., 1] > counts[..., 0], 1, -1).astype(np.int8)
 
 
-def _outcomes(
-    read: Answers, posterior: FloatArray, sign: NDArray[np.int8], certain: float
-) -> NDArray[np.int8]:
-    """0, 1, or - where the answers leave open which is the likelier (Jeffreys prior)."""
-    from scipy.stats import beta
+def _outcomes(fit: ClassFit, certain: float) -> NDArray[np.int8]:
+    """0, 1, or - where the answers leave open which of them the crowd gives more often."""
+    from scipy.special import betaincc
 
-    from crowdtree.learn import kernels
-
-    counts = np.zeros((*sign.shape, 2))
-    kernels.cell_counts(read.start, read.question_column(), read.label, posterior, counts)
-    yes = beta.sf(0.5, counts[..., 1] + 0.5, counts[..., 0] + 0.5)
-    made = np.full(sign.shape, DASH, np.int8)
-    made[yes >= certain] = 1
-    made[yes <= 1 - certain] = 0
-    return made
+    likelier = 1 - betaincc(fit.wrong, fit.right, 0.5)
+    return np.where(likelier >= certain, fit.sign > 0, DASH).astype(np.int8)

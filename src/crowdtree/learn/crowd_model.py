@@ -96,9 +96,9 @@ class CrowdModel:
     """A fitted crowd.
 
     `logits` are (worker, class, label), `lean` (worker, label); `mean` and `variance` of the crowd
-    (class, label), `lean_variance` (label), `share` one per class; `posterior` (item, class); `counts` are expected
-    answers (worker, label, class); `trace` the log likelihood after each step; `evidence` has the
-    workers integrated out.
+    (class, label), `lean_variance` (label), `share` one per class; `posterior` (item, class);
+    `counts` are expected answers (worker, label, class); `trace` the log likelihood after each
+    step; `evidence` has the workers integrated out.
     """
 
     states: States
@@ -179,8 +179,10 @@ def _tried(answers: Answers, gold: IntArray, start: FloatArray) -> list[CrowdMod
 def _between(best: float, tried: list[float]) -> list[float]:
     """Values half way from the best to its neighbours, down to the finest distance.
 
-    >>> _between(1.0, [0.0, 0.5, 1.0, 2.0]), _between(0.0, [0.0, 0.25, 0.5]), _between(2.0, [1.0, 2.0])
-    ([0.75, 1.5], [], [1.5, 3.0])
+    >>> _between(1.0, [0.0, 0.5, 1.0, 2.0]), _between(0.0, [0.0, 0.25])
+    ([0.75, 1.5], [])
+    >>> _between(2.0, [1.0, 2.0])
+    [1.5, 3.0]
     """
     place = tried.index(best)
     middle = [(best + tried[i]) / 2 for i in (place - 1, place + 1) if 0 <= i < len(tried)]
@@ -249,7 +251,8 @@ class _Fit:
         by_class = self.counts.reshape(len(self.logits), labels, labels, tilts).sum(axis=3)
         return CrowdModel(
             self.states, self.logits, self.lean, self.mean, self.variance, self.lean_variance,
-            self.share, self.posterior, by_class, tuple(trace), trace[-1] + self.laplace(step), converged,
+            self.share, self.posterior, by_class, tuple(trace), trace[-1] + self.laplace(step),
+            converged,
         )  # fmt: skip
 
     def expect(self) -> float:

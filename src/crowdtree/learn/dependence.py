@@ -55,7 +55,7 @@ class Worth:
     --------
     >>> worth = Worth.of_a_crowd()
     >>> round(worth.mean, 2), worth.known
-    (0.27, 0)
+    (0.28, 0)
     >>> posterior = np.array([[0.99, 0.01]])
     >>> round(float(worth.stated(posterior, np.array([1]))[0, 0]), 6)
     0.99
@@ -101,7 +101,7 @@ class Worth:
         kept = np.flatnonzero(self.weight >= _LEAST)
         for i in kept:
             made += self.weight[i] * _discounted(posterior, answers, float(np.exp(GRID[i])))
-        return made / self.weight[kept].sum()
+        return np.asarray(made / self.weight[kept].sum())
 
     def accuracy(self, posterior: FloatArray, answers: NDArray[Any], level: float) -> Accuracy:
         """Share of the likeliest classes that are right, and its interval.

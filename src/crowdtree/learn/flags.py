@@ -43,8 +43,8 @@ class Flag(NamedTuple):
 
     `kind` is ``constant``, ``random``, ``twins``, ``blunt`` (a question that splits nothing),
     ``unasked`` (a question without answers), ``reversed`` (a cell whose answers contradict the
-    table), ``confused``, ``thin``, ``together`` (people err together), ``collapsed`` (a class that is
-    named, but hardly ever the label) or ``unsettled`` (the fit did not converge);
+    table), ``confused``, ``thin``, ``together`` (people err together), ``collapsed`` (a class that
+    is named, but hardly ever the label) or ``unsettled`` (the fit did not converge);
     `value` the number behind it; `more` how many more answers would settle it, where that is known.
     """
 
@@ -80,10 +80,10 @@ def _fit(learned: Learned) -> Iterator[Flag]:
             "item help little"
         )
         yield Flag("together", "items", message, learned.labelling.model.states.tilt_sd)
-    votes = np.bincount(learned.answers.label, minlength=len(learned.classes))
-    votes = votes / max(int(votes.sum()), 1)
-    label = np.bincount(learned.posterior.argmax(axis=1), minlength=len(votes))
-    label = label / max(int(label.sum()), 1)
+    votes, label = (
+        np.bincount(chosen, minlength=len(learned.classes)) / max(len(chosen), 1)
+        for chosen in (learned.answers.label, learned.posterior.argmax(axis=1))
+    )
     for k in np.flatnonzero((votes >= LEAST_VOTES) & (label < COLLAPSED * votes)).tolist():
         message = (
             f"named in {_share(votes[k])} of answers, but the label of {_share(label[k])} only"

@@ -13,18 +13,11 @@ from numpy.typing import NDArray
 
 __all__ = [
     "answer_table",
-    "cell_counts",
-    "class_pass",
     "count_pass",
     "counting_sort",
     "draw_pass",
     "encode_range",
     "find_repeats",
-    "information_pass",
-    "sign_pass",
-    "sign_scores",
-    "skewness_pass",
-    "skill_pass",
     "state_pass",
     "told_pass",
     "vote_shares",
@@ -234,14 +227,14 @@ def answer_table(logits: FloatArray, tilt: FloatArray, table: FloatArray) -> Non
         for k in range(classes):
             for t in range(tilts):
                 top = logits[w, k, 0] + tilt[t, 0]
-                for l in range(1, labels):
-                    top = max(top, logits[w, k, l] + tilt[t, l])
+                for y in range(1, labels):
+                    top = max(top, logits[w, k, y] + tilt[t, y])
                 whole = 0.0
-                for l in range(labels):
-                    whole += np.exp(logits[w, k, l] + tilt[t, l] - top)
+                for y in range(labels):
+                    whole += np.exp(logits[w, k, y] + tilt[t, y] - top)
                 whole = top + np.log(whole)
-                for l in range(labels):
-                    table[w, l, k * tilts + t] = logits[w, k, l] + tilt[t, l] - whole
+                for y in range(labels):
+                    table[w, y, k * tilts + t] = logits[w, k, y] + tilt[t, y] - whole
 
 
 @njit(cache=True, fastmath=True)
@@ -257,12 +250,12 @@ def told_pass(
         for s in range(states):
             k = s // tilts
             asked = 0.0
-            for l in range(labels):
-                asked += counts[w, l, s]
-                given[w, k, l] += counts[w, l, s]
+            for y in range(labels):
+                asked += counts[w, y, s]
+                given[w, k, y] += counts[w, y, s]
             if asked > 0.0:
-                for l in range(labels):
-                    expected[w, k, l] += asked * np.exp(table[w, l, s])
+                for y in range(labels):
+                    expected[w, k, y] += asked * np.exp(table[w, y, s])
 
 
 @njit(cache=True)
@@ -280,319 +273,3 @@ def count_pass(
             cell = counts[worker[j], label[j]]
             for s in range(posterior.shape[1]):
                 cell[s] += posterior[t, s]
-
-
-# ---------------------------------------------------------------- many questions, one class an item
-
-
-@njit(cache=True)
-def _log_right(x: float) -> float:
-    """``log sigmoid(x)`` without overflow."""
-    return -np.log1p(np.exp(-x)) if x > -30.0 else x
-
-
-@njit(cache=True)
-def class_pass(
-    start: NDArray[np.int64],
-    question: IntArray,
-    worker: IntArray,
-    label: NDArray[np.int8],
-    sign: NDArray[np.int8],
-    trust: FloatArray,
-    cell: FloatArray,
-    other: FloatArray,
-    skill: FloatArray,
-    log_prior: FloatArray,
-    gold: IntArray,
-    posterior: FloatArray,
-) -> float:
-    """One E-step over classes: ``P(answer) = sigmoid(+-(cell[q, c] + skill[w]))``.
-
-    `sign` is +1 where the error-free answer is yes, -1 where it is no, 0 where nobody knows (the
-    answer is then a fair coin, whoever gives it). A sign holds with probability `trust`; with the
-    other sign the cell is `other`, and logarithms are averaged. Returns the sum of log evidence.
-    """
-    classes = len(log_prior)
-    total = 0.0
-    for t in range(len(start) - 1):
-        score = posterior[t]
-        for c in range(classes):
-            score[c] = log_prior[c]
-        known = gold[t] >= 0
-        low, high = (gold[t], gold[t] + 1) if known else (0, classes)
-        for j in range(start[t], start[t + 1]):
-            q, w = question[j], worker[j]
-            said = 1.0 if label[j] == 1 else -1.0
-            for c in range(low, high):
-                if sign[q, c] == 0:
-                    score[c] -= 0.6931471805599453
-                    continue
-                side = said * sign[q, c]
-                hold = trust[q, c]
-                score[c] += hold * _log_right(side * (cell[q, c] + skill[w]))
-                if hold < 1.0:
-                    score[c] += (1.0 - hold) * _log_right(-side * (other[q, c] + skill[w]))
-        if gold[t] >= 0:
-            total += score[gold[t]]
-            for c in range(classes):
-                score[c] = 1.0 if c == gold[t] else 0.0
-            continue
-        top = score.max()
-        whole = 0.0
-        for c in range(classes):
-            score[c] = np.exp(score[c] - top)
-            whole += score[c]
-        total += top + np.log(whole)
-        for c in range(classes):
-            score[c] /= whole
-    return total
-
-
-@njit(cache=True)
-def skill_pass(
-    start: NDArray[np.int64],
-    question: IntArray,
-    worker: IntArray,
-    label: NDArray[np.int8],
-    sign: NDArray[np.int8],
-    trust: FloatArray,
-    cell: FloatArray,
-    skill: FloatArray,
-    posterior: FloatArray,
-    by_cell: FloatArray,
-    by_worker: FloatArray,
-) -> None:
-    """Sums of the Polya-Gamma M-step, by cell (q, c, .) and by worker (w, .), added to what is.
-
-    ``x = cell + skill``, ``v(x) = tanh(x / 2) / (2 x)``: the new cell is
-    ``sum(+-1/2 - v skill) / sum(v)`` and the new skill likewise. The last axis holds
-
-    0. the pull ``sum(+-1/2 - v other)``,
-    1. the weight ``sum(v)``,
-    2. the curvature ``sum(P (1 - P))`` of the expected log likelihood,
-    3. what of it is lost because the class is not known for sure (Louis 1982, own terms only).
-
-    Everything in a cell counts with its `trust`.
-    """
-    classes = posterior.shape[1]
-    for t in range(len(start) - 1):
-        low, high = classes, 0  # an item of known class has one to look at, not all
-        for c in range(classes):
-            if posterior[t, c] >= 1e-9:
-                low, high = min(low, c), c + 1
-        for j in range(start[t], start[t + 1]):
-            q, w = question[j], worker[j]
-            said = 0.5 if label[j] == 1 else -0.5
-            mean, square = 0.0, 0.0
-            for c in range(low, high):
-                mass = posterior[t, c] * trust[q, c]
-                if mass < 1e-9 or sign[q, c] == 0:
-                    continue
-                x = cell[q, c] + skill[w]
-                v = np.tanh(x / 2) / (2 * x) if abs(x) > 1e-6 else 0.25
-                right = said * sign[q, c]
-                p = 1.0 / (1.0 + np.exp(-x))
-                slope = right + 0.5 - p
-                mean += mass * slope
-                square += mass * slope * slope
-                at = by_cell[q, c]
-                at[0] += mass * (right - v * skill[w])
-                at[1] += mass * v
-                at[2] += mass * p * (1 - p)
-                at[3] += mass * (1 - mass) * slope * slope
-                to = by_worker[w]
-                to[0] += mass * (right - v * cell[q, c])
-                to[1] += mass * v
-                to[2] += mass * p * (1 - p)
-            by_worker[w, 3] += square - mean * mean
-
-
-@njit(cache=True)
-def sign_pass(
-    start: NDArray[np.int64],
-    question: IntArray,
-    worker: IntArray,
-    label: NDArray[np.int8],
-    sign: NDArray[np.int8],
-    cell: FloatArray,
-    other: FloatArray,
-    skill: FloatArray,
-    posterior: FloatArray,
-    gain: FloatArray,
-) -> None:
-    """How much likelier the answers of each cell are with its sign than with the other one."""
-    gain[:] = 0.0
-    for t in range(len(start) - 1):
-        for j in range(start[t], start[t + 1]):
-            q, w = question[j], worker[j]
-            for c in range(posterior.shape[1]):
-                mass = posterior[t, c]
-                if mass < 1e-9 or sign[q, c] == 0:
-                    continue
-                side = sign[q, c] if label[j] == 1 else -sign[q, c]
-                here = _log_right(side * (cell[q, c] + skill[w]))
-                gain[q, c] += mass * (here - _log_right(-side * (other[q, c] + skill[w])))
-
-
-@njit(cache=True)
-def sign_scores(
-    start: NDArray[np.int64],
-    question: IntArray,
-    worker: IntArray,
-    label: NDArray[np.int8],
-    sign: NDArray[np.int8],
-    cell: FloatArray,
-    other: FloatArray,
-    skill: FloatArray,
-    posterior: FloatArray,
-    row: IntArray,
-    score: FloatArray,
-) -> None:
-    """Score with the sign less score with the other one, of cells whose sign is open.
-
-    ``row[q, c]`` is the row of an open cell in `score`, -1 of the others; columns are the workers
-    and, last, the cell itself.
-    """
-    score[:] = 0.0
-    for t in range(len(start) - 1):
-        for j in range(start[t], start[t + 1]):
-            q, w = question[j], worker[j]
-            for c in range(posterior.shape[1]):
-                r = row[q, c]
-                if r < 0 or posterior[t, c] < 1e-9:
-                    continue
-                right = 1.0 if (label[j] == 1) == (sign[q, c] > 0) else 0.0
-                with_it = right - 1.0 / (1.0 + np.exp(-cell[q, c] - skill[w]))
-                without = (1.0 - right) - 1.0 / (1.0 + np.exp(-other[q, c] - skill[w]))
-                score[r, w] += posterior[t, c] * (with_it - without)
-                score[r, -1] += posterior[t, c] * with_it
-
-
-@njit(cache=True)
-def cell_counts(
-    start: NDArray[np.int64],
-    question: IntArray,
-    label: NDArray[np.int8],
-    posterior: FloatArray,
-    counts: FloatArray,
-) -> None:
-    """Expected answers no and yes of each cell: ``counts[q, c, answer]``."""
-    counts[:] = 0.0
-    for t in range(len(start) - 1):
-        for j in range(start[t], start[t + 1]):
-            for c in range(posterior.shape[1]):
-                counts[question[j], c, label[j]] += posterior[t, c]
-
-
-# ---------------------------------------------------------------- information
-
-
-@njit(cache=True)
-def information_pass(
-    start: NDArray[np.int64],
-    question: IntArray,
-    worker: IntArray,
-    label: NDArray[np.int8],
-    sign: NDArray[np.int8],
-    trust: FloatArray,
-    by_label: bool,
-    cell: FloatArray,
-    skill: FloatArray,
-    posterior: FloatArray,
-    prior: FloatArray,
-    sure: float,
-    whole: FloatArray,
-    lost: FloatArray,
-) -> None:
-    """Information on cells, skills and class shares were the classes known, and what is lost.
-
-    Unknowns are numbered cells first (question by question), then workers, then classes. The loss
-    is the covariance, given the answers, of the score that known classes would make (Louis 1982);
-    classes less likely than `sure` are left out. Everything in a cell counts with its `trust`.
-    """
-    classes = posterior.shape[1]
-    first_worker = cell.size
-    first_class = first_worker + len(skill)
-    longest = 0
-    for t in range(len(start) - 1):
-        longest = max(longest, start[t + 1] - start[t])
-    place = np.empty((classes, 2 * longest + classes), np.int64)
-    score = np.empty((classes, 2 * longest + classes))
-    for t in range(len(start) - 1):
-        begin, n = start[t], start[t + 1] - start[t]
-        for c in range(classes):
-            for d in range(classes):
-                both = prior[c] if c == d else 0.0
-                whole[first_class + c, first_class + d] += both - prior[c] * prior[d]
-        open_ = 0
-        for c in range(classes):
-            mass = posterior[t, c]
-            if mass < sure:
-                continue
-            open_ += 1
-            for i in range(n):
-                j = begin + i
-                q, w = question[j], worker[j]
-                k, v = q * classes + c, first_worker + w
-                place[c, 2 * i], place[c, 2 * i + 1] = k, v
-                score[c, 2 * i] = score[c, 2 * i + 1] = 0.0
-                if not by_label and sign[q, c] == 0:
-                    continue
-                right = label[j] == c if by_label else (label[j] == 1) == (sign[q, c] > 0)
-                p = 1.0 / (1.0 + np.exp(-cell[q, c] - skill[w]))
-                bend = mass * trust[q, c] * p * (1 - p)
-                whole[k, k] += bend
-                whole[v, v] += bend
-                whole[k, v] += bend
-                whole[v, k] += bend
-                pull = trust[q, c] * ((1.0 if right else 0.0) - p)
-                score[c, 2 * i] = score[c, 2 * i + 1] = pull
-            for d in range(classes):
-                place[c, 2 * n + d] = first_class + d
-                score[c, 2 * n + d] = (1.0 if c == d else 0.0) - prior[d]
-        if open_ < 2:
-            continue
-        size = 2 * n + classes
-        for c in range(classes):
-            if posterior[t, c] < sure:
-                continue
-            for d in range(classes):
-                if posterior[t, d] < sure:
-                    continue
-                weight = (posterior[t, c] if c == d else 0.0) - posterior[t, c] * posterior[t, d]
-                for a in range(size):
-                    part = weight * score[c, a]
-                    if part != 0.0:
-                        for b in range(size):
-                            lost[place[c, a], place[d, b]] += part * score[d, b]
-
-
-@njit(cache=True)
-def skewness_pass(
-    start: NDArray[np.int64],
-    question: IntArray,
-    worker: IntArray,
-    sign: NDArray[np.int8],
-    trust: FloatArray,
-    cell: FloatArray,
-    skill: FloatArray,
-    posterior: FloatArray,
-    variance: FloatArray,
-    pull: FloatArray,
-) -> None:
-    """Third derivative of each answer's log likelihood times the variance of its worker's skill.
-
-    Added up by unknown: cells first, then workers.
-    """
-    classes = posterior.shape[1]
-    for t in range(len(start) - 1):
-        for j in range(start[t], start[t + 1]):
-            q, w = question[j], worker[j]
-            for c in range(classes):
-                mass = posterior[t, c] * trust[q, c]
-                if mass < 1e-9 or sign[q, c] == 0:
-                    continue
-                p = 1.0 / (1.0 + np.exp(-cell[q, c] - skill[w]))
-                part = -mass * p * (1 - p) * (1 - 2 * p) * variance[w]
-                pull[q * classes + c] += part
-                pull[cell.size + w] += part

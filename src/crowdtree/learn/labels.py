@@ -162,7 +162,7 @@ def _worth(answers: Answers, gold: IntArray, blind: FloatArray) -> Worth:
 # ---------------------------------------------------------------- what follows from a fit
 
 
-def label_skills(answers: Answers, gold: IntArray, fit: LabelFit) -> SkillFit:
+def label_skills(answers: Answers, fit: LabelFit) -> SkillFit:
     """Errors by class, skills of workers and class shares, each with its doubt.
 
     The error of a class is the share of wrong answers to its items, whoever gave them; a worker
@@ -202,7 +202,6 @@ def label_skills(answers: Answers, gold: IntArray, fit: LabelFit) -> SkillFit:
         prior_size=np.maximum(share * (1 - share) / np.maximum(doubt, 1e-12) - 1, 1.0),
         trace=fit.trace,
         answers=asked[None],
-        peak=cell,
     )
 
 
@@ -218,7 +217,7 @@ def skills_of_counts(fit: SkillFit, counts: FloatArray) -> SkillFit:
     chance = 1 / np.sqrt((count + a + b + 1) * mean * (1 - mean))
     cell = -_logit(error)
     return replace(
-        fit, cell=cell, peak=cell, wrong=error * size, right=(1 - error) * size,
+        fit, cell=cell, wrong=error * size, right=(1 - error) * size,
         skill=_logit(typical) - _logit(mean), skill_sd=chance, answers=asked[None],
     )  # fmt: skip
 

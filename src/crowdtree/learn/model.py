@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.learn.answers import Answers
+from crowdtree.learn.classes import ClassFit
 from crowdtree.learn.dependence import Accuracy, Worth
 from crowdtree.learn.skills import SkillFit
 from crowdtree.problem import DASH, Dash, Problem
@@ -90,7 +91,8 @@ class Learned:
     converged
         Whether the fit and the sample settled; a flag tells where they did not.
     trace
-        The objective after every step of the fit, never falling.
+        The objective after every step of the fit. That of one question never falls; that of yes/no
+        questions may, as priors are estimated along the way, and settles.
     objective
         What `trace` holds.
     gold
@@ -224,12 +226,20 @@ class Learned:
 
     @property
     def typical_error(self) -> float:
-        """Error of a worker of skill 0 over the cells, weighted by the answers they hold."""
+        """Error of the crowd over the cells, weighted by the answers they hold."""
         weight = self.fit.answers
         if self.kind == "classes":
             weight = np.where(self.problem.outcome == DASH, 0.0, weight)
         total = float(weight.sum())
         return float((weight * self.fit.error).sum() / total) if total else 0.5
+
+    def _error_at_centre(self) -> float:
+        """Error of a worker of skill 0: that of the crowd includes how its workers differ."""
+        if not isinstance(self.fit, ClassFit):
+            return self.typical_error
+        weight = np.where(self.problem.outcome == DASH, 0.0, self.fit.answers)
+        total = float(weight.sum())
+        return float((weight * self.fit.worker_error(0.0)).sum() / total) if total else 0.5
 
     @cached_property
     def workers(self) -> Mapping[str, Worker]:
@@ -241,7 +251,7 @@ class Learned:
 
         count, agreement = self._worker_columns
         half = _quantile(self.level) * self.fit.skill_sd
-        base = logit(np.clip(self.typical_error, 1e-4, 1 - 1e-4))
+        base = logit(np.clip(self._error_at_centre(), 1e-4, 1 - 1e-4))
         skill = self.fit.skill
         low, high = self._with_dependence(base, skill - half, skill + half)
         columns = zip(
@@ -286,10 +296,9 @@ class Learned:
         """Error of one worker per cell: ``sigmoid(logit e - skill)``; a typical one if unknown."""
         place = self.worker_index.get(str(worker))
         skill = 0.0 if place is None else float(self.fit.skill[place])
-        made = 1 / (1 + np.exp(self.fit.cell + skill))
-        if self.kind == "classes":
-            return np.where(self.fit.sign == 0, 0.5, made)
-        return np.asarray(made)
+        if isinstance(self.fit, ClassFit):
+            return self.fit.worker_error(skill) if place is not None else self.fit.error
+        return np.asarray(1 / (1 + np.exp(self.fit.cell + skill)))
 
     # ---------------------------------------------------------------- uncertainty
 
@@ -320,7 +329,7 @@ class Learned:
 
     @property
     def yes_rate(self) -> FloatArray:
-        """P(yes) of a typical worker per cell, whether or not the table dares to say 0 or 1."""
+        """P(yes) of the crowd per cell (posterior mean), also where the outcome is left open."""
         if self.kind == "labels":
             error, sign = self.problem.worker_error, 2 * self.problem.outcome - 1
         else:
@@ -369,11 +378,15 @@ class Learned:
 
         return upper_problem(self, self.level if level is None else level)
 
-    def credible_interval(self, plan: Tree | Plan) -> Credible:
-        """Estimate the credible interval of a plan's misclassification."""
+    def credible_interval(self, plan: Tree | Plan, people: int | None = None) -> Credible:
+        """Estimate the credible interval of a plan's misclassification.
+
+        It is about answers of other people of the same kind; `people` of them, by default as many
+        as answered.
+        """
         from crowdtree.learn.pilot import credible_interval
 
-        return credible_interval(plan, self, level=self.level)
+        return credible_interval(plan, self, level=self.level, people=people)
 
     def to_crowdkit(self) -> pl.DataFrame:
         """The answers as a frame of ``task, worker, label`` that crowd-kit reads."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.learn.answers import YES_NO, Answers, read_answers
+from crowdtree.learn.classes import ClassFit
 from crowdtree.learn.frames import read_frame
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Online:
         count = len(self.rows.get(place, []))
         if old:
             count += int(self.base.start[place + 1] - self.base.start[place])
-        return worth.stated(plain[None], np.array([count]))[0]
+        return np.asarray(worth.stated(plain[None], np.array([count]))[0])
 
     def _posterior(self, place: int) -> FloatArray:
         """Posterior of an item before the discount."""
@@ -197,12 +198,10 @@ def _posterior_of(learned: Learned, rows: list[Row], prior: FloatArray) -> Float
     if learned.kind == "labels":
         for _, worker, label in rows:
             score = score + np.log(_confusion(learned, worker)[label])
-    else:
-        fit = learned.fit
-        for question, worker, label in rows:
-            skill = fit.skill[worker] if worker >= 0 else 0.0
-            x = (1 if label else -1) * fit.sign[question] * (fit.cell[question] + skill)
-            score = score - np.where(fit.sign[question] == 0, np.log(2), np.logaddexp(0, -x))
+    elif rows:
+        question, worker, label = np.array(rows).T
+        skill = np.append(learned.fit.skill, 0.0)[worker]  # -1: somebody new, a typical worker
+        score = score + _class_fit(learned).log_likelihood(question, skill, label).sum(axis=0)
     made = np.exp(score - score.max())
     return np.asarray(made / made.sum())
 
@@ -241,23 +240,37 @@ def _shift_counts(learned: Learned, rows: list[Row], mass: FloatArray) -> None:
         return
     fit = learned.fit
     for question, worker, label in rows:
-        active = (fit.sign[question] != 0).astype(float)
-        right = ((1 if label else -1) * fit.sign[question] > 0).astype(float)
-        x = fit.cell[question] + fit.skill[worker]
-        chance = 1 / (1 + np.exp(-x))
-        slope, bend = mass * active * (right - chance), mass * active * chance * (1 - chance)
-        # Newton steps on the running curvature: cells, then the worker
-        size = fit.wrong[question] + fit.right[question]
-        error = 1 / (1 + np.exp(fit.cell[question]))
-        unit = error * (1 - error)
-        held = np.maximum(size * unit + bend, 1e-6)
-        fit.cell[question] += np.clip(slope / held, -0.5, 0.5)
-        error = 1 / (1 + np.exp(fit.cell[question]))
-        size = held / np.maximum(error * (1 - error), 1e-9)
-        fit.wrong[question], fit.right[question] = error * size, (1 - error) * size
-        precision = max(fit.skill_sd[worker] ** -2 + float(bend.sum()), 1e-6)
-        fit.skill[worker] += float(np.clip(slope.sum() / precision, -1, 1))
+        slope, bend = _cell_counts(_class_fit(learned), question, worker, label, mass)
+        precision = max(fit.skill_sd[worker] ** -2 + bend, 1e-6)
+        fit.skill[worker] += float(np.clip(slope / precision, -1, 1))
         fit.skill_sd[worker] = precision**-0.5
+
+
+def _cell_counts(
+    fit: ClassFit, question: int, worker: int, label: int, mass: FloatArray
+) -> tuple[float, float]:
+    """Count the answer in the Beta posteriors of its cells; slope and curvature of the skill."""
+    tilt, sign = fit.tilt[question], fit.sign[question]
+    yes = 1 / (1 + np.exp(-fit.x[question] - tilt * fit.skill[worker]))
+    slope, bend = mass * tilt * ((label == 1) - yes), mass * tilt**2 * yes * (1 - yes)
+    before = fit.error[question]
+    right = sign == (1 if label == 1 else -1)
+    told = mass * (sign != 0)
+    fit.wrong[question] = np.maximum(fit.wrong[question] + told * ~right, 1e-3)
+    fit.right[question] = np.maximum(fit.right[question] + told * right, 1e-3)
+    after = fit.error[question]
+    move = np.log(after / (1 - after)) - np.log(before / (1 - before))
+    fit.x[question] -= sign * move
+    fit.cell[question] -= move
+    return float(slope.sum()), float(bend.sum())
+
+
+def _class_fit(learned: Learned) -> ClassFit:
+    """The fit of yes/no questions, for the type checker."""
+    fit = learned.fit
+    if not isinstance(fit, ClassFit):
+        raise CrowdtreeError("update: expected answers to yes/no questions")
+    return fit
 
 
 def _add_workers(learned: Learned, new: list[str]) -> None:
@@ -291,13 +304,12 @@ def _write_back(learned: Learned, online: Online) -> None:
             problem.classes, learned.fit, confusion, problem.prior, online.base.questions[0]
         )
         return
-    error = learned.fit.error if learned.assumed else np.minimum(learned.fit.error, 0.499)
     learned.problem = model.make_problem(
         problem.classes,
         problem.prior,
         problem.questions,
         problem.outcome,
-        error,
+        learned.fit.error if learned.assumed else np.minimum(learned.fit.error, 0.499),
         like=problem,
     )
 

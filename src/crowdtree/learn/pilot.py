@@ -198,14 +198,28 @@ def credible_interval(
     *,
     level: float = 0.95,
     draws: int = 1000,
+    people: int | None = None,
     rng: np.random.Generator | int = 0,
 ) -> Credible:
     """Misclassification of a plan when the errors are drawn from their posteriors.
 
-    The prior is kept. Every draw is evaluated exactly; the interval is an estimate. What cells
-    have in common is drawn in common: the doubt about the mean of their question, from which they
-    borrow, and about who is a typical worker.
+    The prior is kept. Every draw is evaluated exactly; the interval is an estimate. It is about
+    the answers of other people of the same kind: how much people differ in skill, in how often
+    they say yes, and in how they read a question, is drawn for all cells at once. It does not
+    include the chance of a finite number of items.
+
+    Parameters
+    ----------
+    design, learned
+        The plan, and what was learned.
+    level, draws, rng
+        Level of the interval, number of draws, and where they come from.
+    people
+        How many people will answer; by default as many as answered before. The fewer, the less
+        their differences average out.
     """
+    if people is not None and people < 1:
+        raise CrowdtreeError(f"people: expected 1 or more, got {people!r}")
     if draws < 2:
         raise CrowdtreeError(f"draws: at least 2 needed, got {draws!r}")
     plan = as_plan(design)
@@ -215,7 +229,7 @@ def credible_interval(
             f"plan: is for {here.n_questions} questions and {here.n_classes} classes that are not "
             f"those learned ({there.n_questions} and {there.n_classes}); design on learned.problem"
         )
-    drawn = _drawn(learned, _asked(plan), draws, np.random.default_rng(rng))
+    drawn = _drawn(learned, _asked(plan), draws, people, np.random.default_rng(rng))
     value = 1 - _correct(plan, drawn)
     tail = (1 - level) / 2
     low, high = np.quantile(value, [tail, 1 - tail])
@@ -223,50 +237,26 @@ def credible_interval(
 
 
 def _drawn(
-    learned: Learned, asked: NDArray[np.bool_], draws: int, rng: np.random.Generator
+    learned: Learned,
+    asked: NDArray[np.bool_],
+    draws: int,
+    people: int | None,
+    rng: np.random.Generator,
 ) -> FloatArray:
-    """Error tables from the Beta posteriors of the cells (draw, question, class).
-
-    Cells are tied by a Gaussian copula: each keeps its own posterior. Cells that are not `asked`
-    keep their mean.
-    """
-    from scipy.special import ndtr
-    from scipy.stats import beta
+    """Error tables (draw, question, class); cells that are not `asked` keep their mean."""
+    from scipy.special import expit, logit
 
     wrong, right = learned.error_posterior
     made = np.tile(wrong / (wrong + right), (draws, 1, 1))
-    typical, question = _in_common(learned)
-    everyone = rng.standard_normal((draws, 1))
-    mean = rng.standard_normal((draws, len(wrong)))
     q, c = np.nonzero(asked)
-    own = 1 - typical[q, c] - question[q, c]
-    z = (
-        np.sqrt(typical[q, c]) * everyone
-        + np.sqrt(question[q, c]) * mean[:, q]
-        + np.sqrt(own) * rng.standard_normal((draws, len(q)))
-    )
-    grid = np.linspace(-5, 5, 201)
-    for i, (a, b) in enumerate(zip(wrong[q, c], right[q, c], strict=True)):
-        made[:, q[i], c[i]] = np.interp(z[:, i], grid, beta.ppf(ndtr(grid), a, b))
+    drawn = np.clip(rng.beta(wrong[q, c], right[q, c], (draws, len(q))), 1e-9, 1 - 1e-9)
+    differ = getattr(learned.fit, "people", None)
+    if differ is not None:
+        skill, yes = differ.draws(draws, people, rng)
+        sign = np.where(learned.problem.outcome[q, c] == 1, 1.0, -1.0)
+        drawn = expit(logit(drawn) - skill - sign * yes[:, q])
+    made[:, q, c] = drawn
     return made
-
-
-def _in_common(learned: Learned) -> tuple[FloatArray, FloatArray]:
-    """Shares of each cell's variance that are those of all cells, and of all of its question."""
-    fit = learned.fit
-    wrong, right = learned.error_posterior
-    none = np.zeros(wrong.shape)
-    if fit.error.shape != wrong.shape:  # one question of many labels, written as several
-        return none, none
-    error = wrong / (wrong + right)
-    unit = error * (1 - error)
-    whole = 1 / ((wrong + right) * unit)  # variance of the logit
-    held = fit.answers
-    from_mean = fit.strength / (held + fit.strength)
-    told = (held * from_mean).sum(axis=1, keepdims=True)
-    question = np.minimum(from_mean**2 / (told + 1) / unit / whole, 1.0)
-    typical = np.where(held > 0, fit.spread**2 / len(fit.skill), 0.0) / whole
-    return np.minimum(typical, 1 - question), question
 
 
 def _correct(plan: Plan, errors: FloatArray) -> FloatArray:

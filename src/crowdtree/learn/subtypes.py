@@ -56,7 +56,8 @@ class Subtypes:
     share
         How often each occurs; the shares of a class add up to its prior.
     yes
-        ``P(yes | sub-type)`` of a typical worker, one row a question.
+        ``P(yes | sub-type)`` of the crowd, one row per question. A class in which no sub-types were
+        found has the rates of the learned table.
     """
 
     problem: Problem
@@ -101,6 +102,8 @@ class Subtypes:
         )
 
     def __repr__(self) -> str:
+        if len(self.label) == self.problem.n_classes:
+            return f"Subtypes(none found in {self.problem.n_classes} classes)"
         return f"Subtypes({len(self.label)} of {self.problem.n_classes} classes)"
 
 

@@ -1,0 +1,168 @@
+"""Tables of yes/no questions: unbiased, one posterior behind every number, spammers or not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import crowdtree as ct
+import learn_crowds
+from crowdtree import CrowdtreeError, CrowdtreeWarning
+from crowdtree.learn import classes as classing
+from crowdtree.learn import learn
+from crowdtree.learn.pilot import credible_interval
+from crowdtree.learn.rates import Counts, cell_rates
+from learn_crowds import gold_of, many_questions, with_spammer
+
+ROOT = Path(__file__).parents[1]
+DATA = Path(os.environ.get("CROWDTREE_DATA", ROOT.parent / "shared" / "data"))
+
+
+def one_answer_each(rng, items=400, questions=6, classes=4):
+    """Every item answers every question once, by rates that are its class's."""
+    truth = rng.integers(0, classes, items)
+    rate = rng.beta(0.5, 0.7, (questions, classes))
+    label = (rng.random((items, questions)) < rate[:, truth].T).astype(int)
+    task, asked = np.indices(label.shape).reshape(2, -1)
+    names = np.array([f"q{q}" for q in range(questions)])
+    answers = {"task": task, "question": names[asked], "label": label.ravel()}
+    counts = [np.stack([f(label[truth == c]) for c in range(classes)], 1)
+              for f in (lambda v: v.sum(axis=0), lambda v: np.full(questions, len(v)))]  # fmt: skip
+    return (
+        answers,
+        {str(i): "abcd"[c] for i, c in enumerate(truth)},
+        Counts(*map(np.float64, counts)),
+    )
+
+
+@pytest.mark.parametrize("kind", ["none", "random", "constant"])
+@pytest.mark.parametrize("known", ["some gold", "table"])
+def test_learned_errors_are_those_of_the_crowd(known, kind):
+    ratio = []
+    for seed in range(6):
+        rng = np.random.default_rng([20, seed])
+        crowd, actual = with_spammer(rng, many_questions(rng, 300, 14, 4, 25, 14), kind)
+        if known == "table":
+            learned = learn(crowd.answers, problem=crowd.problem)
+        else:
+            learned = learn(crowd.answers, gold_of(crowd, 40))
+        assert learned.converged
+        told = learned.problem.outcome == crowd.problem.outcome
+        ratio.append(learned.problem.worker_error[told].mean() / actual[told].mean())
+    assert 0.9 < np.median(ratio) < 1.1
+    assert 0.8 < min(ratio) < max(ratio) < 1.25
+
+
+def test_small_errors_beside_a_spammer_are_not_learned_smaller(monkeypatch):
+    """The prior mean of the errors once swung with the skill of the spammer: 0.7 to 0.8 here."""
+    monkeypatch.setitem(learn_crowds.ERRORS, "low", lambda rng, n: rng.uniform(0.02, 0.1, n))
+    monkeypatch.setitem(learn_crowds.SKILLS, "low", lambda rng, n: rng.normal(0, 0.5, n))
+    ratio = []
+    for seed in range(4):
+        rng = np.random.default_rng([20, seed])
+        crowd = many_questions(rng, 300, 14, 6, 25, 42, "low")
+        crowd, actual = with_spammer(rng, crowd, "random")
+        learned = learn(crowd.answers, gold_of(crowd, 40))
+        told = learned.problem.outcome == crowd.problem.outcome
+        ratio.append(learned.problem.worker_error[told].mean() / actual[told].mean())
+    assert 0.9 < np.median(ratio) < 1.1
+    assert 0.8 < min(ratio) < max(ratio) < 1.25
+
+
+@pytest.mark.parametrize("who", ["one worker", "a worker per answer"])
+def test_without_skills_the_table_is_empirical_bayes_of_the_counts(who):
+    answers, gold, counts = one_answer_each(np.random.default_rng(0))
+    answers["worker"] = np.arange(len(answers["task"])) if who != "one worker" else ["w"] * 2400
+    learned = learn(answers, gold)
+    assert learned.fit.spread == 0
+    assert learned.yes_rate == pytest.approx(cell_rates(counts).mean, abs=1e-6)
+
+
+def test_two_of_three_mean_little_where_the_question_is_clear():
+    rng = np.random.default_rng(1)
+    yes = np.where(rng.random((200, 40)) < 0.2, 3.0, 0.0)
+    yes[:, 0] = 2
+    rate = cell_rates(Counts(yes, np.full(yes.shape, 3.0))).mean
+    assert 0.5 < rate[:, 0].mean() < 0.67
+    assert rate[yes == 3].mean() > 0.9
+
+
+def test_every_number_follows_from_one_posterior():
+    crowd = many_questions(np.random.default_rng(2), 200, 8, 4, 20, 10)
+    learned = learn(crowd.answers, gold_of(crowd, 60))
+    wrong, right = learned.error_posterior
+    error = wrong / (wrong + right)
+    told = learned.problem.outcome != -1
+    assert learned.problem.worker_error[told] == pytest.approx(error[told])
+    assert np.minimum(learned.yes_rate, 1 - learned.yes_rate) == pytest.approx(error)
+    assert ((learned.yes_rate > 0.5) == (learned.problem.outcome == 1))[told].all()
+    low, high = learned.intervals.worker_error
+    assert ((low < error) & (error < high)).all()
+    assert (error[told] < 0.5).all()
+
+
+def test_a_spammer_moves_neither_the_centre_nor_the_others():
+    rng = np.random.default_rng(3)
+    crowd = many_questions(rng, 300, 12, 4, 20, 14)
+    spammed, _ = with_spammer(rng, crowd, "random")
+    plain, other = (learn(c.answers, crowd.gold, problem=crowd.problem) for c in (crowd, spammed))
+    honest = [i for i, name in enumerate(plain.answers.workers) if str(name) != "0"]
+    assert abs(np.median(plain.fit.skill)) < 0.2
+    assert np.abs(plain.fit.skill - other.fit.skill)[honest].max() < 0.25
+    assert other.workers["0"].skill == min(w.skill for w in other.workers.values())
+
+
+def test_a_fit_that_does_not_settle_says_so(monkeypatch):
+    crowd = many_questions(np.random.default_rng(4), 100, 8, 4, 12, 8)
+    monkeypatch.setattr(classing, "MOST_STEPS", 2)
+    with pytest.warns(CrowdtreeWarning, match="did not settle in 2 steps"):
+        learned = learn(crowd.answers, problem=crowd.problem)
+    assert not learned.converged
+
+
+def test_plans_on_what_was_learned_have_intervals_that_know_people_differ():
+    crowd = many_questions(np.random.default_rng(5), 300, 10, 4, 12, 12)
+    learned = learn(crowd.answers, crowd.gold)
+    tree = ct.design(learned.problem, allow_groups=True)
+    width = []
+    for people in (1, None, 1000):
+        found = credible_interval(tree, learned, people=people)
+        width.append(found.high - found.low)
+        assert found.low < ct.evaluate(tree).misclassification < found.high
+    assert width[0] > width[1] > width[2]
+    with pytest.raises(CrowdtreeError, match="people: expected 1 or more, got 0"):
+        learned.credible_interval(tree, people=0)
+
+
+def test_classes_without_sub_types_keep_the_learned_table():
+    answers, gold, _ = one_answer_each(np.random.default_rng(6), items=40)
+    learned = learn({**answers, "worker": ["w"] * 240}, gold)
+    found = learned.subtypes(most=1)
+    assert found.yes == pytest.approx(learned.yes_rate)
+    assert repr(found) == "Subtypes(none found in 4 classes)"
+
+
+@pytest.mark.realdata
+@pytest.mark.skipif(not (DATA / "apascal").is_dir(), reason="the data folder is absent")
+def test_a_tree_errs_on_new_objects_as_often_as_it_says(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    from learn_sets import apascal, long
+
+    split = next(apascal(DATA))
+    answers = long(split.train, split.questions, split.workers)
+    learned = learn(answers, {str(i): name for i, name in enumerate(split.truth)})
+    problem = learned.problem
+    tree = ct.design(problem, allow_groups=True)
+    order = [split.questions.index(name) for name in problem.questions]
+    wrong = []
+    for row, truth in zip(split.test[:, order], split.wanted, strict=True):
+        node = 0
+        while node >= 0:
+            node = int(tree.children[node, row[tree.question[node]]])
+        wrong.append(problem.classes[tree.leaf_label[~node]] != truth)
+    found = learned.credible_interval(tree)
+    chance = 3 * np.std(wrong) / np.sqrt(len(wrong))
+    assert found.low - chance < np.mean(wrong) < found.high + chance
