@@ -14,7 +14,8 @@ to items of known class whose answers were not used for the table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["INDEPENDENT", "Calibration"]
+__all__ = ["FEW", "INDEPENDENT", "Calibration"]
 
 FloatArray = NDArray[np.float64]
 
@@ -30,6 +31,10 @@ _SCALES = np.exp(np.linspace(np.log(0.05), np.log(3.0), 33))
 _DEPENDENCES = np.concatenate([[0.0], np.geomspace(0.002, 1.0, 24)])
 _SCALE_SD = 0.5  # prior of log scale: normal around 0
 _DEPENDENCE_MEAN = 0.1  # prior of the dependence: exponential
+_DRAWS = 32
+_MOST_CELLS = 400_000  # rows x classes that the grid is evaluated on
+FEW = 20
+"""Items below which a fit is mostly the prior."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,11 @@ class Calibration:
         From 0 (independent answers) to 1 (all answers together count as one).
     items
         Items of known class behind the two numbers; 0 where they were assumed.
+    draws
+        Equally likely pairs of the two numbers, given those items: how well they are known.
+    reached
+        Mean stated error of those items after all their answers, and half the width of its 95 %
+        interval, which includes how well the two numbers are known.
 
     Examples
     --------
@@ -58,6 +68,8 @@ class Calibration:
     scale: float = 1.0
     dependence: float = 0.0
     items: int = 0
+    draws: tuple[tuple[float, float], ...] = ()
+    reached: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.scale <= 100:
@@ -87,6 +99,47 @@ class Calibration:
         score = log_prior + self.power(answers)[..., None] * evidence
         return np.asarray(score - np.logaddexp.reduce(score, axis=-1, keepdims=True))
 
+    def at(self, log_prior: FloatArray, log_posterior: FloatArray, answers: ArrayLike) -> float:
+        """Mean stated error of some items."""
+        stated = self.discounted(log_prior, log_posterior, answers)
+        return float(np.mean(-np.expm1(stated.max(axis=-1))))
+
+    def with_reached(
+        self, log_prior: FloatArray, log_posterior: FloatArray, answers: ArrayLike
+    ) -> Calibration:
+        """Note the error that these items state after all their answers."""
+        stated = self.discounted(log_prior, log_posterior, answers)
+        error = -np.expm1(stated.max(axis=-1))
+        means = [Calibration(*pair).at(log_prior, log_posterior, answers) for pair in self.draws]
+        variance = float(np.var(error) / max(1, len(error)) + (np.var(means) if means else 0.0))
+        return replace(self, reached=(float(error.mean()), 1.96 * variance**0.5))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write as plain JSON."""
+        return {
+            "scale": self.scale,
+            "dependence": self.dependence,
+            "items": self.items,
+            "draws": [list(pair) for pair in self.draws],
+            "reached": None if self.reached is None else list(self.reached),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any] | None) -> Calibration:
+        """Read what :meth:`to_dict` wrote; nothing is discounted where there is nothing.
+
+        >>> made = Calibration(0.5, 0.1, 30, ((0.5, 0.1),), (0.2, 0.01))
+        >>> Calibration.from_dict(made.to_dict()) == made, bool(Calibration.from_dict(None))
+        (True, False)
+        """
+        if not data:
+            return cls()
+        values = dict(data)
+        values["draws"] = tuple((float(s), float(d)) for s, d in values.get("draws", ()))
+        reached = values.get("reached")
+        values["reached"] = None if reached is None else (float(reached[0]), float(reached[1]))
+        return cls(**values)
+
     @classmethod
     def fit(
         cls,
@@ -94,6 +147,7 @@ class Calibration:
         log_posterior: FloatArray,
         answers: ArrayLike,
         truth: NDArray[Any],
+        weight: FloatArray | None = None,
     ) -> Calibration:
         """Fit both numbers to items of known class.
 
@@ -110,10 +164,19 @@ class Calibration:
             Answers behind each row.
         truth
             Class of each item, counted from 0.
+        weight
+            Weight of each row, where one item has several rows; 1 otherwise.
         """
         count = np.asarray(answers, dtype=np.float64)
         if not len(truth):
             return cls()
+        much = np.ones(len(truth)) if weight is None else weight
+        size = float(much.sum())
+        if log_posterior.size > _MOST_CELLS:
+            few = max(1, _MOST_CELLS // log_posterior.shape[1])
+            rows = np.random.default_rng(0).choice(len(truth), few, replace=False)
+            log_posterior, count, truth = log_posterior[rows], count[rows], truth[rows]
+            much = much[rows] * (size / much[rows].sum())
         evidence = log_posterior - log_prior
         extra = np.maximum(count - 1, 0)
         value = np.empty((len(_SCALES), len(_DEPENDENCES)))
@@ -123,13 +186,17 @@ class Calibration:
                 score = log_prior + (scale / (1 + extra * dependence))[:, None] * evidence
                 top = score.max(axis=1)
                 whole = top + np.log(np.exp(score - top[:, None]).sum(axis=1))
-                value[i, j] = float((score[row, truth] - whole).sum())
+                value[i, j] = float(much @ (score[row, truth] - whole))
         value -= 0.5 * (np.log(_SCALES)[:, None] / _SCALE_SD) ** 2
         value -= _DEPENDENCES / _DEPENDENCE_MEAN
-        weight = np.exp(value - value.max()) * np.gradient(_DEPENDENCES)
-        weight /= weight.sum()
-        scale = float(np.exp(weight.sum(axis=1) @ np.log(_SCALES)))
-        return cls(scale, float(weight.sum(axis=0) @ _DEPENDENCES), len(truth))
+        chance = np.exp(value - value.max()) * np.gradient(_DEPENDENCES)
+        chance /= chance.sum()
+        scale = float(np.exp(chance.sum(axis=1) @ np.log(_SCALES)))
+        dependence = float(chance.sum(axis=0) @ _DEPENDENCES)
+        drawn = np.random.default_rng(1).choice(chance.size, _DRAWS, p=chance.ravel())
+        at = np.unravel_index(drawn, chance.shape)
+        draws = zip(_SCALES[at[0]].round(4).tolist(), _DEPENDENCES[at[1]].round(4).tolist(), strict=True)
+        return cls(scale, dependence, round(size), tuple(draws))
 
 
 INDEPENDENT = Calibration()

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.problem import DASH, Problem
+from crowdtree.problem import DASH, Problem, check_dependence
 
 __all__ = ["AnswerModel", "binary_entropy", "yes_probability"]
 
@@ -99,13 +100,15 @@ class AnswerModel:
         cls,
         problem: Problem,
         given: ArrayLike | None = None,
-        shared_difficulty: float = 0.0,
+        shared_difficulty: float | None = None,
     ) -> AnswerModel:
-        """Make the model of a problem; `given` replaces outcome and error where it is not NaN."""
-        if not 0 <= shared_difficulty < 1:
-            raise CrowdtreeError(
-                f"shared_difficulty: a number from 0 to below 1 needed, got {shared_difficulty}"
-            )
+        """Make the model of a problem; `given` replaces outcome and error where it is not NaN.
+
+        Without `shared_difficulty` it is the problem's `dependence`.
+        """
+        if shared_difficulty is None:
+            shared_difficulty = problem.dependence
+        rho = check_dependence(shared_difficulty, "shared_difficulty")
         yes = yes_probability(problem, given)
         sign = np.where(problem.outcome == DASH, 0, 2 * problem.outcome - 1)
         if given is not None:
@@ -113,7 +116,7 @@ class AnswerModel:
             sign = np.where(replaced, np.sign(yes - 0.5), sign)
         yes = np.clip(yes, LEAST, 1 - LEAST)
         yes.flags.writeable = False
-        return cls(yes, sign.astype(np.int8), float(shared_difficulty))
+        return cls(yes, sign.astype(np.int8), rho)
 
     @cached_property
     def logs(self) -> FloatArray:
@@ -137,6 +140,23 @@ class AnswerModel:
             return np.asarray(self.logs[value, question])
         share = self.yes_given(question, skill, yes, asked)
         return np.log(share) if value else np.log1p(-share)
+
+    def evidence(
+        self,
+        question: NDArray[Any],
+        value: NDArray[Any],
+        skill: FloatArray | None,
+        yes: NDArray[Any],
+        asked: NDArray[Any],
+    ) -> FloatArray:
+        """Logarithm of the probability of many answers under each class, one row per answer."""
+        if skill is None and not self.shared_difficulty:
+            return np.asarray(self.logs[value, question])
+        share = self.yes[question]
+        if skill is not None:
+            share = skilled(share, self.sign[question], skill[:, None])
+        share = urn(share, self.shared_difficulty, yes[:, None], asked[:, None])
+        return np.where(value[:, None] == 1, np.log(share), np.log1p(-share))
 
 
 def skilled(yes: FloatArray, sign: ArrayLike, skill: ArrayLike) -> FloatArray:

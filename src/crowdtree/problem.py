@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
 from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 
-__all__ = ["DASH", "LINE_BREAKS", "Dash", "Problem", "check_names"]
+__all__ = ["DASH", "LINE_BREAKS", "Dash", "Problem", "check_dependence", "check_names"]
 
 Dash = Literal["inapplicable", "either"]
 DASH = -1
@@ -54,6 +55,9 @@ class Problem:
         possible) or ``"either"`` (both answers are right, each half the time).
     normalise
         Scale a prior that does not sum to 1.
+    dependence
+        Correlation of two people's answers to one question on one item, given its class, from 0
+        (independent) to below 1: how far people err together (:mod:`crowdtree.fusion`).
 
     Examples
     --------
@@ -77,6 +81,7 @@ class Problem:
     descriptions: tuple[str, ...] = ()
     dash: Dash = "inapplicable"
     normalise: bool = field(default=False, repr=False)
+    dependence: float = 0.0
 
     def __init__(
         self,
@@ -90,6 +95,7 @@ class Problem:
         descriptions: Sequence[str] | None = None,
         dash: Dash = "inapplicable",
         normalise: bool = False,
+        dependence: float = 0.0,
     ) -> None:
         put = object.__setattr__
         put(self, "classes", check_names(classes, "classes", at_least=2))
@@ -103,6 +109,7 @@ class Problem:
             raise CrowdtreeError(f'dash: must be "inapplicable" or "either", got {dash!r}')
         put(self, "dash", dash)
         put(self, "normalise", False)
+        put(self, "dependence", check_dependence(dependence, "dependence"))
 
     @classmethod
     def from_strength(
@@ -211,6 +218,7 @@ class Problem:
             self.classes == other.classes
             and self.questions == other.questions
             and self.dash == other.dash
+            and self.dependence == other.dependence
             and self.texts == other.texts
             and self.descriptions == other.descriptions
             and np.array_equal(self.prior, other.prior)
@@ -225,7 +233,15 @@ class Problem:
         error = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
         dash = ', dash="either"' if self.dash == "either" else ""
         size = f"{self.n_classes} classes x {self.n_questions} questions"
-        return f"Problem({size}, worker error {error}{dash})"
+        together = f", dependence={self.dependence:g}" if self.dependence else ""
+        return f"Problem({size}, worker error {error}{dash}{together})"
+
+
+def check_dependence(value: float, name: str) -> float:
+    """Correlation of two people's answers: a number from 0 to below 1."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < 1:
+        raise CrowdtreeError(f"{name}: expected a number from 0 to below 1, got {value!r}")
+    return float(value)
 
 
 def check_names(names: Sequence[str], what: str, at_least: int) -> tuple[str, ...]:

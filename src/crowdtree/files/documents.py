@@ -57,6 +57,7 @@ def problem_from_dict(
         descriptions=descriptions,
         dash=dash or found.dash,
         normalise=normalise,
+        dependence=found.dependence,
     )
 
 
@@ -197,6 +198,7 @@ def problem_to_dict(problem: Problem) -> dict[str, Any]:
         "crowdtree": 1,
         "kind": "problem",
         "dash": problem.dash,
+        **({"dependence": problem.dependence} if problem.dependence else {}),
         "classes": classes,
         "questions": questions,
     }

@@ -93,7 +93,8 @@ def load_problem(
         hunts,0.1,Does it hunt?,0,1,-
 
     Without the row ``prior`` all classes are equally likely; ``text`` and ``description`` may be
-    left out; a row ``dash`` with ``either`` under the first class sets the meaning of ``-``.
+    left out; a row ``dash`` with ``either`` under the first class sets the meaning of ``-``, a row
+    ``dependence`` with a number there says how far people err together.
     Columns may be separated by commas, semicolons (then numbers may have decimal commas) or tabs.
     The same as YAML (JSON has the same fields)::
 
@@ -138,6 +139,7 @@ def load_problem(
     table, beside = _read(source, "strength" if strengths is True else "outcome", "frame")
     options |= {"texts": table.texts, "descriptions": table.descriptions}
     options["dash"] = dash or table.dash or "inapplicable"
+    options["dependence"] = table.dependence
     shares = named(table.grid.source, chosen_prior, table.classes, table.prior, prior)
     parts = (table.classes, shares, table.questions)
     if strengths is False:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree import fusion
+from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluate import evaluate
 from crowdtree.likelihood import AnswerModel
@@ -25,6 +26,7 @@ from crowdtree.policy.base import (
     label_error,
     normalised,
 )
+from crowdtree.policy.calibrating import Calibrated
 from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
 
@@ -51,7 +53,7 @@ class PlanState:
 
 
 @dataclass(frozen=True, eq=False)
-class PlanPolicy:
+class PlanPolicy(Calibrated):
     """Ask the tree's questions with the plan's votes.
 
     Every answer counts alike, as in the paper; only the stated posterior error uses the skill of
@@ -67,6 +69,8 @@ class PlanPolicy:
         side leads by a margin. For a majority plan the margin of each node is the smallest whose
         error is no worse for any class on its way. A plan made with ``vote="margin"`` always
         votes by its margins.
+    calibration
+        How far the evidence is discounted before an error is stated (see :meth:`calibrate`).
 
     Examples
     --------
@@ -84,6 +88,7 @@ class PlanPolicy:
 
     plan: Plan
     stopping: Stopping = "none"
+    calibration: Calibration = INDEPENDENT
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "plan", as_plan(self.plan))
@@ -97,7 +102,7 @@ class PlanPolicy:
             )
 
     @property
-    def problem(self) -> Problem:
+    def problem(self) -> Problem:  # type: ignore[override]
         """The problem of the plan's tree."""
         return self.plan.tree.problem
 
@@ -126,7 +131,9 @@ class PlanPolicy:
         check_answer(self.problem, answer)
         if not self.wants(state, answer.question):
             return state
-        evidence = self.model.log_likelihood(answer.question, answer.value, answer.skill)
+        evidence = self.model.log_likelihood(
+            answer.question, answer.value, answer.skill, state.yes, state.yes + state.no
+        )
         state = PlanState(
             node=state.node,
             yes=state.yes + answer.value,
@@ -136,10 +143,35 @@ class PlanPolicy:
             log_posterior=normalised(state.log_posterior + evidence),
         )
         verdict = self.verdict(state)
-        if verdict < 0:
-            return state
+        return state if verdict < 0 else self._decided(state, verdict)
+
+    def _decided(self, state: PlanState, verdict: int) -> PlanState:
         node = int(self.plan.tree.children[state.node, verdict])
         return replace(state, node=node, yes=0, no=0, first=-1)
+
+    def pass_over(self, state: PlanState) -> PlanState:
+        """Go on where no answer can be had: by the votes so far, else by the likelier answer."""
+        question = np.array([self.plan.tree.question[state.node]])
+        votes = (np.array([n]) for n in (state.yes, state.no, state.first))
+        verdict = self.passed_over(state.log_posterior[None], question, *votes)
+        return self._decided(state, int(verdict[0]))
+
+    def passed_over(
+        self,
+        log_posterior: FloatArray,
+        question: NDArray[Any],
+        yes: NDArray[Any],
+        no: NDArray[Any],
+        first: NDArray[Any],
+    ) -> NDArray[np.int64]:
+        """Verdicts of votes that end because no more answers can be had, one row per item.
+
+        The side that leads, the first answer if both are equal, the likelier answer without any.
+        """
+        posterior = np.exp(normalised(log_posterior))
+        likely = (posterior * self.model.yes[question]).sum(axis=1) > 0.5
+        tied = np.where(yes + no == 0, likely, first == 1)
+        return np.where(yes == no, tied, yes > no).astype(np.int64)
 
     def verdict(self, state: PlanState) -> int:
         """Verdict of the node, 0 or 1, or -1 while the vote is open."""
@@ -170,8 +202,7 @@ class PlanPolicy:
     ) -> Ask | Label:
         """Hand out the votes that the node is sure to need, or label the item at a leaf."""
         if state.node < 0:
-            label = int(self.plan.tree.leaf_label[~state.node])
-            return Label(label, label_error(state.log_posterior, label), "leaf")
+            return self.conclude(state, "leaf")
         question = int(self.plan.tree.question[state.node])
         if question in exclude:
             return Ask(())
@@ -183,14 +214,15 @@ class PlanPolicy:
 
     def conclude(self, state: PlanState, reason: str) -> Label:
         """Give the tree's label at a leaf, else the likeliest class on present evidence."""
+        stated = self.stated(state.log_posterior, state.answers)
         if state.node < 0:
             label = int(self.plan.tree.leaf_label[~state.node])
-            return Label(label, label_error(state.log_posterior, label), reason)
-        return Label(*best_label(state.log_posterior), reason)
+            return Label(label, label_error(stated, label), reason)
+        return Label(*best_label(stated), reason)
 
     def posterior(self, state: PlanState) -> FloatArray:
-        """Probability of each class given all answers so far."""
-        return np.exp(state.log_posterior)
+        """Stated probability of each class given all answers so far."""
+        return np.exp(self.stated(state.log_posterior, state.answers))
 
     def dump(self, state: PlanState) -> dict[str, Any]:
         """Write a state as plain JSON."""
@@ -217,6 +249,7 @@ class PlanPolicy:
             "vote": self.plan.vote,
             "method": self.plan.method,
             "pool": self.plan.pool,
+            **self.discounting,
         }
 
     @classmethod
@@ -225,7 +258,8 @@ class PlanPolicy:
         tree = Tree.from_dict(problem, data["tree"])
         votes: NDArray[np.int64] = np.array(data["votes"], dtype=np.int64)
         method, pool = data.get("method", "given"), data.get("pool", "node")
-        return cls(Plan(tree, votes, data["vote"], method, pool), data["stopping"])
+        plan = Plan(tree, votes, data["vote"], method, pool)
+        return cls(plan, data["stopping"], Calibration.from_dict(data.get("calibration")))
 
     def __repr__(self) -> str:
         return f"PlanPolicy({self.plan!r}, stopping={self.stopping!r})"
