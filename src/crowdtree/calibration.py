@@ -27,8 +27,9 @@ __all__ = ["FEW", "INDEPENDENT", "Calibration"]
 
 FloatArray = NDArray[np.float64]
 
-_SCALES = np.exp(np.linspace(np.log(0.05), np.log(3.0), 33))
-_DEPENDENCES = np.concatenate([[0.0], np.geomspace(0.002, 1.0, 24)])
+_SCALES = np.exp(np.linspace(np.log(0.05), np.log(3.0), 65))
+_DEPENDENCES = np.concatenate([[0.0], np.geomspace(0.002, 1.0, 48)])
+_COARSE = 6  # every 6th of both is computed, the log loss between them follows from a spline
 _SCALE_SD = 0.5  # prior of log scale: normal around 0
 _DEPENDENCE_MEAN = 0.1  # prior of the dependence: exponential
 _DRAWS = 32
@@ -179,14 +180,17 @@ class Calibration:
             much = much[rows] * (size / much[rows].sum())
         evidence = log_posterior - log_prior
         extra = np.maximum(count - 1, 0)
-        value = np.empty((len(_SCALES), len(_DEPENDENCES)))
+        scales = _places(len(_SCALES))
+        dependences = _places(len(_DEPENDENCES))
+        coarse = np.empty((len(scales), len(dependences)))
         row = np.arange(len(truth))
-        for j, dependence in enumerate(_DEPENDENCES):
-            for i, scale in enumerate(_SCALES):
+        for j, dependence in enumerate(_DEPENDENCES[dependences]):
+            for i, scale in enumerate(_SCALES[scales]):
                 score = log_prior + (scale / (1 + extra * dependence))[:, None] * evidence
                 top = score.max(axis=1)
                 whole = top + np.log(np.exp(score - top[:, None]).sum(axis=1))
-                value[i, j] = float(much @ (score[row, truth] - whole))
+                coarse[i, j] = float(much @ (score[row, truth] - whole))
+        value = _between(scales, dependences, coarse)
         value -= 0.5 * (np.log(_SCALES)[:, None] / _SCALE_SD) ** 2
         value -= _DEPENDENCES / _DEPENDENCE_MEAN
         chance = np.exp(value - value.max()) * np.gradient(_DEPENDENCES)
@@ -197,6 +201,19 @@ class Calibration:
         at = np.unravel_index(drawn, chance.shape)
         draws = zip(_SCALES[at[0]].round(4).tolist(), _DEPENDENCES[at[1]].round(4).tolist(), strict=True)
         return cls(scale, dependence, round(size), tuple(draws))
+
+
+def _places(count: int) -> NDArray[np.intp]:
+    return np.unique(np.append(np.arange(0, count, _COARSE), count - 1))
+
+
+def _between(
+    scales: NDArray[np.intp], dependences: NDArray[np.intp], coarse: FloatArray
+) -> FloatArray:
+    from scipy.interpolate import RectBivariateSpline
+
+    spline = RectBivariateSpline(scales, dependences, coarse)
+    return np.asarray(spline(np.arange(len(_SCALES)), np.arange(len(_DEPENDENCES))))
 
 
 INDEPENDENT = Calibration()

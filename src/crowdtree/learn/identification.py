@@ -1,0 +1,179 @@
+"""From many-question answers with known classes to a policy whose stated errors hold.
+
+A table is surer about the items that it was learned from than about new ones. So the calibration is
+cross-fitted: the table is learned again without some of the items, those are asked by it, and what
+its posteriors were worth on all left-out items together is what the policy states and stops by.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.calibration import FEW, Calibration
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
+from crowdtree.policy import AdaptivePolicy
+from crowdtree.policy.calibrating import fitted, warn_few
+
+if TYPE_CHECKING:
+    from crowdtree.learn.model import Learned
+    from crowdtree.policy.replay import Replayed
+
+__all__ = ["identification_policy"]
+
+FOLDS = 5
+MOST_ITEMS = 4_000
+"""Left-out items that are replayed; more would not change the calibration."""
+ASSUMED = Calibration(dependence=0.1)
+"""What is stated by where no class is known."""
+
+
+class _Sheet(NamedTuple):
+    """Answers as a matrix: items x questions x repeats, -1 where there is none."""
+
+    values: NDArray[np.int8]
+    worker: NDArray[np.int64]
+    """The person who gave all answers of an item, -1 where there were several."""
+
+
+def identification_policy(
+    learned: Learned,
+    target_error: float = 0.05,
+    max_answers: int = 100,
+    *,
+    repeats: int | None = None,
+    folds: int = FOLDS,
+    strict: bool = False,
+    seed: int = 0,
+    **options: Any,
+) -> AdaptivePolicy:
+    """Make the adaptive policy of a learned table, calibrated on items of known class.
+
+    Parameters
+    ----------
+    learned
+        From yes/no questions, best with the gold of at least 20 items.
+    target_error, max_answers, strict
+        As in :class:`AdaptivePolicy`; `strict` refuses a target that the left-out items do not
+        reach on average.
+    repeats
+        Most answers to a question on an item; by default as many as the answers have.
+    folds
+        Parts that are left out in turn. Where every item was answered by one person, persons are
+        left out; otherwise items.
+    seed
+        Of the folds.
+    **options
+        As in :class:`AdaptivePolicy`.
+    """
+    if learned.kind != "classes":
+        raise CrowdtreeError(
+            "policy: expected yes/no questions; with one question there is nothing to choose"
+        )
+    if folds < 2:
+        raise CrowdtreeError(f"folds: expected a whole number from 2 on, got {folds}")
+    sheet = _sheet(learned)
+    if repeats is None:
+        repeats = sheet.values.shape[2]
+    options |= {"max_answers": max_answers, "repeats": repeats}
+    calibration = _cross_fitted(learned, sheet, folds, seed, options)
+    return AdaptivePolicy(
+        learned.problem,
+        target_error,
+        yes_probability=learned.yes_rate,
+        calibration=calibration,
+        strict=strict,
+        **options,
+    )
+
+
+def _sheet(learned: Learned) -> _Sheet:
+    a = learned.answers
+    task, question = a.task, a.question_column()
+    order = np.lexsort((question, task))
+    cell = task[order].astype(np.int64) * len(a.questions) + question[order]
+    first = np.concatenate([[True], cell[1:] != cell[:-1]])
+    start = np.flatnonzero(first)
+    turn = np.arange(len(cell)) - np.repeat(start, np.diff(np.append(start, len(cell))))
+    places = np.array([learned.problem.question_index(name) for name in a.questions])
+    values = np.full((a.n_tasks, learned.problem.n_questions, int(turn.max()) + 1), -1, np.int8)
+    values[task[order], places[question[order]], turn] = a.label[order]
+    low, high = (np.full(a.n_tasks, fill, np.int64) for fill in (a.n_workers, -1))
+    np.minimum.at(low, task, a.worker)
+    np.maximum.at(high, task, a.worker)
+    return _Sheet(values, np.where(low == high, low, -1))
+
+
+def _cross_fitted(
+    learned: Learned, sheet: _Sheet, folds: int, seed: int, options: dict[str, Any]
+) -> Calibration:
+    rng = np.random.default_rng(seed)
+    parts: list[tuple[Replayed, NDArray[Any]]] = []
+    for held in _parts(learned.gold, sheet.worker, folds, rng):
+        policy = _without(learned, held, options)
+        some = held
+        if len(held) > MOST_ITEMS // folds:
+            some = rng.choice(held, MOST_ITEMS // folds, replace=False)
+        parts.append((policy.replay(sheet.values[some]), learned.gold[some]))
+    items = sum(len(truth) for _, truth in parts)
+    warn_few(items, "policy")
+    if not items:
+        return ASSUMED
+    prior = learned.problem.prior
+    return fitted(np.log(prior / prior.sum()), parts)
+
+
+def _parts(
+    gold: NDArray[np.int32], worker: NDArray[np.int64], folds: int, rng: np.random.Generator
+) -> list[NDArray[np.intp]]:
+    """Items to leave out in turn; every class keeps an item, so some may never be left out."""
+    known = np.flatnonzero(gold >= 0)
+    people = rng.permutation(np.unique(worker[known]))
+    if len(people) > 1 and people.min() >= 0:
+        groups = [known[np.isin(worker[known], people[k::folds])] for k in range(folds)]
+        kept = [np.setdiff1d(np.unique(gold[known]), gold[np.setdiff1d(known, g)]) for g in groups]
+        if not any(len(lost) for lost in kept):
+            return [group for group in groups if len(group)]
+    fold = np.full(len(gold), -1)
+    for cls in np.unique(gold[known]):
+        mine = rng.permutation(np.flatnonzero(gold == cls))
+        if len(mine) > 1:
+            fold[mine] = (np.arange(len(mine)) + cls) % folds
+            if len(np.unique(fold[mine])) == 1:
+                fold[mine[0]] = -1
+    return [np.flatnonzero(fold == k) for k in range(folds) if (fold == k).any()]
+
+
+def _without(
+    learned: Learned, held: NDArray[np.intp], options: dict[str, Any]
+) -> AdaptivePolicy:
+    """Policy of the table that the other items teach, with the questions in the same order."""
+    from crowdtree.learn import learn
+
+    a = learned.answers
+    stays = np.ones(a.n_tasks, bool)
+    stays[held] = False
+    rows = stays[a.task]
+    frame = {
+        "task": a.task[rows],
+        "question": np.array(a.questions)[a.question_column()[rows]],
+        "worker": a.workers[a.worker[rows]].astype(str),
+        "label": a.label[rows],
+    }
+    known = np.flatnonzero(stays & (learned.gold >= 0))
+    gold = {str(i): learned.classes[learned.gold[i]] for i in known.tolist()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdtreeWarning)
+        if learned.assumed is not None:
+            rest = learn(frame, gold, problem=learned.assumed, duplicates="all")
+        else:
+            rest = learn(frame, gold, classes=learned.classes, duplicates="all")
+        # a question that only the left-out items were asked is taken as learned with them
+        yes = learned.yes_rate.copy()
+        for place, name in enumerate(rest.problem.questions):
+            yes[learned.problem.question_index(name)] = rest.yes_rate[place]
+        problem = learned.problem.replace(prior=rest.problem.prior)
+        return AdaptivePolicy(problem, 0.0, yes_probability=yes, strict=False, **options)
