@@ -76,7 +76,9 @@ class Calibration:
         if not 0 < self.scale <= 100:
             raise CrowdtreeError(f"scale: expected a number above 0, got {self.scale}")
         if not 0 <= self.dependence <= 1:
-            raise CrowdtreeError(f"dependence: expected a number from 0 to 1, got {self.dependence}")
+            raise CrowdtreeError(
+                f"dependence: expected a number from 0 to 1, got {self.dependence}"
+            )
 
     def __bool__(self) -> bool:
         """Whether it changes anything."""
@@ -199,7 +201,9 @@ class Calibration:
         dependence = float(chance.sum(axis=0) @ _DEPENDENCES)
         drawn = np.random.default_rng(1).choice(chance.size, _DRAWS, p=chance.ravel())
         at = np.unravel_index(drawn, chance.shape)
-        draws = zip(_SCALES[at[0]].round(4).tolist(), _DEPENDENCES[at[1]].round(4).tolist(), strict=True)
+        draws = zip(
+            _SCALES[at[0]].round(4).tolist(), _DEPENDENCES[at[1]].round(4).tolist(), strict=True
+        )
         return cls(scale, dependence, round(size), tuple(draws))
 
 

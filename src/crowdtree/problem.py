@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Real
 from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
@@ -239,9 +238,13 @@ class Problem:
 
 def check_dependence(value: float, name: str) -> float:
     """Correlation of two people's answers: a number from 0 to below 1."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < 1:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not 0 <= number < 1:
         raise CrowdtreeError(f"{name}: expected a number from 0 to below 1, got {value!r}")
-    return float(value)
+    return number
 
 
 def check_names(names: Sequence[str], what: str, at_least: int) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.calibration import FEW, Calibration
+from crowdtree.calibration import Calibration
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.policy import AdaptivePolicy
 from crowdtree.policy.calibrating import fitted, warn_few
@@ -147,9 +147,7 @@ def _parts(
     return [np.flatnonzero(fold == k) for k in range(folds) if (fold == k).any()]
 
 
-def _without(
-    learned: Learned, held: NDArray[np.intp], options: dict[str, Any]
-) -> AdaptivePolicy:
+def _without(learned: Learned, held: NDArray[np.intp], options: dict[str, Any]) -> AdaptivePolicy:
     """Policy of the table that the other items teach, with the questions in the same order."""
     from crowdtree.learn import learn
 

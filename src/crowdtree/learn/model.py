@@ -283,7 +283,9 @@ class Learned:
 
         return classify(self, answers)
 
-    def policy(self, target_error: float = 0.05, max_answers: int = 100, **options: Any) -> AdaptivePolicy:
+    def policy(
+        self, target_error: float = 0.05, max_answers: int = 100, **options: Any
+    ) -> AdaptivePolicy:
         """Ask adaptively by this table; what is stated is calibrated on left-out items."""
         from crowdtree.learn.identification import identification_policy
 

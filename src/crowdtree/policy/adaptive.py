@@ -23,7 +23,7 @@ from crowdtree.policy.base import (
     check_answer,
     normalised,
 )
-from crowdtree.policy.calibrating import Calibrated
+from crowdtree.policy.calibrating import Guaranteed
 from crowdtree.policy.criteria import CRITERIA, Dense, Pairs, first_best
 from crowdtree.policy.outlook import reach_probability
 from crowdtree.policy.replay import Replayed, replay_adaptive
@@ -55,7 +55,7 @@ class AdaptiveState:
         return int(self.yes.sum() + self.no.sum())
 
 
-class AdaptivePolicy(Calibrated):
+class AdaptivePolicy(Guaranteed):
     """Ask the question that is expected to tell most per cost, until the label is sure enough.
 
     Parameters
@@ -270,6 +270,12 @@ class AdaptivePolicy(Calibrated):
     def replay(self, values: NDArray[np.int8]) -> Replayed:
         """States of recorded items on their way to the end of the budget, whatever the target."""
         return replay_adaptive(self, values)
+
+    def labelled(self, values: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Label of each recorded item, and whether it was given because the target was reached."""
+        end = replay_adaptive(self, values, stopping=True).last()
+        stated = self.stated(end.log_posterior, end.answers)
+        return np.argmax(stated, axis=1), self.sure(-np.expm1(stated.max(axis=1)))
 
     @property
     def _prior(self) -> FloatArray:

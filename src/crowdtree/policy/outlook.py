@@ -1,7 +1,7 @@
 """What an item may still reach: the evidence of the answers to come, discounted like the rest.
 
 With a dependence above 0 the evidence of any number of answers is bounded, since
-``n / (1 + (n - 1) rho) < 1 / rho``. So there are items whose stated error cannot fall to the target.
+``n / (1 + (n - 1) rho) < 1 / rho``. So there are items whose stated error cannot reach the target.
 """
 
 from __future__ import annotations

@@ -34,6 +34,8 @@ __all__ = ["PlanPolicy", "PlanState", "Stopping", "expected_answers", "margin_pl
 
 Stopping = Literal["none", "curtailed", "margin"]
 MOST_MARGIN = 10_000
+MOST_DEPENDENT_MARGIN = 25
+"""Margin beyond which dependent votes hardly get better."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,6 +290,8 @@ def _margin_for(plan: Plan, node: NDArray[Any], cls: NDArray[Any]) -> NDArray[np
 
     error = plan.tree.problem.worker_error[plan.tree.question[node], cls]
     fused = plan.error_at(node, cls)
+    if plan.tree.problem.dependence:
+        return _dependent_margin_for(error, fused, plan.tree.problem.dependence)
     with np.errstate(divide="ignore", invalid="ignore"):
         quotient = logit(fused) / logit(error)  # margin_error is expit(margin x logit error)
     quotient = np.where(np.isfinite(quotient), quotient, 1.0)
@@ -295,6 +299,16 @@ def _margin_for(plan: Plan, node: NDArray[Any], cls: NDArray[Any]) -> NDArray[np
     # From an error of one half on, every vote helps the wrong side: one answer is best.
     margin = np.where(error >= 0.5, 1.0, margin)
     return np.clip(margin, 1, MOST_MARGIN).astype(np.int64)
+
+
+def _dependent_margin_for(error: FloatArray, fused: FloatArray, rho: float) -> NDArray[np.int64]:
+    """The same by trying one margin after the other: there is no formula under dependence."""
+    margin = np.ones(error.shape, dtype=np.int64)
+    open_ = error < 0.5
+    while open_.any() and margin.max() < MOST_DEPENDENT_MARGIN:
+        open_ &= fusion.margin_error(error, margin, rho) > fused * (1 + 1e-9)
+        margin += open_
+    return margin
 
 
 class _Curtailed(Plan):
@@ -306,7 +320,7 @@ class _Curtailed(Plan):
         error = np.where(
             problem.outcome[question, cls] == DASH, 0.5, problem.worker_error[question, cls]
         )
-        return fusion.curtailed_votes(error, self.votes[node])
+        return fusion.curtailed_votes(error, self.votes[node], problem.dependence)
 
 
 def expected_answers(plan: Plan | Tree, stopping: Stopping = "none") -> float:

@@ -141,14 +141,14 @@ class Replayed(NamedTuple):
         """The last state of each item."""
         place = np.zeros(int(self.item.max(initial=-1)) + 1, dtype=np.int64)
         np.maximum.at(place, self.item, np.arange(len(self.item)))
-        return Replayed(*(column[place] for column in self))
+        return Replayed(self.item[place], self.answers[place], self.log_posterior[place])
 
 
 def checkpoints(most: int) -> list[int]:
     """Numbers of answers at which states are kept, about 20 % apart.
 
     >>> checkpoints(20)
-    [1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18]
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 19]
     """
     found, count = [], 1
     while count <= most:
@@ -157,10 +157,13 @@ def checkpoints(most: int) -> list[int]:
     return found
 
 
-def replay_adaptive(policy: AdaptivePolicy, values: NDArray[np.int8]) -> Replayed:
-    """Ask by an adaptive policy to the end of its budget, whatever its target, all items at once.
+def replay_adaptive(
+    policy: AdaptivePolicy, values: NDArray[np.int8], stopping: bool = False
+) -> Replayed:
+    """Ask by an adaptive policy about all items at once.
 
-    A missing answer costs nothing, and its question is not asked about the item again.
+    To the end of its budget whatever its target, or, with `stopping`, until the policy stops. A
+    missing answer costs nothing, and its question is not asked about the item again.
     """
     n, _, depth = values.shape
     log_posterior = np.tile(policy.start().log_posterior, (n, 1))
@@ -172,6 +175,8 @@ def replay_adaptive(policy: AdaptivePolicy, values: NDArray[np.int8]) -> Replaye
     item = np.arange(n)
     while len(item):
         left = policy.max_answers - answers[item]
+        if stopping:
+            left[_settled(policy, log_posterior[item], yes[item], no[item], answers[item])] = 0
         question = np.full(len(item), -1)
         for rest in np.unique(np.minimum(left, policy.endgame + 1)).tolist():
             rows = np.flatnonzero((np.minimum(left, policy.endgame + 1) == rest) & (left > 0))
@@ -201,6 +206,18 @@ def replay_adaptive(policy: AdaptivePolicy, values: NDArray[np.int8]) -> Replaye
         kept = at[np.isin(answers[at], list(keep))]
         found.append((kept, answers[kept], policy.by_class(log_posterior[kept])))
     return Replayed(*(np.concatenate(column) for column in zip(*found, strict=True)))
+
+
+def _settled(
+    policy: AdaptivePolicy, log_posterior: FloatArray, yes: Any, no: Any, answers: IntArray
+) -> NDArray[np.bool_]:
+    """Whether the policy labels each item now: sure enough, or hopeless."""
+    plain = policy.by_class(log_posterior)
+    stated = policy.stated(plain, answers)
+    over = np.asarray(policy.sure(-np.expm1(stated.max(axis=1))))
+    if policy.may_give_up:
+        over |= policy.hopeless(stated, plain, yes, no, answers)
+    return over
 
 
 def replay_steps(policy: Any, values: NDArray[np.int8]) -> Replayed:

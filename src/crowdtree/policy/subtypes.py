@@ -104,6 +104,7 @@ class SubtypePolicy(AdaptivePolicy):
         return np.stack(parts, axis=1)
 
     def by_class(self, log_posterior: FloatArray) -> FloatArray:
+        """Logarithm of the probability of each class, along the last axis."""
         parts = [np.logaddexp.reduce(log_posterior[..., m], axis=-1) for m in self._members]
         return np.stack(parts, axis=-1)
 
