@@ -62,8 +62,13 @@ def simulate_verb(
     ] = 0.0,
     spammers: Annotated[float, typer.Option("--spammers", help="Share of spammers.")] = 0.0,
     shared_difficulty: Annotated[
-        float, typer.Option("--shared-difficulty", help="Correlation of answers on one item.")
-    ] = 0.0,
+        float | None,
+        typer.Option(
+            "--shared-difficulty",
+            help="Correlation of answers on one item, in place of the problem's dependence.",
+            show_default=False,
+        ),
+    ] = None,
     true_errors: Annotated[
         float,
         typer.Option("--true-errors", metavar="X", help="True errors, as multiple of the assumed."),
@@ -117,7 +122,7 @@ def simulate_verb(
             "--workers": workers is not None,
             "--skill-sd": skill_sd != 0,
             "--spammers": spammers != 0,
-            "--shared-difficulty": shared_difficulty != 0,
+            "--shared-difficulty": bool(shared_difficulty),
             "--true-errors": true_errors != 1,
             "--engine": engine != "local",
             "--jobs": jobs != 1,
@@ -172,6 +177,8 @@ def simulate_verb(
             f"{percent(wrong.high)})[/] with [bold]{number(cost)} answers[/] an item "
             f"[dim](95 %: {number(cost.low, 4)} to {number(cost.high, 4)})[/]."
         )
+        if run.undecided:
+            console.print(f"{percent(run.undecided)} of the items were left undecided.")
         console.print(f"The policy itself expected {percent(run.stated_error)} to be wrong.\n")
         busiest = sorted(run.answers_per_question.items(), key=lambda pair: -pair[1])[:8]
         for name, share in busiest:
