@@ -493,7 +493,7 @@ def test_summary_is_plain_json():
         (lambda: Crowd(skill_sd=-1), "skill_sd: 0 or more"),
         (lambda: Crowd(spammers=2), "spammers: a share"),
         (lambda: Crowd(spam="lies"), "spam: must be"),
-        (lambda: Crowd(shared_difficulty=1), "shared_difficulty: from 0"),
+        (lambda: Crowd(shared_difficulty=1), "shared_difficulty: expected a number"),
         (lambda: Recorded([[0, 1]], [0, 1]), "recorded: answers must be"),
         (
             lambda: simulate(PROBLEM, POLICIES["plan"], 1, crowd=Recorded([[0]], [0])),

@@ -8,8 +8,10 @@ so the likelihood of all of them is raised to the power
     scale / (1 + (n - 1) rho)
 
 before it meets the prior (MODEL section 13). ``scale`` below 1 corrects a table that is too sure
-even of a single answer. Both numbers belong to one crowd and one set of questions; they are fitted
-to items of known class whose answers were not used for the table.
+even of a single answer. And on some items everybody is misled: with probability ``floor`` the
+answers say nothing about the class, however many there are. The three numbers belong to one crowd
+and one set of questions; they are fitted to items of known class whose answers were not used for
+the table.
 """
 
 from __future__ import annotations
@@ -30,8 +32,10 @@ FloatArray = NDArray[np.float64]
 _SCALES = np.exp(np.linspace(np.log(0.05), np.log(3.0), 65))
 _DEPENDENCES = np.concatenate([[0.0], np.geomspace(0.002, 1.0, 48)])
 _COARSE = 6  # every 6th of both is computed, the log loss between them follows from a spline
+_FLOORS = np.array([0.0, 0.005, 0.01, 0.02, 0.04, 0.07, 0.11, 0.17, 0.25, 0.4])
 _SCALE_SD = 0.5  # prior of log scale: normal around 0
 _DEPENDENCE_MEAN = 0.1  # prior of the dependence: exponential
+_FLOOR_MEAN = 0.03  # prior of the floor: exponential
 _DRAWS = 32
 _MOST_CELLS = 400_000  # rows x classes that the grid is evaluated on
 FEW = 20
@@ -49,12 +53,14 @@ class Calibration:
     dependence
         From 0 (independent answers) to 1 (all answers together count as one).
     items
-        Items of known class behind the two numbers; 0 where they were assumed.
+        Items of known class behind these numbers; 0 where they were assumed.
+    floor
+        Probability that the answers about an item say nothing about its class.
     draws
-        Equally likely pairs of the two numbers, given those items: how well they are known.
+        Equally likely (scale, dependence, floor) given those items: how well they are known.
     reached
         Mean stated error of those items after all their answers, and half the width of its 95 %
-        interval, which includes how well the two numbers are known.
+        interval, which includes how well the numbers are known.
 
     Examples
     --------
@@ -69,7 +75,8 @@ class Calibration:
     scale: float = 1.0
     dependence: float = 0.0
     items: int = 0
-    draws: tuple[tuple[float, float], ...] = ()
+    floor: float = 0.0
+    draws: tuple[tuple[float, float, float], ...] = ()
     reached: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
@@ -80,9 +87,12 @@ class Calibration:
                 f"dependence: expected a number from 0 to 1, got {self.dependence}"
             )
 
+        if not 0 <= self.floor < 1:
+            raise CrowdtreeError(f"floor: expected a number from 0 to below 1, got {self.floor}")
+
     def __bool__(self) -> bool:
         """Whether it changes anything."""
-        return self.scale != 1 or self.dependence != 0
+        return self.scale != 1 or self.dependence != 0 or self.floor != 0
 
     def power(self, answers: ArrayLike) -> FloatArray:
         """Power of the likelihood of so many answers."""
@@ -100,7 +110,10 @@ class Calibration:
             return log_posterior
         evidence = log_posterior - log_prior
         score = log_prior + self.power(answers)[..., None] * evidence
-        return np.asarray(score - np.logaddexp.reduce(score, axis=-1, keepdims=True))
+        score = score - np.logaddexp.reduce(score, axis=-1, keepdims=True)
+        if self.floor:
+            score = np.logaddexp(np.log1p(-self.floor) + score, np.log(self.floor) + log_prior)
+        return np.asarray(score)
 
     def at(self, log_prior: FloatArray, log_posterior: FloatArray, answers: ArrayLike) -> float:
         """Mean stated error of some items."""
@@ -113,7 +126,10 @@ class Calibration:
         """Note the error that these items state after all their answers."""
         stated = self.discounted(log_prior, log_posterior, answers)
         error = -np.expm1(stated.max(axis=-1))
-        means = [Calibration(*pair).at(log_prior, log_posterior, answers) for pair in self.draws]
+        means = [
+            Calibration(scale, dependence, floor=floor).at(log_prior, log_posterior, answers)
+            for scale, dependence, floor in self.draws
+        ]
         variance = float(np.var(error) / max(1, len(error)) + (np.var(means) if means else 0.0))
         return replace(self, reached=(float(error.mean()), 1.96 * variance**0.5))
 
@@ -123,7 +139,8 @@ class Calibration:
             "scale": self.scale,
             "dependence": self.dependence,
             "items": self.items,
-            "draws": [list(pair) for pair in self.draws],
+            "floor": self.floor,
+            "draws": [list(draw) for draw in self.draws],
             "reached": None if self.reached is None else list(self.reached),
         }
 
@@ -131,14 +148,16 @@ class Calibration:
     def from_dict(cls, data: Mapping[str, Any] | None) -> Calibration:
         """Read what :meth:`to_dict` wrote; nothing is discounted where there is nothing.
 
-        >>> made = Calibration(0.5, 0.1, 30, ((0.5, 0.1),), (0.2, 0.01))
+        >>> made = Calibration(0.5, 0.1, 30, 0.02, ((0.5, 0.1, 0.02),), (0.2, 0.01))
         >>> Calibration.from_dict(made.to_dict()) == made, bool(Calibration.from_dict(None))
         (True, False)
         """
         if not data:
             return cls()
         values = dict(data)
-        values["draws"] = tuple((float(s), float(d)) for s, d in values.get("draws", ()))
+        values["draws"] = tuple(
+            (float(s), float(d), float(f)) for s, d, f in values.get("draws", ())
+        )
         reached = values.get("reached")
         values["reached"] = None if reached is None else (float(reached[0]), float(reached[1]))
         return cls(**values)
@@ -152,10 +171,10 @@ class Calibration:
         truth: NDArray[Any],
         weight: FloatArray | None = None,
     ) -> Calibration:
-        """Fit both numbers to items of known class.
+        """Fit the three numbers to items of known class.
 
         The mean of their posterior over a grid, under the log loss. The prior holds the scale
-        near 1 and the dependence near 0, so that a few items change little.
+        near 1, the dependence and the floor near 0, so that a few items change little.
 
         Parameters
         ----------
@@ -184,27 +203,34 @@ class Calibration:
         extra = np.maximum(count - 1, 0)
         scales = _places(len(_SCALES))
         dependences = _places(len(_DEPENDENCES))
-        coarse = np.empty((len(scales), len(dependences)))
+        coarse = np.empty((len(_FLOORS), len(scales), len(dependences)))
         row = np.arange(len(truth))
+        blind = np.exp(log_prior)[truth]
         for j, dependence in enumerate(_DEPENDENCES[dependences]):
             for i, scale in enumerate(_SCALES[scales]):
                 score = log_prior + (scale / (1 + extra * dependence))[:, None] * evidence
                 top = score.max(axis=1)
                 whole = top + np.log(np.exp(score - top[:, None]).sum(axis=1))
-                coarse[i, j] = float(much @ (score[row, truth] - whole))
-        value = _between(scales, dependences, coarse)
+                seen = np.exp(score[row, truth] - whole)
+                mixed = seen[:, None] * (1 - _FLOORS) + blind[:, None] * _FLOORS
+                sure = score[row, truth] - whole  # without a floor nothing underflows
+                coarse[1:, i, j] = much @ np.log(mixed[:, 1:])
+                coarse[0, i, j] = float(much @ sure)
+        value = np.stack([_between(scales, dependences, part) for part in coarse])
         value -= 0.5 * (np.log(_SCALES)[:, None] / _SCALE_SD) ** 2
         value -= _DEPENDENCES / _DEPENDENCE_MEAN
+        value -= _FLOORS[:, None, None] / _FLOOR_MEAN
         chance = np.exp(value - value.max()) * np.gradient(_DEPENDENCES)
+        chance *= np.gradient(_FLOORS)[:, None, None]
         chance /= chance.sum()
-        scale = float(np.exp(chance.sum(axis=1) @ np.log(_SCALES)))
-        dependence = float(chance.sum(axis=0) @ _DEPENDENCES)
+        floor = float(chance.sum(axis=(1, 2)) @ _FLOORS)
+        scale = float(np.exp(chance.sum(axis=(0, 2)) @ np.log(_SCALES)))
+        dependence = float(chance.sum(axis=(0, 1)) @ _DEPENDENCES)
         drawn = np.random.default_rng(1).choice(chance.size, _DRAWS, p=chance.ravel())
         at = np.unravel_index(drawn, chance.shape)
-        draws = zip(
-            _SCALES[at[0]].round(4).tolist(), _DEPENDENCES[at[1]].round(4).tolist(), strict=True
-        )
-        return cls(scale, dependence, round(size), tuple(draws))
+        columns = (_SCALES[at[1]], _DEPENDENCES[at[2]], _FLOORS[at[0]])
+        draws = tuple(zip(*(column.round(4).tolist() for column in columns), strict=True))
+        return cls(scale, dependence, round(size), floor, draws)
 
 
 def _places(count: int) -> NDArray[np.intp]:

@@ -25,7 +25,7 @@ from crowdtree.policy.base import (
 )
 from crowdtree.policy.calibrating import Guaranteed
 from crowdtree.policy.criteria import CRITERIA, Dense, Pairs, first_best
-from crowdtree.policy.outlook import reach_probability
+from crowdtree.policy.outlook import Outlook, hopeless
 from crowdtree.policy.replay import Replayed, replay_adaptive
 from crowdtree.problem import DASH, Problem
 
@@ -37,8 +37,6 @@ BEAM = 16
 """Joint answers of the outstanding questions that are thought through, the likeliest first."""
 NOTHING = 1e-12
 """Bits below which an answer tells nothing."""
-UNLIKELY = 0.05
-"""Probability of reaching the target below which an item is labelled as undecided."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +92,9 @@ class AdaptivePolicy(Guaranteed):
         (see :meth:`calibrate`). Questions are chosen by the plain posterior.
     undecided
         Whether an item that is unlikely to reach the target with all answers that may still come
-        is labelled at once, with the reason ``"undecided"``. Only a calibration limits what more
-        answers can show, so without one there are no such items.
+        is labelled with the reason ``"undecided"`` as soon as more answers hardly make its label
+        better. Only a calibration limits what answers can show, so without one there are no such
+        items.
 
     Examples
     --------
@@ -235,7 +234,7 @@ class AdaptivePolicy(Guaranteed):
         no: IntArray,
         answers: NDArray[Any],
     ) -> NDArray[np.bool_]:
-        """Whether each item is unlikely to reach the target with the answers that may still come.
+        """Whether each item is unlikely to reach the target, and more answers hardly help.
 
         Parameters
         ----------
@@ -250,12 +249,16 @@ class AdaptivePolicy(Guaranteed):
         asked = yes.astype(np.int64) + no
         most = asked + left[:, None] if self.repeats is None else np.full_like(asked, self.repeats)
         remaining = np.maximum(most - asked, 0)
-        chance = reach_probability(
-            stated, log_posterior - self.log_prior, self.log_prior, self._class_yes,
-            self.calibration, self.target_error, answers, left, asked, remaining,
+        evidence = log_posterior - self.log_prior
+        items = Outlook(stated, evidence, answers, left, asked, remaining)
+        return hopeless(
+            items,
+            self.log_prior,
+            self._class_yes,
+            self.calibration,
+            self.target_error,
             self.model.shared_difficulty,
-        )  # fmt: skip
-        return np.asarray(chance < UNLIKELY)
+        )
 
     @property
     def _class_yes(self) -> FloatArray:

@@ -88,6 +88,8 @@ class Calibrated:
         True
         """
         sample = Sample.of(self.problem, answers, truth)
+        if not len(sample.truth):
+            raise CrowdtreeError("calibrate: expected items of known class, got none")
         warn_few(len(sample.truth), "calibrate")
         return self.changed(
             calibration=fitted(
@@ -190,7 +192,7 @@ def _refusal(tried: list[tuple[int, int]], target: float, confidence: float, ite
     risk = (1 - confidence) / len(STARTS)
     needed = []
     for count, wrong in tried:
-        rate = (wrong + 0.5) / (count + 1)
+        rate = (wrong + target / 2) / (count + 1)  # as if one more item were half as wrong
         for size in np.unique(np.geomspace(1, 1e6, 400).astype(np.int64)).tolist():
             if count and rate < target and binom.cdf(np.ceil(rate * size), size, target) <= risk:
                 needed.append(max(items + 1, round(size * items / count)))
@@ -219,8 +221,6 @@ def warn_few(items: int, what: str) -> None:
 
 def fitted(log_prior: FloatArray, parts: list[tuple[Replayed, NDArray[Any]]]) -> Calibration:
     """Fit a calibration to replays, each with the classes of its items, every item weighing 1."""
-    if not sum(len(truth) for _, truth in parts):
-        raise CrowdtreeError("calibrate: expected items of known class, got none")
     column = [np.concatenate(c) for c in zip(*(replayed for replayed, _ in parts), strict=True)]
     truth = np.concatenate([truth[replayed.item] for replayed, truth in parts])
     weight = np.concatenate([replayed.weight for replayed, _ in parts])

@@ -1,12 +1,13 @@
 """What an item may still reach: the evidence of the answers to come, discounted like the rest.
 
 With a dependence above 0 the evidence of any number of answers is bounded, since
-``n / (1 + (n - 1) rho) < 1 / rho``. So there are items whose stated error cannot reach the target.
+``n / (1 + (n - 1) rho) < 1 / rho``, and with a floor no stated error falls below it. So there are
+items whose stated error cannot reach the target.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,27 +15,55 @@ from numpy.typing import NDArray
 from crowdtree.calibration import Calibration
 from crowdtree.policy.base import FloatArray
 
-__all__ = ["reach_probability"]
+__all__ = ["Outlook", "hopeless"]
 
+UNLIKELY = 0.05
+"""Probability of reaching the target below which an item may be given up."""
+WORTH = 0.01
+"""Rise of the probability that the label is right for which an answer is still worth asking."""
+AHEAD = (4, 16)
+"""Numbers of further answers whose worth is looked at, besides all that may come."""
 LEADERS = 4
 """Classes that are taken in turn for the true one: the likeliest, which stand for the others."""
 CHUNK = 256
 
 
-def reach_probability(
-    stated: FloatArray,
-    evidence: FloatArray,
+class Outlook(NamedTuple):
+    """What is known about some items and what may come, one row per item.
+
+    Attributes
+    ----------
+    stated
+        Log posterior that is stated.
+    evidence
+        Plain log likelihood of the answers so far, up to a constant per item.
+    answers, left
+        Answers so far, and how many may come.
+    asked, remaining
+        The same for each question.
+    """
+
+    stated: FloatArray
+    evidence: FloatArray
+    answers: NDArray[Any]
+    left: NDArray[Any]
+    asked: NDArray[Any]
+    remaining: NDArray[Any]
+
+    def rows(self, chosen: Any) -> Outlook:
+        """Some of the items."""
+        return Outlook(*(column[chosen] for column in self))
+
+
+def hopeless(
+    items: Outlook,
     log_prior: FloatArray,
     yes: FloatArray,
     calibration: Calibration,
     target: float,
-    answers: NDArray[Any],
-    left: NDArray[Any],
-    asked: NDArray[Any],
-    remaining: NDArray[Any],
     shared_difficulty: float = 0.0,
-) -> FloatArray:
-    """Probability that an item reaches the target once all answers that may come are in.
+) -> NDArray[np.bool_]:
+    """Whether an item is unlikely to reach the target, and more answers hardly help its label.
 
     Each of the likeliest classes is taken for the true one, against its strongest rival. The
     evidence between the two after the most telling answers that are left is normal: its mean grows
@@ -44,10 +73,8 @@ def reach_probability(
 
     Parameters
     ----------
-    stated
-        Log posterior that is stated, one row per item.
-    evidence
-        Plain log likelihood of the answers so far, up to a constant per item.
+    items
+        The items.
     log_prior
         Of the classes.
     yes
@@ -56,67 +83,70 @@ def reach_probability(
         How evidence is discounted.
     target
         Error to reach.
-    answers, left
-        Answers so far, and how many may come.
-    asked, remaining
-        The same for each question.
     shared_difficulty
         Correlation of answers to one question on one item.
     """
-    parts = [
-        _reach(
-            stated[rows], evidence[rows], log_prior, yes, calibration, target,
-            answers[rows], left[rows], asked[rows], remaining[rows], shared_difficulty,
-        )
-        for start in range(0, len(stated), CHUNK)
-        for rows in (slice(start, start + CHUNK),)
-    ]  # fmt: skip
-    return np.concatenate(parts) if parts else np.zeros(0)
+    found = np.zeros(len(items.stated), dtype=bool)
+    for start in range(0, len(found), CHUNK):
+        rows = np.arange(start, min(start + CHUNK, len(found)))
+        part = items.rows(rows)
+        reach, right = _ahead(part, log_prior, yes, calibration, target, shared_difficulty)
+        given_up = reach < UNLIKELY
+        given_up &= right < WORTH * part.left
+        for count in AHEAD:
+            at = np.flatnonzero(given_up)
+            if len(at):
+                few = part.rows(at)
+                few = few._replace(left=np.minimum(few.left, count))
+                _, right = _ahead(few, log_prior, yes, calibration, target, shared_difficulty)
+                given_up[at] &= right < WORTH * few.left
+        found[rows] = given_up
+    return found
 
 
-def _reach(
-    stated: FloatArray,
-    evidence: FloatArray,
+def _ahead(
+    items: Outlook,
     log_prior: FloatArray,
     yes: FloatArray,
     calibration: Calibration,
     target: float,
-    answers: NDArray[Any],
-    left: NDArray[Any],
-    asked: NDArray[Any],
-    remaining: NDArray[Any],
     rho: float,
-) -> FloatArray:
+) -> tuple[FloatArray, FloatArray]:
+    """Probability that the target is reached, and rise of the probability of a right label."""
     from scipy.special import ndtr
 
-    row = np.arange(len(stated))[:, None]
-    cls = np.argsort(-stated, axis=1, kind="stable")[:, : max(2, LEADERS)]
+    row = np.arange(len(items.stated))[:, None]
+    cls = np.argsort(-items.stated, axis=1, kind="stable")[:, : max(2, LEADERS)]
     rival = np.repeat(cls[:, :1], cls.shape[1], axis=1)
     rival[:, 0] = cls[:, 1]
-    mean, variance = _to_come(yes, cls, rival, left, asked, remaining, rho)
-    more = np.minimum(left, remaining.sum(axis=1))
-    power = calibration.power(answers + more)[:, None]
+    mean, variance = _to_come(yes, cls, rival, items, rho)
+    more = np.minimum(items.left, items.remaining.sum(axis=1))
+    power = calibration.power(items.answers + more)[:, None]
     spread = 1 + np.maximum(more - 1, 0)[:, None] * calibration.dependence
-    now = evidence[row, cls] - evidence[row, rival]
+    now = items.evidence[row, cls] - items.evidence[row, rival]
     lead = power * (now + calibration.scale * mean) + log_prior[cls] - log_prior[rival]
-    short = np.log1p(-target) - np.log(target) - lead
     noise = power * np.sqrt(variance * spread)
+    # what the discounted posterior must reach so that the target is kept above the floor
+    enough = (1 - target - calibration.floor * np.exp(log_prior[cls])) / (1 - calibration.floor)
+    weight = np.exp(items.stated[row, cls])
+    weight /= weight.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
-        chance = np.where(noise > 0, ndtr(-short / noise), short <= 0)
-    weight = np.exp(stated[row, cls])
-    return np.asarray((weight * chance).sum(axis=1) / weight.sum(axis=1))
+        needed = np.where(enough < 1, np.log(enough) - np.log1p(-enough), np.inf)
+        reach = np.where(noise > 0, ndtr((lead - needed) / noise), lead >= needed)
+        wins = np.where(noise > 0, ndtr(lead / noise), lead >= 0)
+    rise = (weight * wins).sum(axis=1) - weight[:, 0]
+    return np.asarray((weight * reach).sum(axis=1)), np.asarray((1 - calibration.floor) * rise)
 
 
 def _to_come(
     yes: FloatArray,
     cls: NDArray[Any],
     rival: NDArray[Any],
-    left: NDArray[Any],
-    asked: NDArray[Any],
-    remaining: NDArray[Any],
+    items: Outlook,
     rho: float,
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of the evidence for a class against its rival in the answers to come."""
+    left, asked, remaining = items.left, items.asked, items.remaining
     log_yes, log_no, table = np.log(yes).T, np.log1p(-yes).T, yes.T
     mine = table[cls]
     said_yes, said_no = log_yes[cls] - log_yes[rival], log_no[cls] - log_no[rival]
