@@ -59,8 +59,8 @@ class Calibration:
     draws
         Equally likely (scale, dependence, floor) given those items: how well they are known.
     reached
-        Mean stated error of those items after all their answers, and half the width of its 95 %
-        interval, which includes how well the numbers are known.
+        Error that those items are left with after all their answers, as the middle and half the
+        width of its 95 % interval: counted, so that it does not rest on the three numbers.
 
     Examples
     --------
@@ -86,7 +86,6 @@ class Calibration:
             raise CrowdtreeError(
                 f"dependence: expected a number from 0 to 1, got {self.dependence}"
             )
-
         if not 0 <= self.floor < 1:
             raise CrowdtreeError(f"floor: expected a number from 0 to below 1, got {self.floor}")
 
@@ -115,23 +114,21 @@ class Calibration:
             score = np.logaddexp(np.log1p(-self.floor) + score, np.log(self.floor) + log_prior)
         return np.asarray(score)
 
-    def at(self, log_prior: FloatArray, log_posterior: FloatArray, answers: ArrayLike) -> float:
-        """Mean stated error of some items."""
-        stated = self.discounted(log_prior, log_posterior, answers)
-        return float(np.mean(-np.expm1(stated.max(axis=-1))))
-
     def with_reached(
-        self, log_prior: FloatArray, log_posterior: FloatArray, answers: ArrayLike
+        self,
+        log_prior: FloatArray,
+        log_posterior: FloatArray,
+        answers: ArrayLike,
+        truth: NDArray[Any],
     ) -> Calibration:
-        """Note the error that these items state after all their answers."""
+        """Note the error that is left when these items have all their answers."""
         stated = self.discounted(log_prior, log_posterior, answers)
-        error = -np.expm1(stated.max(axis=-1))
-        means = [
-            Calibration(scale, dependence, floor=floor).at(log_prior, log_posterior, answers)
-            for scale, dependence, floor in self.draws
-        ]
-        variance = float(np.var(error) / max(1, len(error)) + (np.var(means) if means else 0.0))
-        return replace(self, reached=(float(error.mean()), 1.96 * variance**0.5))
+        count = len(truth)
+        share = float(np.mean(np.argmax(stated, axis=-1) != truth))
+        z2 = 1.96**2  # Wilson's interval, as its middle and half its width
+        middle = (share + z2 / (2 * count)) / (1 + z2 / count)
+        spread = (share * (1 - share) / count + z2 / (4 * count**2)) ** 0.5
+        return replace(self, reached=(middle, 1.96 * spread / (1 + z2 / count)))
 
     def to_dict(self) -> dict[str, Any]:
         """Write as plain JSON."""

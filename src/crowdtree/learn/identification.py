@@ -8,7 +8,9 @@ its posteriors were worth on all left-out items together is what the policy stat
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +22,15 @@ from crowdtree.policy.calibrating import fitted, warn_few
 
 if TYPE_CHECKING:
     from crowdtree.learn.model import Learned
-    from crowdtree.policy.replay import Replayed
-
+    from crowdtree.problem import Problem
 __all__ = ["identification_policy"]
 
 FOLDS = 5
 MOST_ITEMS = 4_000
 """Left-out items that are replayed; more would not change the calibration."""
+ENDGAMES = (1, 4, 10_000)
+MOST_PICKED = 30
+"""Beyond this budget the endgame is that of this budget: it matters little there."""
 ASSUMED = Calibration(dependence=0.1)
 """What is stated by where no class is known."""
 
@@ -37,6 +41,29 @@ class _Sheet(NamedTuple):
     values: NDArray[np.int8]
     worker: NDArray[np.int64]
     """The person who gave all answers of an item, -1 where there were several."""
+
+
+class _Refit(NamedTuple):
+    """Items that are left out, and what the others teach."""
+
+    held: NDArray[np.intp]
+    problem: Problem
+    yes: NDArray[np.float64]
+
+
+class _LeftOut(NamedTuple):
+    """Items that were left out, and the policy of the table that the others teach."""
+
+    policy: AdaptivePolicy
+    values: NDArray[np.int8]
+    truth: NDArray[np.int32]
+
+    def changed(self, **changes: Any) -> _LeftOut:
+        return self._replace(policy=self.policy.changed(**changes))
+
+    def right(self) -> int:
+        end = self.policy.replay(self.values).last()
+        return int((np.argmax(end.log_posterior, axis=1) == self.truth).sum())
 
 
 def identification_policy(
@@ -58,7 +85,8 @@ def identification_policy(
         From yes/no questions, best with the gold of at least 20 items.
     target_error, max_answers, strict
         As in :class:`AdaptivePolicy`; `strict` refuses a target that the left-out items do not
-        reach on average.
+        reach on average. With a target of 0, where the budget ends every item, `endgame` is the
+        one with which most left-out items are labelled right, unless it is given.
     repeats
         Most answers to a question on an item; by default as many as the answers have.
     folds
@@ -79,12 +107,15 @@ def identification_policy(
     if repeats is None:
         repeats = sheet.values.shape[2]
     options |= {"max_answers": max_answers, "repeats": repeats}
-    calibration = _cross_fitted(learned, sheet, folds, seed, options)
+    left_out = list(_left_out(learned, sheet, folds, seed, options))
+    if target_error == 0 and options.get("endgame") is None:
+        options["endgame"] = _best_endgame(left_out, max_answers)
+        left_out = [part.changed(endgame=options["endgame"]) for part in left_out]
     return AdaptivePolicy(
         learned.problem,
         target_error,
         yes_probability=learned.yes_rate,
-        calibration=calibration,
+        calibration=_calibration(learned.problem.prior, left_out),
         strict=strict,
         **options,
     )
@@ -107,22 +138,49 @@ def _sheet(learned: Learned) -> _Sheet:
     return _Sheet(values, np.where(low == high, low, -1))
 
 
-def _cross_fitted(
+def _left_out(
     learned: Learned, sheet: _Sheet, folds: int, seed: int, options: dict[str, Any]
-) -> Calibration:
+) -> Iterator[_LeftOut]:
     rng = np.random.default_rng(seed)
-    parts: list[tuple[Replayed, NDArray[Any]]] = []
-    for held in _parts(learned.gold, sheet.worker, folds, rng):
-        policy = _without(learned, held, options)
+    for held, problem, yes in _refits(learned, sheet.worker, folds, seed):
         some = held
         if len(held) > MOST_ITEMS // folds:
             some = rng.choice(held, MOST_ITEMS // folds, replace=False)
-        parts.append((policy.replay(sheet.values[some]), learned.gold[some]))
-    items = sum(len(truth) for _, truth in parts)
+        policy = AdaptivePolicy(problem, 0.0, yes_probability=yes, strict=False, **options)
+        yield _LeftOut(policy, sheet.values[some], learned.gold[some])
+
+
+_kept: WeakKeyDictionary[Learned, dict[tuple[int, int], list[_Refit]]] = WeakKeyDictionary()
+"""Tables without each part, so that policies of several budgets learn them once."""
+
+
+def _refits(learned: Learned, worker: NDArray[np.int64], folds: int, seed: int) -> list[_Refit]:
+    known = _kept.setdefault(learned, {})
+    if (folds, seed) not in known:
+        rng = np.random.default_rng(seed)
+        parts = _parts(learned.gold, worker, folds, rng)
+        known[folds, seed] = [_without(learned, held) for held in parts]
+    return known[folds, seed]
+
+
+def _best_endgame(left_out: list[_LeftOut], max_answers: int) -> int:
+    """How many of the last answers to choose for accuracy: most left-out items right."""
+    budget = min(max_answers, MOST_PICKED)
+    ways = sorted({min(way, budget) for way in ENDGAMES})
+    right = []
+    for way in ways:
+        tried = [part.changed(endgame=way, max_answers=budget) for part in left_out]
+        right.append(sum(part.right() for part in tried))
+    best = ways[int(np.argmax(right))]
+    return max_answers if best == budget else best
+
+
+def _calibration(prior: NDArray[np.float64], left_out: list[_LeftOut]) -> Calibration:
+    items = sum(len(part.truth) for part in left_out)
     warn_few(items, "policy")
     if not items:
         return ASSUMED
-    prior = learned.problem.prior
+    parts = [(part.policy.replay(part.values), part.truth) for part in left_out]
     return fitted(np.log(prior / prior.sum()), parts)
 
 
@@ -147,8 +205,8 @@ def _parts(
     return [np.flatnonzero(fold == k) for k in range(folds) if (fold == k).any()]
 
 
-def _without(learned: Learned, held: NDArray[np.intp], options: dict[str, Any]) -> AdaptivePolicy:
-    """Policy of the table that the other items teach, with the questions in the same order."""
+def _without(learned: Learned, held: NDArray[np.intp]) -> _Refit:
+    """The table that the other items teach, with the questions in the same order."""
     from crowdtree.learn import learn
 
     a = learned.answers
@@ -174,4 +232,4 @@ def _without(learned: Learned, held: NDArray[np.intp], options: dict[str, Any]) 
         for place, name in enumerate(rest.problem.questions):
             yes[learned.problem.question_index(name)] = rest.yes_rate[place]
         problem = learned.problem.replace(prior=rest.problem.prior)
-        return AdaptivePolicy(problem, 0.0, yes_probability=yes, strict=False, **options)
+    return _Refit(held, problem, yes)

@@ -470,8 +470,8 @@ class AdaptivePolicy(Guaranteed):
     def reachable_error(self, items: int = 1000) -> tuple[float, float]:
         """Estimate the error after every question was answered as often as it may be.
 
-        With a calibration: the mean stated error of its items after all their answers, with half
-        the width of a 95 % interval that includes how well the calibration is known. Otherwise no
+        With a calibration: the error of its items after all their answers, counted (the middle of
+        its 95 % interval, and half the width). Otherwise no
         policy with this limit of repeats has a smaller error if answers are independent given the
         class; an estimate from simulated items (the same ones each time).
         """

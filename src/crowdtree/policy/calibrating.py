@@ -230,4 +230,5 @@ def fitted(log_prior: FloatArray, parts: list[tuple[Replayed, NDArray[Any]]]) ->
         log_prior,
         np.concatenate([part.log_posterior for part in last]),
         np.concatenate([part.answers for part in last]),
+        np.concatenate([truth[part.item] for part, (_, truth) in zip(last, parts, strict=True)]),
     )
