@@ -2,7 +2,7 @@
 
 aPascal and soybean: learned from four fifths of the items, tried on the last fifth, all five ways.
 Leuven: learned from three respondents, the fourth answers, all four ways. Everything goes through
-``learn(...)`` and ``learned.policy(...)``; tables and calibrations come from the training part alone.
+``learn(...)`` and ``learned.policy(...)``; tables and calibrations are of the training part alone.
 
 1. Targets of 20, 10 and 5 %: how many items stop at the target, their stated and observed error,
    the answers per item, and how many items are labelled as undecided.
@@ -284,8 +284,8 @@ def show(name: str, found: dict[str, Any]) -> None:
         )
     for row in found["promises"]:
         print(
-            f"  {row['what']}: {row['stated']:.3f} ({row['low']:.3f} to {row['high']:.3f}), observed "
-            f"{row['observed']:.3f} ({row['observed low']:.3f} to {row['observed high']:.3f})"
+            f"  {row['what']}: {row['stated']:.3f} ({row['low']:.3f} to {row['high']:.3f}), "
+            f"observed {row['observed']:.3f} ({row['observed low']:.3f} to {row['observed high']:.3f})"
         )
     print(f"  strict at {TARGETS[-1]:.2f}: {found['strict'][0]}", flush=True)
 

@@ -76,7 +76,8 @@ def test_fit_finds_the_power_that_was_used():
     loud -= np.logaddexp.reduce(loud, axis=1, keepdims=True)
     found = Calibration.fit(log_prior, loud, np.ones(4000), truth)
     assert found.scale == pytest.approx(0.4, rel=0.12)
-    assert found.items == 4000 and found.floor < 0.05
+    assert found.items == 4000
+    assert found.floor < 0.05
     assert np.std([scale for scale, _, _ in found.draws]) < 0.05
     stated = np.exp(found.discounted(log_prior, loud, np.ones(4000)))
     assert abs(stated - posterior).mean() < 0.02
@@ -103,9 +104,7 @@ def test_weights_make_rows_of_one_item_count_once():
     truth = rng.integers(0, 3, 40)
     once = Calibration.fit(log_prior, loud, np.full(40, 5), truth)
     rows = np.repeat(np.arange(40), 4)
-    four = Calibration.fit(
-        log_prior, loud[rows], np.full(160, 5), truth[rows], np.full(160, 0.25)
-    )
+    four = Calibration.fit(log_prior, loud[rows], np.full(160, 5), truth[rows], np.full(160, 0.25))
     assert four.items == once.items == 40
     assert four.scale == pytest.approx(once.scale, rel=1e-6)
 
@@ -134,9 +133,7 @@ def test_it_asks_by_the_plain_posterior_and_states_the_discounted_one():
         if not isinstance(told, Label):
             assert ask == told
         state = policy.update(state, Answer(ask.questions[0], int(rng.integers(2))))
-        expected = DISCOUNT.discounted(
-            np.log(PROBLEM.prior), state.log_posterior, state.answers
-        )
+        expected = DISCOUNT.discounted(np.log(PROBLEM.prior), state.log_posterior, state.answers)
         np.testing.assert_allclose(policy.posterior(state), np.exp(expected))
         label = policy.conclude(state, "now")
         assert label.posterior_error == pytest.approx(1 - np.exp(expected).max())
@@ -228,7 +225,8 @@ def test_a_plan_goes_by_the_likelier_side_where_the_answer_is_missing():
     state = policy.pass_over(policy.start())
     assert policy.ask(state).label == 0
     run = simulate(problem, policy, 2, crowd=Recorded([[-1], [1]], [0, 1]))
-    assert run.label.tolist() == [0, 1] and run.answers.tolist() == [0, 1]
+    assert run.label.tolist() == [0, 1]
+    assert run.answers.tolist() == [0, 1]
 
 
 # ---------------------------------------------------------------- calibrating a policy
@@ -348,7 +346,8 @@ def test_hopeless_items_are_labelled_as_undecided_and_cost_less():
     to_the_end = simulate(
         PROBLEM, AdaptivePolicy(PROBLEM, 0.1, 12, undecided=False, **options), 400, crowd=crowd
     )
-    assert run.undecided > 0.05 and to_the_end.undecided == 0
+    assert run.undecided > 0.05
+    assert to_the_end.undecided == 0
     assert run.reasons["undecided"] == round(run.undecided * 400)
     assert run.to_dict()["undecided"] == run.undecided
     assert run.answers.sum() < 0.9 * to_the_end.answers.sum()

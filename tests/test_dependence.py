@@ -115,9 +115,7 @@ def test_marginal_staffing_stays_optimal():
     best = ct.evaluate(ct.staff(tree, 8)).additive
     ways = itertools.product(range(5), repeat=tree.n_nodes)
     every = [
-        ct.evaluate(ct.Plan(tree, 1 + 2 * np.array(way))).additive
-        for way in ways
-        if sum(way) == 4
+        ct.evaluate(ct.Plan(tree, 1 + 2 * np.array(way))).additive for way in ways if sum(way) == 4
     ]
     assert best == pytest.approx(min(every), rel=1e-12)
 
@@ -185,3 +183,15 @@ def test_the_database_keeps_the_dependence():
 def test_a_wrong_dependence_is_told(wrong):
     with pytest.raises(CrowdtreeError, match="dependence: expected a number from 0 to below 1"):
         PROBLEM.replace(dependence=wrong)
+
+
+def test_the_command_line_takes_a_dependence(capsys):
+    from crowdtree.cli.app import main
+
+    found = []
+    for words in ([], ["--dependence", "0.3"]):
+        with pytest.raises(SystemExit) as ended:
+            main(["staff", "example:table1", "--workers", "20", "--json", *words])
+        assert ended.value.code == 0
+        found.append(json.loads(capsys.readouterr().out)["misclassification"])
+    assert found[1] > 2 * found[0]

@@ -259,7 +259,8 @@ def test_recorded_answers_are_used_as_they_are():
         simulate(PROBLEM, policy, 301, crowd=Recorded(table, truth))
     table[0, :] = -1
     run = simulate(PROBLEM, policy, 300, crowd=Recorded(table, truth))
-    assert run.answers[0] == 0 and run.label[0] == np.argmax(PROBLEM.prior)
+    assert run.answers[0] == 0
+    assert run.label[0] == np.argmax(PROBLEM.prior)
 
 
 def test_tuned_target_reaches_the_error_that_was_asked_for():

@@ -14,6 +14,7 @@ from crowdtree.cli.common import (
     AllowGroups,
     AsJson,
     DashOption,
+    Dependence,
     Errors,
     File,
     Normalise,
@@ -95,6 +96,7 @@ def simulate_verb(
     dash: DashOption = None,
     normalise: Normalise = False,
     strengths: Strengths = False,
+    dependence: Dependence = None,
     allow_groups: AllowGroups = False,
 ) -> None:
     """Let a simulated crowd answer: what a policy costs, and how often it is wrong.
@@ -115,7 +117,7 @@ def simulate_verb(
 
     if draw is not None:
         check_ending(draw)
-    reading = (worker_error, errors, dash, normalise, strengths)
+    reading = (worker_error, errors, dash, normalise, strengths, dependence)
     if compare:
         refused = {
             "--policy": policy != "adaptive",
@@ -186,7 +188,7 @@ def simulate_verb(
                 text = problem.text(problem.question_index(name))
                 console.print(f"  {number(share):>8}  {text}", markup=False)
         console.print("[dim]  answers an item, by question[/]\n")
-        reading = (worker_error, errors, dash, normalise, strengths, allow_groups)
+        reading = (worker_error, errors, dash, normalise, strengths, dependence, allow_groups)
         common.tell_next(
             console, common.again("explain", file, "--policy", policy, reading=reading)
         )
@@ -273,6 +275,7 @@ def explain_verb(
     dash: DashOption = None,
     normalise: Normalise = False,
     strengths: Strengths = False,
+    dependence: Dependence = None,
     allow_groups: AllowGroups = False,
 ) -> None:
     """Show why an item got its label: question, answer and posterior, step by step.
@@ -290,7 +293,7 @@ def explain_verb(
     problem, chosen = _policy(
         file,
         policy,
-        (worker_error, errors, dash, normalise, strengths),
+        (worker_error, errors, dash, normalise, strengths, dependence),
         target_error=target_error,
         max_answers=max_answers,
         criterion=criterion,

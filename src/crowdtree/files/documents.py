@@ -25,6 +25,7 @@ def problem_from_dict(
     worker_error: Any = None,
     dash: Dash | None = None,
     normalise: bool = False,
+    dependence: float | None = None,
 ) -> Problem:
     """Make a problem of the data of a document; arguments that are given overrule it."""
     from crowdtree.files.schema import ProblemFile, check
@@ -57,7 +58,7 @@ def problem_from_dict(
         descriptions=descriptions,
         dash=dash or found.dash,
         normalise=normalise,
-        dependence=found.dependence,
+        dependence=found.dependence if dependence is None else dependence,
     )
 
 
