@@ -285,7 +285,8 @@ def show(name: str, found: dict[str, Any]) -> None:
     for row in found["promises"]:
         print(
             f"  {row['what']}: {row['stated']:.3f} ({row['low']:.3f} to {row['high']:.3f}), "
-            f"observed {row['observed']:.3f} ({row['observed low']:.3f} to {row['observed high']:.3f})"
+            f"observed {row['observed']:.3f} ({row['observed low']:.3f} to "
+            f"{row['observed high']:.3f})"
         )
     print(f"  strict at {TARGETS[-1]:.2f}: {found['strict'][0]}", flush=True)
 

@@ -28,7 +28,8 @@ __all__ = ["identification_policy"]
 FOLDS = 5
 MOST_ITEMS = 4_000
 """Left-out items that are replayed; more would not change the calibration."""
-ENDGAMES = (1, 4, 10_000)
+ENDGAMES = (1, 2, 4, 8, 10_000)
+"""Last answers that may be chosen for accuracy; beyond the budget: all."""
 MOST_PICKED = 30
 """Beyond this budget the endgame is that of this budget: it matters little there."""
 ASSUMED = Calibration(dependence=0.1)
@@ -61,9 +62,13 @@ class _LeftOut(NamedTuple):
     def changed(self, **changes: Any) -> _LeftOut:
         return self._replace(policy=self.policy.changed(**changes))
 
-    def right(self) -> int:
-        end = self.policy.replay(self.values).last()
-        return int((np.argmax(end.log_posterior, axis=1) == self.truth).sum())
+    def right(self, at_the_end: bool) -> float:
+        """Items that the plain posterior labels right, at the end or on the whole way."""
+        states = self.policy.replay(self.values)
+        if at_the_end:
+            states = states.last()
+        good = np.argmax(states.log_posterior, axis=1) == self.truth[states.item]
+        return float(states.weight @ good)
 
 
 def identification_policy(
@@ -85,8 +90,8 @@ def identification_policy(
         From yes/no questions, best with the gold of at least 20 items.
     target_error, max_answers, strict
         As in :class:`AdaptivePolicy`; `strict` refuses a target that the left-out items do not
-        reach on average. With a target of 0, where the budget ends every item, `endgame` is the
-        one with which most left-out items are labelled right, unless it is given.
+        reach on average. Unless `endgame` is given, it is the one with which most left-out items
+        are labelled right: at the end of the budget for a target of 0, on the way otherwise.
     repeats
         Most answers to a question on an item; by default as many as the answers have.
     folds
@@ -108,8 +113,8 @@ def identification_policy(
         repeats = sheet.values.shape[2]
     options |= {"max_answers": max_answers, "repeats": repeats}
     left_out = list(_left_out(learned, sheet, folds, seed, options))
-    if target_error == 0 and options.get("endgame") is None:
-        options["endgame"] = _best_endgame(left_out, max_answers)
+    if left_out and options.get("endgame") is None:
+        options["endgame"] = _best_endgame(left_out, max_answers, target_error == 0)
         left_out = [part.changed(endgame=options["endgame"]) for part in left_out]
     return AdaptivePolicy(
         learned.problem,
@@ -163,14 +168,17 @@ def _refits(learned: Learned, worker: NDArray[np.int64], folds: int, seed: int) 
     return known[folds, seed]
 
 
-def _best_endgame(left_out: list[_LeftOut], max_answers: int) -> int:
-    """How many of the last answers to choose for accuracy: most left-out items right."""
+def _best_endgame(left_out: list[_LeftOut], max_answers: int, at_the_end: bool) -> int:
+    """How many of the last answers to choose for accuracy: most left-out items right.
+
+    Where a target ends most items, the last answers of the budget are seldom asked: all or one.
+    """
     budget = min(max_answers, MOST_PICKED)
-    ways = sorted({min(way, budget) for way in ENDGAMES})
+    ways = sorted({min(way, budget) for way in (ENDGAMES if at_the_end else (1, budget))})
     right = []
     for way in ways:
         tried = [part.changed(endgame=way, max_answers=budget) for part in left_out]
-        right.append(sum(part.right() for part in tried))
+        right.append(sum(part.right(at_the_end) for part in tried))
     best = ways[int(np.argmax(right))]
     return max_answers if best == budget else best
 
