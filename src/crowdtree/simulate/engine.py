@@ -327,21 +327,22 @@ def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
         yes, no = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
         first, open_ = np.full(n, 0.5), np.ones(n, dtype=bool)
         for repeat in range(policy.votes):
-            if not open_.any():
+            at = item if open_.all() else item[open_]
+            if not len(at):
                 break
-            at, asked = item[open_], question[open_]
-            said = block.answer(at, asked, np.full(len(at), repeat), yes[open_])
-            there = said.value != MISSING
-            told = policy.model.evidence(
-                asked, said.value.astype(np.int64), said.skill, yes[open_], (yes + no)[open_]
-            )
-            at, value = at[there], said.value[there]
-            log_posterior[at] += told[there]
+            said = block.answer(at, question[at], np.full(len(at), repeat), yes[at])
+            value, there = said.value.astype(np.int64), said.value != MISSING
+            told = policy.model.evidence(question[at], value, said.skill, yes[at], (yes + no)[at])
+            if there.all() and len(at) == n:
+                log_posterior += told
+            else:  # a missing answer ends the vote
+                open_[at[~there]] = False
+                at, value, told = at[there], value[there], told[there]
+                log_posterior[at] += told
             if repeat == 0:
                 first[at] = value
-            yes[at] += value == 1
-            no[at] += value == 0
-            open_[item[open_][~there]] = False  # a missing answer ends the vote
+            yes[at] += value
+            no[at] += 1 - value
         verdict[:, q] = np.where(yes == no, first, yes > no)
         found.answers[:] += (yes + no).astype(np.int32)
         found.asked[q] = int((yes + no).sum())
