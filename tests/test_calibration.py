@@ -497,6 +497,27 @@ def test_one_question_has_no_policy():
         learned.policy(folds=1)
 
 
+def test_the_error_of_a_plan_is_that_of_left_out_items():
+    from crowdtree.learn.identification import plan_error
+
+    values, truth = together(PROBLEM, 200, seed=1, hard=0.1)
+    answers = long_answers(PROBLEM, with_gaps(values, 0.05), truth, np.full(200, "crowd"))
+    learned = ct.learn(*answers)
+
+    def make(problem):
+        return ct.design(problem, "fm", allow_groups=True)
+
+    found = plan_error(learned, make)
+    assert found.items == 200
+    tree = make(learned.problem)
+    order = [PROBLEM.question_index(name) for name in learned.problem.questions]
+    fresh, known = together(PROBLEM, 2000, seed=2, hard=0.1)
+    run = simulate(learned.problem, PlanPolicy(tree), 2000, crowd=Recorded(fresh[:, order], known))
+    assert found.low < float(run.misclassification) < found.high + 0.03
+    with pytest.raises(CrowdtreeError, match="expected yes/no questions and gold"):
+        plan_error(ct.learn(answers[0], problem=PROBLEM), make)
+
+
 # ---------------------------------------------------------------- dependence of votes
 
 

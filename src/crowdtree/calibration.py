@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["FEW", "INDEPENDENT", "Calibration"]
+__all__ = ["FEW", "INDEPENDENT", "Calibration", "wilson"]
 
 FloatArray = NDArray[np.float64]
 
@@ -123,12 +123,8 @@ class Calibration:
     ) -> Calibration:
         """Note the error that is left when these items have all their answers."""
         stated = self.discounted(log_prior, log_posterior, answers)
-        count = len(truth)
-        share = float(np.mean(np.argmax(stated, axis=-1) != truth))
-        z2 = 1.96**2  # Wilson's interval, as its middle and half its width
-        middle = (share + z2 / (2 * count)) / (1 + z2 / count)
-        spread = (share * (1 - share) / count + z2 / (4 * count**2)) ** 0.5
-        return replace(self, reached=(middle, 1.96 * spread / (1 + z2 / count)))
+        wrong = int((np.argmax(stated, axis=-1) != truth).sum())
+        return replace(self, reached=wilson(wrong, len(truth)))
 
     def to_dict(self) -> dict[str, Any]:
         """Write as plain JSON."""
@@ -228,6 +224,18 @@ class Calibration:
         columns = (_SCALES[at[1]], _DEPENDENCES[at[2]], _FLOORS[at[0]])
         draws = tuple(zip(*(column.round(4).tolist() for column in columns), strict=True))
         return cls(scale, dependence, round(size), floor, draws)
+
+
+def wilson(count: int, total: int) -> tuple[float, float]:
+    """Middle of Wilson's 95 % interval of a share, and half its width.
+
+    >>> tuple(round(number, 3) for number in wilson(10, 100))
+    (0.115, 0.06)
+    """
+    share, z2 = count / total, 1.96**2
+    spread = (share * (1 - share) / total + z2 / (4 * total**2)) ** 0.5
+    shrunk = 1 + z2 / total
+    return (share + z2 / (2 * total)) / shrunk, 1.96 * spread / shrunk
 
 
 def _places(count: int) -> NDArray[np.intp]:

@@ -8,22 +8,26 @@ its posteriors were worth on all left-out items together is what the policy stat
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.calibration import Calibration
+from crowdtree.calibration import Calibration, wilson
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
-from crowdtree.policy import AdaptivePolicy
+from crowdtree.plan import as_plan
+from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.policy.calibrating import fitted, warn_few
+from crowdtree.policy.replay import label_steps
 
 if TYPE_CHECKING:
     from crowdtree.learn.model import Learned
+    from crowdtree.plan import Plan
     from crowdtree.problem import Problem
-__all__ = ["identification_policy"]
+    from crowdtree.tree import Tree
+__all__ = ["LeftOutError", "identification_policy", "plan_error"]
 
 FOLDS = 5
 MOST_ITEMS = 4_000
@@ -45,11 +49,15 @@ class _Sheet(NamedTuple):
 
 
 class _Refit(NamedTuple):
-    """Items that are left out, and what the others teach."""
+    """Items that are left out, and what the others teach.
+
+    `problem` and `yes` have the questions of all items, `taught` those of the others alone.
+    """
 
     held: NDArray[np.intp]
     problem: Problem
     yes: NDArray[np.float64]
+    taught: Problem
 
 
 class _LeftOut(NamedTuple):
@@ -126,6 +134,49 @@ def identification_policy(
     )
 
 
+class LeftOutError(NamedTuple):
+    """Share of left-out items that got a wrong label, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+    items: int
+
+
+def plan_error(
+    learned: Learned,
+    make: Callable[[Problem], Tree | Plan],
+    *,
+    folds: int = FOLDS,
+    seed: int = 0,
+) -> LeftOutError:
+    """Estimate the error of a plan on new items, one answer per vote as the answers have them.
+
+    A plan picks the cells that look best, so its error by the table that it was made from is too
+    small. Here the plan is made again without each part of the items, and tried on that part.
+
+    Parameters
+    ----------
+    learned
+        From yes/no questions, with gold.
+    make
+        Makes the plan of a problem, as in ``lambda problem: ct.design(problem)``.
+    folds, seed
+        As in :func:`identification_policy`.
+    """
+    if learned.kind != "classes" or not (learned.gold >= 0).any():
+        raise CrowdtreeError("plan_error: expected yes/no questions and gold")
+    sheet = _sheet(learned)
+    wrong = items = 0
+    for held, _, _, taught in _refits(learned, sheet.worker, folds, seed):
+        order = [learned.problem.question_index(name) for name in taught.questions]
+        labels = label_steps(PlanPolicy(as_plan(make(taught))), sheet.values[held][:, order])
+        wrong += int((labels != learned.gold[held]).sum())
+        items += len(held)
+    middle, half = wilson(wrong, items)
+    return LeftOutError(wrong / items, max(0.0, middle - half), min(1.0, middle + half), items)
+
+
 def _sheet(learned: Learned) -> _Sheet:
     a = learned.answers
     task, question = a.task, a.question_column()
@@ -147,7 +198,7 @@ def _left_out(
     learned: Learned, sheet: _Sheet, folds: int, seed: int, options: dict[str, Any]
 ) -> Iterator[_LeftOut]:
     rng = np.random.default_rng(seed)
-    for held, problem, yes in _refits(learned, sheet.worker, folds, seed):
+    for held, problem, yes, _ in _refits(learned, sheet.worker, folds, seed):
         some = held
         if len(held) > MOST_ITEMS // folds:
             some = rng.choice(held, MOST_ITEMS // folds, replace=False)
@@ -240,4 +291,4 @@ def _without(learned: Learned, held: NDArray[np.intp]) -> _Refit:
         for place, name in enumerate(rest.problem.questions):
             yes[learned.problem.question_index(name)] = rest.yes_rate[place]
         problem = learned.problem.replace(prior=rest.problem.prior)
-    return _Refit(held, problem, yes)
+    return _Refit(held, problem, yes, rest.problem)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from crowdtree.policy.adaptive import AdaptivePolicy
     from crowdtree.problem import Problem
 
-__all__ = ["Replayed", "Sample", "replay_adaptive", "replay_steps"]
+__all__ = ["Replayed", "Sample", "label_steps", "replay_adaptive", "replay_steps"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -224,28 +224,45 @@ def replay_steps(policy: Any, values: NDArray[np.int8]) -> Replayed:
     """Run any policy item by item through its own steps, to its own end."""
     found: list[tuple[int, int, FloatArray]] = []
     for row, answers in enumerate(values):
-        state = policy.start()
-        turn = np.zeros(len(answers), dtype=np.int64)
-        closed: set[int] = set()
         keep = set(checkpoints(int((answers != MISSING).sum())))
-        while True:
-            step = policy.ask(state, (), closed)
-            if isinstance(step, Label) or not step.questions:
-                break
-            question = step.questions[0]
-            place = int(turn[question])
-            said = int(answers[question, place]) if place < answers.shape[1] else MISSING
-            turn[question] += 1
-            if said == MISSING:
-                if hasattr(policy, "pass_over"):
-                    state = policy.pass_over(state)
-                else:
-                    closed.add(question)
-                continue
-            state = policy.update(state, Answer(question, said))
+        for state in _walk(policy, answers):
             if state.answers in keep:
                 found.append((row, state.answers, state.log_posterior))
         if not found or found[-1][:2] != (row, state.answers):
             found.append((row, state.answers, state.log_posterior))
     item, count, log_posterior = zip(*found, strict=True)
     return Replayed(np.array(item), np.array(count), np.array(log_posterior))
+
+
+def label_steps(policy: Any, values: NDArray[np.int8]) -> IntArray:
+    """Label of each item, by any policy through its own steps."""
+    labels = []
+    for answers in values:
+        for state in _walk(policy, answers):
+            last = state
+        labels.append(policy.conclude(last, "replayed").label)
+    return np.array(labels, dtype=np.int64)
+
+
+def _walk(policy: Any, answers: NDArray[np.int8]) -> Iterator[Any]:
+    """States of one item (questions x repeats): the first one, and that after every answer."""
+    state = policy.start()
+    yield state
+    turn = np.zeros(len(answers), dtype=np.int64)
+    closed: set[int] = set()
+    while True:
+        step = policy.ask(state, (), closed)
+        if isinstance(step, Label) or not step.questions:
+            return
+        question = step.questions[0]
+        place = int(turn[question])
+        said = int(answers[question, place]) if place < answers.shape[1] else MISSING
+        turn[question] += 1
+        if said != MISSING:
+            state = policy.update(state, Answer(question, said))
+        elif hasattr(policy, "pass_over"):
+            state = policy.pass_over(state)
+        else:
+            closed.add(question)
+            continue
+        yield state
