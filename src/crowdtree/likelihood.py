@@ -28,7 +28,7 @@ LEAST = 1e-9
 
 
 def yes_probability(problem: Problem, given: ArrayLike | None = None) -> FloatArray:
-    """Probability of the answer yes, one row a question, one column a class.
+    """Probability of the answer yes, one row per question, one column per class.
 
     ``1 - worker_error`` where the outcome is 1, ``worker_error`` where it is 0, one half where it
     is ``-``. A `given` table replaces that wherever it is not NaN.
@@ -76,7 +76,7 @@ class AnswerModel:
     Parameters
     ----------
     yes
-        ``P(yes | class)``, one row a question; kept 1e-9 away from 0 and 1.
+        ``P(yes | class)``, one row per question; kept 1e-9 away from 0 and 1.
     sign
         1 where yes is the right answer, -1 where no is, 0 where neither: skill pulls that way.
     shared_difficulty
@@ -120,7 +120,7 @@ class AnswerModel:
 
     @cached_property
     def logs(self) -> FloatArray:
-        """Logarithms of P(no) and P(yes) of an average worker, one table an answer."""
+        """Logarithms of P(no) and P(yes) of an average worker, one table per answer."""
         return np.stack([np.log1p(-self.yes), np.log(self.yes)])
 
     def yes_given(

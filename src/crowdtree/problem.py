@@ -42,13 +42,13 @@ class Problem:
     questions
         Names of the questions.
     outcome
-        One row a question, one column a class: the error-free answer 0, 1 or ``-`` (also -1).
+        One row per question, one column per class: the error-free answer 0, 1 or ``-`` (also -1).
     worker_error
-        Probability that one worker answers wrongly: one number, one a question, or one a cell.
+        Probability that one worker answers wrongly: one number, one per question, or one per cell.
     texts
-        What workers are asked, one a question; the question's name where empty.
+        What workers are asked, one per question; the question's name where empty.
     descriptions
-        What a class is, one a class; may be empty.
+        What a class is, one per class; may be empty.
     dash
         What ``-`` means: ``"inapplicable"`` (the question is never asked where the class is still
         possible) or ``"either"`` (both answers are right, each half the time).
@@ -124,7 +124,7 @@ class Problem:
         outcome: ArrayLike | None = None,
         **options: Any,
     ) -> Problem:
-        """Make a problem from the share of people who say yes, one row a question.
+        """Make a problem from the share of people who say yes, one row per question.
 
         The outcome is the likelier answer (``-`` strictly between the two `unclear` shares) and
         the error is the share that says otherwise, at least `least_error`. A missing share (NaN)
@@ -409,7 +409,7 @@ def _worker_error(worker_error: ArrayLike, problem: Problem) -> NDArray[np.float
         given = np.full(shape[0], float(given))
     if given.shape not in ((shape[0],), shape):
         raise CrowdtreeError(
-            f"worker_error: give one number, one a question ({shape[0]}) or one a cell "
+            f"worker_error: give one number, one per question ({shape[0]}) or one per cell "
             f"({shape[0]} x {shape[1]}), got {_shape(given)}"
         )
     if given.ndim == 2:

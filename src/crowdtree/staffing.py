@@ -1,7 +1,7 @@
 """Staffing: how many workers vote at each node of a tree (MODEL section 7).
 
 ``STAFFERS`` maps a method's name to its function. A budget is either *workers* (each belongs to
-one node; beyond the one that every node has) or *answers* (expected answers an item).
+one node; beyond the one that every node has) or *answers* (expected answers per item).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def staff(
 
 
 class _Teams:
-    """Teams of voters: one a node, or one a question when pooled.
+    """Teams of voters: one per node, or one per question when pooled.
 
     Rows are the (node, class) pairs on the error-free way, sorted by team and level, with the
     share of items that they hold; classes with ``-`` have no error but are paid for. A *part* is
@@ -176,7 +176,7 @@ class _Budget:
     def of(cls, workers: int | None, answers: float | None, teams: _Teams) -> _Budget:
         if (workers is None) == (answers is None):
             raise CrowdtreeError(
-                "staff: give either workers (extra workers) or answers (expected answers an item)"
+                "staff: give either workers (extra workers) or answers (expected answers per item)"
             )
         if workers is not None:
             if not _is_number(workers) or not (

@@ -69,7 +69,7 @@ class AdaptivePolicy(Guaranteed):
         the likeliest class), ``"ec2"`` (Golovin, Krause and Ray 2010) or ``"gbs"`` (generalised
         binary search); each divided by the price of the question.
     price
-        Price of an answer: one number, or one a question.
+        Price of an answer: one number, or one per question.
     repeats
         Most answers to the same question on the same item; ``None`` for no limit.
     shared_difficulty
@@ -77,7 +77,7 @@ class AdaptivePolicy(Guaranteed):
         (independent) to below 1; ``None`` for the problem's `dependence`. See
         :mod:`crowdtree.likelihood`.
     yes_probability
-        ``P(yes | class)``, one row a question, in place of outcome and error wherever it is not
+        ``P(yes | class)``, one row per question, in place of outcome and error wherever it is not
         NaN. Without it ``-`` is answered yes and no equally often.
     width
         Most questions that are out for one item at the same time.
@@ -304,14 +304,14 @@ class AdaptivePolicy(Guaranteed):
         Parameters
         ----------
         posterior
-            One row an item.
+            One row per item.
         yes, no
-            Answers to each question so far, one row an item; ``None`` where they do not matter
+            Answers to each question so far, one row per item; ``None`` where they do not matter
             (no limit of repeats, no shared difficulty).
         left
             Answers left, this one included.
         banned
-            Where a question must not be asked, one row an item.
+            Where a question must not be asked, one row per item.
         """
         worth = self._score("information", posterior, yes, no)
         blocked = self._blocked(yes, no, banned)

@@ -34,7 +34,7 @@ Decoder = Literal["nearest", "posterior"]
 
 @dataclass(frozen=True, eq=False)
 class BatchState:
-    """Votes for yes and no, and the first answer (-1 before it), one number a question."""
+    """Votes for yes and no, and the first answer (-1 before it), one number per question."""
 
     yes: NDArray[np.int16]
     no: NDArray[np.int16]
@@ -58,7 +58,7 @@ class BatchPolicy(Calibrated):
     votes
         Answers to each question.
     decoder
-        ``"nearest"``: majority vote a question, then the class whose outcomes differ least from
+        ``"nearest"``: majority vote per question, then the class whose outcomes differ least from
         the verdicts (``-`` differs by one half); ``"posterior"``: the likeliest class given
         every single answer.
     calibration
@@ -183,7 +183,7 @@ class BatchPolicy(Calibrated):
 
 
 def nearest_codeword(problem: Problem, verdicts: FloatArray) -> NDArray[np.intp]:
-    """Class whose outcomes differ least from the verdicts, one row an item.
+    """Class whose outcomes differ least from the verdicts, one row per item.
 
     A ``-`` differs by one half from either verdict. Equals: the likelier class, then the first.
 

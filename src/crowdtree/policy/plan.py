@@ -324,7 +324,7 @@ class _Curtailed(Plan):
 
 
 def expected_answers(plan: Plan | Tree, stopping: Stopping = "none") -> float:
-    """Exact expected answers an item of a plan with early stopping, wrong turns included.
+    """Exact expected answers per item of a plan with early stopping, wrong turns included.
 
     >>> import crowdtree as ct
     >>> plan = ct.staff(ct.design(ct.example("table1")), workers=20)

@@ -38,7 +38,7 @@ class SubtypePolicy(AdaptivePolicy):
     share
         How often each sub-type occurs; they add up to 1.
     yes_probability
-        ``P(yes | sub-type)``, one row a question.
+        ``P(yes | sub-type)``, one row per question.
     target_error, max_answers, price, repeats, width, endgame, calibration, undecided
         As in :class:`AdaptivePolicy`. A target that cannot be reached is not refused: items are
         labelled when nothing more can be learnt.

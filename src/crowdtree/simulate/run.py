@@ -131,7 +131,7 @@ class Run:
 
     @property
     def answers_per_item(self) -> Estimate:
-        """Mean answers an item: an estimate, with its 95 % interval."""
+        """Mean answers per item: an estimate, with its 95 % interval."""
         return mean_estimate(self.answers)
 
     @property
@@ -152,7 +152,7 @@ class Run:
 
     @property
     def answers_per_question(self) -> dict[str, float]:
-        """Mean answers an item to each question that was asked, most asked first."""
+        """Mean answers per item to each question that was asked, most asked first."""
         order = np.argsort(-self.asked, kind="stable")
         names = self.problem.questions
         return {names[q]: float(self.asked[q] / self.items) for q in order if self.asked[q]}
