@@ -53,14 +53,14 @@ def adaptive(policy: AdaptivePolicy, values: np.ndarray) -> tuple[np.ndarray, np
         posterior = np.exp(log_posterior - log_posterior.max(axis=1, keepdims=True))
         posterior /= posterior.sum(axis=1, keepdims=True)
         asked = policy.choose(posterior, None, None, max(BUDGETS) - step + 1, gone)
-        by_class = np.exp(policy._by_class(np.log(np.maximum(posterior, 1e-300))))
+        by_class = np.exp(policy.by_class(np.log(np.maximum(posterior, 1e-300))))
         open_ = (asked >= 0) & ~policy.sure(1 - by_class.max(axis=1))
         here, question = items[open_], asked[open_]
         log_posterior[here] += policy.model.logs[values[here, question], question]
         gone[here, question] = True
         taken[here] += 1
         if step in BUDGETS:
-            labels.append(policy._by_class(log_posterior).argmax(axis=1))
+            labels.append(policy.by_class(log_posterior).argmax(axis=1))
             answers.append(taken.copy())
     return np.array(labels), np.array(answers)
 
@@ -88,7 +88,7 @@ def by_tree(
             node = int(tree.children[node, answer])
         taken.append(asked)
         leaf = node < 0 and not isinstance(policy, SubtypePolicy)
-        made.append(tree.leaf_label[~node] if leaf else policy._by_class(belief).argmax())
+        made.append(tree.leaf_label[~node] if leaf else policy.by_class(belief).argmax())
     return np.array(made), np.array(taken)
 
 

@@ -140,19 +140,62 @@ def wrong_errors(found: dict[str, Any]) -> str:
     )
 
 
-def real(rows: list[dict[str, Any]]) -> str:
+def real_targets(found: dict[str, Any]) -> str:
     return table(
-        ["who", "questions", "right (95 %)", "stated", "first sketch", "picked"],
+        [
+            "set",
+            "target",
+            "stop at it",
+            "stated",
+            "observed (95 %)",
+            "answers per item",
+            "undecided",
+        ],
         [
             [
+                name,
+                f"{row['target']:.0%}",
+                f"{row['stopped']:.1%}",
+                "" if row["stated"] is None else f"{row['stated']:.3f}",
+                f"{row['observed']:.3f} ({row['low']:.3f} to {row['high']:.3f})",
+                f"{row['answers']:.1f}",
+                f"{row['undecided']:.1%}",
+            ]
+            for name, part in found.items()
+            for row in part["targets"]
+        ],
+    )
+
+
+def real_budgets(found: dict[str, Any]) -> str:
+    return table(
+        ["set", "who", "answers", "right (95 %)", "stated"],
+        [
+            [
+                name,
                 row["who"],
                 f"{row['questions']:.2f}",
                 f"{row['right']:.3f} ({row['low']:.3f} to {row['high']:.3f})",
                 f"{row['stated']:.3f}",
-                "" if row["sketch"] is None else f"{row['sketch']:.2f}",
-                ", ".join(f"{n} x {name}" for name, n in row.get("picked", {}).items()),
             ]
-            for row in rows
+            for name, part in found.items()
+            for row in part["budgets"]
+        ],
+    )
+
+
+def real_promises(found: dict[str, Any]) -> str:
+    return table(
+        ["set", "promise of the error", "stated (95 %)", "observed (95 %)"],
+        [
+            [
+                name,
+                row["what"],
+                f"{row['stated']:.3f} ({row['low']:.3f} to {row['high']:.3f})",
+                f"{row['observed']:.3f} ({row['observed low']:.3f} to {row['observed high']:.3f})",
+            ]
+            for name, part in found.items()
+            for row in part["promises"]
         ],
     )
 
@@ -197,10 +240,10 @@ def steps(found: dict[str, Any]) -> str:
 
 def written(page: str, name: str, content: str) -> str:
     """Put a table between its marks."""
-    pattern = re.compile(rf"(<!-- table: {re.escape(name)} -->\n).*?(\n<!-- end -->)", re.DOTALL)
+    pattern = re.compile(rf"(<!-- table: {re.escape(name)} -->\n).*?\n?<!-- end -->", re.DOTALL)
     if not pattern.search(page):
         raise SystemExit(f"{PAGE.name}: no place for the table {name!r}")
-    return pattern.sub(lambda m: m[1] + content + m[2], page)
+    return pattern.sub(lambda m: f"{m[1]}{content}\n<!-- end -->", page)
 
 
 def main() -> None:
@@ -221,8 +264,9 @@ def main() -> None:
             "wrong errors": wrong_errors,
         },
         "real_people": {
-            "apascal": lambda f: real(f["apascal"]),
-            "leuven": lambda f: real(f["leuven"]),
+            "real targets": real_targets,
+            "real budgets": real_budgets,
+            "real promises": real_promises,
         },
         "throughput": {"speed": speed, "steps": steps},
     }

@@ -1,38 +1,46 @@
-"""Answers of real people: accuracy against the number of questions, adaptive and the paper's tree.
+"""Answers of real people: what a learned policy promises, and what it keeps.
 
-aPascal: tables from four fifths of the objects, tried on the last fifth, all five ways. Leuven:
-tables from three respondents, the fourth answers, all four ways. The same rules on both sets:
+aPascal and soybean: learned from four fifths of the items, tried on the last fifth, all five ways.
+Leuven: learned from three respondents, the fourth answers, all four ways. Everything goes through
+``learn(...)`` and ``learned.policy(...)``; tables and calibrations are of the training part alone.
 
-- tables by one empirical Bayes rule (:func:`shares`), the tree on the same learnt table;
-- how the adaptive policy chooses (criterion, and how many of the last answers are chosen for
-  accuracy) is picked for each budget by a second cross-validation *inside* the training part.
+1. Targets of 20, 10 and 5 %: how many items stop at the target, their stated and observed error,
+   the answers per item, and how many items are labelled as undecided.
+2. Fixed budgets: accuracy, beside the *private rule* that this benchmark used before (a Beta prior
+   around each question's own share of yes, criterion and endgame picked inside the training part).
+3. Promises: ``reachable_error``, ``strict`` and ``evaluate`` of a tree, beside what is observed.
 
-Nothing is learnt or picked from the answers that are tried. ``python benchmarks/real_people.py``
+``python benchmarks/real_people.py [--sets leuven apascal soybean] [--splits 5] [--json FILE]``
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import time
 import warnings
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import crowdtree as ct
+import learn_sets
+from crowdtree.learn.identification import plan_error
+from crowdtree.learn.model import Learned
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.simulate import Recorded, Run, simulate
-from crowdtree.simulate.run import Estimate, mean_estimate, share_estimate
-from realdata import apascal, leuven
+from crowdtree.problem import LINE_BREAKS
+from crowdtree.simulate import REASONS, Recorded, Run, simulate
+from crowdtree.simulate.run import share_estimate
+from realdata import folder
 
 FloatArray = NDArray[np.float64]
+TARGETS = (0.2, 0.1, 0.05)
+BUDGETS = {"apascal": (5, 10, 20, 30), "leuven": (8, 20, 30, 60), "soybean": (5, 10, 20, 30)}
+MOST = {"apascal": 64, "leuven": 120, "soybean": 60}
 Way = tuple[str, int | None]
-"""Criterion, and the number of last answers that are chosen for accuracy (None: all of them)."""
 WAYS: tuple[Way, ...] = (
     ("information", 1),
     ("information", 2),
@@ -41,213 +49,260 @@ WAYS: tuple[Way, ...] = (
     ("information", None),
     ("ec2", 1),
 )
+"""Ways of asking among which the private rule picks: criterion, last answers for accuracy."""
 INNER = 3
-MOST_PICKED = 30
-"""Beyond this budget the way is that of this budget: the ways differ little there."""
 
 
-@dataclass(frozen=True, eq=False)
-class People:
-    """Answers, one row a try, with the class of each, and the part that each row belongs to."""
-
-    name: str
-    classes: Sequence[str]
-    questions: Sequence[str]
-    answers: NDArray[np.int8]
-    truth: NDArray[np.int64]
-    part: NDArray[np.int64]
-    uniform: bool
-
-    def rows(self, chosen: NDArray[np.bool_]) -> People:
-        """Some of the rows."""
-        return People(
-            self.name,
-            self.classes,
-            self.questions,
-            self.answers[chosen],
-            self.truth[chosen],
-            self.part[chosen],
-            self.uniform,
-        )
-
-    def learnt(self) -> tuple[ct.Problem, FloatArray]:
-        """The problem and P(yes | class) that these answers teach."""
-        n = len(self.classes)
-        count = np.bincount(self.truth, minlength=n)
-        said = np.stack([self.answers[self.truth == c].sum(axis=0) for c in range(n)], axis=1)
-        yes = shares(said, count)
-        prior = None if self.uniform else (count + 1) / (count + 1).sum()
-        return ct.Problem.from_strength(self.classes, prior, self.questions, yes), yes
-
-    def tried(self, make: Callable[[ct.Problem, FloatArray], Any], train: People) -> Run:
-        """Run the policy that `train` teaches on these answers."""
-        problem, yes = train.learnt()
-        crowd = Recorded(self.answers, self.truth)
-        return simulate(problem, make(problem, yes), len(self.truth), crowd=crowd)
+# ---------------------------------------------------------------- the public route
 
 
-def apascal_people(parts: int = 5) -> People | None:
-    found = apascal()
-    if found is None:
-        return None
-    classes, questions, answers, truth = found
-    part = np.random.default_rng(0).permutation(len(truth)) % parts
-    return People("aPascal", classes, questions, answers, truth, part, uniform=False)
+def taught(split: learn_sets.Split) -> Learned:
+    """What the training part of a split teaches."""
+    answers = learn_sets.long(split.train, split.questions, split.workers)
+    return ct.learn(answers, dict(enumerate(split.truth)))
 
 
-def leuven_people() -> People | None:
-    found = leuven()
-    if found is None:
-        return None
-    classes, questions, answers = found
-    respondents = len(answers)
-    truth = np.tile(np.arange(len(classes)), respondents)
-    part = np.repeat(np.arange(respondents), len(classes))
-    rows = answers.transpose(0, 2, 1).reshape(-1, len(questions))
-    return People("Leuven", classes, questions, rows, truth, part, uniform=True)
+def recorded(problem: ct.Problem, split: learn_sets.Split) -> Recorded:
+    """What is tried, in the order of the problem's questions and classes."""
+    place = {re.sub(LINE_BREAKS, " ", name.strip()): i for i, name in enumerate(split.questions)}
+    order = [place[name] for name in problem.questions]
+    truth = [problem.classes.index(name) for name in split.wanted]
+    return Recorded(split.test[:, order], truth)
 
 
-def shares(yes: NDArray[Any], count: NDArray[Any]) -> FloatArray:
-    """P(yes | class) of each cell, by empirical Bayes.
+def tried(policy: Any, crowd: Recorded) -> Run:
+    return simulate(policy.problem, policy, len(crowd.truth), crowd=crowd)
+
+
+# ---------------------------------------------------------------- the private rule, a baseline
+
+
+def shares(yes: NDArray[Any], asked: NDArray[Any]) -> FloatArray:
+    """P(yes | class) of each cell by the private rule.
 
     Each question has a Beta prior around its own share of yes. Its strength follows from how much
     the classes agree on it: a posterior over a grid of strengths, whose own prior is shared by all
-    questions and learnt by EM.
+    questions and learned by EM.
     """
     from scipy.special import betaln
 
-    base = (yes.sum(axis=1) + 1) / (count.sum() + 2)
+    base = (yes.sum(axis=1) + 1) / (asked.sum(axis=1) + 2)
     strength = np.geomspace(0.05, 20, 40)
     a, b = base[:, None] * strength, (1 - base[:, None]) * strength
     like = np.zeros_like(a)
-    for c, n in enumerate(count):
-        k = yes[:, c][:, None]
-        like += betaln(a + k, b + n - k) - betaln(a, b)
+    for k, n in zip(yes.T, asked.T, strict=True):
+        like += betaln(a + k[:, None], b + (n - k)[:, None]) - betaln(a, b)
     like = np.exp(like - like.max(axis=1, keepdims=True))
     weight = np.full(len(strength), 1 / len(strength))
     for _ in range(50):
         share = like * weight
         share /= share.sum(axis=1, keepdims=True)
         weight = share.mean(axis=0)
-    found = np.stack(
-        [
-            (share * ((yes[:, c][:, None] + a) / (n + strength))).sum(axis=1)
-            for c, n in enumerate(count)
-        ],
-        axis=1,
-    )
-    return np.asarray(np.clip(found, 0.002, 0.998))
+    found = [
+        (share * ((k[:, None] + a) / (n[:, None] + strength))).sum(axis=1)
+        for k, n in zip(yes.T, asked.T, strict=True)
+    ]
+    return np.asarray(np.clip(np.stack(found, axis=1), 0.002, 0.998))
 
 
-def maker(way: Way, budget: int) -> Callable[[ct.Problem, FloatArray], AdaptivePolicy]:
+def private_table(split: learn_sets.Split, rows: NDArray[Any]) -> tuple[ct.Problem, FloatArray]:
+    """Problem and table that some rows of the training part teach, by the private rule."""
+    classes = sorted(set(split.truth))
+    truth = np.array([classes.index(name) for name in split.truth])[rows]
+    values = split.train[rows]
+    yes = np.stack([(values[truth == c] == 1).sum(axis=0) for c in range(len(classes))], axis=1)
+    asked = np.stack([(values[truth == c] >= 0).sum(axis=0) for c in range(len(classes))], axis=1)
+    table = shares(yes, asked)
+    count = np.bincount(truth, minlength=len(classes)) + 1
+    questions = [re.sub(LINE_BREAKS, " ", name.strip()) for name in split.questions]
+    return ct.Problem.from_strength(classes, count / count.sum(), questions, table), table
+
+
+def private_policy(table: tuple[ct.Problem, FloatArray], way: Way, budget: int) -> AdaptivePolicy:
+    problem, yes = table
     criterion, last = way
-
-    def make(problem: ct.Problem, yes: FloatArray) -> AdaptivePolicy:
-        return AdaptivePolicy(
-            problem,
-            0.0,
-            budget,
-            repeats=1,
-            yes_probability=yes,
-            criterion=criterion,  # type: ignore[arg-type]
-            endgame=budget if last is None else last,
-        )
-
-    return make
+    return AdaptivePolicy(
+        problem,
+        0.0,
+        budget,
+        repeats=1,
+        yes_probability=yes,
+        criterion=criterion,  # type: ignore[arg-type]
+        endgame=budget if last is None else last,
+    )
 
 
-def picked(train: People, budget: int) -> Way:
-    """The way that labels most answers of the training part right, cross-validated within it."""
-    budget = min(budget, MOST_PICKED)
-    if train.uniform:  # whole respondents are left out
-        inner = train.part
+def private_folds(split: learn_sets.Split) -> list[tuple[Any, Recorded]]:
+    """Tables without some of the training rows, and those rows."""
+    truth = np.array(split.truth)
+    people = sorted(set(split.workers.tolist()))
+    if len(people) > 1:
+        inner = [np.flatnonzero(split.workers == name) for name in people]
     else:
-        inner = np.random.default_rng(1).permutation(len(train.truth)) % INNER
-    taught = []
-    for part in np.unique(inner):
-        rest = train.rows(inner != part)
-        taught.append((train.rows(inner == part), rest.learnt()))
-    right = []
-    for way in WAYS:
-        good = 0
-        for held, (problem, yes) in taught:
-            crowd = Recorded(held.answers, held.truth)
-            run = simulate(problem, maker(way, budget)(problem, yes), len(held.truth), crowd=crowd)
-            good += int((run.label == run.truth).sum())
-        right.append(good)
+        inner = learn_sets.folds(truth, INNER, seed=1)
+    made = []
+    for held in inner:
+        table = private_table(split, np.setdiff1d(np.arange(len(truth)), held))
+        codes = [table[0].classes.index(name) for name in truth[held]]
+        made.append((table, Recorded(split.train[held], codes)))
+    return made
+
+
+def picked(folds: list[tuple[Any, Recorded]], budget: int, most: int = 30) -> Way:
+    """The way that labels most left-out rows of the training part right."""
+    budget = min(budget, most)
+    right = [
+        sum(
+            int((run.label == run.truth).sum())
+            for run in (tried(private_policy(table, way, budget), crowd) for table, crowd in folds)
+        )
+        for way in WAYS
+    ]
     return WAYS[int(np.argmax(right))]
 
 
-def row_of(runs: Sequence[Run]) -> dict[str, Any]:
-    """Accuracy and cost over all parts."""
-    good = sum(int((run.label == run.truth).sum()) for run in runs)
-    right: Estimate = share_estimate(good, sum(run.items for run in runs))
-    answers = mean_estimate(np.concatenate([run.answers for run in runs]))
-    stated = 1 - float(np.concatenate([run.posterior_error for run in runs]).mean())
+# ---------------------------------------------------------------- rows
+
+
+def pooled(runs: Sequence[Run], column: str) -> NDArray[Any]:
+    return np.concatenate([getattr(run, column) for run in runs])
+
+
+def target_row(target: float, runs: Sequence[Run]) -> dict[str, Any]:
+    """Items that stopped at a target over all splits, what was stated, what was observed."""
+    stopped = pooled(runs, "reason") == REASONS.index("target")
+    wrong = pooled(runs, "label") != pooled(runs, "truth")
+    seen = share_estimate(int(wrong[stopped].sum()), int(stopped.sum()))
+    reasons = pooled(runs, "reason")
+    undecided = reasons == REASONS.index("undecided")
     return {
-        "questions": float(answers),
-        "right": float(right),
-        "low": right.low,
-        "high": right.high,
-        "stated": stated,
+        "target": target,
+        "items": len(stopped),
+        "stopped": float(stopped.mean()),
+        "stated": float(pooled(runs, "posterior_error")[stopped].mean()) if stopped.any() else None,
+        "observed": float(seen),
+        "low": seen.low,
+        "high": seen.high,
+        "answers": float(pooled(runs, "answers").mean()),
+        "undecided": float(undecided.mean()),
+        "all stated": float(pooled(runs, "posterior_error").mean()),
+        "all observed": float(wrong.mean()),
     }
 
 
-def words(row: dict[str, Any]) -> str:
-    return (
-        f"{row['questions']:6.2f} questions, right {row['right']:.3f} "
-        f"({row['low']:.3f} to {row['high']:.3f}), stated {row['stated']:.3f}"
-    )
+def budget_row(who: str, budget: int, runs: Sequence[Run]) -> dict[str, Any]:
+    good = pooled(runs, "label") == pooled(runs, "truth")
+    right = share_estimate(int(good.sum()), len(good))
+    return {
+        "who": who,
+        "budget": budget,
+        "questions": float(pooled(runs, "answers").mean()),
+        "right": float(right),
+        "low": right.low,
+        "high": right.high,
+        "stated": 1 - float(pooled(runs, "posterior_error").mean()),
+    }
 
 
-def report(
-    people: People | None, sketch: dict[int, float], counts: Sequence[int]
-) -> list[dict[str, Any]]:
-    if people is None:
+def promise_row(what: str, stated: Sequence[tuple[float, float, float]], runs: Any) -> Any:
+    """Mean promise of the splits (value, low, high), beside what is observed on all of them."""
+    value, low, high = np.mean(np.array(stated), axis=0)
+    wrong = np.concatenate([run.label != run.truth for run in runs])
+    seen = share_estimate(int(wrong.sum()), len(wrong))
+    return {
+        "what": what, "stated": float(value), "low": float(low), "high": float(high),
+        "observed": float(seen), "observed low": seen.low, "observed high": seen.high,
+    }  # fmt: skip
+
+
+# ---------------------------------------------------------------- one set
+
+
+def report(name: str, splits: int) -> dict[str, Any]:
+    place = folder()
+    if place is None:
         print("the data folder is absent, skipped")
-        return []
-    folds = [
-        (people.rows(people.part != part), people.rows(people.part == part))
-        for part in np.unique(people.part)
+        return {}
+    found: dict[str, Any] = {"targets": [], "budgets": [], "promises": [], "strict": []}
+    targets: dict[float, list[Run]] = {target: [] for target in TARGETS}
+    budgets: dict[tuple[str, int], list[Run]] = {}
+    reach, trees, left_out = ([], []), ([], []), []  # type: ignore[var-annotated]
+    for number, split in enumerate(learn_sets.SETS[name](place)):
+        if number >= splits:
+            break
+        began = time.perf_counter()
+        learned = taught(split)
+        policy = learned.policy(TARGETS[0], MOST[name])
+        crowd = recorded(policy.problem, split)
+        for target in TARGETS:
+            targets[target].append(tried(policy.changed(target_error=target), crowd))
+        mean, half = policy.reachable_error()
+        reach[0].append((mean, mean - half, mean + half))
+        reach[1].append(tried(policy.changed(target_error=0.0), crowd))
+        try:
+            policy.changed(target_error=TARGETS[-1], strict=True)
+            found["strict"].append("accepted")
+        except ct.CrowdtreeError as error:
+            found["strict"].append(str(error))
+        tree = ct.design(learned.problem, "fm", allow_groups=True)
+        value = ct.evaluate(tree, learned)
+        credible = value.credible
+        assert credible is not None
+        trees[0].append((value.misclassification, credible.low, credible.high))
+        trees[1].append(tried(PlanPolicy(tree), crowd))
+        left_out.append(plan_error(learned, lambda p: ct.design(p, "fm", allow_groups=True))[:3])
+        inner = private_folds(split)
+        table = private_table(split, np.arange(len(split.truth)))
+        for budget in BUDGETS[name]:
+            spend = learned.policy(0.0, budget)
+            budgets.setdefault(("learned.policy", budget), []).append(tried(spend, crowd))
+            old = private_policy(table, picked(inner, budget), budget)
+            runs = budgets.setdefault(("private rule", budget), [])
+            runs.append(tried(old, recorded(old.problem, split)))
+        print(f"{name} {number + 1}: {time.perf_counter() - began:.0f} s", flush=True)
+    found["targets"] = [target_row(target, runs) for target, runs in targets.items()]
+    found["budgets"] = [budget_row(who, n, runs) for (who, n), runs in budgets.items()]
+    found["promises"] = [
+        promise_row("reachable_error", *reach),
+        promise_row("evaluate of the paper's tree", *trees),
+        promise_row("plan_error of the paper's tree", left_out, trees[1]),
     ]
-    tree = row_of(
-        [
-            held.tried(lambda p, _: PlanPolicy(ct.design(p, "fm", allow_groups=True)), train)
-            for train, held in folds
-        ]
-    )
-    print(f"\n{people.name}: {len(people.truth)} tries\n  paper's tree  {words(tree)}", flush=True)
-    rows = [tree | {"who": "paper's tree", "budget": None, "sketch": None}]
-    for budget in sorted({*counts, int(tree["questions"])}):
-        ways = [picked(train, budget) for train, _ in folds]
-        runs = [
-            held.tried(maker(way, budget), train)
-            for way, (train, held) in zip(ways, folds, strict=True)
-        ]
-        row = row_of(runs) | {"who": "adaptive", "budget": budget, "sketch": sketch.get(budget)}
-        row["picked"] = {
-            f"{name}, last {'all' if last is None else last}": n
-            for (name, last), n in Counter(ways).most_common()
-        }
-        bar = f"  (sketch {sketch[budget]:.2f})" if budget in sketch else ""
-        note = "  (no more than the tree)" if budget == int(tree["questions"]) else ""
-        print(f"  adaptive      {words(row)}{bar}{note}  {row['picked']}", flush=True)
-        rows.append(row)
-    return rows
+    show(name, found)
+    return found
+
+
+def show(name: str, found: dict[str, Any]) -> None:
+    print(f"\n{name}")
+    for row in found["targets"]:
+        print(
+            f"  target {row['target']:.2f}: {row['stopped']:.3f} stop, stated {row['stated']:.3f}, "
+            f"observed {row['observed']:.3f} ({row['low']:.3f} to {row['high']:.3f}), "
+            f"{row['answers']:.1f} answers, {row['undecided']:.3f} undecided; "
+            f"all items: stated {row['all stated']:.3f}, observed {row['all observed']:.3f}"
+        )
+    for row in found["budgets"]:
+        print(
+            f"  {row['who']:15} {row['questions']:6.2f} answers: right {row['right']:.3f} "
+            f"({row['low']:.3f} to {row['high']:.3f}), stated {row['stated']:.3f}"
+        )
+    for row in found["promises"]:
+        print(
+            f"  {row['what']}: {row['stated']:.3f} ({row['low']:.3f} to {row['high']:.3f}), "
+            f"observed {row['observed']:.3f} ({row['observed low']:.3f} to "
+            f"{row['observed high']:.3f})"
+        )
+    print(f"  strict at {TARGETS[-1]:.2f}: {found['strict'][0]}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", nargs="+", default=list(learn_sets.SETS))
+    parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--json")
     args = parser.parse_args()
     warnings.simplefilter("ignore", ct.CrowdtreeWarning)
     start = time.perf_counter()
-    found = {
-        "leuven": report(
-            leuven_people(), {8: 0.35, 20: 0.55, 30: 0.65}, (4, 8, 12, 20, 30, 60, 120)
-        ),
-        "apascal": report(apascal_people(), {5: 0.70, 10: 0.79}, (3, 5, 10, 15, 20, 30, 64)),
-    }
+    found = {name: report(name, args.splits) for name in args.sets}
     print(f"{time.perf_counter() - start:.0f} s")
     if args.json:
         with open(args.json, "w") as file:

@@ -73,7 +73,10 @@ def test_faultless_workers_have_the_noise_free_floor():
         (lambda p: fano_floor(p, 0.1, price=[1, 2, 3]), "price: one number, or one a question"),
         (lambda p: fano_floor(p, 0.1, yes_probability=[[2, 0]]), "yes_probability: every entry"),
         (lambda p: fano_floor(p, 0.1, yes_probability=[[0.5]]), "yes_probability: 1 questions"),
-        (lambda p: AnswerModel.of(p, shared_difficulty=1.0), "shared_difficulty: a number"),
+        (
+            lambda p: AnswerModel.of(p, shared_difficulty=1.0),
+            "shared_difficulty: expected a number",
+        ),
     ],
 )
 def test_bad_input_is_told_in_one_line(call, text):

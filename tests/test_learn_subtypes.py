@@ -177,7 +177,7 @@ def test_reachable_error_is_that_of_the_classes(subtypes):
     log = np.log(policy.share) + np.stack(
         [policy.model.logs[row, np.arange(12)].sum(axis=0) for row in values]
     )
-    wrong = np.mean(policy._by_class(log).argmax(axis=1) != subtypes.label[kind])
+    wrong = np.mean(policy.by_class(log).argmax(axis=1) != subtypes.label[kind])
     assert wrong == pytest.approx(error, abs=doubt + 2 * np.sqrt(wrong / 4000))
 
 

@@ -74,7 +74,7 @@ GOOD: dict[str, Any] = {
         ({"worker_error": [0.1, 1.2]}, ["worker_error: question 'r' has 1.2", "from 0 to 1"]),
         ({"worker_error": [0.1, np.nan]}, ["worker_error: question 'r' is missing"]),
         ({"worker_error": [0.1, np.inf]}, ["worker_error: question 'r' has inf"]),
-        ({"worker_error": [0.1] * 3}, ["one a question (2) or one a cell (2 x 3), got 3"]),
+        ({"worker_error": [0.1] * 3}, ["one per question (2) or one per cell (2 x 3), got 3"]),
         ({"worker_error": np.zeros((3, 2))}, ["(2 x 3), got 3 x 2"]),
         ({"worker_error": [[0.1, 0.2], [0.1]]}, ["worker_error: all rows must be as long"]),
         ({"worker_error": [[0.1, 0.2, 0.3], [0.1, "y", 0.3]]}, ["got 'y' in place 2"]),

@@ -14,6 +14,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 import sqlalchemy as sa
 
 import crowdtree as ct
+from crowdtree.calibration import Calibration
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.store import (
     Next,
@@ -43,13 +44,16 @@ from crowdtree.store.tables import (
 from crowdtree.store.verify import verify
 from weblab import Clock
 
-KINDS = ("none", "curtailed", "margin", "adaptive")
+KINDS = ("none", "curtailed", "margin", "adaptive", "calibrated")
 
 
 def policy(kind: str) -> Any:
     problem = ct.example("table1")
     if kind == "adaptive":
         return AdaptivePolicy(problem, target_error=0.03, max_answers=9, strict=False)
+    if kind == "calibrated":
+        discount = Calibration(0.9, 0.5)
+        return AdaptivePolicy(problem, 0.03, 9, strict=False, calibration=discount)
     return PlanPolicy(ct.staff(ct.design(problem), workers=8), kind)  # type: ignore[arg-type]
 
 
@@ -260,3 +264,19 @@ def test_a_finish_must_have_been_asked_for(tmp_path: Path) -> None:
         assert {"finished", "never asked"} <= reasons
         found = game.tampered([audit.delete().where(audit.c.action == "finish")])
         assert "finish that nobody asked for" in found[0]
+
+
+def test_undecided_items_are_counted(tmp_path: Path) -> None:
+    from crowdtree.store.progress import progress
+
+    game = Played(tmp_path / "undecided.db", "calibrated")
+    try:
+        found = game.write(lambda c: progress(c, game.number, game.clock()))
+        with game.store.engine.connect() as connection:
+            rows = connection.execute(
+                sa.select(labels.c.reason).where(labels.c.campaign_id == game.number)
+            )
+            reasons = [row.reason for row in rows]
+        assert found["undecided"] == reasons.count("undecided") > 0
+    finally:
+        game.store.close()

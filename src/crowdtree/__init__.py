@@ -7,6 +7,7 @@
 0.0062
 """
 
+from crowdtree.calibration import Calibration
 from crowdtree.design import DESIGNERS, design, verify
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.evaluate import Bounds, Evaluation, evaluate
@@ -28,6 +29,7 @@ __all__ = [
     "AdaptivePolicy",
     "BatchPolicy",
     "Bounds",
+    "Calibration",
     "Certificate",
     "Crowd",
     "CrowdtreeError",

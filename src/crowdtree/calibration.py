@@ -8,13 +8,16 @@ so the likelihood of all of them is raised to the power
     scale / (1 + (n - 1) rho)
 
 before it meets the prior (MODEL section 13). ``scale`` below 1 corrects a table that is too sure
-even of a single answer. Both numbers belong to one crowd and one set of questions; they are fitted
-to items of known class whose answers were not used for the table.
+even of a single answer. And on some items everybody is misled: with probability ``floor`` the
+answers say nothing about the class, however many there are. The three numbers belong to one crowd
+and one set of questions; they are fitted to items of known class whose answers were not used for
+the table.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,14 +25,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["INDEPENDENT", "Calibration"]
+__all__ = ["FEW", "INDEPENDENT", "Calibration", "wilson"]
 
 FloatArray = NDArray[np.float64]
 
-_SCALES = np.exp(np.linspace(np.log(0.05), np.log(3.0), 33))
-_DEPENDENCES = np.concatenate([[0.0], np.geomspace(0.002, 1.0, 24)])
+_SCALES = np.exp(np.linspace(np.log(0.05), np.log(3.0), 65))
+_DEPENDENCES = np.concatenate([[0.0], np.geomspace(0.002, 1.0, 48)])
+_COARSE = 6  # every 6th of both is computed, the log loss between them follows from a spline
+_FLOORS = np.array([0.0, 0.005, 0.01, 0.02, 0.04, 0.07, 0.11, 0.17, 0.25, 0.4])
 _SCALE_SD = 0.5  # prior of log scale: normal around 0
 _DEPENDENCE_MEAN = 0.1  # prior of the dependence: exponential
+_FLOOR_MEAN = 0.03  # prior of the floor: exponential
+_DRAWS = 32
+_MOST_CELLS = 400_000  # rows x classes that the grid is evaluated on
+FEW = 20
+"""Items below which a fit is mostly the prior."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +53,14 @@ class Calibration:
     dependence
         From 0 (independent answers) to 1 (all answers together count as one).
     items
-        Items of known class behind the two numbers; 0 where they were assumed.
+        Items of known class behind these numbers; 0 where they were assumed.
+    floor
+        Probability that the answers about an item say nothing about its class.
+    draws
+        Equally likely (scale, dependence, floor) given those items: how well they are known.
+    reached
+        Error that those items are left with after all their answers, as the middle and half the
+        width of its 95 % interval: counted, so that it does not rest on the three numbers.
 
     Examples
     --------
@@ -58,6 +75,9 @@ class Calibration:
     scale: float = 1.0
     dependence: float = 0.0
     items: int = 0
+    floor: float = 0.0
+    draws: tuple[tuple[float, float, float], ...] = ()
+    reached: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.scale <= 100:
@@ -66,10 +86,12 @@ class Calibration:
             raise CrowdtreeError(
                 f"dependence: expected a number from 0 to 1, got {self.dependence}"
             )
+        if not 0 <= self.floor < 1:
+            raise CrowdtreeError(f"floor: expected a number from 0 to below 1, got {self.floor}")
 
     def __bool__(self) -> bool:
         """Whether it changes anything."""
-        return self.scale != 1 or self.dependence != 0
+        return self.scale != 1 or self.dependence != 0 or self.floor != 0
 
     def power(self, answers: ArrayLike) -> FloatArray:
         """Power of the likelihood of so many answers."""
@@ -87,7 +109,51 @@ class Calibration:
             return log_posterior
         evidence = log_posterior - log_prior
         score = log_prior + self.power(answers)[..., None] * evidence
-        return np.asarray(score - np.logaddexp.reduce(score, axis=-1, keepdims=True))
+        score = score - np.logaddexp.reduce(score, axis=-1, keepdims=True)
+        if self.floor:
+            score = np.logaddexp(np.log1p(-self.floor) + score, np.log(self.floor) + log_prior)
+        return np.asarray(score)
+
+    def with_reached(
+        self,
+        log_prior: FloatArray,
+        log_posterior: FloatArray,
+        answers: ArrayLike,
+        truth: NDArray[Any],
+    ) -> Calibration:
+        """Note the error that is left when these items have all their answers."""
+        stated = self.discounted(log_prior, log_posterior, answers)
+        wrong = int((np.argmax(stated, axis=-1) != truth).sum())
+        return replace(self, reached=wilson(wrong, len(truth)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write as plain JSON."""
+        return {
+            "scale": self.scale,
+            "dependence": self.dependence,
+            "items": self.items,
+            "floor": self.floor,
+            "draws": [list(draw) for draw in self.draws],
+            "reached": None if self.reached is None else list(self.reached),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any] | None) -> Calibration:
+        """Read what :meth:`to_dict` wrote; nothing is discounted where there is nothing.
+
+        >>> made = Calibration(0.5, 0.1, 30, 0.02, ((0.5, 0.1, 0.02),), (0.2, 0.01))
+        >>> Calibration.from_dict(made.to_dict()) == made, bool(Calibration.from_dict(None))
+        (True, False)
+        """
+        if not data:
+            return cls()
+        values = dict(data)
+        values["draws"] = tuple(
+            (float(s), float(d), float(f)) for s, d, f in values.get("draws", ())
+        )
+        reached = values.get("reached")
+        values["reached"] = None if reached is None else (float(reached[0]), float(reached[1]))
+        return cls(**values)
 
     @classmethod
     def fit(
@@ -96,11 +162,12 @@ class Calibration:
         log_posterior: FloatArray,
         answers: ArrayLike,
         truth: NDArray[Any],
+        weight: FloatArray | None = None,
     ) -> Calibration:
-        """Fit both numbers to items of known class.
+        """Fit the three numbers to items of known class.
 
         The mean of their posterior over a grid, under the log loss. The prior holds the scale
-        near 1 and the dependence near 0, so that a few items change little.
+        near 1, the dependence and the floor near 0, so that a few items change little.
 
         Parameters
         ----------
@@ -112,26 +179,76 @@ class Calibration:
             Answers behind each row.
         truth
             Class of each item, counted from 0.
+        weight
+            Weight of each row, where one item has several rows; 1 otherwise.
         """
         count = np.asarray(answers, dtype=np.float64)
         if not len(truth):
             return cls()
+        much = np.ones(len(truth)) if weight is None else weight
+        size = float(much.sum())
+        if log_posterior.size > _MOST_CELLS:
+            few = max(1, _MOST_CELLS // log_posterior.shape[1])
+            rows = np.random.default_rng(0).choice(len(truth), few, replace=False)
+            log_posterior, count, truth = log_posterior[rows], count[rows], truth[rows]
+            much = much[rows] * (size / much[rows].sum())
         evidence = log_posterior - log_prior
         extra = np.maximum(count - 1, 0)
-        value = np.empty((len(_SCALES), len(_DEPENDENCES)))
+        scales = _places(len(_SCALES))
+        dependences = _places(len(_DEPENDENCES))
+        coarse = np.empty((len(_FLOORS), len(scales), len(dependences)))
         row = np.arange(len(truth))
-        for j, dependence in enumerate(_DEPENDENCES):
-            for i, scale in enumerate(_SCALES):
+        blind = np.exp(log_prior)[truth]
+        for j, dependence in enumerate(_DEPENDENCES[dependences]):
+            for i, scale in enumerate(_SCALES[scales]):
                 score = log_prior + (scale / (1 + extra * dependence))[:, None] * evidence
                 top = score.max(axis=1)
                 whole = top + np.log(np.exp(score - top[:, None]).sum(axis=1))
-                value[i, j] = float((score[row, truth] - whole).sum())
+                seen = np.exp(score[row, truth] - whole)
+                mixed = seen[:, None] * (1 - _FLOORS) + blind[:, None] * _FLOORS
+                sure = score[row, truth] - whole  # without a floor nothing underflows
+                coarse[1:, i, j] = much @ np.log(mixed[:, 1:])
+                coarse[0, i, j] = float(much @ sure)
+        value = np.stack([_between(scales, dependences, part) for part in coarse])
         value -= 0.5 * (np.log(_SCALES)[:, None] / _SCALE_SD) ** 2
         value -= _DEPENDENCES / _DEPENDENCE_MEAN
-        weight = np.exp(value - value.max()) * np.gradient(_DEPENDENCES)
-        weight /= weight.sum()
-        scale = float(np.exp(weight.sum(axis=1) @ np.log(_SCALES)))
-        return cls(scale, float(weight.sum(axis=0) @ _DEPENDENCES), len(truth))
+        value -= _FLOORS[:, None, None] / _FLOOR_MEAN
+        chance = np.exp(value - value.max()) * np.gradient(_DEPENDENCES)
+        chance *= np.gradient(_FLOORS)[:, None, None]
+        chance /= chance.sum()
+        floor = float(chance.sum(axis=(1, 2)) @ _FLOORS)
+        scale = float(np.exp(chance.sum(axis=(0, 2)) @ np.log(_SCALES)))
+        dependence = float(chance.sum(axis=(0, 1)) @ _DEPENDENCES)
+        drawn = np.random.default_rng(1).choice(chance.size, _DRAWS, p=chance.ravel())
+        at = np.unravel_index(drawn, chance.shape)
+        columns = (_SCALES[at[1]], _DEPENDENCES[at[2]], _FLOORS[at[0]])
+        draws = tuple(zip(*(column.round(4).tolist() for column in columns), strict=True))
+        return cls(scale, dependence, round(size), floor, draws)
+
+
+def wilson(count: int, total: int) -> tuple[float, float]:
+    """Middle of Wilson's 95 % interval of a share, and half its width.
+
+    >>> tuple(round(number, 3) for number in wilson(10, 100))
+    (0.115, 0.06)
+    """
+    share, z2 = count / total, 1.96**2
+    spread = (share * (1 - share) / total + z2 / (4 * total**2)) ** 0.5
+    shrunk = 1 + z2 / total
+    return (share + z2 / (2 * total)) / shrunk, 1.96 * spread / shrunk
+
+
+def _places(count: int) -> NDArray[np.intp]:
+    return np.unique(np.append(np.arange(0, count, _COARSE), count - 1))
+
+
+def _between(
+    scales: NDArray[np.intp], dependences: NDArray[np.intp], coarse: FloatArray
+) -> FloatArray:
+    from scipy.interpolate import RectBivariateSpline
+
+    spline = RectBivariateSpline(scales, dependences, coarse)
+    return np.asarray(spline(np.arange(len(_SCALES)), np.arange(len(_DEPENDENCES))))
 
 
 INDEPENDENT = Calibration()

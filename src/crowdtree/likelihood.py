@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.problem import DASH, Problem
+from crowdtree.problem import DASH, Problem, check_dependence
 
 __all__ = ["AnswerModel", "binary_entropy", "yes_probability"]
 
@@ -27,7 +28,7 @@ LEAST = 1e-9
 
 
 def yes_probability(problem: Problem, given: ArrayLike | None = None) -> FloatArray:
-    """Probability of the answer yes, one row a question, one column a class.
+    """Probability of the answer yes, one row per question, one column per class.
 
     ``1 - worker_error`` where the outcome is 1, ``worker_error`` where it is 0, one half where it
     is ``-``. A `given` table replaces that wherever it is not NaN.
@@ -75,7 +76,7 @@ class AnswerModel:
     Parameters
     ----------
     yes
-        ``P(yes | class)``, one row a question; kept 1e-9 away from 0 and 1.
+        ``P(yes | class)``, one row per question; kept 1e-9 away from 0 and 1.
     sign
         1 where yes is the right answer, -1 where no is, 0 where neither: skill pulls that way.
     shared_difficulty
@@ -99,13 +100,15 @@ class AnswerModel:
         cls,
         problem: Problem,
         given: ArrayLike | None = None,
-        shared_difficulty: float = 0.0,
+        shared_difficulty: float | None = None,
     ) -> AnswerModel:
-        """Make the model of a problem; `given` replaces outcome and error where it is not NaN."""
-        if not 0 <= shared_difficulty < 1:
-            raise CrowdtreeError(
-                f"shared_difficulty: a number from 0 to below 1 needed, got {shared_difficulty}"
-            )
+        """Make the model of a problem; `given` replaces outcome and error where it is not NaN.
+
+        Without `shared_difficulty` it is the problem's `dependence`.
+        """
+        if shared_difficulty is None:
+            shared_difficulty = problem.dependence
+        rho = check_dependence(shared_difficulty, "shared_difficulty")
         yes = yes_probability(problem, given)
         sign = np.where(problem.outcome == DASH, 0, 2 * problem.outcome - 1)
         if given is not None:
@@ -113,11 +116,11 @@ class AnswerModel:
             sign = np.where(replaced, np.sign(yes - 0.5), sign)
         yes = np.clip(yes, LEAST, 1 - LEAST)
         yes.flags.writeable = False
-        return cls(yes, sign.astype(np.int8), float(shared_difficulty))
+        return cls(yes, sign.astype(np.int8), rho)
 
     @cached_property
     def logs(self) -> FloatArray:
-        """Logarithms of P(no) and P(yes) of an average worker, one table an answer."""
+        """Logarithms of P(no) and P(yes) of an average worker, one table per answer."""
         return np.stack([np.log1p(-self.yes), np.log(self.yes)])
 
     def yes_given(
@@ -137,6 +140,23 @@ class AnswerModel:
             return np.asarray(self.logs[value, question])
         share = self.yes_given(question, skill, yes, asked)
         return np.log(share) if value else np.log1p(-share)
+
+    def evidence(
+        self,
+        question: NDArray[Any],
+        value: NDArray[Any],
+        skill: FloatArray | None,
+        yes: NDArray[Any],
+        asked: NDArray[Any],
+    ) -> FloatArray:
+        """Logarithm of the probability of many answers under each class, one row per answer."""
+        if skill is None and not self.shared_difficulty:
+            return np.asarray(self.logs[value, question])
+        share = self.yes[question]
+        if skill is not None:
+            share = skilled(share, self.sign[question], skill[:, None])
+        share = urn(share, self.shared_difficulty, yes[:, None], asked[:, None])
+        return np.where(value[:, None] == 1, np.log(share), np.log1p(-share))
 
 
 def skilled(yes: FloatArray, sign: ArrayLike, skill: ArrayLike) -> FloatArray:

@@ -101,10 +101,12 @@ class Plan:
         node, cls = np.asarray(node), np.asarray(cls)
         question = self.tree.question[node]
         error = self.tree.problem.worker_error[question, cls]
+        rho = self.tree.problem.dependence
         if self.vote == "majority":
-            fused = error if not self._voting else fusion.majority_error(error, self.votes[node])
+            votes = self.votes[node]
+            fused = error if not self._voting else fusion.majority_error(error, votes, rho)
         else:
-            fused = fusion.margin_error(error, self.votes[node])
+            fused = fusion.margin_error(error, self.votes[node], rho)
         return np.where(self.tree.problem.outcome[question, cls] == DASH, 0.5, fused)
 
     def answers_at(self, node: ArrayLike, cls: ArrayLike) -> FloatArray:
@@ -115,7 +117,7 @@ class Plan:
         question = self.tree.question[node]
         dash = self.tree.problem.outcome[question, cls] == DASH
         error = np.where(dash, 0.5, self.tree.problem.worker_error[question, cls])
-        return fusion.margin_votes(error, self.votes[node])
+        return fusion.margin_votes(error, self.votes[node], self.tree.problem.dependence)
 
     @cached_property
     def _voting(self) -> bool:

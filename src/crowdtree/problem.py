@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 
-__all__ = ["DASH", "LINE_BREAKS", "Dash", "Problem", "check_names"]
+__all__ = ["DASH", "LINE_BREAKS", "Dash", "Problem", "check_dependence", "check_names"]
 
 Dash = Literal["inapplicable", "either"]
 DASH = -1
@@ -42,18 +42,21 @@ class Problem:
     questions
         Names of the questions.
     outcome
-        One row a question, one column a class: the error-free answer 0, 1 or ``-`` (also -1).
+        One row per question, one column per class: the error-free answer 0, 1 or ``-`` (also -1).
     worker_error
-        Probability that one worker answers wrongly: one number, one a question, or one a cell.
+        Probability that one worker answers wrongly: one number, one per question, or one per cell.
     texts
-        What workers are asked, one a question; the question's name where empty.
+        What workers are asked, one per question; the question's name where empty.
     descriptions
-        What a class is, one a class; may be empty.
+        What a class is, one per class; may be empty.
     dash
         What ``-`` means: ``"inapplicable"`` (the question is never asked where the class is still
         possible) or ``"either"`` (both answers are right, each half the time).
     normalise
         Scale a prior that does not sum to 1.
+    dependence
+        Correlation of two people's answers to one question on one item, given its class, from 0
+        (independent) to below 1: how far people err together (:mod:`crowdtree.fusion`).
 
     Examples
     --------
@@ -77,6 +80,7 @@ class Problem:
     descriptions: tuple[str, ...] = ()
     dash: Dash = "inapplicable"
     normalise: bool = field(default=False, repr=False)
+    dependence: float = 0.0
 
     def __init__(
         self,
@@ -90,6 +94,7 @@ class Problem:
         descriptions: Sequence[str] | None = None,
         dash: Dash = "inapplicable",
         normalise: bool = False,
+        dependence: float = 0.0,
     ) -> None:
         put = object.__setattr__
         put(self, "classes", check_names(classes, "classes", at_least=2))
@@ -103,6 +108,7 @@ class Problem:
             raise CrowdtreeError(f'dash: must be "inapplicable" or "either", got {dash!r}')
         put(self, "dash", dash)
         put(self, "normalise", False)
+        put(self, "dependence", check_dependence(dependence, "dependence"))
 
     @classmethod
     def from_strength(
@@ -118,7 +124,7 @@ class Problem:
         outcome: ArrayLike | None = None,
         **options: Any,
     ) -> Problem:
-        """Make a problem from the share of people who say yes, one row a question.
+        """Make a problem from the share of people who say yes, one row per question.
 
         The outcome is the likelier answer (``-`` strictly between the two `unclear` shares) and
         the error is the share that says otherwise, at least `least_error`. A missing share (NaN)
@@ -211,6 +217,7 @@ class Problem:
             self.classes == other.classes
             and self.questions == other.questions
             and self.dash == other.dash
+            and self.dependence == other.dependence
             and self.texts == other.texts
             and self.descriptions == other.descriptions
             and np.array_equal(self.prior, other.prior)
@@ -225,7 +232,19 @@ class Problem:
         error = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
         dash = ', dash="either"' if self.dash == "either" else ""
         size = f"{self.n_classes} classes x {self.n_questions} questions"
-        return f"Problem({size}, worker error {error}{dash})"
+        together = f", dependence={self.dependence:g}" if self.dependence else ""
+        return f"Problem({size}, worker error {error}{dash}{together})"
+
+
+def check_dependence(value: float, name: str) -> float:
+    """Correlation of two people's answers: a number from 0 to below 1."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not 0 <= number < 1:
+        raise CrowdtreeError(f"{name}: expected a number from 0 to below 1, got {value!r}")
+    return number
 
 
 def check_names(names: Sequence[str], what: str, at_least: int) -> tuple[str, ...]:
@@ -390,7 +409,7 @@ def _worker_error(worker_error: ArrayLike, problem: Problem) -> NDArray[np.float
         given = np.full(shape[0], float(given))
     if given.shape not in ((shape[0],), shape):
         raise CrowdtreeError(
-            f"worker_error: give one number, one a question ({shape[0]}) or one a cell "
+            f"worker_error: give one number, one per question ({shape[0]}) or one per cell "
             f"({shape[0]} x {shape[1]}), got {_shape(given)}"
         )
     if given.ndim == 2:

@@ -1,7 +1,7 @@
 """Staffing: how many workers vote at each node of a tree (MODEL section 7).
 
 ``STAFFERS`` maps a method's name to its function. A budget is either *workers* (each belongs to
-one node; beyond the one that every node has) or *answers* (expected answers an item).
+one node; beyond the one that every node has) or *answers* (expected answers per item).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def staff(
 
 
 class _Teams:
-    """Teams of voters: one a node, or one a question when pooled.
+    """Teams of voters: one per node, or one per question when pooled.
 
     Rows are the (node, class) pairs on the error-free way, sorted by team and level, with the
     share of items that they hold; classes with ``-`` have no error but are paid for. A *part* is
@@ -101,6 +101,7 @@ class _Teams:
 
     def __init__(self, tree: Tree, pool: Pool) -> None:
         self.tree = tree
+        self.dependence = tree.problem.dependence
         if pool == "question":
             _, of_node = np.unique(tree.question, return_inverse=True)
             # number the teams by their first node, so that ties go to the earliest
@@ -142,19 +143,20 @@ class _Teams:
         """Fall of the additive error with each further pair of workers, O(rows) each."""
         rows = self.rows(team)
         share = self.row_share[rows]
-        for gain in fusion.majority_gains(self.row_error[rows]):
+        for gain in fusion.majority_gains(self.row_error[rows], self.dependence):
             yield float(share @ gain)
 
     def part_gains(self, team: int) -> Iterator[FloatArray]:
         """Fall of the error of each part of a team with each further pair of workers."""
         rows, share, start = self._by_part(team)
-        for gain in fusion.majority_gains(self.row_error[rows]):
+        for gain in fusion.majority_gains(self.row_error[rows], self.dependence):
             yield np.add.reduceat(share * gain, start)
 
     def part_error(self, team: int, votes: int) -> FloatArray:
         """Additive error of each part of a team."""
         rows, share, start = self._by_part(team)
-        return np.add.reduceat(share * fusion.majority_error(self.row_error[rows], votes), start)
+        error = fusion.majority_error(self.row_error[rows], votes, self.dependence)
+        return np.add.reduceat(share * error, start)
 
     def _by_part(self, team: int) -> tuple[slice, FloatArray, NDArray[np.intp]]:
         rows = self.rows(team)
@@ -174,7 +176,7 @@ class _Budget:
     def of(cls, workers: int | None, answers: float | None, teams: _Teams) -> _Budget:
         if (workers is None) == (answers is None):
             raise CrowdtreeError(
-                "staff: give either workers (extra workers) or answers (expected answers an item)"
+                "staff: give either workers (extra workers) or answers (expected answers per item)"
             )
         if workers is not None:
             if not _is_number(workers) or not (
@@ -374,7 +376,7 @@ def random_mean(tree: Tree, workers: int) -> float:
     for share, errors in _ways(tree):
         value = np.ones(n + 1)  # mean success of the rest of the way, by the workers left for it
         for depth in reversed(range(len(errors))):
-            stays = 1 - fusion.majority_error(errors[depth], 1 + count)
+            stays = 1 - fusion.majority_error(errors[depth], 1 + count, tree.problem.dependence)
             onward = np.where(rest >= 0, value[np.maximum(rest, 0)], 0.0)
             value = (split[depth] * stays[None, :] * onward).sum(axis=1)
         right += share * float(value[n])

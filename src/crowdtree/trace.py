@@ -82,6 +82,7 @@ class Trace:
             "budget": "no answers left",
             "questions": "no question could tell more",
             "leaf": "end of the plan",
+            "undecided": "undecided: more answers would hardly help",
         }.get(self.label.reason, self.label.reason)
         count = plural(len(self.steps), "answer")
         words = f"Label: {name} after {count} ({why}); "

@@ -14,6 +14,7 @@ from crowdtree.cli.common import (
     AllowGroups,
     AsJson,
     DashOption,
+    Dependence,
     Errors,
     File,
     Normalise,
@@ -62,8 +63,13 @@ def simulate_verb(
     ] = 0.0,
     spammers: Annotated[float, typer.Option("--spammers", help="Share of spammers.")] = 0.0,
     shared_difficulty: Annotated[
-        float, typer.Option("--shared-difficulty", help="Correlation of answers on one item.")
-    ] = 0.0,
+        float | None,
+        typer.Option(
+            "--shared-difficulty",
+            help="Correlation of answers on one item, in place of the problem's dependence.",
+            show_default=False,
+        ),
+    ] = None,
     true_errors: Annotated[
         float,
         typer.Option("--true-errors", metavar="X", help="True errors, as multiple of the assumed."),
@@ -90,6 +96,7 @@ def simulate_verb(
     dash: DashOption = None,
     normalise: Normalise = False,
     strengths: Strengths = False,
+    dependence: Dependence = None,
     allow_groups: AllowGroups = False,
 ) -> None:
     """Let a simulated crowd answer: what a policy costs, and how often it is wrong.
@@ -110,14 +117,14 @@ def simulate_verb(
 
     if draw is not None:
         check_ending(draw)
-    reading = (worker_error, errors, dash, normalise, strengths)
+    reading = (worker_error, errors, dash, normalise, strengths, dependence)
     if compare:
         refused = {
             "--policy": policy != "adaptive",
             "--workers": workers is not None,
             "--skill-sd": skill_sd != 0,
             "--spammers": spammers != 0,
-            "--shared-difficulty": shared_difficulty != 0,
+            "--shared-difficulty": bool(shared_difficulty),
             "--true-errors": true_errors != 1,
             "--engine": engine != "local",
             "--jobs": jobs != 1,
@@ -172,6 +179,8 @@ def simulate_verb(
             f"{percent(wrong.high)})[/] with [bold]{number(cost)} answers[/] an item "
             f"[dim](95 %: {number(cost.low, 4)} to {number(cost.high, 4)})[/]."
         )
+        if run.undecided:
+            console.print(f"{percent(run.undecided)} of the items were left undecided.")
         console.print(f"The policy itself expected {percent(run.stated_error)} to be wrong.\n")
         busiest = sorted(run.answers_per_question.items(), key=lambda pair: -pair[1])[:8]
         for name, share in busiest:
@@ -179,7 +188,7 @@ def simulate_verb(
                 text = problem.text(problem.question_index(name))
                 console.print(f"  {number(share):>8}  {text}", markup=False)
         console.print("[dim]  answers an item, by question[/]\n")
-        reading = (worker_error, errors, dash, normalise, strengths, allow_groups)
+        reading = (worker_error, errors, dash, normalise, strengths, dependence, allow_groups)
         common.tell_next(
             console, common.again("explain", file, "--policy", policy, reading=reading)
         )
@@ -266,6 +275,7 @@ def explain_verb(
     dash: DashOption = None,
     normalise: Normalise = False,
     strengths: Strengths = False,
+    dependence: Dependence = None,
     allow_groups: AllowGroups = False,
 ) -> None:
     """Show why an item got its label: question, answer and posterior, step by step.
@@ -283,7 +293,7 @@ def explain_verb(
     problem, chosen = _policy(
         file,
         policy,
-        (worker_error, errors, dash, normalise, strengths),
+        (worker_error, errors, dash, normalise, strengths, dependence),
         target_error=target_error,
         max_answers=max_answers,
         criterion=criterion,

@@ -13,6 +13,7 @@ from crowdtree.cli.common import (
     AllowGroups,
     AsJson,
     DashOption,
+    Dependence,
     Errors,
     File,
     Normalise,
@@ -67,6 +68,7 @@ def frontier_verb(
     dash: DashOption = None,
     normalise: Normalise = False,
     strengths: Strengths = False,
+    dependence: Dependence = None,
     allow_groups: AllowGroups = False,
 ) -> None:
     """Show what error can be had for what price, and pick a plan.
@@ -83,7 +85,9 @@ def frontier_verb(
 
     if output is not None and error is None and answers is None:
         raise CrowdtreeError("-o: which plan? give --error or --answers")
-    problem = common.read_problem(file, worker_error, errors, dash, normalise, strengths)
+    problem = common.read_problem(
+        file, worker_error, errors, dash, normalise, strengths, dependence
+    )
     front = frontier(
         problem,
         vote,
@@ -125,7 +129,7 @@ def frontier_verb(
             console.print(f"{plural(loose, 'point')} not proven optimal.")
         if chosen is None:
             words = ["--error", 0.01, "-o", "plan.json"]
-            reading = (worker_error, errors, dash, normalise, strengths, allow_groups)
+            reading = (worker_error, errors, dash, normalise, strengths, dependence, allow_groups)
             common.tell_next(console, common.again("frontier", file, *words, reading=reading))
 
     common.emit(as_json, found, tell)

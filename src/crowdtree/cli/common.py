@@ -65,10 +65,29 @@ Normalise = Annotated[
 Strengths = Annotated[
     bool, typer.Option("--strengths", help="The cells are shares of people who say yes.")
 ]
+Dependence = Annotated[
+    float | None,
+    typer.Option(
+        "--dependence",
+        help="Correlation of people's answers to one question on one item.",
+        show_default=False,
+    ),
+]
 AllowGroups = Annotated[
     bool, typer.Option("--allow-groups", help="Accept classes that no question tells apart.")
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of what is random.")]
+
+
+READING = (
+    "--worker-error",
+    "--errors",
+    "--dash",
+    "--normalise",
+    "--strengths",
+    "--dependence",
+)
+"""Options of :func:`read_problem`, in its order."""
 
 
 def read_problem(
@@ -78,6 +97,7 @@ def read_problem(
     dash: Literal["inapplicable", "either"] | None = None,
     normalise: bool = False,
     strengths: bool = False,
+    dependence: float | None = None,
 ) -> Problem:
     """Read a problem from a file or from the examples."""
     if file.startswith("example:"):
@@ -90,6 +110,8 @@ def read_problem(
             changes["worker_error"] = worker_error
         if dash is not None:
             changes["dash"] = dash
+        if dependence is not None:
+            changes["dependence"] = dependence
         return problem.replace(**changes) if changes else problem
     return files.load_problem(
         file,
@@ -98,6 +120,7 @@ def read_problem(
         dash=dash,
         normalise=normalise,
         strengths=strengths,
+        dependence=dependence,
     )
 
 
@@ -109,7 +132,7 @@ def read_plan(file: str, *reading: Any) -> Plan | None:
     """
     if file.startswith("example:") or not files.is_plan(file):
         return None
-    names = ("--worker-error", "--errors", "--dash", "--normalise", "--strengths")
+    names = READING
     for name, given in zip(names, reading, strict=False):
         if given is not None and given is not False:
             raise CrowdtreeError(f"{name}: {file} is a plan and holds its problem; give that")
@@ -123,7 +146,7 @@ def again(verb: str, file: str, *words: object, reading: tuple[Any, ...] = ()) -
     "crowdtree staff 'my birds.csv' --workers 4 --worker-error 0.1 --normalise"
     """
     told: list[object] = ["crowdtree", verb, file, *words]
-    names = ("--worker-error", "--errors", "--dash", "--normalise", "--strengths", "--allow-groups")
+    names = (*READING, "--allow-groups")
     for name, given in zip(names, reading, strict=False):
         if given is not None and given is not False:
             told += [name] if given is True else [name, given]

@@ -14,6 +14,7 @@ from crowdtree.cli.common import (
     AllowGroups,
     AsJson,
     DashOption,
+    Dependence,
     Errors,
     File,
     Normalise,
@@ -60,6 +61,7 @@ def design_verb(
     dash: DashOption = None,
     normalise: Normalise = False,
     strengths: Strengths = False,
+    dependence: Dependence = None,
     allow_groups: AllowGroups = False,
     seed: Seed = 0,
     objective: Annotated[
@@ -88,7 +90,7 @@ def design_verb(
 
       crowdtree design birds.xlsx --method gain --worker-error 0.1 --json
     """
-    reading = (worker_error, errors, dash, normalise, strengths)
+    reading = (worker_error, errors, dash, normalise, strengths, dependence)
     limits: dict[str, Any] = {
         "objective": objective,
         "time_limit": time_limit,
@@ -144,6 +146,7 @@ def staff_verb(
     dash: DashOption = None,
     normalise: Normalise = False,
     strengths: Strengths = False,
+    dependence: Dependence = None,
     allow_groups: AllowGroups = False,
     seed: Seed = 0,
 ) -> None:
@@ -159,7 +162,7 @@ def staff_verb(
 
       crowdtree staff birds.csv --workers 50 --method paper-fm --json
     """
-    reading = (worker_error, errors, dash, normalise, strengths)
+    reading = (worker_error, errors, dash, normalise, strengths, dependence)
     given = common.read_plan(file, *reading)
     if given is None:
         problem = common.read_problem(file, *reading)
@@ -216,6 +219,7 @@ def check_verb(
     dash: DashOption = None,
     normalise: Normalise = False,
     strengths: Strengths = False,
+    dependence: Dependence = None,
 ) -> None:
     """Check a problem file: what is in it, and which classes no question tells apart.
 
@@ -223,7 +227,7 @@ def check_verb(
 
       crowdtree check birds.csv
     """
-    reading = (worker_error, errors, dash, normalise, strengths)
+    reading = (worker_error, errors, dash, normalise, strengths, dependence)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         problem = common.read_problem(file, *reading)

@@ -14,6 +14,7 @@ from crowdtree.cli.common import (
     AllowGroups,
     AsJson,
     DashOption,
+    Dependence,
     Errors,
     File,
     Normalise,
@@ -149,6 +150,7 @@ def pilot_verb(
     dash: DashOption = None,
     normalise: Normalise = False,
     strengths: Strengths = False,
+    dependence: Dependence = None,
     allow_groups: AllowGroups = False,
 ) -> None:
     """Say how many gold items and answers a pilot needs, and which cells matter.
@@ -163,7 +165,7 @@ def pilot_verb(
     """
     from crowdtree.learn.pilot import plan_pilot
 
-    reading = (worker_error, errors, dash, normalise, strengths)
+    reading = (worker_error, errors, dash, normalise, strengths, dependence)
     plan = common.read_plan(file, *reading)
     if plan is None:
         problem = common.read_problem(file, *reading)

@@ -12,6 +12,7 @@ from crowdtree.cli.common import (
     AllowGroups,
     AsJson,
     DashOption,
+    Dependence,
     Errors,
     File,
     Normalise,
@@ -42,6 +43,7 @@ def report_verb(
     dash: DashOption = None,
     normalise: Normalise = False,
     strengths: Strengths = False,
+    dependence: Dependence = None,
     allow_groups: AllowGroups = False,
 ) -> None:
     """Write a page with the tree, its levels and bounds, the staffing and the confusions.
@@ -56,7 +58,7 @@ def report_verb(
 
     if out.suffix not in (".html", ".htm"):
         raise CrowdtreeError(f"{out}: a report is written as .html; use --out {out.stem}.html")
-    reading = (worker_error, errors, dash, normalise, strengths)
+    reading = (worker_error, errors, dash, normalise, strengths, dependence)
     plan = common.read_plan(file, *reading)
     if plan is None:
         problem = common.read_problem(file, *reading)

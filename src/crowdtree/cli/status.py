@@ -63,6 +63,8 @@ def _attention(row: dict[str, Any]) -> str:
     found = []
     if row["items"]["set_aside"]:
         found.append(f"{plural(row['items']['set_aside'], 'item')} set aside")
+    if row.get("undecided"):
+        found.append(f"{plural(row['undecided'], 'item')} undecided")
     if row["workers"]["paused"]:
         found.append(f"{plural(row['workers']['paused'], 'worker')} paused")
     if row.get("waiting_for_workers"):

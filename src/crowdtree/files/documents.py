@@ -25,6 +25,7 @@ def problem_from_dict(
     worker_error: Any = None,
     dash: Dash | None = None,
     normalise: bool = False,
+    dependence: float | None = None,
 ) -> Problem:
     """Make a problem of the data of a document; arguments that are given overrule it."""
     from crowdtree.files.schema import ProblemFile, check
@@ -57,6 +58,7 @@ def problem_from_dict(
         descriptions=descriptions,
         dash=dash or found.dash,
         normalise=normalise,
+        dependence=found.dependence if dependence is None else dependence,
     )
 
 
@@ -197,6 +199,7 @@ def problem_to_dict(problem: Problem) -> dict[str, Any]:
         "crowdtree": 1,
         "kind": "problem",
         "dash": problem.dash,
+        **({"dependence": problem.dependence} if problem.dependence else {}),
         "classes": classes,
         "questions": questions,
     }

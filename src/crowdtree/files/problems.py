@@ -54,6 +54,7 @@ def load_problem(
     unclear: tuple[float, float] = (0.5, 0.5),
     least_error: float = 0.01,
     missing_error: float = 0.25,
+    dependence: float | None = None,
 ) -> Problem:
     """Load a problem from a file or a data frame.
 
@@ -80,6 +81,9 @@ def load_problem(
         True: the cells are the shares of people who say yes. Or a second file or frame with these
         shares, blank where unknown, for the outcomes of the first. See
         :meth:`Problem.from_strength`, also for `unclear`, `least_error` and `missing_error`.
+    dependence
+        Correlation of two people's answers to one question on one item, in place of what the file
+        says.
 
     Notes
     -----
@@ -93,7 +97,8 @@ def load_problem(
         hunts,0.1,Does it hunt?,0,1,-
 
     Without the row ``prior`` all classes are equally likely; ``text`` and ``description`` may be
-    left out; a row ``dash`` with ``either`` under the first class sets the meaning of ``-``.
+    left out; a row ``dash`` with ``either`` under the first class sets the meaning of ``-``, a row
+    ``dependence`` with a number there says how far people err together.
     Columns may be separated by commas, semicolons (then numbers may have decimal commas) or tabs.
     The same as YAML (JSON has the same fields)::
 
@@ -125,7 +130,7 @@ def load_problem(
     >>> load_problem(frame, worker_error=0.1)
     Problem(3 classes x 2 questions, worker error 0.1)
     """
-    options: dict[str, Any] = {"dash": dash, "normalise": normalise}
+    options: dict[str, Any] = {"dash": dash, "normalise": normalise, "dependence": dependence}
     if isinstance(source, str | os.PathLike) and ending_of(source) in _DOCUMENTS:
         path = Path(source)
         for what, given in (("errors", errors), ("strengths", strengths or None)):
@@ -138,6 +143,7 @@ def load_problem(
     table, beside = _read(source, "strength" if strengths is True else "outcome", "frame")
     options |= {"texts": table.texts, "descriptions": table.descriptions}
     options["dash"] = dash or table.dash or "inapplicable"
+    options["dependence"] = table.dependence if dependence is None else dependence
     shares = named(table.grid.source, chosen_prior, table.classes, table.prior, prior)
     parts = (table.classes, shares, table.questions)
     if strengths is False:

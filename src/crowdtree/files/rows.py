@@ -44,6 +44,8 @@ def _head_rows(problem: Problem) -> Iterator[list[Any]]:
         yield ["description", "", *blank, *(problem.descriptions or [""] * problem.n_classes)]
     if problem.dash != "inapplicable":
         yield ["dash", "", *blank, problem.dash, *[""] * (problem.n_classes - 1)]
+    if problem.dependence:
+        yield ["dependence", "", *blank, problem.dependence, *[""] * (problem.n_classes - 1)]
 
 
 def _has_text(problem: Problem) -> bool:

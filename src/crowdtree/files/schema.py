@@ -46,6 +46,7 @@ class ProblemFile(_Entry):
     crowdtree: Literal[1] = 1
     kind: Literal["problem"] = "problem"
     dash: Literal["inapplicable", "either"] = "inapplicable"
+    dependence: float = 0.0
     worker_error: Number | None = None
     classes: list[ClassEntry | Text]
     questions: list[QuestionEntry]

@@ -66,6 +66,7 @@ class Table:
     texts: list[str] | None = None
     descriptions: list[str] | None = None
     dash: str | None = None
+    dependence: float = 0.0
 
 
 class _Codes(dict[Any, int]):
@@ -191,7 +192,7 @@ class _Reader:
         width = self.columns.width
         if len(cells) < width:
             name = cells[self.columns.question :][:1]
-            whole = name and name[0].strip().casefold() in ("description", "dash")
+            whole = name and name[0].strip().casefold() in ("description", "dash", "dependence")
             if not (self.grid.padded or whole):
                 self.grid.refuse(
                     number,
@@ -217,7 +218,7 @@ class _Reader:
 
     def _special(self, number: int, name: str, cells: list[str]) -> bool:
         word = name.casefold()
-        if word not in ("prior", "description", "dash"):
+        if word not in ("prior", "description", "dash", "dependence"):
             return False
         values = self.columns.of_classes(cells)
         table = self.table
@@ -232,6 +233,12 @@ class _Reader:
             table.descriptions = values
         elif word == "dash" and values[0].strip() in ("inapplicable", "either"):
             table.dash = values[0].strip()
+        elif (
+            word == "dependence"
+            and not any(value.strip() for value in values[1:])
+            and 0 <= self._number(values[0]) < 1
+        ):
+            table.dependence = self._number(values[0])
         else:
             return False
         return True

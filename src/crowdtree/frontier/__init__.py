@@ -65,12 +65,12 @@ class Point:
 
     @property
     def planned_answers(self) -> float:
-        """Expected answers an item on its error-free way: what the frontier trades."""
+        """Expected answers per item on its error-free way: what the frontier trades."""
         return self.value.planned_answers
 
     @property
     def expected_answers(self) -> float:
-        """Expected answers an item, wrong turns included."""
+        """Expected answers per item, wrong turns included."""
         return self.value.expected_answers
 
     @cached_property
@@ -274,13 +274,13 @@ def frontier(
     problem
         The problem.
     vote
-        ``"majority"``: a fixed odd number of votes a node (the paper); ``"margin"``: a node votes
+        ``"majority"``: a fixed odd number of votes per node (the paper); ``"margin"``: a node votes
         until one side leads by its margin, for about half the answers.
     method
         ``"optimal"`` proves every point; ``"greedy"`` builds on level-greedy trees and proves
         nothing. Optimal by default, greedy where ``-`` means either.
     price
-        Price of an answer: one number, one a question, or by question name.
+        Price of an answer: one number, one per question, or by question name.
     max_votes
         Most votes of a node (largest margin).
     max_points

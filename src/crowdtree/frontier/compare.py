@@ -26,7 +26,7 @@ LEAST_ERROR = 1e-6
 class Row(NamedTuple):
     """A point of a curve: expected cost an item, misclassification (with its range if sampled).
 
-    `cost` is answers an item, or their price where questions have prices.
+    `cost` is answers per item, or their price where questions have prices.
     """
 
     series: str

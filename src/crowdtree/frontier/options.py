@@ -52,7 +52,7 @@ class Options:
     def error(self) -> FloatArray:
         """Fused error of each option, question and class."""
         fuse = fusion.majority_error if self.vote == "majority" else fusion.margin_error
-        fused = fuse(self._cell_error[None], self.votes[:, None, None])
+        fused = fuse(self._cell_error[None], self.votes[:, None, None], self.problem.dependence)
         return np.where(self.problem.outcome[None] == DASH, 0.0, fused)
 
     @cached_property
@@ -63,7 +63,9 @@ class Options:
             return np.broadcast_to(
                 self.votes[:, None, None] * self.price[None, :, None].astype(float), shape
             )
-        answers = fusion.margin_votes(self._cell_error[None], self.votes[:, None, None])
+        answers = fusion.margin_votes(
+            self._cell_error[None], self.votes[:, None, None], self.problem.dependence
+        )
         return np.asarray(answers * self.price[None, :, None])
 
     def priced(self, price: float) -> tuple[FloatArray, NDArray[np.intp]]:
@@ -79,6 +81,8 @@ class Options:
         low = np.where(useful, best, len(self.votes)).min(axis=1)
         high = np.where(useful, best, -1).max(axis=1)
         odd = np.any((self._cell_error >= 0.5) & useful, axis=1) | (high < 0)
+        if self.vote == "margin" and self.problem.dependence:
+            odd[:] = True  # convexity is proven for majorities only
         low, high = np.where(odd, 0, low), np.where(odd, len(self.votes) - 1, high)
         width = int((high - low).max()) + 1
         first = np.minimum(low, len(self.votes) - width)

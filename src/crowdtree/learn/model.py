@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from crowdtree.learn.pilot import Credible
     from crowdtree.learn.subtypes import Subtypes
     from crowdtree.plan import Plan
+    from crowdtree.policy import AdaptivePolicy
     from crowdtree.tree import Tree
 
 __all__ = ["Intervals", "Kind", "Learned", "Range", "Worker"]
@@ -362,6 +363,14 @@ class Learned:
         from crowdtree.learn.online import classify
 
         return classify(self, answers)
+
+    def policy(
+        self, target_error: float = 0.05, max_answers: int = 100, **options: Any
+    ) -> AdaptivePolicy:
+        """Ask adaptively by this table; what is stated is calibrated on left-out items."""
+        from crowdtree.learn.identification import identification_policy
+
+        return identification_policy(self, target_error, max_answers, **options)
 
     def subtypes(self, most: int = 16, seed: int = 0) -> Subtypes:
         """Find kinds of items within the classes, where answers are not independent given them.

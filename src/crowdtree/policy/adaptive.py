@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.floors import checked_price, fano_floor
 from crowdtree.likelihood import AnswerModel, urn
@@ -22,7 +23,10 @@ from crowdtree.policy.base import (
     check_answer,
     normalised,
 )
+from crowdtree.policy.calibrating import Guaranteed
 from crowdtree.policy.criteria import CRITERIA, Dense, Pairs, first_best
+from crowdtree.policy.outlook import Outlook, hopeless
+from crowdtree.policy.replay import Replayed, replay_adaptive
 from crowdtree.problem import DASH, Problem
 
 __all__ = ["AdaptivePolicy", "AdaptiveState", "Criterion"]
@@ -49,7 +53,7 @@ class AdaptiveState:
         return int(self.yes.sum() + self.no.sum())
 
 
-class AdaptivePolicy:
+class AdaptivePolicy(Guaranteed):
     """Ask the question that is expected to tell most per cost, until the label is sure enough.
 
     Parameters
@@ -65,14 +69,15 @@ class AdaptivePolicy:
         the likeliest class), ``"ec2"`` (Golovin, Krause and Ray 2010) or ``"gbs"`` (generalised
         binary search); each divided by the price of the question.
     price
-        Price of an answer: one number, or one a question.
+        Price of an answer: one number, or one per question.
     repeats
         Most answers to the same question on the same item; ``None`` for no limit.
     shared_difficulty
         Correlation of different people's answers to one question on one item, from 0
-        (independent) to below 1; see :mod:`crowdtree.likelihood`.
+        (independent) to below 1; ``None`` for the problem's `dependence`. See
+        :mod:`crowdtree.likelihood`.
     yes_probability
-        ``P(yes | class)``, one row a question, in place of outcome and error wherever it is not
+        ``P(yes | class)``, one row per question, in place of outcome and error wherever it is not
         NaN. Without it ``-`` is answered yes and no equally often.
     width
         Most questions that are out for one item at the same time.
@@ -80,8 +85,16 @@ class AdaptivePolicy:
         With this many answers left or fewer, choose for accuracy, not for information. ``None``:
         1, where that is the best choice there is.
     strict
-        Refuse a target that the questions cannot reach. Otherwise items that cannot get there
-        are labelled when nothing more can be learnt.
+        Refuse a target that the questions cannot reach on average. Otherwise items that cannot
+        get there are labelled when nothing more can be learnt.
+    calibration
+        How far the evidence is discounted before an error is stated and compared with the target
+        (see :meth:`calibrate`). Questions are chosen by the plain posterior.
+    undecided
+        Whether an item that is unlikely to reach the target with all answers that may still come
+        is labelled with the reason ``"undecided"`` as soon as more answers hardly make its label
+        better. Only a calibration limits what answers can show, so without one there are no such
+        items.
 
     Examples
     --------
@@ -105,11 +118,13 @@ class AdaptivePolicy:
         criterion: Criterion = "information",
         price: ArrayLike | None = None,
         repeats: int | None = None,
-        shared_difficulty: float = 0.0,
+        shared_difficulty: float | None = None,
         yes_probability: ArrayLike | None = None,
         width: int = 1,
         endgame: int | None = None,
         strict: bool = True,
+        calibration: Calibration = INDEPENDENT,
+        undecided: bool = True,
     ) -> None:
         self.problem = problem
         self.target_error = _checked_target(target_error)
@@ -131,6 +146,8 @@ class AdaptivePolicy:
             raise CrowdtreeError(f"endgame: 0 answers or more needed, got {endgame}")
         self.endgame = 1 if endgame is None else int(endgame)
         self.strict = bool(strict)
+        self.calibration = calibration
+        self.undecided = bool(undecided)
         if self.strict and self.target_error > 0:
             self._refuse_unreachable()
 
@@ -165,12 +182,21 @@ class AdaptivePolicy:
         self, state: AdaptiveState, outstanding: Sequence[int] = (), exclude: Collection[int] = ()
     ) -> Ask | Label:
         """Next questions, up to `width` out at once, or the label."""
-        label, error = best_label(self._by_class(state.log_posterior))
+        stated = self.stated(self.by_class(state.log_posterior), state.answers)
+        label, error = best_label(stated)
         if self.sure(error):
             return Label(label, error, "target")
         left = self.max_answers - state.answers - len(outstanding)
         if left <= 0 and not outstanding:
             return Label(label, error, "budget")
+        if self.may_give_up and self.hopeless(
+            stated[None],
+            self.by_class(state.log_posterior)[None],
+            state.yes[None],
+            state.no[None],
+            np.array([state.answers]),
+        ):
+            return Label(label, error, "undecided")
         chosen: list[int] = []
         while len(outstanding) + len(chosen) < self.width and left > 0:
             question = self._next(state, [*outstanding, *chosen], exclude, left)
@@ -188,18 +214,78 @@ class AdaptivePolicy:
 
     def conclude(self, state: AdaptiveState, reason: str) -> Label:
         """Give the likeliest class on present evidence."""
-        return Label(*best_label(self._by_class(state.log_posterior)), reason)
+        stated = self.stated(self.by_class(state.log_posterior), state.answers)
+        return Label(*best_label(stated), reason)
 
     def posterior(self, state: AdaptiveState) -> FloatArray:
-        """Probability of each class given the answers so far."""
-        return np.exp(self._by_class(state.log_posterior))
+        """Stated probability of each class given the answers so far."""
+        return np.exp(self.stated(self.by_class(state.log_posterior), state.answers))
+
+    @property
+    def may_give_up(self) -> bool:
+        """Whether some items may be labelled as undecided."""
+        return self.undecided and bool(self.calibration) and self.target_error > 0
+
+    def hopeless(
+        self,
+        stated: FloatArray,
+        log_posterior: FloatArray,
+        yes: IntArray,
+        no: IntArray,
+        answers: NDArray[Any],
+    ) -> NDArray[np.bool_]:
+        """Whether each item is unlikely to reach the target, and more answers hardly help.
+
+        Parameters
+        ----------
+        stated, log_posterior
+            Stated and plain log posterior over the classes, one row per item.
+        yes, no
+            Answers to each question so far.
+        answers
+            Answers so far.
+        """
+        left = np.maximum(self.max_answers - answers, 0)
+        asked = yes.astype(np.int64) + no
+        most = asked + left[:, None] if self.repeats is None else np.full_like(asked, self.repeats)
+        remaining = np.maximum(most - asked, 0)
+        evidence = log_posterior - self.log_prior
+        items = Outlook(stated, evidence, answers, left, asked, remaining)
+        return hopeless(
+            items,
+            self.log_prior,
+            self._class_yes,
+            self.calibration,
+            self.target_error,
+            self.model.shared_difficulty,
+        )
+
+    @property
+    def _class_yes(self) -> FloatArray:
+        """P(yes | class), one row per question."""
+        return self.model.yes
+
+    @cached_property
+    def log_prior(self) -> FloatArray:
+        """Logarithm of the probability of each class before any answer."""
+        return self.by_class(normalised(np.log(self._prior)))
+
+    def replay(self, values: NDArray[np.int8]) -> Replayed:
+        """States of recorded items on their way to the end of the budget, whatever the target."""
+        return replay_adaptive(self, values)
+
+    def labelled(self, values: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Label of each recorded item, and whether it was given because the target was reached."""
+        end = replay_adaptive(self, values, stopping=True).last()
+        stated = self.stated(end.log_posterior, end.answers)
+        return np.argmax(stated, axis=1), self.sure(-np.expm1(stated.max(axis=1)))
 
     @property
     def _prior(self) -> FloatArray:
         """What is believed before any answer: of the classes, or of finer hypotheses."""
         return self.problem.prior
 
-    def _by_class(self, log_posterior: FloatArray) -> FloatArray:
+    def by_class(self, log_posterior: FloatArray) -> FloatArray:
         """Logarithm of the probability of each class, along the last axis."""
         return log_posterior
 
@@ -218,14 +304,14 @@ class AdaptivePolicy:
         Parameters
         ----------
         posterior
-            One row an item.
+            One row per item.
         yes, no
-            Answers to each question so far, one row an item; ``None`` where they do not matter
+            Answers to each question so far, one row per item; ``None`` where they do not matter
             (no limit of repeats, no shared difficulty).
         left
             Answers left, this one included.
         banned
-            Where a question must not be asked, one row an item.
+            Where a question must not be asked, one row per item.
         """
         worth = self._score("information", posterior, yes, no)
         blocked = self._blocked(yes, no, banned)
@@ -332,6 +418,16 @@ class AdaptivePolicy:
 
     def _refuse_unreachable(self) -> None:
         """Raise if the target is out of reach, and say what can be reached."""
+        if self.calibration.reached is not None:
+            reached, doubt = self.calibration.reached
+            if reached - doubt > self.target_error:
+                raise CrowdtreeError(
+                    f"target_error: {self.target_error:g} is out of reach on average: the "
+                    f"{self.calibration.items} items of the calibration are left with an error of "
+                    f"{reached:.3g} (± {doubt:.1g}) after all their answers; raise target_error, "
+                    "or pass strict=False to label the items that get there"
+                )
+            return
         worst, overall, names = self._inseparable()
         if worst > self.target_error * (1 + 1e-9):
             raise CrowdtreeError(
@@ -374,9 +470,13 @@ class AdaptivePolicy:
     def reachable_error(self, items: int = 1000) -> tuple[float, float]:
         """Estimate the error after every question was answered as often as it may be.
 
-        No policy with this limit of repeats has a smaller error. An estimate from simulated items
-        (the same ones each time), with half the width of its 95 % interval.
+        With a calibration: the error of its items after all their answers, counted (the middle of
+        its 95 % interval, and half the width). Otherwise no
+        policy with this limit of repeats has a smaller error if answers are independent given the
+        class; an estimate from simulated items (the same ones each time).
         """
+        if self.calibration.reached is not None:
+            return self.calibration.reached
         if self.repeats is None:
             raise CrowdtreeError("reachable_error: needs a limit of repeats")
         rng = np.random.default_rng(0)
@@ -390,7 +490,8 @@ class AdaptivePolicy:
                 said = rng.random(items) < table[np.arange(items) % len(table), cls]
                 log_joint += np.where(said[:, None], np.log(table), np.log1p(-table))
                 yes += said[:, None]
-        error = 1 - np.exp(self._by_class(normalised(log_joint))).max(axis=1)
+        stated = self.by_class(normalised(log_joint))
+        error = 1 - np.exp(stated).max(axis=1)
         return float(error.mean()), float(1.96 * error.std() / np.sqrt(items))
 
     def _inseparable(self) -> tuple[float, float, list[str]]:
@@ -428,6 +529,7 @@ class AdaptivePolicy:
     def to_dict(self) -> dict[str, Any]:
         """Write the policy as plain JSON; a table of P(yes) only where one was given."""
         plain = AnswerModel.of(self.problem).yes
+        shared = self.model.shared_difficulty
         return {
             "policy": "adaptive",
             "target_error": self.target_error,
@@ -435,19 +537,23 @@ class AdaptivePolicy:
             "criterion": self.criterion,
             "price": None if np.all(self.price == 1) else self.price.tolist(),
             "repeats": self.repeats,
-            "shared_difficulty": self.model.shared_difficulty,
+            "shared_difficulty": None if shared == self.problem.dependence != 0 else shared,
             "yes_probability": (
                 None if np.array_equal(plain, self.model.yes) else self.model.yes.tolist()
             ),
             "width": self.width,
             "endgame": self.endgame,
             "strict": self.strict,
+            **({} if self.undecided else {"undecided": False}),
+            **self.discounting,
         }
 
     @classmethod
     def from_dict(cls, problem: Problem, data: dict[str, Any]) -> AdaptivePolicy:
         """Read what :meth:`to_dict` wrote."""
-        return cls(problem, **{key: value for key, value in data.items() if key != "policy"})
+        options = {key: value for key, value in data.items() if key != "policy"}
+        options["calibration"] = Calibration.from_dict(data.get("calibration"))
+        return cls(problem, **options)
 
     def __repr__(self) -> str:
         return (

@@ -45,7 +45,8 @@ class Label(NamedTuple):
     """A decision: the label, the probability that it is wrong, and why it was given now.
 
     `reason` is one of ``"target"`` (sure enough), ``"budget"`` (no answers left), ``"questions"``
-    (no question left that could tell more), ``"leaf"`` (the plan's end), or what the caller of
+    (no question left that could tell more), ``"undecided"`` (all answers that may still come are
+    unlikely to reach the target), ``"leaf"`` (the plan's end), or what the caller of
     :meth:`Policy.conclude` said.
     """
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.errors import CrowdtreeError
 from crowdtree.likelihood import AnswerModel
 from crowdtree.policy.base import (
@@ -23,6 +24,7 @@ from crowdtree.policy.base import (
     label_error,
     normalised,
 )
+from crowdtree.policy.calibrating import Calibrated
 from crowdtree.problem import DASH, Problem
 
 __all__ = ["BatchPolicy", "BatchState", "Decoder", "nearest_codeword"]
@@ -32,7 +34,7 @@ Decoder = Literal["nearest", "posterior"]
 
 @dataclass(frozen=True, eq=False)
 class BatchState:
-    """Votes for yes and no, and the first answer (-1 before it), one number a question."""
+    """Votes for yes and no, and the first answer (-1 before it), one number per question."""
 
     yes: NDArray[np.int16]
     no: NDArray[np.int16]
@@ -46,7 +48,7 @@ class BatchState:
 
 
 @dataclass(frozen=True, eq=False)
-class BatchPolicy:
+class BatchPolicy(Calibrated):
     """Ask every question `votes` times at once and decode the verdicts.
 
     Parameters
@@ -56,9 +58,11 @@ class BatchPolicy:
     votes
         Answers to each question.
     decoder
-        ``"nearest"``: majority vote a question, then the class whose outcomes differ least from
+        ``"nearest"``: majority vote per question, then the class whose outcomes differ least from
         the verdicts (``-`` differs by one half); ``"posterior"``: the likeliest class given
         every single answer.
+    calibration
+        How far the evidence is discounted before an error is stated (see :meth:`calibrate`).
 
     Examples
     --------
@@ -71,6 +75,7 @@ class BatchPolicy:
     problem: Problem
     votes: int = 1
     decoder: Decoder = "nearest"
+    calibration: Calibration = INDEPENDENT
 
     def __post_init__(self) -> None:
         if int(self.votes) != self.votes or not 1 <= self.votes <= 32_000:
@@ -103,7 +108,13 @@ class BatchPolicy:
         (yes if answer.value else no)[question] += 1
         if first[question] < 0:
             first[question] = answer.value
-        evidence = self.model.log_likelihood(question, answer.value, answer.skill)
+        evidence = self.model.log_likelihood(
+            question,
+            answer.value,
+            answer.skill,
+            int(state.yes[question]),
+            int(state.yes[question] + state.no[question]),
+        )
         return BatchState(yes, no, first, normalised(state.log_posterior + evidence))
 
     def ask(
@@ -126,16 +137,17 @@ class BatchPolicy:
 
     def conclude(self, state: BatchState, reason: str) -> Label:
         """Decode the votes so far."""
+        stated = self.stated(state.log_posterior, state.answers)
         if self.decoder == "posterior":
-            return Label(*best_label(state.log_posterior), reason)
+            return Label(*best_label(stated), reason)
         tie = np.where(state.first < 0, 0.5, state.first)  # given a tie, a fair coin
         verdict = np.where(state.yes == state.no, tie, state.yes > state.no)
         label = int(nearest_codeword(self.problem, verdict[None, :])[0])
-        return Label(label, label_error(state.log_posterior, label), reason)
+        return Label(label, label_error(stated, label), reason)
 
     def posterior(self, state: BatchState) -> FloatArray:
-        """Probability of each class given the answers so far."""
-        return np.exp(state.log_posterior)
+        """Stated probability of each class given the answers so far."""
+        return np.exp(self.stated(state.log_posterior, state.answers))
 
     def dump(self, state: BatchState) -> dict[str, Any]:
         """Write a state as plain JSON."""
@@ -157,19 +169,21 @@ class BatchPolicy:
 
     def to_dict(self) -> dict[str, Any]:
         """Write the policy as plain JSON."""
-        return {"policy": "batch", "votes": int(self.votes), "decoder": self.decoder}
+        said = {"policy": "batch", "votes": int(self.votes), "decoder": self.decoder}
+        return said | self.discounting
 
     @classmethod
     def from_dict(cls, problem: Problem, data: dict[str, Any]) -> BatchPolicy:
         """Read what :meth:`to_dict` wrote."""
-        return cls(problem, data["votes"], data["decoder"])
+        calibration = Calibration.from_dict(data.get("calibration"))
+        return cls(problem, data["votes"], data["decoder"], calibration)
 
     def __repr__(self) -> str:
         return f"BatchPolicy({self.votes} votes a question, {self.decoder})"
 
 
 def nearest_codeword(problem: Problem, verdicts: FloatArray) -> NDArray[np.intp]:
-    """Class whose outcomes differ least from the verdicts, one row an item.
+    """Class whose outcomes differ least from the verdicts, one row per item.
 
     A ``-`` differs by one half from either verdict. Equals: the likelier class, then the first.
 

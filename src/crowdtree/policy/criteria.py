@@ -51,7 +51,7 @@ class Dense(_Tables):
     """Every row of weights with every question."""
 
     def mean(self, weight: FloatArray, table: FloatArray) -> FloatArray:
-        """Sum over the classes of weight x table: one row a row, one column a question."""
+        """Sum over the classes of weight x table: one row per row, one column per question."""
         return weight @ table.T
 
     def mean_entropy(self, posterior: FloatArray) -> FloatArray:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree import fusion
+from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluate import evaluate
 from crowdtree.likelihood import AnswerModel
@@ -25,6 +26,7 @@ from crowdtree.policy.base import (
     label_error,
     normalised,
 )
+from crowdtree.policy.calibrating import Calibrated
 from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
 
@@ -32,6 +34,8 @@ __all__ = ["PlanPolicy", "PlanState", "Stopping", "expected_answers", "margin_pl
 
 Stopping = Literal["none", "curtailed", "margin"]
 MOST_MARGIN = 10_000
+MOST_DEPENDENT_MARGIN = 25
+"""Margin beyond which dependent votes hardly get better."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +55,7 @@ class PlanState:
 
 
 @dataclass(frozen=True, eq=False)
-class PlanPolicy:
+class PlanPolicy(Calibrated):
     """Ask the tree's questions with the plan's votes.
 
     Every answer counts alike, as in the paper; only the stated posterior error uses the skill of
@@ -67,6 +71,8 @@ class PlanPolicy:
         side leads by a margin. For a majority plan the margin of each node is the smallest whose
         error is no worse for any class on its way. A plan made with ``vote="margin"`` always
         votes by its margins.
+    calibration
+        How far the evidence is discounted before an error is stated (see :meth:`calibrate`).
 
     Examples
     --------
@@ -84,6 +90,7 @@ class PlanPolicy:
 
     plan: Plan
     stopping: Stopping = "none"
+    calibration: Calibration = INDEPENDENT
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "plan", as_plan(self.plan))
@@ -97,7 +104,7 @@ class PlanPolicy:
             )
 
     @property
-    def problem(self) -> Problem:
+    def problem(self) -> Problem:  # type: ignore[override]
         """The problem of the plan's tree."""
         return self.plan.tree.problem
 
@@ -126,7 +133,9 @@ class PlanPolicy:
         check_answer(self.problem, answer)
         if not self.wants(state, answer.question):
             return state
-        evidence = self.model.log_likelihood(answer.question, answer.value, answer.skill)
+        evidence = self.model.log_likelihood(
+            answer.question, answer.value, answer.skill, state.yes, state.yes + state.no
+        )
         state = PlanState(
             node=state.node,
             yes=state.yes + answer.value,
@@ -136,10 +145,35 @@ class PlanPolicy:
             log_posterior=normalised(state.log_posterior + evidence),
         )
         verdict = self.verdict(state)
-        if verdict < 0:
-            return state
+        return state if verdict < 0 else self._decided(state, verdict)
+
+    def _decided(self, state: PlanState, verdict: int) -> PlanState:
         node = int(self.plan.tree.children[state.node, verdict])
         return replace(state, node=node, yes=0, no=0, first=-1)
+
+    def pass_over(self, state: PlanState) -> PlanState:
+        """Go on where no answer can be had: by the votes so far, else by the likelier answer."""
+        question = np.array([self.plan.tree.question[state.node]])
+        votes = (np.array([n]) for n in (state.yes, state.no, state.first))
+        verdict = self.passed_over(state.log_posterior[None], question, *votes)
+        return self._decided(state, int(verdict[0]))
+
+    def passed_over(
+        self,
+        log_posterior: FloatArray,
+        question: NDArray[Any],
+        yes: NDArray[Any],
+        no: NDArray[Any],
+        first: NDArray[Any],
+    ) -> NDArray[np.int64]:
+        """Verdicts of votes that end because no more answers can be had, one row per item.
+
+        The side that leads, the first answer if both are equal, the likelier answer without any.
+        """
+        posterior = np.exp(normalised(log_posterior))
+        likely = (posterior * self.model.yes[question]).sum(axis=1) > 0.5
+        tied = np.where(yes + no == 0, likely, first == 1)
+        return np.where(yes == no, tied, yes > no).astype(np.int64)
 
     def verdict(self, state: PlanState) -> int:
         """Verdict of the node, 0 or 1, or -1 while the vote is open."""
@@ -170,8 +204,7 @@ class PlanPolicy:
     ) -> Ask | Label:
         """Hand out the votes that the node is sure to need, or label the item at a leaf."""
         if state.node < 0:
-            label = int(self.plan.tree.leaf_label[~state.node])
-            return Label(label, label_error(state.log_posterior, label), "leaf")
+            return self.conclude(state, "leaf")
         question = int(self.plan.tree.question[state.node])
         if question in exclude:
             return Ask(())
@@ -183,14 +216,15 @@ class PlanPolicy:
 
     def conclude(self, state: PlanState, reason: str) -> Label:
         """Give the tree's label at a leaf, else the likeliest class on present evidence."""
+        stated = self.stated(state.log_posterior, state.answers)
         if state.node < 0:
             label = int(self.plan.tree.leaf_label[~state.node])
-            return Label(label, label_error(state.log_posterior, label), reason)
-        return Label(*best_label(state.log_posterior), reason)
+            return Label(label, label_error(stated, label), reason)
+        return Label(*best_label(stated), reason)
 
     def posterior(self, state: PlanState) -> FloatArray:
-        """Probability of each class given all answers so far."""
-        return np.exp(state.log_posterior)
+        """Stated probability of each class given all answers so far."""
+        return np.exp(self.stated(state.log_posterior, state.answers))
 
     def dump(self, state: PlanState) -> dict[str, Any]:
         """Write a state as plain JSON."""
@@ -217,6 +251,7 @@ class PlanPolicy:
             "vote": self.plan.vote,
             "method": self.plan.method,
             "pool": self.plan.pool,
+            **self.discounting,
         }
 
     @classmethod
@@ -225,7 +260,8 @@ class PlanPolicy:
         tree = Tree.from_dict(problem, data["tree"])
         votes: NDArray[np.int64] = np.array(data["votes"], dtype=np.int64)
         method, pool = data.get("method", "given"), data.get("pool", "node")
-        return cls(Plan(tree, votes, data["vote"], method, pool), data["stopping"])
+        plan = Plan(tree, votes, data["vote"], method, pool)
+        return cls(plan, data["stopping"], Calibration.from_dict(data.get("calibration")))
 
     def __repr__(self) -> str:
         return f"PlanPolicy({self.plan!r}, stopping={self.stopping!r})"
@@ -254,6 +290,8 @@ def _margin_for(plan: Plan, node: NDArray[Any], cls: NDArray[Any]) -> NDArray[np
 
     error = plan.tree.problem.worker_error[plan.tree.question[node], cls]
     fused = plan.error_at(node, cls)
+    if plan.tree.problem.dependence:
+        return _dependent_margin_for(error, fused, plan.tree.problem.dependence)
     with np.errstate(divide="ignore", invalid="ignore"):
         quotient = logit(fused) / logit(error)  # margin_error is expit(margin x logit error)
     quotient = np.where(np.isfinite(quotient), quotient, 1.0)
@@ -261,6 +299,16 @@ def _margin_for(plan: Plan, node: NDArray[Any], cls: NDArray[Any]) -> NDArray[np
     # From an error of one half on, every vote helps the wrong side: one answer is best.
     margin = np.where(error >= 0.5, 1.0, margin)
     return np.clip(margin, 1, MOST_MARGIN).astype(np.int64)
+
+
+def _dependent_margin_for(error: FloatArray, fused: FloatArray, rho: float) -> NDArray[np.int64]:
+    """The same by trying one margin after the other: there is no formula under dependence."""
+    margin = np.ones(error.shape, dtype=np.int64)
+    open_ = error < 0.5
+    while open_.any() and margin.max() < MOST_DEPENDENT_MARGIN:
+        open_ &= fusion.margin_error(error, margin, rho) > fused * (1 + 1e-9)
+        margin += open_
+    return margin
 
 
 class _Curtailed(Plan):
@@ -272,11 +320,11 @@ class _Curtailed(Plan):
         error = np.where(
             problem.outcome[question, cls] == DASH, 0.5, problem.worker_error[question, cls]
         )
-        return fusion.curtailed_votes(error, self.votes[node])
+        return fusion.curtailed_votes(error, self.votes[node], problem.dependence)
 
 
 def expected_answers(plan: Plan | Tree, stopping: Stopping = "none") -> float:
-    """Exact expected answers an item of a plan with early stopping, wrong turns included.
+    """Exact expected answers per item of a plan with early stopping, wrong turns included.
 
     >>> import crowdtree as ct
     >>> plan = ct.staff(ct.design(ct.example("table1")), workers=20)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.errors import CrowdtreeError
 from crowdtree.likelihood import LEAST, AnswerModel, binary_entropy
 from crowdtree.policy.adaptive import AdaptivePolicy
@@ -37,8 +38,8 @@ class SubtypePolicy(AdaptivePolicy):
     share
         How often each sub-type occurs; they add up to 1.
     yes_probability
-        ``P(yes | sub-type)``, one row a question.
-    target_error, max_answers, price, repeats, width, endgame
+        ``P(yes | sub-type)``, one row per question.
+    target_error, max_answers, price, repeats, width, endgame, calibration, undecided
         As in :class:`AdaptivePolicy`. A target that cannot be reached is not refused: items are
         labelled when nothing more can be learnt.
 
@@ -69,10 +70,13 @@ class SubtypePolicy(AdaptivePolicy):
         repeats: int | None = None,
         width: int = 1,
         endgame: int | None = None,
+        calibration: Calibration = INDEPENDENT,
+        undecided: bool = True,
     ) -> None:
         super().__init__(
             problem, target_error, max_answers, price=price, repeats=repeats, width=width,
-            endgame=endgame, strict=False,
+            endgame=endgame, shared_difficulty=0.0, strict=False, calibration=calibration,
+            undecided=undecided,
         )  # fmt: skip
         self.label, self.share = _checked_mixture(problem, label, share)
         yes = np.asarray(yes_probability, dtype=np.float64)
@@ -94,7 +98,13 @@ class SubtypePolicy(AdaptivePolicy):
     def _members(self) -> list[NDArray[np.intp]]:
         return [np.flatnonzero(self.label == c) for c in range(self.problem.n_classes)]
 
-    def _by_class(self, log_posterior: FloatArray) -> FloatArray:
+    @cached_property
+    def _class_yes(self) -> FloatArray:
+        parts = [self.model.yes[:, m] @ self.share[m] / self.share[m].sum() for m in self._members]
+        return np.stack(parts, axis=1)
+
+    def by_class(self, log_posterior: FloatArray) -> FloatArray:
+        """Logarithm of the probability of each class, along the last axis."""
         parts = [np.logaddexp.reduce(log_posterior[..., m], axis=-1) for m in self._members]
         return np.stack(parts, axis=-1)
 
@@ -152,6 +162,8 @@ class SubtypePolicy(AdaptivePolicy):
             "repeats": self.repeats,
             "width": self.width,
             "endgame": self.endgame,
+            **({} if self.undecided else {"undecided": False}),
+            **self.discounting,
         }
 
     def __repr__(self) -> str:

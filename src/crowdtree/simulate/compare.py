@@ -35,7 +35,7 @@ TARGETS = (0.3, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005)
 
 
 class CurveRow(NamedTuple):
-    """A point of a policy's curve: answers an item and misclassification, with its interval."""
+    """A point of a policy's curve: answers per item and misclassification, with its interval."""
 
     series: str
     answers: float

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.likelihood import AnswerModel, skilled, urn
-from crowdtree.problem import DASH, Problem
+from crowdtree.policy.replay import as_answers
+from crowdtree.problem import Problem, check_dependence
 
 __all__ = ["Answers", "Block", "Crowd", "CrowdBlock", "Recorded", "Source"]
 
@@ -41,7 +42,7 @@ def uniform(values: UintArray) -> FloatArray:
 
 
 class Answers(NamedTuple):
-    """Answers of one round: 0 or 1, and the worker's skill where the policy is told it."""
+    """Answers of one round: 0, 1 or -1 (missing), and the worker's skill where it is told."""
 
     value: NDArray[np.int8]
     skill: FloatArray | None
@@ -98,7 +99,8 @@ class Crowd:
         Standard deviation of the items' difficulty, in logits of the error: all answers about
         a hard item are worse.
     shared_difficulty
-        Correlation of different people's answers to one question on one item.
+        Correlation of different people's answers to one question on one item; ``None`` for the
+        `dependence` of the problem.
     known_skill
         Whether the policy is told the skill of each worker.
 
@@ -115,7 +117,7 @@ class Crowd:
     spammers: float = 0.0
     spam: Literal["coin", "yes", "no"] = "coin"
     item_difficulty: float = 0.0
-    shared_difficulty: float = 0.0
+    shared_difficulty: float | None = None
     known_skill: bool = False
 
     def __post_init__(self) -> None:
@@ -126,10 +128,8 @@ class Crowd:
                 raise CrowdtreeError(f"{name}: 0 or more needed, got {getattr(self, name)}")
         if not 0 <= self.spammers <= 1:
             raise CrowdtreeError(f"spammers: a share from 0 to 1 needed, got {self.spammers}")
-        if not 0 <= self.shared_difficulty < 1:
-            raise CrowdtreeError(
-                f"shared_difficulty: from 0 to below 1, got {self.shared_difficulty}"
-            )
+        if self.shared_difficulty is not None:
+            check_dependence(self.shared_difficulty, "shared_difficulty")
         if self.spam not in ("coin", "yes", "no"):
             raise CrowdtreeError(f'spam: must be "coin", "yes" or "no", got {self.spam!r}')
 
@@ -166,7 +166,8 @@ class CrowdBlock:
     def __init__(self, crowd: Crowd, problem: Problem, key: int, start: int, stop: int) -> None:
         self.crowd = crowd
         self.problem = problem
-        self.model = AnswerModel.of(problem, crowd.yes_probability)
+        self.model = AnswerModel.of(problem, crowd.yes_probability, crowd.shared_difficulty)
+        self.shared_difficulty = self.model.shared_difficulty
         self.key = np.uint64(key)
         self.item = mixed(mixed(np.arange(start, stop, dtype=np.uint64) ^ self.key) ^ _ITEM)
         cumulative = np.cumsum(problem.prior)
@@ -191,7 +192,7 @@ class CrowdBlock:
         skill = None
         if not self.plain:
             share, skill = self._seen(share, rows, question, repeat, cls)
-        share = urn(share, self.crowd.shared_difficulty, yes, repeat)
+        share = urn(share, self.shared_difficulty, yes, repeat)
         turn = (question.astype(np.uint64) << np.uint64(20)) + repeat.astype(np.uint64)
         drawn = uniform(mixed(self.stream[rows] + turn * _GOLDEN))
         return Answers((drawn < share).astype(np.int8), skill)
@@ -245,7 +246,8 @@ class CrowdBlock:
 class Recorded:
     """Answers that were really given: items x questions (x repeats) of 0, 1, and -1 for none.
 
-    The policy must not ask more often than there are answers (``repeats``).
+    A missing answer (-1 or NaN, "not visible") costs nothing, and its question is not asked about
+    that item again. The policy must not ask more often than there are repeats.
 
     >>> Recorded([[0, 1], [1, 1]], truth=[0, 1])
     Recorded(2 items x 2 questions, 1 answer each)
@@ -255,7 +257,7 @@ class Recorded:
     truth: NDArray[np.int64]
 
     def __init__(self, values: ArrayLike, truth: ArrayLike) -> None:
-        table = np.asarray(values, dtype=np.int8)
+        table = as_answers(values)
         table = table[:, :, None] if table.ndim == 2 else table
         classes = np.asarray(truth, dtype=np.int64)
         if table.ndim != 3 or classes.shape != (len(table),):
@@ -310,13 +312,7 @@ class _RecordedBlock:
                 f"recorded: the policy asks a question more than {depth} times about an item; "
                 f"give it repeats={depth}"
             )
-        found = self.values[rows, question, repeat]
-        if np.any(found == DASH):
-            missing = int(np.ravel(question)[np.argmax(np.ravel(found) == DASH)])
-            raise CrowdtreeError(
-                f"recorded: no answer to {self.problem.questions[missing]!r} for some item"
-            )
-        return Answers(found, None)
+        return Answers(self.values[rows, question, repeat], None)
 
 
 def describe_problem(problem: Problem) -> dict[str, Any]:
@@ -326,4 +322,5 @@ def describe_problem(problem: Problem) -> dict[str, Any]:
         "outcome": problem.outcome.tolist(),
         "worker_error": problem.worker_error.tolist(),
         "dash": problem.dash,
+        "dependence": problem.dependence,
     }

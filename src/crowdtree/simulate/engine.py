@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from crowdtree.policy import AdaptivePolicy, Answer, BatchPolicy, Label, PlanPolicy, Policy
 from crowdtree.policy.base import normalised
 from crowdtree.policy.batch import nearest_codeword
+from crowdtree.policy.replay import MISSING
 from crowdtree.simulate.crowd import Answers, Block, CrowdBlock
 
 __all__ = ["REASONS", "BlockRun", "run_block", "run_steps"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-REASONS = ("target", "budget", "questions", "leaf", "skipped")
+REASONS = ("target", "budget", "questions", "leaf", "skipped", "undecided")
 CHUNK = 2048
 """Rows of posteriors scored at once: the scores of a chunk stay in the processor's cache."""
 COMPILE_FROM = 5000
@@ -43,7 +44,9 @@ def run_block(policy: Policy[Any], block: Block) -> BlockRun:
     if type(policy) is AdaptivePolicy and policy.width == 1:
         return _Adaptive(policy, block).run()
     if type(policy) is PlanPolicy and not _repeats_on_a_path(policy):
-        if isinstance(block, CrowdBlock) and block.plain and len(block.truth) >= COMPILE_FROM:
+        fast = isinstance(block, CrowdBlock) and block.plain and len(block.truth) >= COMPILE_FROM
+        if fast and not policy.calibration and not policy.model.shared_difficulty:
+            assert isinstance(block, CrowdBlock)
             return _run_plan_compiled(policy, block)
         return _run_plan(policy, block)
     if type(policy) is BatchPolicy:
@@ -54,7 +57,8 @@ def run_block(policy: Policy[Any], block: Block) -> BlockRun:
 def run_steps(policy: Policy[Any], block: Block) -> BlockRun:
     """Run any policy item by item through its own steps, as a live campaign would.
 
-    Questions that are handed out together come back in the order in which they went out.
+    Questions that are handed out together come back in the order in which they went out. A missing
+    answer costs nothing, and its question is not asked about the item again.
     """
     n = len(block.truth)
     found = _blank(block, policy.problem.n_questions)
@@ -63,9 +67,13 @@ def run_steps(policy: Policy[Any], block: Block) -> BlockRun:
         state, out = policy.start(), []  # type: ignore[var-annotated]
         counts = np.zeros((2, policy.problem.n_questions), dtype=np.int64)
         handed = np.zeros(policy.problem.n_questions, dtype=np.int64)
+        closed: set[int] = set()
         while True:
-            step = policy.ask(state, [q for q, _ in out])
+            step = policy.ask(state, [q for q, _ in out], closed)
             if isinstance(step, Label):
+                break
+            if not step.questions and not out:  # all that could tell more are missing
+                step = policy.conclude(state, "questions")
                 break
             for q in step.questions:
                 out.append((q, int(handed[q])))
@@ -73,6 +81,13 @@ def run_steps(policy: Policy[Any], block: Block) -> BlockRun:
             q, repeat = out.pop(0)
             said = block.answer(row * one, q * one, repeat * one, counts[1, q] * one)
             value = int(said.value[0])
+            if value == MISSING:
+                out = [(other, turn) for other, turn in out if other != q]
+                if isinstance(policy, PlanPolicy):
+                    state = policy.pass_over(state)
+                else:
+                    closed.add(q)
+                continue
             counts[value, q] += 1
             skill = 0.0 if said.skill is None else float(said.skill[0])
             state = policy.update(state, Answer(q, value, skill))
@@ -100,7 +115,8 @@ class _Adaptive:
     """The adaptive policy for all items of a block at once.
 
     Items that have heard the same answers share one row of the tables until an answer parts
-    them, so the first dozen steps cost next to nothing.
+    them, so the first dozen steps cost next to nothing. Where answers are missing, items have
+    heard different numbers of answers at the same time.
     """
 
     def __init__(self, policy: AdaptivePolicy, block: Block) -> None:
@@ -111,82 +127,98 @@ class _Adaptive:
         self.log_posterior = normalised(np.log(policy.problem.prior))[None, :]
         self.yes = np.zeros((1, policy.problem.n_questions), dtype=np.int16)
         self.no = self.yes.copy()
+        self.answers = np.zeros(1, dtype=np.int64)
+        self.closed: NDArray[np.bool_] | None = None
 
     def run(self) -> BlockRun:
         """Ask, answer, update, until every item has its label."""
-        for step in range(self.policy.max_answers + 1):
-            question = self._settle(step)
+        while True:
+            question = self._settle()
             if not len(self.item):
                 break
             here = question[self.state]
             y, n = self.yes[self.state, here], self.no[self.state, here]
             said = self.block.answer(self.item, here, y + n, y)
-            self.found.asked[:] += np.bincount(here, minlength=len(self.found.asked))
+            heard = here[said.value != MISSING]
+            self.found.asked[:] += np.bincount(heard, minlength=len(self.found.asked))
             self._update(question, said)
         return self.found
 
-    def _settle(self, step: int) -> IntArray:
+    def _settle(self) -> IntArray:
         """Label what is sure enough or cannot go on; return the next question of every state."""
+        policy = self.policy
+        stated = policy.stated(self.log_posterior, self.answers)
+        top = stated.max(axis=1, keepdims=True)
+        label = np.argmax(stated >= top - 1e-9, axis=1)
         posterior = np.exp(self.log_posterior)
-        top = self.log_posterior.max(axis=1, keepdims=True)
-        label = np.argmax(self.log_posterior >= top - 1e-9, axis=1)
-        rest = posterior.copy()
+        rest = np.exp(stated) if policy.calibration else posterior.copy()
         rest[np.arange(len(rest)), label] = 0.0
         error = np.minimum(1.0, rest.sum(axis=1))
-        reason = np.where(self.policy.sure(error), 0, -1)
-        left = self.policy.max_answers - step
-        if left <= 0:
-            reason = np.where(reason < 0, 1, reason)
-        question = np.full(len(label), -1, dtype=np.int64)
-        go_on = np.flatnonzero(reason < 0)
-        for start in range(0, len(go_on), CHUNK):
-            rows = go_on[start : start + CHUNK]
-            yes, no = (self.yes[rows], self.no[rows]) if self.policy.counts_matter else (None, None)
-            question[rows] = self.policy.choose(posterior[rows], yes, no, left)
+        reason = np.where(policy.sure(error), 0, -1)
+        reason = np.where((reason < 0) & (self.answers >= policy.max_answers), 1, reason)
+        if policy.may_give_up:
+            rows = np.flatnonzero(reason < 0)
+            given_up = policy.hopeless(
+                stated[rows], self.log_posterior[rows], self.yes[rows], self.no[rows],
+                self.answers[rows],
+            )  # fmt: skip
+            reason[rows[given_up]] = REASONS.index("undecided")
+        question = self._questions(np.flatnonzero(reason < 0), posterior)
         reason = np.where((reason < 0) & (question < 0), 2, reason)
         done = reason[self.state] >= 0
         rows, state = self.item[done], self.state[done]
         self.found.label[rows] = label[state]
         self.found.posterior_error[rows] = error[state]
         self.found.reason[rows] = reason[state]
-        self.found.answers[rows] = step
+        self.found.answers[rows] = self.answers[state]
         self.item, self.state = self.item[~done], self.state[~done]
+        return question
+
+    def _questions(self, go_on: NDArray[np.intp], posterior: FloatArray) -> IntArray:
+        """Next question of each of some states, -1 for the others and where none tells more."""
+        policy = self.policy
+        question = np.full(len(posterior), -1, dtype=np.int64)
+        left = np.minimum(policy.max_answers - self.answers[go_on], policy.endgame + 1)
+        for rest in np.unique(left).tolist():
+            mine = go_on[left == rest]
+            for start in range(0, len(mine), CHUNK):
+                rows = mine[start : start + CHUNK]
+                yes, no = (self.yes[rows], self.no[rows]) if policy.counts_matter else (None, None)
+                closed = None if self.closed is None else self.closed[rows]
+                question[rows] = policy.choose(posterior[rows], yes, no, rest, closed)
         return question
 
     def _update(self, question: IntArray, said: Answers) -> None:
         """Part the items by their answers and update the posterior of every state that is left."""
-        model = self.policy.model
         if said.skill is None:
-            key = 2 * self.state + said.value
-            used = np.flatnonzero(np.bincount(key, minlength=2 * len(question)))
-            place = np.zeros(2 * len(question), dtype=np.int64)
+            key = 3 * self.state + said.value + 1
+            used = np.flatnonzero(np.bincount(key, minlength=3 * len(question)))
+            place = np.zeros(3 * len(question), dtype=np.int64)
             place[used] = np.arange(len(used))
-            parent, value, self.state = used // 2, used % 2, place[key]
+            parent, value, self.state = used // 3, used % 3 - 1, place[key]
         else:  # different people: every item goes its own way
             parent, value = self.state, said.value.astype(np.int64)
             self.state = np.arange(len(parent))
         asked = question[parent]
         rows = np.arange(len(parent))
-        self.yes, self.no = self.yes[parent], self.no[parent]
-        if said.skill is None and not model.shared_difficulty:
-            evidence = model.logs[value, asked]
-        else:
-            evidence = self._evidence(asked, value, said.skill)
-        self.log_posterior = normalised(self.log_posterior[parent] + evidence)
+        self.yes, self.no, self.answers = self.yes[parent], self.no[parent], self.answers[parent]
+        before = self.yes[rows, asked]
+        evidence = self.policy.model.evidence(
+            asked, value, said.skill, before, before + self.no[rows, asked]
+        )
+        gone = value == MISSING
+        if gone.any() or self.closed is not None:
+            evidence = np.where(gone[:, None], 0.0, evidence)
+            closed = np.zeros(self.yes.shape, bool) if self.closed is None else self.closed[parent]
+            closed[rows[gone], asked[gone]] = True
+            self.closed = closed
+        before_answer = self.log_posterior[parent]
+        self.log_posterior = normalised(before_answer + evidence)
+        if gone.any():  # to the last bit as before
+            self.log_posterior = np.where(gone[:, None], before_answer, self.log_posterior)
         self.yes[rows, asked] += (value == 1).astype(np.int16)
         self.no[rows, asked] += (value == 0).astype(np.int16)
-
-    def _evidence(self, asked: IntArray, value: IntArray, skill: FloatArray | None) -> FloatArray:
-        from crowdtree.likelihood import skilled, urn
-
-        model, rows = self.policy.model, np.arange(len(asked))
-        share = model.yes[asked]
-        if skill is not None:
-            share = skilled(share, model.sign[asked], skill[:, None])
-        y = self.yes[rows, asked][:, None]
-        n = y + self.no[rows, asked][:, None]
-        share = urn(share, model.shared_difficulty, y, n)
-        return np.where(value[:, None] == 1, np.log(share), np.log1p(-share))
+        self.answers += ~gone
 
 
 def _repeats_on_a_path(policy: PlanPolicy) -> bool:
@@ -203,10 +235,10 @@ def _repeats_on_a_path(policy: PlanPolicy) -> bool:
 
 
 def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
-    """All items go down the tree together, one answer each a round."""
+    """All items go down the tree together, one answer each per round."""
     found = _blank(block, policy.problem.n_questions)
     tree, votes = policy.plan.tree, policy.voted.votes
-    logs = policy.model.logs
+    logs, rho = policy.model.logs, policy.model.shared_difficulty
     n = len(block.truth)
     log_posterior = np.tile(np.log(policy.problem.prior), (n, 1))
     item, node = np.arange(n), np.zeros(n, dtype=np.int64)
@@ -215,16 +247,24 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
     while len(item):
         question = questions[node]
         said = block.answer(item, question, yes + no, yes)
-        found.asked[:] += np.bincount(question, minlength=len(found.asked))
-        found.answers[item] += 1
+        there = said.value != MISSING
+        found.asked[:] += np.bincount(question[there], minlength=len(found.asked))
+        found.answers[item] += there
         value = said.value.astype(np.int64)
-        if said.skill is not None:
-            log_posterior[item] += _skilled_logs(policy, question, value, said.skill)
-        first = np.where(yes + no == 0, value, first)
-        yes, no = yes + value, no + 1 - value
+        at_once = said.skill is None and not rho
+        if not at_once:
+            told = policy.model.evidence(question, value, said.skill, yes, yes + no)
+            log_posterior[item] += np.where(there[:, None], told, 0.0)
+        first = np.where((yes + no == 0) & there, value, first)
+        yes, no = yes + (value == 1), no + (value == 0)
         verdict = _verdicts(policy, votes[node], yes, no, first)
+        if not there.all():
+            gone = ~there
+            verdict[gone] = policy.passed_over(
+                log_posterior[item[gone]], question[gone], yes[gone], no[gone], first[gone]
+            )
         over = verdict >= 0
-        if said.skill is None:
+        if at_once:
             rows, q = item[over], question[over]
             log_posterior[rows] += yes[over, None] * logs[1, q] + no[over, None] * logs[0, q]
         node = np.where(over, children[node, np.maximum(verdict, 0)], node)
@@ -235,7 +275,7 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
             stay = ~leaf
             item, node, yes, no, first = item[stay], node[stay], yes[stay], no[stay], first[stay]
     found.reason[:] = REASONS.index("leaf")
-    found.posterior_error[:] = _errors(log_posterior, found.label)
+    found.posterior_error[:] = _errors(policy, log_posterior, found)
     return found
 
 
@@ -251,7 +291,7 @@ def _run_plan_compiled(policy: PlanPolicy, block: CrowdBlock) -> BlockRun:
         block.stream,
         block.truth,
         block.model.yes,
-        block.crowd.shared_difficulty,
+        block.shared_difficulty,
         (tree.question.astype(np.int64), tree.children.astype(np.int64), policy.voted.votes),
         how,
         policy.model.logs,
@@ -260,15 +300,6 @@ def _run_plan_compiled(policy: PlanPolicy, block: CrowdBlock) -> BlockRun:
     )
     reason = np.full(len(block.truth), REASONS.index("leaf"), dtype=np.int8)
     return BlockRun(block.truth, walked.label, walked.answers, walked.error, reason, walked.asked)
-
-
-def _skilled_logs(
-    policy: PlanPolicy | BatchPolicy, question: IntArray, value: IntArray, skill: FloatArray
-) -> FloatArray:
-    from crowdtree.likelihood import skilled
-
-    share = skilled(policy.model.yes[question], policy.model.sign[question], skill[:, None])
-    return np.where(value[:, None] == 1, np.log(share), np.log1p(-share))
 
 
 def _verdicts(
@@ -293,30 +324,43 @@ def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
     item = np.arange(n)
     for q in range(problem.n_questions):
         question = np.full(n, q)
-        yes, first = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        yes, no = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        first, open_ = np.full(n, 0.5), np.ones(n, dtype=bool)
         for repeat in range(policy.votes):
-            said = block.answer(item, question, np.full(n, repeat), yes)
-            value = said.value.astype(np.int64)
-            first = value if repeat == 0 else first
-            yes = yes + value
-            if said.skill is not None:
-                log_posterior += _skilled_logs(policy, question, value, said.skill)
-            else:
-                log_posterior += policy.model.logs[value, q]
-        verdict[:, q] = np.where(2 * yes == policy.votes, first, 2 * yes > policy.votes)
+            at = item if open_.all() else item[open_]
+            if not len(at):
+                break
+            said = block.answer(at, question[at], np.full(len(at), repeat), yes[at])
+            value, there = said.value.astype(np.int64), said.value != MISSING
+            told = policy.model.evidence(question[at], value, said.skill, yes[at], (yes + no)[at])
+            if there.all() and len(at) == n:
+                log_posterior += told
+            else:  # a missing answer ends the vote
+                open_[at[~there]] = False
+                at, value, told = at[there], value[there], told[there]
+                log_posterior[at] += told
+            if repeat == 0:
+                first[at] = value
+            yes[at] += value
+            no[at] += 1 - value
+        verdict[:, q] = np.where(yes == no, first, yes > no)
+        found.answers[:] += (yes + no).astype(np.int32)
+        found.asked[q] = int((yes + no).sum())
     if policy.decoder == "nearest":
         found.label[:] = nearest_codeword(problem, verdict)
     else:
-        top = log_posterior.max(axis=1, keepdims=True)
-        found.label[:] = np.argmax(log_posterior >= top - 1e-9, axis=1)
-    found.answers[:] = policy.votes * problem.n_questions
-    found.asked[:] = policy.votes * n
+        stated = policy.stated(normalised(log_posterior), found.answers)
+        top = stated.max(axis=1, keepdims=True)
+        found.label[:] = np.argmax(stated >= top - 1e-9, axis=1)
     found.reason[:] = REASONS.index("questions")
-    found.posterior_error[:] = _errors(log_posterior, found.label)
+    found.posterior_error[:] = _errors(policy, log_posterior, found)
     return found
 
 
-def _errors(log_posterior: FloatArray, label: IntArray) -> FloatArray:
-    posterior = np.exp(normalised(log_posterior))
-    posterior[np.arange(len(label)), label] = 0.0
+def _errors(
+    policy: PlanPolicy | BatchPolicy, log_posterior: FloatArray, found: BlockRun
+) -> FloatArray:
+    """Stated probability that each label is wrong."""
+    posterior = np.exp(policy.stated(normalised(log_posterior), found.answers))
+    posterior[np.arange(len(found.label)), found.label] = 0.0
     return np.asarray(np.minimum(1.0, posterior.sum(axis=1)))

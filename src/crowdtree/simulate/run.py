@@ -131,7 +131,7 @@ class Run:
 
     @property
     def answers_per_item(self) -> Estimate:
-        """Mean answers an item: an estimate, with its 95 % interval."""
+        """Mean answers per item: an estimate, with its 95 % interval."""
         return mean_estimate(self.answers)
 
     @property
@@ -146,8 +146,13 @@ class Run:
         return {name: int(n) for name, n in zip(REASONS, counts, strict=True) if n}
 
     @property
+    def undecided(self) -> Estimate:
+        """Share of items that were labelled as undecided, with its 95 % interval."""
+        return share_estimate(self.reasons.get("undecided", 0), self.items)
+
+    @property
     def answers_per_question(self) -> dict[str, float]:
-        """Mean answers an item to each question that was asked, most asked first."""
+        """Mean answers per item to each question that was asked, most asked first."""
         order = np.argsort(-self.asked, kind="stable")
         names = self.problem.questions
         return {names[q]: float(self.asked[q] / self.items) for q in order if self.asked[q]}
@@ -194,6 +199,7 @@ class Run:
             "answers_per_item_interval": list(answers.interval),
             "stated_error": float(self.stated_error),
             "reasons": self.reasons,
+            "undecided": float(self.undecided),
             "answers_per_question": self.answers_per_question,
             "calibration": [row._asdict() for row in self.calibration()],
         }

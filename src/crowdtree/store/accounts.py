@@ -23,7 +23,7 @@ __all__ = ["Accounts", "check_accounts", "check_references"]
 RECORD = ("answers", "skips", "overdue", "earned")
 LEARNT = ("gold_right", "gold_asked", "agreed", "judged")
 TALLIED = ("fate:", "asked:", "label:")
-COUNTED = ("spent", "estimated", "taken", "error_nanos", *ITEM.names)
+COUNTED = ("spent", "estimated", "taken", "error_nanos", "undecided", *ITEM.names)
 
 # The database checks one reference a row; those that it implies are copies, and are checked here.
 REFERENCES = {
@@ -109,6 +109,8 @@ class Accounts:
             self.tallies["estimated"] += 1
             self.tallies["taken"] += answers
             self.tallies["error_nanos"] += round(error * 1e9)
+        if reason == "undecided":
+            self.tallies["undecided"] += 1
         if stored.status == ITEM.labelled:
             self.tallies[f"label:{cls}"] += 1
 

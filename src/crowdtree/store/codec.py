@@ -28,6 +28,7 @@ def problem_to_json(problem: Problem) -> dict[str, Any]:
         "texts": list(problem.texts),
         "descriptions": list(problem.descriptions),
         "dash": problem.dash,
+        **({"dependence": problem.dependence} if problem.dependence else {}),
     }
 
 

@@ -310,6 +310,8 @@ class Batch:
         self.count(work.campaign.id, "estimated")
         self.count(work.campaign.id, "taken", work.item.answers)
         self.count(work.campaign.id, "error_nanos", round(label.posterior_error * 1e9))
+        if label.reason == "undecided":
+            self.count(work.campaign.id, "undecided")
         if work.status == ITEM.set_aside:
             return
         self.count(work.campaign.id, f"label:{label.label}")

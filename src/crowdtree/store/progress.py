@@ -36,6 +36,7 @@ def progress(connection: Connection, number: int, now: float) -> dict[str, Any]:
         "status": campaign["status"],
         "status_reason": campaign["status_reason"],
         "items": {**items, "total": sum(items.values()) - items["gold"]},
+        "undecided": counts.get("undecided", 0),
         "waiting_for_workers": waiting_items(connection, number),
         "answers": {**given, "expired_leases": counts.get("expired", 0)},
         "answers_per_item": counts.get("taken", 0) / judged if judged else None,

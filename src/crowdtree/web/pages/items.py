@@ -44,6 +44,7 @@ REASONS = {
     "target": "sure enough",
     "budget": "no answers left for this item",
     "questions": "no question could tell more",
+    "undecided": "more answers would hardly have decided it; this is the best guess",
     "skipped": "too many people could not tell",
     "finished": "the campaign was finished early",
     "never asked": "the campaign was finished before anybody was asked",

@@ -256,6 +256,16 @@ def _notes(
                 "See them",
             )
         )
+    if facts["undecided"]:
+        words = plural(facts["undecided"], "item")
+        notes.append(
+            Note(
+                f"{words} undecided: labelled with the best guess, because more answers would "
+                "hardly have reached the error that was asked for.",
+                f"{base}/items?status=labelled",
+                "See them",
+            )
+        )
     budget = facts["budget"]
     expected = facts["spent"] + (forecast["cost"] or 0.0)
     if budget is not None and expected > 1.02 * budget and campaign["status"] != "finished":

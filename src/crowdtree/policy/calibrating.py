@@ -1,0 +1,234 @@
+"""State and stop by what items of known class show (MODEL section 13)."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.calibration import FEW, INDEPENDENT, Calibration
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
+from crowdtree.policy.base import FloatArray
+from crowdtree.policy.replay import Replayed, Sample, replay_steps
+
+if TYPE_CHECKING:
+    from crowdtree.problem import Problem
+
+__all__ = ["Calibrated", "Guaranteed", "fitted", "warn_few"]
+
+THRESHOLDS = np.concatenate([np.geomspace(0.01, 1.0, 12), [1.3, 1.6, 2.0]])
+"""Stopping thresholds that are tested, in multiples of the target, the most careful first."""
+STARTS = (0, 5, 9)
+"""Places among them where a sequence of tests starts; each has an equal part of the risk."""
+
+
+class Calibrated:
+    """What every policy can do with items of known class.
+
+    ``calibration`` turns the plain posterior, which takes answers as independent, into the one
+    that is stated. Questions are chosen by the plain one.
+    """
+
+    problem: Problem
+    calibration: Calibration
+
+    @property
+    def log_prior(self) -> FloatArray:
+        """Logarithm of the probability of each class before any answer."""
+        return np.asarray(np.log(self.problem.prior / self.problem.prior.sum()))
+
+    def stated(self, log_posterior: FloatArray, answers: Any) -> FloatArray:
+        """Log posterior to state, from the plain one over the classes and the answers so far."""
+        return self.calibration.discounted(self.log_prior, log_posterior, answers)
+
+    def replay(self, values: NDArray[np.int8]) -> Replayed:
+        """States of recorded items (items x questions x repeats, -1: missing) on their way."""
+        return replay_steps(self, values)
+
+    @property
+    def discounting(self) -> dict[str, Any]:
+        """The calibration as a part of ``to_dict()``, where there is one."""
+        independent = self.calibration == INDEPENDENT
+        return {} if independent else {"calibration": self.calibration.to_dict()}
+
+    def changed(self, **changes: Any) -> Self:
+        """Make a copy with some of its options changed."""
+        made: Self = type(self).from_dict(self.problem, self.to_dict() | changes)  # type: ignore[attr-defined]
+        return made
+
+    def calibrate(self, answers: Any, truth: Any = None) -> Self:
+        """Make a policy that states and stops by what these items show.
+
+        The policy is replayed on the items to the end of its budget. How far its plain posterior
+        is too sure after 1, 2, 3, ... answers gives two numbers (:class:`Calibration`), shrunk to
+        their prior where the items are few. Below 20 items a warning says so; it is not an
+        error, because the prior is a better guess than independence.
+
+        Parameters
+        ----------
+        answers
+            Answers about items whose class is known and that were not used for the table: a
+            matrix items x questions (x repeats) of 0, 1, and -1 or NaN where missing, a
+            :class:`crowdtree.simulate.Recorded`, or rows of ``task, question, label``.
+        truth
+            Class of each item, by name or number; a mapping from task to class for rows.
+
+        Examples
+        --------
+        >>> import crowdtree as ct
+        >>> problem = ct.Problem(["a", "b"], None, list("pqrst"), [[0, 1]] * 5, 0.1)
+        >>> rng = np.random.default_rng(0)
+        >>> truth = rng.integers(0, 2, 60)
+        >>> wrong = rng.random((60, 5)) < 0.3  # people err more often than assumed
+        >>> said = np.where(wrong, 1 - truth[:, None], truth[:, None])
+        >>> policy = ct.AdaptivePolicy(problem, 0.1, repeats=1, strict=False)
+        >>> bool(policy.calibrate(said, truth).calibration.power(5) < 0.7)
+        True
+        """
+        sample = Sample.of(self.problem, answers, truth)
+        if not len(sample.truth):
+            raise CrowdtreeError("calibrate: expected items of known class, got none")
+        warn_few(len(sample.truth), "calibrate")
+        return self.changed(
+            calibration=fitted(
+                self.log_prior, [(self.replay(sample.values), sample.truth)]
+            ).to_dict()
+        )
+
+
+class Guaranteed(Calibrated):
+    """What a policy with a target can do beyond stating its errors."""
+
+    target_error: float
+
+    def guarantee(
+        self, answers: Any, truth: Any = None, target_error: float | None = None,
+        confidence: float = 0.9,
+    ) -> Self:  # fmt: skip
+        """Make a policy that keeps the target with confidence, however good its stated errors.
+
+        Finds a threshold for the stated error such that, with probability `confidence` over the
+        drawing of these items, the error among new items that stop at it is at most
+        `target_error`. Nothing is assumed but that new items come from where these came from.
+
+        Thresholds are tested from the most careful one on by an exact binomial test, each only
+        if the one before it passed (fixed-sequence testing), from several starting points that
+        share the risk. The loosest one that passed becomes the policy's `target_error`.
+
+        Parameters
+        ----------
+        answers, truth
+            As in :meth:`calibrate`: items that were used neither for the table nor for the
+            calibration.
+        target_error
+            Error to keep; the policy's own target by default.
+        confidence
+            Probability with which it is kept.
+
+        References
+        ----------
+        Angelopoulos, Bates, Candès, Jordan and Lei (2021), Learn then Test.
+
+        Examples
+        --------
+        >>> import crowdtree as ct
+        >>> problem = ct.Problem(["a", "b"], None, list("pqrst"), [[0, 1]] * 5, 0.1)
+        >>> rng = np.random.default_rng(0)
+        >>> truth = rng.integers(0, 2, 200)
+        >>> wrong = rng.random((200, 5)) < 0.1
+        >>> said = np.where(wrong, 1 - truth[:, None], truth[:, None])
+        >>> policy = ct.AdaptivePolicy(problem, 0.1, repeats=1)
+        >>> policy.guarantee(said, truth).target_error <= 0.2
+        True
+        """
+        target = self.target_error if target_error is None else target_error
+        if not 0 < target < 1:
+            raise CrowdtreeError(
+                f"target_error: expected a probability above 0 and below 1, got {target}"
+            )
+        if not 0.5 <= confidence < 1:
+            raise CrowdtreeError(
+                f"confidence: expected a probability from 0.5 to below 1, got {confidence}"
+            )
+        sample = Sample.of(self.problem, answers, truth)
+        thresholds = np.minimum(target * THRESHOLDS, 0.999)
+        tried = [self._stopped(sample, float(t)) for t in thresholds]
+        best = _loosest(tried, target, (1 - confidence) / len(STARTS))
+        if best < 0:
+            raise CrowdtreeError(_refusal(tried, target, confidence, len(sample.truth)))
+        return self.changed(target_error=float(thresholds[best]), strict=False)
+
+    def _stopped(self, sample: Sample, threshold: float) -> tuple[int, int]:
+        """Items that stop at a threshold, and how many of them are wrong."""
+        policy = self.changed(target_error=threshold, strict=False)
+        label, reached = policy.labelled(sample.values)
+        return int(reached.sum()), int((label != sample.truth)[reached].sum())
+
+    def labelled(self, values: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Label of each recorded item, and whether it was given because the target was reached."""
+        raise NotImplementedError
+
+
+def _loosest(tried: list[tuple[int, int]], target: float, risk: float) -> int:
+    """Place of the last threshold that a sequence of passed tests reaches, -1 for none."""
+    from scipy.stats import binom
+
+    best = -1
+    for start in STARTS:
+        for place in range(start, len(tried)):
+            count, wrong = tried[place]
+            if not count or binom.cdf(wrong, count, target) > risk:
+                break
+            best = max(best, place)
+    return best
+
+
+def _refusal(tried: list[tuple[int, int]], target: float, confidence: float, items: int) -> str:
+    """One line that says what would be needed."""
+    from scipy.stats import binom
+
+    risk = (1 - confidence) / len(STARTS)
+    needed = []
+    for count, wrong in tried:
+        rate = (wrong + target / 2) / (count + 1)  # as if one more item were half as wrong
+        for size in np.unique(np.geomspace(1, 1e6, 400).astype(np.int64)).tolist():
+            if count and rate < target and binom.cdf(np.ceil(rate * size), size, target) <= risk:
+                needed.append(max(items + 1, round(size * items / count)))
+                break
+    what = (
+        f"guarantee: {items} items do not show an error of at most {target:g} with confidence "
+        f"{confidence:g}"
+    )
+    if needed:
+        return f"{what}; give about {min(needed):,} items, or raise target_error"
+    count, wrong = max(tried, key=lambda t: (t[0] > 0, -t[1] / max(1, t[0])))
+    seen = f"{wrong} of {count} items that stop are wrong" if count else "no item stops"
+    return f"{what}: even at the most careful threshold {seen}; raise target_error or add questions"
+
+
+def warn_few(items: int, what: str) -> None:
+    """Warn where a calibration is mostly its prior."""
+    if items < FEW:
+        warnings.warn(
+            f"{what}: {items} items of known class; below {FEW} the stated errors rest mostly on "
+            "what is usual elsewhere",
+            CrowdtreeWarning,
+            stacklevel=3,
+        )
+
+
+def fitted(log_prior: FloatArray, parts: list[tuple[Replayed, NDArray[Any]]]) -> Calibration:
+    """Fit a calibration to replays, each with the classes of its items, every item weighing 1."""
+    column = [np.concatenate(c) for c in zip(*(replayed for replayed, _ in parts), strict=True)]
+    truth = np.concatenate([truth[replayed.item] for replayed, truth in parts])
+    weight = np.concatenate([replayed.weight for replayed, _ in parts])
+    made = Calibration.fit(log_prior, column[2], column[1], truth, weight)
+    last = [replayed.last() for replayed, _ in parts]
+    return made.with_reached(
+        log_prior,
+        np.concatenate([part.log_posterior for part in last]),
+        np.concatenate([part.answers for part in last]),
+        np.concatenate([truth[part.item] for part, (_, truth) in zip(last, parts, strict=True)]),
+    )

@@ -1,0 +1,268 @@
+"""Replay recorded answers of items of known class through a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.policy.base import Answer, Label, normalised
+
+if TYPE_CHECKING:
+    from crowdtree.policy.adaptive import AdaptivePolicy
+    from crowdtree.problem import Problem
+
+__all__ = ["Replayed", "Sample", "label_steps", "replay_adaptive", "replay_steps"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+MISSING = -1
+
+
+class Sample(NamedTuple):
+    """Recorded answers (items x questions x repeats; -1: none) and the class of each item."""
+
+    values: NDArray[np.int8]
+    truth: IntArray
+
+    @classmethod
+    def of(cls, problem: Problem, answers: Any, truth: Any = None) -> Sample:
+        """Read a matrix, a ``Recorded`` or a long frame of ``task, question, label``.
+
+        >>> from crowdtree.problem import Problem
+        >>> problem = Problem(["a", "b"], None, ["q", "r"], [[0, 1], [1, 0]], 0.1)
+        >>> Sample.of(problem, [[0, np.nan], [1, 0]], ["a", "b"]).values[:, :, 0].tolist()
+        [[0, -1], [1, 0]]
+        >>> long = {"task": ["x", "x", "y"], "question": ["r", "q", "q"], "label": [1, 0, 1]}
+        >>> Sample.of(problem, long, {"x": "a", "y": "b"}).values[:, :, 0].tolist()
+        [[0, 1], [1, -1]]
+        """
+        if truth is None and hasattr(answers, "truth"):
+            truth = answers.truth
+        if truth is None:
+            raise CrowdtreeError("truth: expected the class of each item, got none")
+        if hasattr(answers, "truth") and hasattr(answers, "values"):
+            table = answers.values
+        elif _is_frame(answers):
+            table, truth = _from_long(problem, answers, truth)
+        else:
+            table = as_answers(answers)
+        classes = _class_codes(problem, truth)
+        table = table[:, :, None] if table.ndim == 2 else table
+        if table.ndim != 3 or table.shape[1] != problem.n_questions:
+            raise CrowdtreeError(
+                f"answers: expected items x {problem.n_questions} questions (x repeats), "
+                f"got shape {table.shape}"
+            )
+        if len(classes) != len(table):
+            raise CrowdtreeError(
+                f"truth: expected one class per item ({len(table)}), got {len(classes)}"
+            )
+        return cls(table, classes)
+
+
+def as_answers(values: Any) -> NDArray[np.int8]:
+    """Answers as 0, 1 and -1 for missing ones (which may be written NaN)."""
+    try:
+        table = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise CrowdtreeError("answers: expected a table of 0, 1 and -1 for missing") from None
+    table = np.where(np.isnan(table), MISSING, table)
+    if not np.isin(table, (0, 1, MISSING)).all():
+        bad = table[~np.isin(table, (0, 1, MISSING))][0]
+        raise CrowdtreeError(f"answers: expected 0, 1, or -1 for missing, got {bad:g}")
+    return table.astype(np.int8)
+
+
+def _is_frame(answers: Any) -> bool:
+    names = answers if isinstance(answers, Mapping) else getattr(answers, "columns", ())
+    return all(name in names for name in ("task", "question", "label"))
+
+
+def _from_long(problem: Problem, frame: Any, truth: Any) -> tuple[NDArray[np.int8], list[Any]]:
+    """Matrix of a long frame, and the truths in the order of its rows."""
+    tasks = [str(name) for name in frame["task"]]
+    names = list(dict.fromkeys(tasks))
+    if not isinstance(truth, Mapping):
+        raise CrowdtreeError(
+            "truth: answers in rows of (task, question, label) expect a mapping from task to class"
+        )
+    known = {str(task): value for task, value in truth.items()}
+    absent = [name for name in names if name not in known]
+    if absent:
+        raise CrowdtreeError(f"truth: task {absent[0]!r} has no class; give one, or leave it out")
+    place = {name: row for row, name in enumerate(names)}
+    cells: dict[tuple[int, int], list[Any]] = {}
+    for task, question, label in zip(tasks, frame["question"], frame["label"], strict=True):
+        cells.setdefault((place[task], problem.question_index(str(question))), []).append(label)
+    depth = max(map(len, cells.values()), default=1)
+    table = np.full((len(names), problem.n_questions, depth), np.nan)
+    for (row, question), said in cells.items():
+        table[row, question, : len(said)] = said
+    return as_answers(table), [known[name] for name in names]
+
+
+def _class_codes(problem: Problem, truth: Any) -> IntArray:
+    given = np.asarray(truth)
+    if given.dtype.kind in "iu":
+        bad = given[(given < 0) | (given >= problem.n_classes)]
+        if len(bad):
+            raise CrowdtreeError(
+                f"truth: class {bad[0]} does not exist; the problem has {problem.n_classes}, "
+                "counted from 0"
+            )
+        return given.astype(np.int64)
+    place = {name: code for code, name in enumerate(problem.classes)}
+    unknown = [str(name) for name in given.tolist() if str(name) not in place]
+    if unknown:
+        raise CrowdtreeError(f"truth: {unknown[0]!r} is not a class of the problem")
+    return np.array([place[str(name)] for name in given.tolist()], dtype=np.int64)
+
+
+class Replayed(NamedTuple):
+    """States that items passed through: the item, its answers so far, its plain log posterior.
+
+    The last state of every item is among them.
+    """
+
+    item: IntArray
+    answers: IntArray
+    log_posterior: FloatArray
+
+    @property
+    def weight(self) -> FloatArray:
+        """Weight of each state, so that every item weighs 1."""
+        return np.asarray(1 / np.bincount(self.item)[self.item])
+
+    def last(self) -> Replayed:
+        """The last state of each item."""
+        place = np.zeros(int(self.item.max(initial=-1)) + 1, dtype=np.int64)
+        np.maximum.at(place, self.item, np.arange(len(self.item)))
+        return Replayed(self.item[place], self.answers[place], self.log_posterior[place])
+
+
+def checkpoints(most: int) -> list[int]:
+    """Numbers of answers at which states are kept, about 20 % apart.
+
+    >>> checkpoints(20)
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 19]
+    """
+    found, count = [], 1
+    while count <= most:
+        found.append(count)
+        count += max(1, count // 5)
+    return found
+
+
+def replay_adaptive(
+    policy: AdaptivePolicy, values: NDArray[np.int8], stopping: bool = False
+) -> Replayed:
+    """Ask by an adaptive policy about all items at once.
+
+    To the end of its budget whatever its target, or, with `stopping`, until the policy stops. A
+    missing answer costs nothing, and its question is not asked about the item again.
+    """
+    n, _, depth = values.shape
+    log_posterior = np.tile(policy.start().log_posterior, (n, 1))
+    yes = np.zeros((n, policy.problem.n_questions), dtype=np.int16)
+    no, banned = yes.copy(), np.zeros(yes.shape, dtype=bool)
+    answers = np.zeros(n, dtype=np.int64)
+    keep = set(checkpoints(policy.max_answers))
+    found: list[tuple[IntArray, IntArray, FloatArray]] = []
+    item = np.arange(n)
+    while len(item):
+        left = policy.max_answers - answers[item]
+        if stopping:
+            left[_settled(policy, log_posterior[item], yes[item], no[item], answers[item])] = 0
+        question = np.full(len(item), -1)
+        for rest in np.unique(np.minimum(left, policy.endgame + 1)).tolist():
+            rows = np.flatnonzero((np.minimum(left, policy.endgame + 1) == rest) & (left > 0))
+            if len(rows):
+                at = item[rows]
+                question[rows] = policy.choose(
+                    np.exp(log_posterior[at]), yes[at], no[at], rest, banned[at]
+                )
+        over = question < 0
+        if over.any():
+            at = item[over]
+            found.append((at, answers[at], policy.by_class(log_posterior[at])))
+            item, question = item[~over], question[~over]
+        turn = (yes + no)[item, question]
+        said = np.full(len(item), MISSING, dtype=np.int8)
+        there = turn < depth
+        said[there] = values[item[there], question[there], turn[there]]
+        gone = said == MISSING
+        banned[item[gone], question[gone]] = True
+        at, asked, value = item[~gone], question[~gone], said[~gone]
+        before = yes[at, asked], no[at, asked]
+        evidence = policy.model.evidence(asked, value, None, before[0], before[0] + before[1])
+        log_posterior[at] = normalised(log_posterior[at] + evidence)
+        yes[at, asked] += value == 1
+        no[at, asked] += value == 0
+        answers[at] += 1
+        kept = at[np.isin(answers[at], list(keep))]
+        found.append((kept, answers[kept], policy.by_class(log_posterior[kept])))
+    return Replayed(*(np.concatenate(column) for column in zip(*found, strict=True)))
+
+
+def _settled(
+    policy: AdaptivePolicy, log_posterior: FloatArray, yes: Any, no: Any, answers: IntArray
+) -> NDArray[np.bool_]:
+    """Whether the policy labels each item now: sure enough, or hopeless."""
+    plain = policy.by_class(log_posterior)
+    stated = policy.stated(plain, answers)
+    over = np.asarray(policy.sure(-np.expm1(stated.max(axis=1))))
+    if policy.may_give_up:
+        over |= policy.hopeless(stated, plain, yes, no, answers)
+    return over
+
+
+def replay_steps(policy: Any, values: NDArray[np.int8]) -> Replayed:
+    """Run any policy item by item through its own steps, to its own end."""
+    found: list[tuple[int, int, FloatArray]] = []
+    for row, answers in enumerate(values):
+        keep = set(checkpoints(int((answers != MISSING).sum())))
+        for state in _walk(policy, answers):
+            if state.answers in keep:
+                found.append((row, state.answers, state.log_posterior))
+        if not found or found[-1][:2] != (row, state.answers):
+            found.append((row, state.answers, state.log_posterior))
+    item, count, log_posterior = zip(*found, strict=True)
+    return Replayed(np.array(item), np.array(count), np.array(log_posterior))
+
+
+def label_steps(policy: Any, values: NDArray[np.int8]) -> IntArray:
+    """Label of each item, by any policy through its own steps."""
+    labels = []
+    for answers in values:
+        for state in _walk(policy, answers):
+            last = state
+        labels.append(policy.conclude(last, "replayed").label)
+    return np.array(labels, dtype=np.int64)
+
+
+def _walk(policy: Any, answers: NDArray[np.int8]) -> Iterator[Any]:
+    """States of one item (questions x repeats): the first one, and that after every answer."""
+    state = policy.start()
+    yield state
+    turn = np.zeros(len(answers), dtype=np.int64)
+    closed: set[int] = set()
+    while True:
+        step = policy.ask(state, (), closed)
+        if isinstance(step, Label) or not step.questions:
+            return
+        question = step.questions[0]
+        place = int(turn[question])
+        said = int(answers[question, place]) if place < answers.shape[1] else MISSING
+        turn[question] += 1
+        if said != MISSING:
+            state = policy.update(state, Answer(question, said))
+        elif hasattr(policy, "pass_over"):
+            state = policy.pass_over(state)
+        else:
+            closed.add(question)
+            continue
+        yield state

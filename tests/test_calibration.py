@@ -1,0 +1,545 @@
+"""Stated errors that hold: calibration, missing answers, undecided items, guarantees."""
+
+import json
+
+import numpy as np
+import pytest
+
+import crowdtree as ct
+from crowdtree.calibration import INDEPENDENT, Calibration
+from crowdtree.campaign import Campaign
+from crowdtree.campaign.item import Event, advance, start_item
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
+from crowdtree.policy import (
+    AdaptivePolicy,
+    Answer,
+    BatchPolicy,
+    Label,
+    PlanPolicy,
+    SubtypePolicy,
+    policy_from_dict,
+)
+from crowdtree.policy.replay import Sample, replay_adaptive
+from crowdtree.problem import Problem
+from crowdtree.simulate import Crowd, Recorded, simulate
+
+DISCOUNT = Calibration(0.8, 0.1, 50, 0.01, ((0.8, 0.1, 0.0), (0.7, 0.2, 0.02)), (0.2, 0.05))
+
+
+def make_problem(classes: int = 6, questions: int = 12, seed: int = 0) -> Problem:
+    rng = np.random.default_rng(seed)
+    while True:
+        outcome = rng.integers(0, 2, (questions, classes))
+        if len(np.unique(outcome, axis=1).T) == classes:
+            break
+    return Problem(
+        [f"c{i}" for i in range(classes)],
+        rng.dirichlet(np.full(classes, 3.0)),
+        [f"q{i}" for i in range(questions)],
+        outcome,
+        rng.uniform(0.1, 0.25, outcome.shape),
+    )
+
+
+PROBLEM = make_problem()
+
+
+def together(problem: Problem, items: int, seed: int, hard: float = 0.35, repeats: int = 1):
+    """Answers of people who err together: some items mislead everybody."""
+    rng = np.random.default_rng(seed)
+    truth = rng.choice(problem.n_classes, items, p=problem.prior)
+    looks = np.where(
+        rng.random(items) < hard, rng.choice(problem.n_classes, items, p=problem.prior), truth
+    )
+    right = problem.outcome[:, looks].T[:, :, None]
+    error = problem.worker_error[:, looks].T[:, :, None]
+    wrong = rng.random((items, problem.n_questions, repeats)) < error
+    return np.where(wrong, 1 - right, right).astype(np.int8), truth
+
+
+def with_gaps(values, share: float, seed: int = 5):
+    holes = np.random.default_rng(seed).random(values.shape) < share
+    return np.where(holes, -1, values).astype(np.int8)
+
+
+# ---------------------------------------------------------------- the two numbers
+
+
+def test_fit_finds_the_power_that_was_used():
+    """Evidence multiplied by 2.5 is found out: the fitted power is its inverse."""
+    rng = np.random.default_rng(0)
+    log_prior = np.log(np.full(4, 0.25))
+    evidence = rng.normal(0, 1.5, (4000, 4))
+    posterior = np.exp(evidence) / np.exp(evidence).sum(axis=1, keepdims=True)
+    truth = np.array([rng.choice(4, p=row) for row in posterior])
+    loud = 2.5 * np.log(posterior)
+    loud -= np.logaddexp.reduce(loud, axis=1, keepdims=True)
+    found = Calibration.fit(log_prior, loud, np.ones(4000), truth)
+    assert found.scale == pytest.approx(0.4, rel=0.12)
+    assert found.items == 4000
+    assert found.floor < 0.05
+    assert np.std([scale for scale, _, _ in found.draws]) < 0.05
+    stated = np.exp(found.discounted(log_prior, loud, np.ones(4000)))
+    assert abs(stated - posterior).mean() < 0.02
+
+
+def test_fit_tells_scale_from_dependence():
+    rng = np.random.default_rng(1)
+    log_prior = np.log(np.full(3, 1 / 3))
+    answers = rng.integers(1, 40, 6000)
+    evidence = rng.normal(0, 2, (6000, 3))
+    posterior = np.exp(evidence) / np.exp(evidence).sum(axis=1, keepdims=True)
+    truth = np.array([rng.choice(3, p=row) for row in posterior])
+    loud = np.log(posterior) * (1 + (answers - 1) * 0.2)[:, None]
+    loud -= np.logaddexp.reduce(loud, axis=1, keepdims=True)
+    found = Calibration.fit(log_prior, loud, answers, truth)
+    assert found.scale == pytest.approx(1.0, abs=0.15)
+    assert found.dependence == pytest.approx(0.2, abs=0.05)
+
+
+def test_weights_make_rows_of_one_item_count_once():
+    rng = np.random.default_rng(2)
+    log_prior = np.log(np.full(3, 1 / 3))
+    loud = np.log(rng.dirichlet(np.full(3, 0.3), 40))
+    truth = rng.integers(0, 3, 40)
+    once = Calibration.fit(log_prior, loud, np.full(40, 5), truth)
+    rows = np.repeat(np.arange(40), 4)
+    four = Calibration.fit(log_prior, loud[rows], np.full(160, 5), truth[rows], np.full(160, 0.25))
+    assert four.items == once.items == 40
+    assert four.scale == pytest.approx(once.scale, rel=1e-6)
+
+
+def test_few_items_change_little():
+    log_prior = np.log(np.full(3, 1 / 3))
+    row = np.log([[0.98, 0.01, 0.01]])
+    one = Calibration.fit(log_prior, row, [5], np.array([1]))
+    many = Calibration.fit(log_prior, np.repeat(row, 60, axis=0), np.full(60, 5), np.arange(60) % 3)
+    assert one.power(5) > 2 * many.power(5)
+
+
+# ---------------------------------------------------------------- stating and stopping
+
+
+def test_it_asks_by_the_plain_posterior_and_states_the_discounted_one():
+    plain = AdaptivePolicy(PROBLEM, 0.02, 30, strict=False)
+    policy = AdaptivePolicy(PROBLEM, 0.02, 30, strict=False, calibration=DISCOUNT)
+    state = policy.start()
+    rng = np.random.default_rng(3)
+    for _ in range(8):
+        ask = policy.ask(state)
+        if isinstance(ask, Label):
+            break
+        told = plain.ask(state)
+        if not isinstance(told, Label):
+            assert ask == told
+        state = policy.update(state, Answer(ask.questions[0], int(rng.integers(2))))
+        expected = DISCOUNT.discounted(np.log(PROBLEM.prior), state.log_posterior, state.answers)
+        np.testing.assert_allclose(policy.posterior(state), np.exp(expected))
+        label = policy.conclude(state, "now")
+        assert label.posterior_error == pytest.approx(1 - np.exp(expected).max())
+    assert policy.load(policy.dump(state)).answers == state.answers
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        AdaptivePolicy(PROBLEM, 0.1, 30, repeats=2, strict=False, calibration=DISCOUNT),
+        AdaptivePolicy(
+            PROBLEM, 0.1, 30, strict=False, calibration=DISCOUNT, undecided=False, width=2
+        ),
+        PlanPolicy(ct.staff(ct.design(PROBLEM), 8), "curtailed", DISCOUNT),
+        BatchPolicy(PROBLEM, 3, "posterior", DISCOUNT),
+        SubtypePolicy(
+            PROBLEM,
+            label=np.arange(6),
+            share=PROBLEM.prior,
+            yes_probability=np.full((12, 6), 0.3),
+            calibration=DISCOUNT,
+            undecided=False,
+        ),
+    ],
+    ids=lambda p: type(p).__name__,
+)
+def test_policies_are_written_and_read_with_their_calibration(policy):
+    data = json.loads(json.dumps(policy.to_dict()))
+    again = policy_from_dict(PROBLEM, data)
+    assert again.to_dict() == policy.to_dict()
+    assert again.calibration == DISCOUNT
+    data.pop("calibration")
+    data.pop("undecided", None)
+    assert policy_from_dict(PROBLEM, data).calibration == INDEPENDENT  # as stored before
+
+
+def everything():
+    plan = ct.staff(ct.design(PROBLEM), 10)
+    return {
+        "adaptive": AdaptivePolicy(PROBLEM, 0.1, 9, repeats=1, strict=False),
+        "calibrated": AdaptivePolicy(
+            PROBLEM, 0.1, 10, repeats=1, strict=False, calibration=DISCOUNT
+        ),
+        "never gives up": AdaptivePolicy(
+            PROBLEM, 0.02, 10, repeats=1, strict=False, calibration=DISCOUNT, undecided=False
+        ),
+        "repeats": AdaptivePolicy(PROBLEM, 0.05, 20, repeats=3, strict=False, calibration=DISCOUNT),
+        "shared": AdaptivePolicy(
+            PROBLEM, 0.05, 20, repeats=3, shared_difficulty=0.3, strict=False, calibration=DISCOUNT
+        ),
+        "endgame": AdaptivePolicy(PROBLEM, 0.0, 8, repeats=1, endgame=3, strict=False),
+        "plan": PlanPolicy(ct.design(PROBLEM), calibration=DISCOUNT),
+        "votes": PlanPolicy(plan, "none", DISCOUNT),
+        "curtailed": PlanPolicy(plan, "curtailed"),
+        "batch": BatchPolicy(PROBLEM, 3, "posterior", DISCOUNT),
+        "nearest": BatchPolicy(PROBLEM, 2, "nearest", DISCOUNT),
+    }
+
+
+@pytest.mark.parametrize("name", everything())
+@pytest.mark.parametrize("gaps", [0.0, 0.3])
+def test_vectorised_and_step_by_step_agree(name, gaps):
+    policy = everything()[name]
+    values, truth = together(PROBLEM, 120, seed=11, repeats=9)
+    crowd = Recorded(with_gaps(values, gaps), truth)
+    fast = simulate(PROBLEM, policy, 120, crowd=crowd)
+    slow = simulate(PROBLEM, policy, 120, crowd=crowd, stepwise=True)
+    np.testing.assert_array_equal(fast.label, slow.label)
+    np.testing.assert_array_equal(fast.answers, slow.answers)
+    np.testing.assert_array_equal(fast.reason, slow.reason)
+    np.testing.assert_array_equal(fast.asked, slow.asked)
+    np.testing.assert_allclose(fast.posterior_error, slow.posterior_error, rtol=1e-9, atol=1e-12)
+
+
+def test_missing_answers_cost_nothing_and_are_not_asked_again():
+    values, truth = together(PROBLEM, 60, seed=2)
+    values = with_gaps(values, 0.5)
+    policy = AdaptivePolicy(PROBLEM, 0.0, 12, repeats=1)
+    run = simulate(PROBLEM, policy, 60, crowd=Recorded(values, truth))
+    np.testing.assert_array_equal(run.answers, (values[:, :, 0] >= 0).sum(axis=1))
+    nan = np.where(values < 0, np.nan, values)
+    again = simulate(PROBLEM, policy, 60, crowd=Recorded(nan, truth))
+    np.testing.assert_array_equal(run.label, again.label)
+
+
+def test_a_plan_goes_by_the_likelier_side_where_the_answer_is_missing():
+    problem = Problem(["a", "b"], [0.8, 0.2], ["q"], [[0, 1]], 0.1)
+    policy = PlanPolicy(ct.design(problem))
+    state = policy.pass_over(policy.start())
+    assert policy.ask(state).label == 0
+    run = simulate(problem, policy, 2, crowd=Recorded([[-1], [1]], [0, 1]))
+    assert run.label.tolist() == [0, 1]
+    assert run.answers.tolist() == [0, 1]
+
+
+# ---------------------------------------------------------------- calibrating a policy
+
+
+def test_calibrated_errors_hold_where_people_err_together():
+    policy = AdaptivePolicy(PROBLEM, 0.1, 12, repeats=1, strict=False)
+    told, known = together(PROBLEM, 150, seed=1, hard=0.3)
+    better = policy.calibrate(told, known)
+    assert policy.calibration == INDEPENDENT  # a new policy
+    fresh, truth = together(PROBLEM, 3000, seed=2, hard=0.3)
+    crowd = Recorded(fresh, truth)
+    end = better.changed(target_error=0.0)
+    run = simulate(PROBLEM, end, 3000, crowd=crowd)
+    before = simulate(PROBLEM, policy.changed(target_error=0.0), 3000, crowd=crowd)
+    assert abs(float(run.stated_error) - float(run.misclassification)) < 0.06
+    assert float(before.misclassification) - float(before.stated_error) > 0.12
+    mean, half = better.reachable_error()
+    assert mean - half < float(run.misclassification) < mean + half + 0.02
+
+
+def test_strict_refuses_what_the_items_do_not_reach():
+    policy = AdaptivePolicy(PROBLEM, 0.25, 12, repeats=1)
+    told, known = together(PROBLEM, 150, seed=1, hard=0.4)
+    with pytest.raises(CrowdtreeError, match=r"out of reach on average: the 150 items") as error:
+        policy.calibrate(told, known)
+    assert "\n" not in str(error.value)
+    assert policy.changed(strict=False).calibrate(told, known).strict is False
+
+
+def test_what_items_may_look_like():
+    policy = AdaptivePolicy(PROBLEM, 0.1, 12, repeats=1, strict=False)
+    told, known = together(PROBLEM, 40, seed=4)
+    names = [PROBLEM.classes[c] for c in known]
+    expected = policy.calibrate(told, known).calibration
+    assert policy.calibrate(told[:, :, 0].astype(float), names).calibration == expected
+    assert policy.calibrate(Recorded(told, known)).calibration == expected
+    row, question = np.nonzero(told[:, :, 0] >= 0)
+    long = {
+        "task": row.tolist(),
+        "question": np.array(PROBLEM.questions)[question].tolist(),
+        "label": told[row, question, 0].tolist(),
+    }
+    truth = dict(enumerate(names))
+    assert policy.calibrate(long, truth).calibration == expected
+    assert policy.calibrate(with_gaps(told, 0.3), known).calibration.items == 40
+
+
+@pytest.mark.parametrize(
+    ("answers", "truth", "message"),
+    [
+        ([[0, 1]], [0], "expected items x 12 questions"),
+        (np.zeros((2, 12)), [0], "one class per item"),
+        (np.zeros((1, 12)), ["bird"], "'bird' is not a class"),
+        (np.zeros((1, 12)), [6], "class 6 does not exist"),
+        (np.full((1, 12), 2), [0], "got 2"),
+        (np.zeros((1, 12)), None, "class of each item"),
+        ({"task": [1], "question": ["q0"], "label": [1]}, [0], "mapping from task"),
+        ({"task": [1], "question": ["q0"], "label": [1]}, {}, "task '1' has no class"),
+        ([["yes"]], [0], "table of 0, 1 and -1"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(answers, truth, message):
+    with pytest.raises(CrowdtreeError, match=message) as error:
+        Sample.of(PROBLEM, answers, truth)
+    assert "\n" not in str(error.value)
+
+
+def test_fewer_than_twenty_items_are_warned_of():
+    policy = AdaptivePolicy(PROBLEM, 0.1, 12, repeats=1, strict=False)
+    told, known = together(PROBLEM, 19, seed=4)
+    with pytest.warns(CrowdtreeWarning, match="19 items"):
+        policy.calibrate(told, known)
+    with pytest.raises(CrowdtreeError, match="got none"):
+        policy.calibrate(np.zeros((0, 12)), np.zeros(0, dtype=int))
+
+
+@pytest.mark.parametrize("name", ["plan", "curtailed", "batch", "nearest"])
+def test_plans_and_batches_are_calibrated_too(name):
+    policy = everything()[name]
+    told, known = together(PROBLEM, 80, seed=6, repeats=9, hard=0.4)
+    made = policy.calibrate(told, known)
+    assert made.calibration.items == 80
+    assert made.calibration.power(10) < 0.9
+    fresh, truth = together(PROBLEM, 800, seed=7, repeats=9, hard=0.4)
+    run = simulate(PROBLEM, made, 800, crowd=Recorded(fresh, truth))
+    plain = simulate(PROBLEM, policy.changed(calibration=None), 800, crowd=Recorded(fresh, truth))
+    np.testing.assert_array_equal(run.answers, plain.answers)
+    wrong = float(run.misclassification)
+    assert abs(float(run.stated_error) - wrong) < abs(float(plain.stated_error) - wrong)
+
+
+def test_the_replay_asks_what_the_simulation_asks():
+    policy = AdaptivePolicy(
+        PROBLEM, 0.15, 10, repeats=2, endgame=2, strict=False, calibration=DISCOUNT
+    )
+    values, truth = together(PROBLEM, 80, seed=9, repeats=2)
+    values = with_gaps(values, 0.2)
+    run = simulate(PROBLEM, policy, 80, crowd=Recorded(values, truth))
+    end = replay_adaptive(policy, values, stopping=True).last()
+    np.testing.assert_array_equal(end.answers, run.answers)
+    label, reached = policy.labelled(values)
+    np.testing.assert_array_equal(label, run.label)
+    np.testing.assert_array_equal(reached, run.reason == 0)
+
+
+# ---------------------------------------------------------------- undecided
+
+
+def test_hopeless_items_are_labelled_as_undecided_and_cost_less():
+    discount = Calibration(0.8, 0.25)
+    options = {"repeats": 1, "strict": False, "calibration": discount}
+    policy = AdaptivePolicy(PROBLEM, 0.1, 12, **options)
+    values, truth = together(PROBLEM, 400, seed=3, hard=0.4)
+    crowd = Recorded(values, truth)
+    run = simulate(PROBLEM, policy, 400, crowd=crowd)
+    to_the_end = simulate(
+        PROBLEM, AdaptivePolicy(PROBLEM, 0.1, 12, undecided=False, **options), 400, crowd=crowd
+    )
+    assert run.undecided > 0.05
+    assert to_the_end.undecided == 0
+    assert run.reasons["undecided"] == round(run.undecided * 400)
+    assert run.to_dict()["undecided"] == run.undecided
+    assert run.answers.sum() < 0.9 * to_the_end.answers.sum()
+    # of those that were given up, hardly any would have reached the target
+    given_up = run.reason == 5
+    assert np.mean(to_the_end.reason[given_up] == 0) < 0.1
+
+
+def test_without_a_calibration_nothing_is_given_up():
+    policy = AdaptivePolicy(PROBLEM, 1e-6, 10, strict=False)
+    assert not policy.may_give_up
+    run = simulate(PROBLEM, policy, 300)
+    assert set(run.reasons) <= {"target", "budget"}
+
+
+def test_a_live_campaign_ends_an_item_as_undecided():
+    discount = Calibration(1.0, 0.9)
+    policy = AdaptivePolicy(PROBLEM, 0.001, 12, repeats=1, strict=False, calibration=discount)
+    item = start_item(policy, "photo")
+    rng = np.random.default_rng(0)
+    while item.label is None:
+        ask = policy.ask(item.state)
+        item = advance(policy, item, Event("photo", ask.questions[0], "ann", int(rng.integers(2))))
+    assert item.label.reason == "undecided"
+    campaign = Campaign(policy, ["photo"])
+    assert campaign is not None
+
+
+def test_more_answers_never_make_an_undecided_item_look_worse():
+    """The chance to reach the target grows with the answers that may still come."""
+    discount = Calibration(0.9, 0.1)
+    policy = AdaptivePolicy(PROBLEM, 0.05, 40, strict=False, calibration=discount)
+    state = policy.start()
+    for question in range(4):
+        state = policy.update(state, Answer(question, question % 2))
+    plain = state.log_posterior[None]
+    stated = policy.stated(plain, np.array([4]))
+    found = []
+    for most in (5, 10, 40):
+        wider = policy.changed(max_answers=most)
+        counts = state.yes[None], state.no[None], np.array([4])
+        found.append(bool(wider.hopeless(stated, plain, *counts)[0]))
+    assert found == sorted(found, reverse=True)
+
+
+# ---------------------------------------------------------------- Learn then Test
+
+
+def test_a_guarantee_is_kept_in_most_draws():
+    """Over many calibration sets the error among new items exceeds the target in at most 10 %."""
+    policy = AdaptivePolicy(PROBLEM, 0.2, 12, repeats=1, strict=False)
+    fresh, truth = together(PROBLEM, 6000, seed=100, hard=0.1)
+    broken = given = 0
+    for seed in range(40):
+        told, known = together(PROBLEM, 300, seed=seed, hard=0.1)
+        try:
+            kept = policy.guarantee(told, known, confidence=0.9)
+        except CrowdtreeError:
+            continue
+        given += 1
+        label, reached = kept.labelled(fresh)
+        broken += (label != truth)[reached].mean() > 0.2
+    assert given > 20
+    assert broken <= 8  # 4 expected at most; P(more than 8 of 40 at 10 %) is below 2 %
+
+
+def test_what_cannot_be_guaranteed_is_refused_with_the_items_that_would_do():
+    policy = AdaptivePolicy(PROBLEM, 0.1, 12, repeats=1, strict=False)
+    told, known = together(PROBLEM, 15, seed=0, hard=0.0)
+    with pytest.raises(CrowdtreeError, match=r"give about [\d,]+ items") as error:
+        policy.guarantee(told, known)
+    assert "\n" not in str(error.value)
+    told, known = together(PROBLEM, 300, seed=0, hard=0.9)
+    with pytest.raises(CrowdtreeError, match="raise target_error or add questions"):
+        policy.guarantee(told, known, target_error=0.02)
+    for wrong in ({"target_error": 0.0}, {"confidence": 0.3}):
+        with pytest.raises(CrowdtreeError, match="expected a probability"):
+            policy.guarantee(told, known, **wrong)
+
+
+# ---------------------------------------------------------------- from answers to a policy
+
+
+def long_answers(problem, values, truth, workers):
+    row, question = np.nonzero(values[:, :, 0] >= 0)
+    answers = {
+        "task": row,
+        "question": np.array(problem.questions)[question],
+        "worker": workers[row],
+        "label": values[row, question, 0],
+    }
+    return answers, {int(i): problem.classes[c] for i, c in enumerate(truth)}
+
+
+def test_a_learned_policy_keeps_its_target_on_new_items():
+    values, truth = together(PROBLEM, 240, seed=1, hard=0.15)
+    learned = ct.learn(*long_answers(PROBLEM, values, truth, np.full(240, "crowd")))
+    policy = learned.policy(0.2, 12)
+    assert (policy.repeats, policy.calibration.items, policy.strict) == (1, 240, False)
+    order = [PROBLEM.question_index(name) for name in policy.problem.questions]
+    fresh, known = together(PROBLEM, 2000, seed=2, hard=0.15)
+    run = simulate(policy.problem, policy, 2000, crowd=Recorded(fresh[:, order], known))
+    stopped = run.reason == 0
+    assert stopped.sum() > 300
+    assert (run.label != run.truth)[stopped].mean() < 1.3 * 0.2
+    assert run.undecided > 0
+    with pytest.raises(CrowdtreeError, match="out of reach on average"):
+        learned.policy(0.05, 12, strict=True)
+
+
+def test_persons_are_left_out_where_each_item_is_one_persons():
+    from crowdtree.learn.identification import _parts
+
+    rng = np.random.default_rng(0)
+    gold = np.tile(np.arange(10), 3)
+    worker = np.repeat(np.arange(3), 10)
+    parts = _parts(gold, worker, 5, rng)
+    assert sorted(tuple(set(worker[part].tolist())) for part in parts) == [(0,), (1,), (2,)]
+    assert sum(map(len, parts)) == 30
+    # several persons per item, or a class that only one person knows: items are left out
+    by_item = _parts(gold, np.full(30, -1), 5, rng)
+    for part in by_item:
+        assert set(np.delete(gold, part)) == set(range(10))
+    alone = _parts(np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 1]), 5, rng)
+    assert 4 not in np.concatenate(alone)  # the only item of its class stays
+
+
+def test_few_known_classes_are_warned_of():
+    values, truth = together(PROBLEM, 60, seed=1)
+    answers, gold = long_answers(PROBLEM, values, truth, np.full(60, "crowd"))
+    few = {i: gold[i] for i in range(12)}
+    learned = ct.learn(answers, few, problem=PROBLEM)
+    with pytest.warns(CrowdtreeWarning, match="items of known class; below 20"):
+        policy = learned.policy(0.1, 12)
+    assert policy.calibration.items <= 12
+    with pytest.warns(CrowdtreeWarning, match="0 items of known class"):
+        assert ct.learn(answers, problem=PROBLEM).policy(0.1, 12).calibration.dependence == 0.1
+
+
+def test_one_question_has_no_policy():
+    answers = {"task": [1, 1, 2, 2], "worker": list("abab"), "label": list("xxyy")}
+    with pytest.raises(CrowdtreeError, match="expected yes/no questions"):
+        ct.learn(answers).policy()
+    values, truth = together(PROBLEM, 60, seed=1)
+    learned = ct.learn(*long_answers(PROBLEM, values, truth, np.full(60, "crowd")))
+    with pytest.raises(CrowdtreeError, match="folds"):
+        learned.policy(folds=1)
+
+
+def test_the_error_of_a_plan_is_that_of_left_out_items():
+    from crowdtree.learn.identification import plan_error
+
+    values, truth = together(PROBLEM, 200, seed=1, hard=0.1)
+    answers = long_answers(PROBLEM, with_gaps(values, 0.05), truth, np.full(200, "crowd"))
+    learned = ct.learn(*answers)
+
+    def make(problem):
+        return ct.design(problem, "fm", allow_groups=True)
+
+    found = plan_error(learned, make)
+    assert found.items == 200
+    tree = make(learned.problem)
+    order = [PROBLEM.question_index(name) for name in learned.problem.questions]
+    fresh, known = together(PROBLEM, 2000, seed=2, hard=0.1)
+    run = simulate(learned.problem, PlanPolicy(tree), 2000, crowd=Recorded(fresh[:, order], known))
+    assert found.low < float(run.misclassification) < found.high + 0.03
+    with pytest.raises(CrowdtreeError, match="expected yes/no questions and gold"):
+        plan_error(ct.learn(answers[0], problem=PROBLEM), make)
+
+
+# ---------------------------------------------------------------- dependence of votes
+
+
+def test_a_crowd_errs_together_as_its_problem_says():
+    problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2, dependence=0.4)
+    plan = ct.Plan(ct.design(problem), [9])
+    exact = ct.evaluate(plan).misclassification
+    for policy in (PlanPolicy(plan), PlanPolicy(plan, "curtailed")):
+        run = simulate(problem, policy, 20_000)
+        assert run.misclassification.low < exact < run.misclassification.high
+        assert run.stated_error.low - 0.002 < exact < run.stated_error.high + 0.002
+    alone = simulate(problem, PlanPolicy(plan), 20_000, crowd=Crowd(shared_difficulty=0.0))
+    assert float(alone.misclassification) < 0.05 < exact
+
+
+def test_an_option_overrules_the_problem():
+    problem = PROBLEM.replace(dependence=0.3)
+    assert AdaptivePolicy(problem, strict=False).model.shared_difficulty == 0.3
+    assert AdaptivePolicy(problem, shared_difficulty=0.0).model.shared_difficulty == 0.0
+    for policy in (
+        AdaptivePolicy(problem, strict=False),
+        AdaptivePolicy(problem, shared_difficulty=0.0),
+    ):
+        again = policy_from_dict(problem, policy.to_dict())
+        assert again.model.shared_difficulty == policy.model.shared_difficulty
