@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 import crowdtree as ct
-from crowdtree import interchange
 from crowdtree.cli import main
 from crowdtree.errors import CrowdtreeWarning
+from crowdtree.files import interchange
 from crowdtree.learn import learn
 from crowdtree.learn.pilot import plan_pilot
 from learn_crowds import many_questions, one_question
@@ -141,7 +141,7 @@ def test_an_export_as_label_studio_writes_it(tmp_path, capsys):
     tasks[0]["annotations"].append({"completed_by": 9, "result": [both]})
     path = tmp_path / "export.json"
     path.write_text(json.dumps(tasks))
-    with pytest.warns(CrowdtreeWarning, match="1 answer of 'export.json' with several choices"):
+    with pytest.warns(CrowdtreeWarning, match="export.json: 1 answer with several choices"):
         frame = interchange.read_label_studio(path)
     assert frame.columns == ["task", "question", "worker", "label"]
     assert set(frame["question"]) == {"kind"}
@@ -151,7 +151,7 @@ def test_an_export_as_label_studio_writes_it(tmp_path, capsys):
         warnings.simplefilter("default")
         assert run("learn", path, "--format", "label-studio") == 0
     shown = capsys.readouterr()
-    assert "1 answer of 'export.json' with several choices left out" in shown.err
+    assert "export.json: 1 answer with several choices left out" in shown.err
     assert "6 labels from 18 answers by 3 workers" in shown.out
 
 
@@ -176,7 +176,7 @@ def test_an_export_as_zooniverse_writes_it(tmp_path):
                         "annotations": json.dumps(notes),
                         "subject_data": json.dumps({"7": {"file": "x" * 200_000}})})  # fmt: skip
     before = csv.field_size_limit()
-    with pytest.warns(CrowdtreeWarning, match="1 answer of 'classifications.csv' with several"):
+    with pytest.warns(CrowdtreeWarning, match="1 answer with several"):
         frame = interchange.read_zooniverse(path)
     assert csv.field_size_limit() == before
     who = "not-logged-in-4d2f"
@@ -190,13 +190,13 @@ def test_an_export_as_zooniverse_writes_it(tmp_path):
 @pytest.mark.parametrize(
     ("form", "text", "words"),
     [
-        ("label-studio", '[{"id": 1, "annotations": [5]}]', "entry 1 of"),
+        ("label-studio", '[{"id": 1, "annotations": [5]}]', "entry 1 is"),
         ("label-studio", '[{"id": 1, "kind": "cat", "annotator": 3}]', "no choices"),
         ("label-studio", '[{"id": 1, "annotations": [{"result": 7}]}]', "JSON-MIN"),
-        ("label-studio", "[7]", "entry 1 of"),
-        ("zooniverse", 'annotations,subject_ids\n"[7]",1\n', "line 2 of"),
-        ("zooniverse", 'annotations,subject_ids\n"7",1\n', "line 2 of"),
-        ("zooniverse", "annotations,subject_ids\n[,1\n", "no JSON"),
+        ("label-studio", "[7]", "entry 1 is"),
+        ("zooniverse", 'annotations,subject_ids\n"[7]",1\n', "line 2: "),
+        ("zooniverse", 'annotations,subject_ids\n"7",1\n', "line 2: "),
+        ("zooniverse", "annotations,subject_ids\n[,1\n", "not JSON"),
         ("zooniverse", "annotations,subject_ids\n[],1\n", "no single-choice answers"),
         ("wide", "a,b\n1,2\n", "a wide table starts with"),
         ("wide", "task,ann,ben\n1,,\n", "is blank"),
@@ -316,7 +316,7 @@ def test_files_that_are_written(leaves, tmp_path, capsys):
         ("--labels", "labels.txt", "labels.csv"),
         ("--report", "page.pdf", "page.html"),
         ("--report", "nowhere/page.html", "does not exist"),
-        ("--upper", "u.txt", "the ending"),
+        ("--upper", "u.txt", "unknown file extension"),
         ("--upper", "p.yaml", "two results"),
     ],
 )

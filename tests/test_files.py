@@ -27,11 +27,11 @@ import crowdtree as ct
 from crowdtree import CrowdtreeError, CrowdtreeWarning, Problem
 from crowdtree.files import (
     EXAMPLES,
+    formats,
     load_plan,
     load_problem,
     load_tree,
     markup,
-    reading,
     save_plan,
     save_problem,
     sources,
@@ -199,7 +199,7 @@ def test_rights_of_a_file_stay(tmp_path: Path) -> None:
     ("name", "words"),
     [
         ("no/such/p.csv", "folder .* does not exist; create it"),
-        ("p.doc", "the ending says not what it is; use one of .csv"),
+        ("p.doc", "unknown file extension; expected one of .csv"),
         ("folder.csv", "is a folder"),
     ],
 )
@@ -282,7 +282,7 @@ def test_prior_can_be_given(tmp_path: Path) -> None:
     assert load_problem(path, prior=[5, 3, 2], normalise=True).prior.tolist() == [0.5, 0.3, 0.2]
     assert "lacks class 'b'" in message(path, prior={"a": 1, "c": 1})
     assert "unknown class 'd'" in message(path, prior={"a": 1, "b": 1, "c": 1, "d": 1})
-    assert '"uniform" needed' in message(path, prior="flat")
+    assert 'or "uniform", got' in message(path, prior="flat")
 
 
 def test_texts_descriptions_and_dash_of_a_table(tmp_path: Path) -> None:
@@ -350,7 +350,7 @@ def test_strengths(tmp_path: Path) -> None:
     assert problem.worker_error.tolist() == [[0.1, 0.25]]
     bad = put(tmp_path, "test,a,b\nq,0.1,1.98\n")
     assert "line 2: column 3 (question 'q', class 'b') is '1.98'" in message(bad, strengths=True)
-    assert "goes with a table" in message(put(tmp_path, "{}", "p.json"), strengths=True)
+    assert "expected a table" in message(put(tmp_path, "{}", "p.json"), strengths=True)
 
 
 # ---------------------------------------------------------------- faults of tables
@@ -368,7 +368,7 @@ SEP = "question,error,a,b\n"
         ("a,b,c\n0,1,0\n", ["line 1", "must be called question", "'a'"]),
         ("question,error\nq,0.1\n", ["line 1", "at least two classes", "none"]),
         ("question,error,a\nq,0.1,0\n", ["line 1", "at least two classes", "'a'"]),
-        (SEP, ["holds no question", "one row a question"]),
+        (SEP, ["holds no question", "one row per question"]),
         (SEP + "prior,,0.5,0.5\n", ["holds no question"]),
         (SEP + "q,0.1,0,x\n", ["line 2", "column 4", "'q'", "'b'", "'x'", "0, 1 or -"]),
         (SEP + "q,0.1,0,2\n", ["line 2", "column 4", "'2'", "0, 1 or -"]),
@@ -401,7 +401,10 @@ SEP = "question,error,a,b\n"
         (SEP + "prior,,1,0\nq,0.1,0,1\n", ["class 'b' has 0", "leave out"]),
         (SEP + "prior,,0.5,0.5\nprior,,0.5,0.5\n", ["line 3", "'prior'", "'0.5'", "0, 1 or -"]),
         (SEP + 'q,"0.1,0,1\n', ["line 2", "check the quotes"]),
-        (SEP + "q" * 200_000 + ",0.1,0,1\n", ["line 2", "field limit"]),
+        (
+            SEP + "q" * 200_000 + ",0.1,0,1\n",
+            ["line 2", "more than 131,072 characters"],
+        ),
     ],
 )
 def test_bad_tables(tmp_path: Path, text: str, words: list[str]) -> None:
@@ -441,9 +444,8 @@ def test_given_error_needs_no_column(tmp_path: Path) -> None:
         ("p.json", b'{"a":\n "\xe9"}', ["line 2", "byte 9 (0xe9)", "UTF-8"]),
         ("p.yaml", b"a: \xe9", ["line 1", "byte 4 (0xe9)", "UTF-8"]),
         ("p.csv", GOOD.encode("utf-16"), ["UTF-16", "save it as UTF-8"]),
-        ("p.csv", b"question\0", ["byte 9 is zero", "no text file"]),
+        ("p.csv", b"question\0", ["byte 9 is zero", "not a text file"]),
         ("p.csv", b"PK\x03\x04", ["XLSX", "name it .xlsx"]),
-        ("p.csv", gzip.compress(GOOD.encode(), mtime=0), ["name it .csv.gz"]),
         ("p.csv", b"\xd0\xcf\x11\xe0", ["Excel", "save it as .xlsx"]),
         ("p.csv.gz", GOOD.encode(), ["gzip"]),
         ("p.csv.gz", gzip.compress(GOOD.encode() * 1000, mtime=0)[:-20], ["gzip"]),
@@ -463,16 +465,16 @@ def test_given_error_needs_no_column(tmp_path: Path) -> None:
         ("p.yaml", b"a: 1\na: 2", ["line 2", "'a' occurs twice"]),
         ("p.yaml", b"a: &x [1]\nb: *x", ["line 2", "alias", "write the values out"]),
         ("p.yaml", b"a: !!python/object:os.system {}", ["not YAML"]),
-        ("p.yaml", b"[" * 100_000, ["is a list"]),
+        ("p.yaml", b"[" * 100_000, ["got a list"]),
         ("p.yaml", b"a: " + b"[" * 100_000, ["nested too deeply"]),
         ("p.yaml", b"a: b\x07", ["not YAML"]),
-        ("p.yaml", b"- 1", ["is a list"]),
+        ("p.yaml", b"- 1", ["got a list"]),
         ("p.yaml", b"hello", ["fields (crowdtree,", "'hello'"]),
         ("p.yaml", b"a: 1\n---\nb: 2", ["not YAML"]),
         ("p.yaml", b"? [a]\n: 1", ["not YAML"]),
-        ("p.txt", b"question", ["the ending says not", ".csv"]),
+        ("p.txt", b"question", ["unknown file extension", ".csv"]),
         ("p.xls", b"question", [".xlsx"]),
-        ("p", b"question", ["ending"]),
+        ("p", b"question", ["extension"]),
     ],
 )
 def test_bad_files(tmp_path: Path, name: str, data: bytes, words: list[str]) -> None:
@@ -497,7 +499,7 @@ def test_no_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("thing", [None, 5, [1, 2], np.zeros((2, 2)), object()])
 def test_no_table_at_all(thing: object) -> None:
-    assert "a file name or a data frame needed" in message(thing)
+    assert "expected a file or a data frame" in message(thing)
 
 
 GARBAGE = {
@@ -566,9 +568,9 @@ def test_any_small_change_gives_our_error_or_a_problem(tmp_path: Path, data: st.
 
 def test_limits_of_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for ending in FORMATS:
-        monkeypatch.setitem(reading.MOST_BYTES, ending, 10)
+        monkeypatch.setitem(formats.MOST_BYTES, ending, 10)
         assert "more than the 10 that are read" in message(put(tmp_path, GOOD, f"p{ending}"))
-    monkeypatch.setitem(reading.MOST_BYTES, ".csv.gz", 100)
+    monkeypatch.setitem(formats.MOST_BYTES, ".csv.gz", 100)
     path = put(tmp_path, gzip.compress(GOOD.encode() + b"\n" * 5_000), "p.csv.gz")
     assert "unpacks to more than 100 bytes" in message(path)
     with pytest.raises(CrowdtreeError, match=r"would take .* more than the 10 that can be read"):
@@ -722,9 +724,9 @@ def test_short_document(tmp_path: Path) -> None:
         ("text:", "txt:", ["questions[0].txt: no such field; use one of name, text, error"]),
         ("worker_error", "worker_eror", ["worker_eror: no such field; use one of crowdtree"]),
         ("classes:", "class:", ["classes: is missing"]),
-        ("name: q2", "name: 2", ["questions[1].name: text needed, got '2'; put it in quotes"]),
-        ("name: b", "name: no", ["classes[1]", "text needed", "put it in quotes"]),
-        ("prior: 0.3", 'prior: "x"', ["classes[1].prior: a number needed, got 'x'"]),
+        ("name: q2", "name: 2", ["questions[1].name: expected text, got '2'; put it in quotes"]),
+        ("name: b", "name: no", ["classes[1]", "expected text", "put it in quotes"]),
+        ("prior: 0.3", 'prior: "x"', ["classes[1].prior: expected a number, got 'x'"]),
         ("prior: 0.3", "prior: 0.2", ["prior: sums to 0.9", "--normalise"]),
         ("prior: 0.3", "prior: .nan", ["class 'b' has nan"]),
         (", prior: 0.3", "", ["class 'b' has no prior but others have"]),
@@ -734,7 +736,7 @@ def test_short_document(tmp_path: Path) -> None:
         ('"-"]', '"?"]', ["questions[0] ('q1').outcome: class 'c' is '?'", "0, 1 or"]),
         (', "-"]', "]", ["questions[0] ('q1').outcome: 2 cells for 3 classes"]),
         ("c: 0, ", "", ["questions[1] ('q2').outcome: class 'c' is missing"]),
-        ("c: 0, ", "d: 0, ", ["questions[1] ('q2').outcome: 'd' is no class"]),
+        ("c: 0, ", "d: 0, ", ["questions[1] ('q2').outcome: 'd' is not a class"]),
         ("c: 0, ", "c: [0], ", ["questions[1] ('q2').outcome: class 'c' is a list of 1"]),
         ("error: 0.1", "error: 1.1", ["question 'q1' has 1.1", "from 0 to 1"]),
         ("error: 0.1", "error: [0.1, x, 0.1]", ["questions[0] ('q1').error: class 'b' is 'x'"]),
@@ -823,8 +825,8 @@ def test_very_deep_tree(tmp_path: Path) -> None:
         ({"tree": {"question": "x", "no": {}, "yes": {}}}, "question 'x' is not in the problem"),
         ({"tree": {"question": "q2", "no": {}, "yes": {}}}, 'needs a "question" or a "label"'),
         ({"tree": {"question": "q2", "no": {"label": "a"}, "yes": {"label": "b"}}}, "labelled 'a'"),
-        ({"votes": 0}, "'0' votes; a whole number from 1"),
-        ({"votes": 1.5}, "'1.5' votes; a whole number from 1"),
+        ({"votes": 0}, "'0' votes; expected a whole number from 1"),
+        ({"votes": 1.5}, "'1.5' votes; expected a whole number from 1"),
         ({"nodes": [{"question": "q2", "no": 0, "yes": {}}]}, r"nodes\[0\].no: must be the number"),
         ({"problem": {"classes": []}}, "problem: questions: is missing"),
         ({"problem": None}, "holds no problem"),
@@ -897,6 +899,38 @@ def test_the_field_limit_does_not_depend_on_the_process(tmp_path: Path) -> None:
     before = csv.field_size_limit(10_000_000)
     try:
         text = "question,error,a,b\n" + "q" * 200_000 + ",0.1,0,1\n"
-        assert "field limit" in message(put(tmp_path, text))
+        assert "more than 131,072 characters" in message(put(tmp_path, text))
     finally:
         csv.field_size_limit(before)
+
+
+def test_bytes_and_streams_are_read_like_files(tmp_path: Path) -> None:
+    path = put(tmp_path, GOOD)
+    content = path.read_bytes()
+    assert load_problem(content, name="p.csv") == load_problem(path)
+    assert load_problem(io.BytesIO(content), name="p.csv") == load_problem(path)
+    with path.open("rb") as stream:
+        assert load_problem(stream) == load_problem(path)
+        assert not stream.closed
+    for ending in FORMATS:
+        assert load_problem(saved(ending), name=f"p{ending}") == load_problem(
+            put(tmp_path, saved(ending), f"p{ending}")
+        )
+    plan = tmp_path / "plan.json"
+    save_plan(ct.design(expected()), plan)
+    assert load_plan(plan.read_bytes(), name="plan.json").votes.tolist() == [1, 1]
+
+
+def test_bytes_need_a_name_and_a_stream_must_be_binary() -> None:
+    assert "expected a file name with bytes" in message(b"question,a,b\n")
+    assert "open it with mode 'rb'" in message(io.StringIO("question,a,b\n"))
+
+
+def test_errors_of_bytes_have_the_name_they_were_given() -> None:
+    with pytest.raises(CrowdtreeError, match=r"^birds.csv, line 2: "):
+        load_problem(b"question,error,a,b\nq,0.1,0,7\n", name="birds.csv")
+
+
+def test_gzip_is_told_by_the_content(tmp_path: Path) -> None:
+    packed = put(tmp_path, gzip.compress(GOOD.encode()), "p.csv")
+    assert load_problem(packed) == load_problem(put(tmp_path, GOOD, "q.csv"))

@@ -7,7 +7,8 @@ import gzip
 import polars as pl
 import pytest
 
-from crowdtree import CrowdtreeError, Problem, interchange
+from crowdtree import CrowdtreeError, Problem
+from crowdtree.files import interchange
 from crowdtree.learn import learn
 from crowdtree.learn.answers import read_answers, read_gold
 
@@ -98,11 +99,11 @@ def test_a_named_single_question_keeps_its_name(tmp_path):
 @pytest.mark.parametrize(
     ("raw", "words"),
     [
-        (b"", "no header"),
+        (b"", "is empty"),
         (b"task,ann\n1,a,b,c\n", "more fields than the header"),
         ("task,änn\n1,a\n".encode("latin-1"), "UTF-8"),
         (b"task,ann,ann\n1,a,b\n", "two columns 'ann'"),
-        (b"\x1f\x8bnot gzip", "damaged"),
+        (b"\x1f\x8bnot gzip", "not a whole gzip file"),
     ],
 )
 def test_wide_tables_that_cannot_be_read(raw, words, tmp_path):

@@ -533,7 +533,7 @@ def test_a_frontier_is_drawn(tmp_path: Path) -> None:
     ]
     svg = draw_frontier(rows, tmp_path / "f.svg").read_text()
     assert {"co-design", "paper", "Fano floor"} <= set(chart_texts(svg))
-    assert "expected answers an item" in chart_texts(svg)
+    assert "expected answers per item" in chart_texts(svg)
 
 
 def test_a_priced_frontier_marks_the_plan_at_its_price() -> None:

@@ -39,13 +39,13 @@ PolicyName = Annotated[
 Target = Annotated[
     float, typer.Option("--target-error", help="Error at which the adaptive policy stops.")
 ]
-MaxAnswers = Annotated[int, typer.Option("--max-answers", help="Most answers an item.")]
+MaxAnswers = Annotated[int, typer.Option("--max-answers", help="Most answers per item.")]
 Criterion = Annotated[
     Literal["information", "accuracy", "ec2", "gbs"],
     typer.Option("--criterion", help="What the adaptive policy maximises."),
 ]
 Workers = Annotated[
-    int | None, typer.Option("--workers", help="Extra workers of a plan; six a node by default.")
+    int | None, typer.Option("--workers", help="Extra workers of a plan; six per node by default.")
 ]
 
 
@@ -169,7 +169,7 @@ def simulate_verb(
         wrong, cost = run.misclassification, run.answers_per_item
         console.print(
             f"[bold]{percent(wrong)} misclassified[/] [dim](95 %: {percent(wrong.low)} to "
-            f"{percent(wrong.high)})[/] with [bold]{number(cost)} answers[/] an item "
+            f"{percent(wrong.high)})[/] with [bold]{number(cost)} answers[/] per item "
             f"[dim](95 %: {number(cost.low, 4)} to {number(cost.high, 4)})[/]."
         )
         console.print(f"The policy itself expected {percent(run.stated_error)} to be wrong.\n")
@@ -178,7 +178,7 @@ def simulate_verb(
             if share > 0:
                 text = problem.text(problem.question_index(name))
                 console.print(f"  {number(share):>8}  {text}", markup=False)
-        console.print("[dim]  answers an item, by question[/]\n")
+        console.print("[dim]  answers per item, by question[/]\n")
         reading = (worker_error, errors, dash, normalise, strengths, allow_groups)
         common.tell_next(
             console, common.again("explain", file, "--policy", policy, reading=reading)

@@ -117,7 +117,7 @@ def frontier_verb(
             paid = f" at a price of {number(chosen.expected_cost)}" if price else ""
             console.print(
                 f"[bold]{percent(chosen.misclassification)}[/] misclassified for "
-                f"[bold]{number(chosen.expected_answers)} answers[/] an item{paid}.\n"
+                f"[bold]{number(chosen.expected_answers)} answers[/] per item{paid}.\n"
             )
         terminal.show_frontier(console, front.points, chosen, priced=bool(price))
         if not front.proven:

@@ -46,13 +46,13 @@ def create_verb(
         float, typer.Option("--target-error", help="Adaptive: stop at this error.")
     ] = 0.05,
     max_answers: Annotated[
-        int, typer.Option("--max-answers", help="Adaptive: most answers an item.")
+        int, typer.Option("--max-answers", help="Adaptive: most answers per item.")
     ] = 50,
     workers: Annotated[
-        int | None, typer.Option("--workers", help="Plan: extra workers beyond one a node.")
+        int | None, typer.Option("--workers", help="Plan: extra workers beyond one per node.")
     ] = None,
     answers: Annotated[
-        float | None, typer.Option("--answers", help="Plan: expected answers an item.")
+        float | None, typer.Option("--answers", help="Plan: expected answers per item.")
     ] = None,
     stopping: Annotated[
         Literal["none", "curtailed", "margin"], typer.Option("--stopping", help="When votes end.")
@@ -282,12 +282,12 @@ def _export(
     names: str,
     columns: list[str],
 ) -> None:
+    from crowdtree.files import exports
     from crowdtree.store import campaigns
     from crowdtree.store.exports import pieces
-    from crowdtree.web import tables
 
     kind = format or (output.suffix.lstrip(".").lower() if output else "csv")
-    writers = {"csv": tables.csv_lines, "jsonl": tables.json_lines}
+    writers = {"csv": exports.csv_lines, "jsonl": exports.json_lines}
     if kind not in (*writers, "parquet"):
         raise CrowdtreeError(f"{output}: end the name with .csv, .jsonl or .parquet")
     if output is not None and not output.parent.is_dir():
@@ -296,7 +296,7 @@ def _export(
         known = store.read(lambda c: campaigns.get(c, number))["problem"][names]
         rows = pieces(lambda after: store.read(lambda c: read(c, number, known, after)))
         if kind == "parquet":
-            chunks: Iterator[bytes] = iter([tables.parquet(rows, columns)])
+            chunks: Iterator[bytes] = iter([exports.parquet(rows, columns)])
         else:
             chunks = writers[kind](rows, columns)
         _write(chunks, output)

@@ -53,7 +53,7 @@ WorkerError = Annotated[
     typer.Option("--worker-error", metavar="E", help="One error for all questions, 0 to 1."),
 ]
 Errors = Annotated[
-    Path | None, typer.Option("--errors", metavar="FILE", help="A table of errors, one a cell.")
+    Path | None, typer.Option("--errors", metavar="FILE", help="A table of errors, one per cell.")
 ]
 DashOption = Annotated[
     Literal["inapplicable", "either"] | None,

@@ -78,9 +78,9 @@ def _design(name: str, out: Path, console: Any, quiet: bool) -> tuple[Plan, dict
         console.rule(f"[bold]{TITLES[name]}[/]", align="left", style="dim")
         terminal.show_tree(console, staffed)
         console.print(
-            f"One worker a question: [bold]{percent(alone.misclassification)}[/] wrong. "
+            f"One worker per question: [bold]{percent(alone.misclassification)}[/] wrong. "
             f"With {plan.workers} workers: [bold]{percent(staffed.misclassification)}[/], "
-            f"{number(staffed.expected_answers)} answers an item.\n"
+            f"{number(staffed.expected_answers)} answers per item.\n"
         )
     return plan, {
         "misclassification": alone.misclassification,
@@ -135,6 +135,6 @@ def _said(run: LiveCampaign) -> str:
     spammers, others = run.found_out
     return (
         f"[bold]{run.name}[/]: {percent(run.wrong)} wrong ({percent(run.wrong.low)} to "
-        f"{percent(run.wrong.high)}) with {number(run.answers_per_item)} answers an item; "
+        f"{percent(run.wrong.high)}) with {number(run.answers_per_item)} answers per item; "
         f"{spammers} of {SPAMMERS} spammers paused, and {others} of the others."
     )

@@ -121,11 +121,11 @@ def design_verb(
 def staff_verb(
     file: File,
     workers: Annotated[
-        int | None, typer.Option("--workers", help="Extra workers beyond one a node.")
+        int | None, typer.Option("--workers", help="Extra workers beyond one per node.")
     ] = None,
     answers: Annotated[
         float | None,
-        typer.Option("--answers", help="Expected answers an item, in place of workers."),
+        typer.Option("--answers", help="Expected answers per item, in place of workers."),
     ] = None,
     method: Annotated[
         str, typer.Option("-m", "--method", help=f"One of: {', '.join(STAFFERS)}.", metavar="NAME")

@@ -23,7 +23,7 @@ from crowdtree.cli.common import (
 from crowdtree.cli.designing import make_tree
 from crowdtree.cli.learned import show_learned
 from crowdtree.errors import CrowdtreeError
-from crowdtree.files.reading import ending_of
+from crowdtree.files.formats import ending_of
 from crowdtree.learn.compare import against_assumed, confused_pairs
 from crowdtree.text import number, percent, plural
 
@@ -95,7 +95,7 @@ def learn_verb(
 
       crowdtree learn answers.csv --gold gold.csv --upper careful.yaml --plan plan.json
     """
-    from crowdtree import interchange
+    from crowdtree.files import interchange
     from crowdtree.learn import learn
 
     _check_outputs(output, upper, labels, report)

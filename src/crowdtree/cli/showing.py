@@ -33,7 +33,7 @@ def report_verb(
         "report.html"
     ),
     workers: Annotated[
-        int | None, typer.Option("--workers", help="Extra workers; five pairs a node by default.")
+        int | None, typer.Option("--workers", help="Extra workers; five pairs per node by default.")
     ] = None,
     design_method: Design = "fm",
     as_json: AsJson = False,

@@ -21,7 +21,7 @@ def status_lines(row: dict[str, Any]) -> list[str]:
     first = f"{row['id']}  {row['name']}: {row['status']}{f' ({reason})' if reason else ''}"
     lines = [first, f"   {done:,} of {plural(items['total'], 'item')} done"]
     if row["answers_per_item"] is not None:
-        lines[-1] += f", {number(row['answers_per_item'])} answers an item"
+        lines[-1] += f", {number(row['answers_per_item'])} answers per item"
     if row["estimated_error"] is not None:
         lines[-1] += f", {percent(row['estimated_error'])} of labels wrong (estimate)"
     lines += [f"   {words}" for words in (_money(row), _ahead(row), _attention(row)) if words]

@@ -33,9 +33,9 @@ def show_summary(console: Any, value: Evaluation) -> None:
     tree = plan.tree
     console.print(
         f"[bold]Misclassifies {percent(value.misclassification)}[/] of items "
-        f"[dim](exact)[/] with {number(value.expected_answers)} answers an item."
+        f"[dim](exact)[/] with {number(value.expected_answers)} answers per item."
     )
-    kind = "one worker a question" if int(plan.votes.max()) == 1 else plan.method
+    kind = "one worker per question" if int(plan.votes.max()) == 1 else plan.method
     console.print(
         f"[dim]{tree.method} · {plural(tree.n_nodes, 'node')}, depth {tree.depth} · {kind} · "
         f"additive {percent(value.additive)} (upper bound)[/]\n"
@@ -182,8 +182,8 @@ def show_frontier(
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="dim")
-    paid = ["price an item"] if priced else []
-    for name in (*paid, "answers an item", "misclassified", "additive", "votes", "proof"):
+    paid = ["price per item"] if priced else []
+    for name in (*paid, "answers per item", "misclassified", "additive", "votes", "proof"):
         table.add_column(name, justify="right")
     step = max(1, -(-len(points) // most))
     shown = sorted({*range(0, len(points), step), len(points) - 1})

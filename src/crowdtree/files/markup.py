@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from crowdtree.errors import CrowdtreeError
+from crowdtree.errors import CrowdtreeError, one_line, squeeze
 from crowdtree.files.atomic import write_atomically
-from crowdtree.files.reading import MOST_BYTES, ending_of, one_line, read_text, shown, squeeze
+from crowdtree.files.formats import MOST_BYTES, ending_of
+from crowdtree.reading import Source, shown
 
 __all__ = ["json_lines", "parse_document", "write_document"]
 
@@ -20,20 +21,22 @@ MOST_VALUES = 1_500_000
 _TOO_MANY = f"holds more than {MOST_VALUES:,} values; keep large tables as .csv or .json"
 
 
-def parse_document(path: Path) -> Any:
+def parse_document(source: Source) -> Any:
     """Read the data of a YAML or JSON file."""
-    text, name = read_text(path), shown(path)
+    name = source.name
+    ending = ending_of(name)
+    text = source.read_text(MOST_BYTES[ending])
     if not text.strip():
         raise CrowdtreeError(f"{name}: is blank")
     try:
-        return _parse_json(text, name) if ending_of(path) == ".json" else _parse_yaml(text, name)
+        return _parse_json(text, name) if ending == ".json" else _parse_yaml(text, name)
     except RecursionError:
         raise CrowdtreeError(f"{name}: is nested too deeply for a problem or a plan") from None
 
 
 def _parse_json(text: str, name: str) -> Any:
     def no_constant(word: str) -> NoReturn:
-        raise CrowdtreeError(f"{name}: {word} is no number that can be used; write a finite one")
+        raise CrowdtreeError(f"{name}: expected a finite number, got {word}")
 
     def no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -110,7 +113,9 @@ def _check_yaml_shape(text: str, name: str, loader: Any) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth == 1 and isinstance(event, yaml.SequenceStartEvent):
-                raise CrowdtreeError(f"{name}, line {line}: is a list; fields (name: value) needed")
+                raise CrowdtreeError(
+                    f"{name}, line {line}: expected fields (name: value), got a list"
+                )
             if depth > MOST_DEPTH:
                 raise CrowdtreeError(
                     f"{name}, line {line}: is nested too deeply for a problem or a plan"
@@ -122,7 +127,7 @@ def _check_yaml_shape(text: str, name: str, loader: Any) -> None:
 
 
 def write_document(path: Path, data: dict[str, Any]) -> None:
-    """Write data as JSON (one entry a line) or YAML."""
+    """Write data as JSON (one entry per line) or YAML."""
     ending = ending_of(path)
     if ending == ".json":
         text = "".join(json_lines(data)) + "\n"
@@ -166,7 +171,7 @@ def _dumper() -> Any:
 
 
 def json_lines(data: Any, indent: str = "") -> Iterator[str]:
-    """Write JSON with one line an entry: objects of objects are opened up, tables stay rows.
+    """Write JSON with one line per entry: objects of objects are opened up, tables stay rows.
 
     >>> print("".join(json_lines({"a": 1, "b": [{"c": [1, 2]}, {"c": []}]})))
     {

@@ -1,4 +1,4 @@
-"""Where tables come from and go to: delimited text, workbooks and data frames."""
+"""Delimited text, workbooks and data frames as rows of text, and back."""
 
 from __future__ import annotations
 
@@ -14,18 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from crowdtree.errors import CrowdtreeError
+from crowdtree.errors import CrowdtreeError, one_line, squeeze
 from crowdtree.files.atomic import write_atomically
-from crowdtree.files.reading import (
-    MOST_BYTES,
-    check_file,
-    ending_of,
-    one_line,
-    open_text,
-    shown,
-    squeeze,
-)
+from crowdtree.files.formats import MOST_BYTES, ending_of
 from crowdtree.files.tables import Grid
+from crowdtree.reading import Source, csv_rows, separator_of, shown
 
 __all__ = ["delimited_grid", "frame_grid", "workbook_grids", "write_delimited", "write_workbook"]
 
@@ -43,10 +36,10 @@ MOST_COLUMNS, MOST_ROWS = 16_384, 1_048_576
 
 
 @contextmanager
-def delimited_grid(path: Path) -> Iterator[Grid]:
+def delimited_grid(source: Source) -> Iterator[Grid]:
     """Open a CSV or TSV file, whatever separates its columns."""
-    with open_text(path) as lines:
-        name = shown(path)
+    with source.lines(MOST_BYTES[ending_of(source.name)]) as lines:
+        name = source.name
         skipped, first = 0, ""
         for first in lines:
             skipped += 1
@@ -55,44 +48,19 @@ def delimited_grid(path: Path) -> Iterator[Grid]:
             if skipped > MOST_BLANK:
                 raise CrowdtreeError(f"{name}: begins with {MOST_BLANK:,} blank lines; remove them")
         separator = separator_of(first)
-        rows = _csv_rows(itertools.chain([first], lines), separator, name, skipped - 1)
-        yield Grid(name, rows, decimal_comma=separator != ",")
+        chained = itertools.chain([first], lines)
+        rows = csv_rows(chained, separator, name, skipped=skipped - 1)
+        yield Grid(name, _few_blank(rows, name), decimal_comma=separator != ",")
 
 
-def separator_of(header: str) -> str:
-    """Tell the separator: what follows the word question, else the likeliest.
-
-    >>> separator_of("question;error;a,b;c"), separator_of("test\\ta\\tb"), separator_of("x")
-    (';', '\\t', ',')
-    """
-    found = re.search(r'(?:^|[,;\t"])\s*(?:question|test)"?[^\S\t]*([,;\t])', header, re.IGNORECASE)
-    return found.group(1) if found else max(",;\t", key=header.count)
-
-
-MOST_FIELD = 131_072
-
-
-def _csv_rows(
-    lines: Iterable[str], separator: str, name: str, skipped: int
-) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(lines, delimiter=separator, skipinitialspace=separator != "\t", strict=True)
-    done, blank = 0, 0
-    try:
-        for row in reader:
-            if max(map(len, row), default=0) > MOST_FIELD:  # whatever the process has set for csv
-                raise csv.Error(f"field larger than field limit ({MOST_FIELD})")
-            yield skipped + done + 1, row
-            done = reader.line_num
-            blank = 0 if row else blank + 1
-            if blank > MOST_BLANK:
-                raise CrowdtreeError(
-                    f"{name}: has {MOST_BLANK:,} blank lines in a row; remove them"
-                )
-    except csv.Error as error:
-        raise CrowdtreeError(
-            f"{name}, line {skipped + done + 1}: cannot be read as a table ({squeeze(error)}); "
-            "check the quotes"
-        ) from None
+def _few_blank(rows: Iterable[tuple[int, list[str]]], name: str) -> Iterator[tuple[int, list[str]]]:
+    """Give up on a file of blank lines."""
+    blank = 0
+    for number, row in rows:
+        blank = 0 if row else blank + 1
+        if blank > MOST_BLANK:
+            raise CrowdtreeError(f"{name}: has {MOST_BLANK:,} blank lines in a row; remove them")
+        yield number, row
 
 
 def write_delimited(path: Path, rows: Iterable[list[Any]]) -> None:
@@ -117,15 +85,15 @@ def write_delimited(path: Path, rows: Iterable[list[Any]]) -> None:
 # ---------------------------------------------------------------- workbooks
 
 
-def workbook_grids(path: Path) -> tuple[Grid, Grid | None]:
+def workbook_grids(source: Source) -> tuple[Grid, Grid | None]:
     """Read a workbook: its first sheet, and the sheet named errors if there is one."""
-    name = shown(path)
-    check_file(path, MOST_BYTES[".xlsx"])
-    _check_zip(path, name)
+    name = source.name
+    source.check(MOST_BYTES[".xlsx"])
+    _check_zip(source, name)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about styles and validations, which do not matter
-            sheets = _sheets(path)
+            sheets = _sheets(source)
     except CrowdtreeError:
         raise
     except Exception as error:  # the library raises whatever a damaged file leads it to
@@ -144,9 +112,9 @@ def _sheet_grid(name: str, title: str, sheets: dict[str, list[tuple[int, list[st
     return Grid(f"{name}, sheet {one_line(title)}", sheets[title], unit="row", padded=True)
 
 
-def _check_zip(path: Path, name: str) -> None:
+def _check_zip(source: Source, name: str) -> None:
     try:
-        with zipfile.ZipFile(path) as packed:
+        with source.open() as stored, zipfile.ZipFile(stored) as packed:
             size = sum(member.file_size for member in packed.infolist())
             if size > MOST_UNPACKED:
                 raise CrowdtreeError(
@@ -168,12 +136,12 @@ def _check_zip(path: Path, name: str) -> None:
         ) from None
 
 
-def _sheets(path: Path) -> dict[str, list[tuple[int, list[str]]]]:
+def _sheets(source: Source) -> dict[str, list[tuple[int, list[str]]]]:
     """Rows of the first sheet and of the sheet named errors, blank ones left out."""
     import openpyxl
 
     found: dict[str, list[tuple[int, list[str]]]] = {}
-    with path.open("rb") as file:  # the library leaves it open when it fails
+    with source.open() as file:  # the library leaves it open when it fails
         book = openpyxl.load_workbook(file, read_only=True, data_only=True)
         for sheet in book.worksheets:
             is_errors = sheet.title.strip().casefold() == "errors"
@@ -233,7 +201,7 @@ def _cell(sheet: Any, value: Any, name: str) -> Any:
     if isinstance(value, str):
         _check_cell_text(value, name)
         cell = WriteOnlyCell(sheet, value)
-        cell.data_type = "s"  # a name that begins with = is no formula
+        cell.data_type = "s"  # a name that begins with = is not a formula
         return cell
     if isinstance(value, float) and float(f"{value:.16g}") != value:
         cell = WriteOnlyCell(sheet, repr(value))
@@ -272,7 +240,7 @@ def frame_grid(frame: Any, source: str = "frame") -> Grid:
         header = [str(name) for name in table.columns]
     except TypeError:
         raise CrowdtreeError(
-            f"{source}: a file name or a data frame needed, got {type(frame).__name__}"
+            f"{source}: expected a file or a data frame, got {type(frame).__name__}"
         ) from None
     except Exception as error:  # whatever the frame's own library raises, as for twin columns
         raise CrowdtreeError(f"{source}: cannot be read ({squeeze(error)[:120]})") from None

@@ -1,4 +1,4 @@
-"""The table form of a problem: a header, a row ``prior``, one row a question.
+"""The table form of a problem: a header, a row ``prior``, one row per question.
 
 Rows come from any source (CSV, workbook, data frame) as a :class:`Grid`. The first column named
 ``error`` and the first named ``text`` are not classes; the first row named ``prior``, the first
@@ -16,8 +16,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeError, listing
-from crowdtree.files.reading import one_line
+from crowdtree.errors import CrowdtreeError, listing, one_line
 from crowdtree.problem import DASH
 
 __all__ = ["Grid", "Kind", "Table", "cell_code", "read_table"]
@@ -25,7 +24,7 @@ __all__ = ["Grid", "Kind", "Table", "cell_code", "read_table"]
 Kind = Literal["outcome", "errors", "strength"]
 FloatArray = NDArray[np.float64]
 _DASHES = ("-", "-1", "–", "—", "−")
-_NEEDED = {
+_EXPECTED = {
     "outcome": "0, 1 or -",
     "errors": "a number from 0 to 1",
     "strength": "a share from 0 to 1",
@@ -134,7 +133,7 @@ class _Columns:
         if len(self.classes) < 2:
             grid.refuse(
                 number,
-                f"at least two classes needed, the header names {len(self.classes)} "
+                f"expected at least two classes, the header names {len(self.classes)} "
                 f"({listing(map(one_line, self.names)) or 'none'}); columns must be separated by "
                 "commas, semicolons or tabs",
             )
@@ -180,7 +179,7 @@ class _Reader:
                 self._question(number, name, cells)
         table = self.table
         if not table.questions:
-            self.grid.refuse(None, "holds no question; add one row a question below the header")
+            self.grid.refuse(None, "holds no question; add one row per question below the header")
         table.body = np.stack(self.body)
         table.error = np.array(self.errors) if self.columns.error is not None else None
         table.texts = self.texts if self.columns.text is not None else None
@@ -213,7 +212,7 @@ class _Reader:
                     "separators in quotes",
                 )
 
-    # ------------------------------------------------------------ rows that are no question
+    # ------------------------------------------------------------ rows that are not questions
 
     def _special(self, number: int, name: str, cells: list[str]) -> bool:
         word = name.casefold()
@@ -291,7 +290,7 @@ class _Reader:
             self.grid.refuse(
                 number,
                 f"question {one_line(name)} has the error {one_line(value)}; write "
-                f"{_NEEDED['errors']}",
+                f"{_EXPECTED['errors']}",
             )
         return found
 
@@ -318,11 +317,11 @@ class _Reader:
         return found
 
     def _refuse_cell(self, number: int, name: str | None, place: int, value: str) -> NoReturn:
-        needed = "a positive number" if name is None else _NEEDED[self.kind]
+        expected = "a positive number" if name is None else _EXPECTED[self.kind]
         what = "the row prior" if name is None else f"question {one_line(name)}"
         found = f"is {one_line(value)}" if value.strip() else "is blank"
         self.grid.refuse(
             number,
             f"column {self.columns.classes[place] + 1} ({what}, class "
-            f"{one_line(self.columns.names[place])}) {found}; write {needed}",
+            f"{one_line(self.columns.names[place])}) {found}; write {expected}",
         )

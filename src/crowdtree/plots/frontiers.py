@@ -53,7 +53,7 @@ def frontier_chart(
 ) -> Chart:
     """Error over cost: the frontier, the paper, the baselines and the information floor.
 
-    `cost` names what is paid an item: answers, or their price.
+    `cost` names what is paid per item: answers, or their price.
     """
     table: list[dict[str, Any]] = []
     for row in sorted(rows, key=lambda row: row.series == "ours"):  # the last line lies on top
@@ -68,7 +68,7 @@ def frontier_chart(
     return curve_chart(
         table,
         title="What each error costs: lower left is better",
-        x=f"expected {cost} an item",
+        x=f"expected {cost} per item",
         subtitle=["No policy goes below the Fano floor; the guide is asymptotic."],
         points=points,
     )

@@ -33,7 +33,7 @@ def draw_tree(
     Parameters
     ----------
     tree
-        A tree (one worker a question) or a plan.
+        A tree (one worker per question) or a plan.
     path
         Where to write. The HTML file is self-contained, and folded subtrees open in it.
     title

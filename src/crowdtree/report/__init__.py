@@ -38,7 +38,7 @@ def write_report(
     title: str | None = None,
     live: Sequence[LiveCampaign] = (),
 ) -> Path:
-    """Write a self-contained page about a plan (or a tree with one worker a question).
+    """Write a self-contained page about a plan (or a tree with one worker per question).
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def _heading(value: Evaluation) -> str:
     size = plural(value.tree.problem.n_classes, "class", "classes")
     return (
         f"{size}, {percent(value.misclassification)} misclassified with "
-        f"{number(value.expected_answers)} answers an item"
+        f"{number(value.expected_answers)} answers per item"
     )
 
 
@@ -226,4 +226,4 @@ def _best_designs(designs: Rows) -> str:
     best = [row["name"] for row in designs if row["value"] <= least * (1 + 1e-9)]
     names = " and ".join([", ".join(best[:-1]), best[-1]] if len(best) > 1 else best)
     verb = "misclassify" if len(best) > 1 else "misclassifies"
-    return f"With one worker a question, {names} {verb} least"
+    return f"With one worker per question, {names} {verb} least"

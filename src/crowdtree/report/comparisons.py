@@ -35,7 +35,7 @@ _LOOKS = {
 
 
 def design_rows(value: Evaluation) -> Rows:
-    """Misclassification of several designs with one worker a question.
+    """Misclassification of several designs with one worker per question.
 
     The mean over question orders is exact while there are few orders; else it is an estimate
     from a fixed sample, with a 95 % interval.

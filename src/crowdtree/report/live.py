@@ -57,7 +57,7 @@ class LiveCampaign:
 
     @property
     def answers_per_item(self) -> float:
-        """Answers that counted, an item."""
+        """Answers that counted, per item."""
         return self.answers / len(self.truth)
 
     @property

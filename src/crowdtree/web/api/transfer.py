@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import io
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import IO, Annotated, Any, Literal
@@ -13,12 +13,12 @@ from starlette.concurrency import iterate_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.files import exports
+from crowdtree.files.items import read_items
 from crowdtree.store import campaigns
 from crowdtree.store.exports import answer_rows, label_rows, pieces
-from crowdtree.web import tables
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.errors import Problem
-from crowdtree.web.items import read_items
 from crowdtree.web.site import Site, site_of
 
 __all__ = ["add_from_file", "router"]
@@ -71,13 +71,12 @@ def add_from_file(store: Any, number: int, file: IO[bytes], kind: str) -> dict[s
     """Check all rows of a file, then add them a few thousand at a time."""
     classes = store.read(lambda c: campaigns.get(c, number))["problem"]["classes"]
     read = added = 0
-    for row in _rows(file, kind, classes):
-        del row
-        read += 1
+    if file.seek(0, os.SEEK_END):
+        read = sum(1 for _ in read_items(file, kind, classes))
     if not read:
         raise CrowdtreeError("items: the file has no items")
     piece: list[dict[str, Any]] = []
-    for row in _rows(file, kind, classes):
+    for row in read_items(file, kind, classes):
         piece.append(row)
         if len(piece) == ROWS_AT_ONCE:
             added += _add(store, number, piece)
@@ -90,17 +89,6 @@ def _add(store: Any, number: int, rows: list[dict[str, Any]]) -> int:
     made = list(rows)
     found: int = store.write(lambda c: campaigns.add_items(c, number, made))
     return found
-
-
-def _rows(file: IO[bytes], kind: str, classes: list[str]) -> Iterator[dict[str, Any]]:
-    file.seek(0)
-    text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-    try:
-        yield from read_items(text, kind, classes)
-    except UnicodeDecodeError:
-        raise CrowdtreeError("items: the file is not UTF-8 text; save it as UTF-8") from None
-    finally:
-        text.detach()
 
 
 @router.get("/{number}/labels", response_class=Response)
@@ -150,11 +138,11 @@ async def _download(
 
     head = {"content-disposition": f'attachment; filename="{what}-{number}.{format}"'}
     if format == "parquet":
-        content = await asyncio.to_thread(lambda: tables.parquet(found(), columns))
+        content = await asyncio.to_thread(lambda: exports.parquet(found(), columns))
         return Response(content, media_type="application/vnd.apache.parquet", headers=head)
     write, kind = {
-        "csv": (tables.csv_lines, "text/csv; charset=utf-8"),
-        "jsonl": (tables.json_lines, "application/x-ndjson"),
+        "csv": (exports.csv_lines, "text/csv; charset=utf-8"),
+        "jsonl": (exports.json_lines, "application/x-ndjson"),
     }[format]
     lines = iterate_in_threadpool(write(found(), columns))
     return StreamingResponse(lines, media_type=kind, headers=head)

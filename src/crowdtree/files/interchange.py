@@ -7,11 +7,9 @@ question has no name); every writer takes one, and replaces the file in one step
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 import warnings
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -19,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.files.atomic import write_atomically
-from crowdtree.files.sources import separator_of
 from crowdtree.learn.frames import read_frame, why_unreadable
+from crowdtree.reading import MB, Source, csv_rows, open_source, separator_of
 from crowdtree.text import plural
 
 if TYPE_CHECKING:
@@ -41,7 +39,9 @@ __all__ = [
 
 Row = tuple[str, str, str, str]  # task, question, worker, label
 Rows = list[Row]
-MOST_FIELD = 100_000_000
+MOST_BYTES = 4_000 * MB
+MOST_FIELD = 100 * MB
+"""Characters of a field: drawings and transcriptions make long ones."""
 UNNAMED = "label"
 """How a question is written that has no name."""
 
@@ -61,17 +61,17 @@ def read_label_studio(path: str | Path) -> pl.DataFrame:
     """Read a Label Studio JSON export: the choices of every annotation that was not cancelled.
 
     The question is the name of the control (``from_name``); the worker is ``completed_by``. A
-    control where several choices were ticked is no single label: it is left out, with a warning.
+    control where several choices were ticked is not a single label: it is left out, with a warning.
     """
-    tasks = _json(path)
-    name = Path(path).name
+    file = open_source(path, "answers.json")
+    tasks, name = _json(file), file.name
     if not isinstance(tasks, list):
-        raise CrowdtreeError(f"answers: {name!r} is no Label Studio export (a list)")
+        raise CrowdtreeError(f"{name}: expected a Label Studio export (a list of tasks)")
     rows: Rows = []
     several = 0
     for place, task in enumerate(tasks, start=1):
         if not isinstance(task, dict):
-            raise CrowdtreeError(f"answers: entry {place} of {name!r} is no task")
+            raise CrowdtreeError(f"{name}: entry {place} is not a task")
         try:
             for worker, control, choices in _studio_choices(task):
                 if len(choices) == 1:
@@ -79,11 +79,11 @@ def read_label_studio(path: str | Path) -> pl.DataFrame:
                 several += len(choices) > 1
         except (AttributeError, TypeError):
             raise CrowdtreeError(
-                f"answers: entry {place} of {name!r} is not as Label Studio writes it; export the "
-                "project as JSON (not JSON-MIN)"
+                f"{name}: entry {place} is not as Label Studio writes it; export the project as "
+                "JSON (not JSON-MIN)"
             ) from None
     _warn_several(several, name)
-    return _frame(rows, path, "choices of a single label")
+    return _frame(rows, name, "choices of a single label")
 
 
 def _studio_choices(task: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Any]]]:
@@ -103,8 +103,8 @@ def _studio_choices(task: Mapping[str, Any]) -> Iterator[tuple[str, str, list[An
 def _warn_several(count: int, name: str) -> None:
     if count:
         warnings.warn(
-            f"answers: {plural(count, 'answer')} of {name!r} with several choices left out; an "
-            "answer is one label",
+            f"{name}: {plural(count, 'answer')} with several choices left out; an answer is one "
+            "label",
             CrowdtreeWarning,
             stacklevel=3,
         )
@@ -131,7 +131,7 @@ def write_label_studio(answers: Any, path: str | Path) -> None:
 
 
 def read_zooniverse(path: str | Path) -> pl.DataFrame:
-    """Read a Zooniverse classification export: one CSV row a classification, answers as JSON.
+    """Read a Zooniverse classification export: one CSV row per classification, answers as JSON.
 
     Single-choice tasks become one answer each, those inside combo tasks too; the question is the
     task's label, the item the subject, the worker the user name (or the hashed address of who was
@@ -140,36 +140,36 @@ def read_zooniverse(path: str | Path) -> pl.DataFrame:
     """
     rows: Rows = []
     several = 0
-    name = Path(path).name
-    with io.StringIO(_text(path), newline="") as file:
-        table = csv.DictReader(file)
-        needed = {"annotations", "subject_ids"}
-        if not needed <= set(table.fieldnames or ()):
-            raise CrowdtreeError(
-                f"answers: {name!r} has no column {listing(sorted(needed))}; is it a "
-                "Zooniverse classification export?"
-            )
-        for number, row in enumerate(_zoo_rows(table, name), start=2):
-            worker = row.get("user_name") or row.get("user_ip") or "unknown"
-            for question, value in _zoo_answers(row["annotations"], f"line {number} of {name!r}"):
-                if isinstance(value, str | int | float | bool):
-                    rows.append((row["subject_ids"] or "", question, worker, str(value)))
-                elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
-                    rows.append((row["subject_ids"] or "", question, worker, value[0]))
-                elif isinstance(value, list) and value:
-                    several += all(isinstance(choice, str) for choice in value)
+    file = open_source(path, "answers.csv")
+    name = file.name
+    for number, row in _zoo_rows(file):
+        worker = row.get("user_name") or row.get("user_ip") or "unknown"
+        for question, value in _zoo_answers(row["annotations"], f"{name}, line {number}"):
+            if isinstance(value, str | int | float | bool):
+                rows.append((row["subject_ids"], question, worker, str(value)))
+            elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+                rows.append((row["subject_ids"], question, worker, value[0]))
+            elif isinstance(value, list) and value:
+                several += all(isinstance(choice, str) for choice in value)
     _warn_several(several, name)
-    return _frame(rows, path, "single-choice answers")
+    return _frame(rows, name, "single-choice answers")
 
 
-def _zoo_rows(table: csv.DictReader[str], name: str) -> Iterator[dict[str, str | None]]:
-    old = csv.field_size_limit(MOST_FIELD)  # drawings and transcriptions make long fields
-    try:
-        yield from table
-    except csv.Error as problem:
-        raise CrowdtreeError(f"answers: line {table.line_num} of {name!r}: {problem}") from None
-    finally:
-        csv.field_size_limit(old)
+def _zoo_rows(file: Source) -> Iterator[tuple[int, dict[str, str]]]:
+    """Lines of the export by the names of their columns; missing cells are blank."""
+    needed = {"annotations", "subject_ids"}
+    with file.lines(MOST_BYTES, MOST_FIELD) as lines:
+        rows = csv_rows(lines, ",", file.name, most=MOST_FIELD)
+        header = next(rows, (0, []))[1]
+        if not needed <= set(header):
+            raise CrowdtreeError(
+                f"{file.name}: has no column {listing(sorted(needed))}; is it a Zooniverse "
+                "classification export?"
+            )
+        for number, cells in rows:
+            if cells:
+                blank = [""] * (len(header) - len(cells))
+                yield number, dict(zip(header, [*cells, *blank], strict=False))
 
 
 def _zoo_answers(text: str | None, where: str) -> Iterator[tuple[str, Any]]:
@@ -177,12 +177,12 @@ def _zoo_answers(text: str | None, where: str) -> Iterator[tuple[str, Any]]:
     try:
         notes = json.loads(text or "[]")
     except json.JSONDecodeError as problem:
-        raise CrowdtreeError(f"answers: {where}: annotations are no JSON ({problem.msg})") from None
+        raise CrowdtreeError(f"{where}: annotations are not JSON ({problem.msg})") from None
     waiting = list(notes) if isinstance(notes, list) else [notes]
     for note in waiting:
         if not isinstance(note, dict):
             raise CrowdtreeError(
-                f"answers: {where}: annotations are no list of tasks; is it a Zooniverse "
+                f"{where}: expected a list of tasks as annotations; is it a Zooniverse "
                 "classification export?"
             )
         value = note.get("value")
@@ -212,12 +212,12 @@ def read_wide(path: str | Path) -> pl.DataFrame:
     """Read a wide table: what the columns are follows from the names of the first ones.
 
     ``task, worker, <question>...``; ``question, worker, <task>...``; or ``task, <worker>...`` for
-    one question. Blank cells are no answers.
+    one question. Blank cells are not answers.
     """
     import polars as pl
 
-    target = Path(path)
-    frame = _wide_frame(_text(path), target)
+    file = open_source(path, "answers.csv")
+    frame = _wide_frame(file.read_text(MOST_BYTES), file.name)
     names = set(frame.columns)
     for keys, spread in (
         (("task", "worker"), "question"),
@@ -232,28 +232,27 @@ def read_wide(path: str | Path) -> pl.DataFrame:
             )
             if len(long):
                 return long
-            raise CrowdtreeError(f"answers: every cell of {target.name!r} is blank")
+            raise CrowdtreeError(f"{file.name}: every cell is blank")
     raise CrowdtreeError(
-        f"answers: {target.name!r} has columns {listing(frame.columns)}; a wide table starts with "
-        "task and worker, question and worker, or task"
+        f"{file.name}: has columns {listing(frame.columns)}; a wide table starts with task and "
+        "worker, question and worker, or task"
     )
 
 
-def _wide_frame(text: str, path: Path) -> pl.DataFrame:
+def _wide_frame(text: str, name: str) -> pl.DataFrame:
     import polars as pl
 
     separator = separator_of(text.split("\n", 1)[0])
-    header = next(csv.reader(io.StringIO(text, newline=""), delimiter=separator), [])
-    twice = sorted({name for name in header if header.count(name) > 1})
+    lines = io.StringIO(text, newline="")
+    header = next(csv_rows(lines, separator, name, most=MOST_FIELD), (0, []))[1]
+    twice = sorted({column for column in header if header.count(column) > 1})
     if twice:
-        raise CrowdtreeError(
-            f"answers: {path.name!r} has two columns {listing(map(repr, twice))}; rename one"
-        )
+        raise CrowdtreeError(f"{name}: has two columns {listing(map(repr, twice))}; rename one")
     try:
         return pl.read_csv(text.encode(), infer_schema=False, separator=separator)
     except pl.exceptions.PolarsError as problem:
-        why = why_unreadable(str(problem), path)
-        raise CrowdtreeError(f"answers: {path.name!r} cannot be read: {why}") from None
+        why = why_unreadable(str(problem))
+        raise CrowdtreeError(f"{name}: cannot be read ({why})") from None
 
 
 def write_wide(answers: Any, path: str | Path) -> None:
@@ -299,42 +298,22 @@ def _rows(answers: Any) -> Rows:
     return [(str(t), str(q), str(w), str(x)) for t, q, w, x in zip(*columns, strict=True)]
 
 
-def _frame(rows: Any, path: str | Path, what: str) -> pl.DataFrame:
+def _frame(rows: Any, name: str, what: str) -> pl.DataFrame:
     import polars as pl
 
     if not rows:
-        raise CrowdtreeError(f"answers: no {what} in {Path(path).name!r}")
+        raise CrowdtreeError(f"{name}: holds no {what}")
     names = ["task", "question", "worker", "label"]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
     unnamed = frame["question"].unique().to_list() == [UNNAMED]
     return frame.drop("question") if unnamed else frame
 
 
-def _json(path: str | Path) -> Any:
+def _json(file: Source) -> Any:
     try:
-        return json.loads(_text(path))
+        return json.loads(file.read_text(MOST_BYTES))
     except json.JSONDecodeError as problem:
-        raise CrowdtreeError(f"answers: {Path(path).name!r} is no JSON: {problem}") from None
-
-
-def _text(path: str | Path) -> str:
-    target = Path(path)
-    if target.is_dir():
-        raise CrowdtreeError(f"answers: {target.name!r} is a folder; name the file in it")
-    if not target.is_file():
-        raise CrowdtreeError(f"answers: no file {target.name!r} in {str(target.parent)!r}")
-    try:
-        raw = target.read_bytes()
-        if raw.startswith(b"\x1f\x8b"):
-            raw = gzip.decompress(raw)
-        return raw.decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error) as problem:
-        why = "no permission" if isinstance(problem, PermissionError) else "it is damaged"
-        raise CrowdtreeError(f"answers: {target.name!r} cannot be read: {why}") from None
-    except UnicodeDecodeError as problem:
-        raise CrowdtreeError(
-            f"answers: {target.name!r}: byte {problem.start} is not UTF-8; save it as UTF-8"
-        ) from None
+        raise CrowdtreeError(f"{file.name}: is not JSON ({problem})") from None
 
 
 def _csv_text(lines: list[list[str]]) -> str:

@@ -1,66 +1,56 @@
-"""Reading uploaded items: CSV or JSON lines, checked row by row, in bounded memory."""
+"""Item files: CSV or JSON lines, checked row by row, in bounded memory."""
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from itertools import chain
+from typing import Any
 from urllib.parse import urlsplit
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.reading import csv_rows, open_source, separator_of
 
-__all__ = ["MEDIA", "read_items"]
+__all__ = ["ITEM_FORMATS", "MEDIA", "read_items"]
 
+ITEM_FORMATS = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+"""Formats of item files by the ending of their name."""
 MEDIA = ("image", "audio", "video")
 MOST_TASK = 500
 MOST_ROW = 1_000_000
 MOST_COLUMNS = 200
 
 
-def read_items(stream: IO[str], kind: str, classes: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Read items from a text stream.
+def read_items(source: Any, kind: str, classes: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Read items from a file: its path, its bytes, or a binary stream.
 
     Columns: ``task`` (or ``id``) names the item; ``text``, ``markdown``, ``image``, ``audio`` and
-    ``video`` are shown; ``gold`` is the known class of a gold item; others are kept.
+    ``video`` are shown; ``gold`` is the known class of a gold item; others are kept. A CSV file
+    may be separated by commas, semicolons or tabs.
 
-    >>> import io
-    >>> list(read_items(io.StringIO("task,text\\n1,hello\\n"), "csv", ["a"]))
+    >>> list(read_items(b"task;text\\n1;hello\\n", "csv", ["a"]))
     [{'task': '1', 'payload': '{"text": "hello"}', 'gold': None}]
     """
     places = {name: place for place, name in enumerate(classes)}
-    rows = _csv_rows(stream) if kind == "csv" else _json_rows(stream)
-    for line, row in rows:
-        yield _item(row, line, places)
+    with open_source(source, "items").lines(most_line=MOST_ROW) as lines:
+        rows = _table_rows(lines) if kind == "csv" else _json_rows(lines)
+        for line, row in rows:
+            yield _item(row, line, places)
 
 
-def _csv_rows(stream: IO[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    csv.field_size_limit(MOST_ROW)
-    reader = csv.reader(_lines(stream), strict=True)
-    try:
-        header = [name.strip().lstrip("\ufeff") for name in next(reader, [])]
-        _check_header(header)
-        for row in reader:
-            if not row:
-                continue
-            if len(row) != len(header):
-                raise CrowdtreeError(
-                    f"items: line {reader.line_num} has {len(row)} cells for {len(header)} columns"
-                )
-            yield reader.line_num, dict(zip(header, row, strict=True))
-    except csv.Error as error:
-        raise CrowdtreeError(f"items: line {reader.line_num}: {error}") from None
-
-
-def _lines(stream: IO[str]) -> Iterator[str]:
-    """Read lines, none of them endless."""
-    while True:
-        line = stream.readline(MOST_ROW + 1)
-        if not line:
-            return
-        if len(line) > MOST_ROW:
-            raise CrowdtreeError(f"items: a line is longer than {MOST_ROW:,} characters")
-        yield line
+def _table_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    first = next(lines, "")
+    rows = csv_rows(chain([first], lines), separator_of(first), "items", most=MOST_ROW)
+    header = [name.strip() for name in next(rows, (0, []))[1]]
+    _check_header(header)
+    for number, row in rows:
+        if not row:
+            continue
+        if len(row) != len(header):
+            raise CrowdtreeError(
+                f"items: line {number} has {len(row)} cells for {len(header)} columns"
+            )
+        yield number, dict(zip(header, row, strict=True))
 
 
 def _check_header(header: list[str]) -> None:
@@ -72,8 +62,8 @@ def _check_header(header: list[str]) -> None:
         )
 
 
-def _json_rows(stream: IO[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(_lines(stream), start=1):
+def _json_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
@@ -81,7 +71,7 @@ def _json_rows(stream: IO[str]) -> Iterator[tuple[int, dict[str, Any]]]:
         except (ValueError, RecursionError):
             raise CrowdtreeError(f"items: line {number} is not JSON") from None
         if not isinstance(row, dict) or len(row) > MOST_COLUMNS:
-            raise CrowdtreeError(f"items: line {number} must be an object, one item a line")
+            raise CrowdtreeError(f"items: line {number} must be an object, one item per line")
         yield number, row
 
 
