@@ -208,7 +208,7 @@ def test_ctrl_c_says_so(birds, capsys, monkeypatch):
     def interrupt(*_arguments: object, **_options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("crowdtree.cli.designing.design", interrupt)
+    monkeypatch.setattr("crowdtree.cli.inputs.design", interrupt)
     assert run("design", birds) == 130
     assert capsys.readouterr().err.strip() == "crowdtree: interrupted"
 
@@ -260,3 +260,46 @@ def test_a_bad_seed_gets_one_line(verb: str) -> None:
     }[verb]
     with pytest.raises(ct.CrowdtreeError, match="rng: a seed of 0 or more"):
         call()
+
+
+@pytest.mark.parametrize(
+    ("verb", "options", "says"),
+    [
+        ("design", ["-o", "plan.yaml"], "a plan is written as .json; use -o plan.json"),
+        ("design", ["--draw", "tree.gif"], "cannot write '.gif'"),
+        ("design", ["-o", "nowhere/plan.json"], "the folder nowhere does not exist"),
+        ("design", ["-o", "."], "a plan is written as .json"),
+        ("design", ["-o", "a.json", "--draw", "a.json"], "two results would be written to one"),
+        ("staff", ["--workers", "4", "-o", "plan.csv"], "a plan is written as .json"),
+        ("staff", ["--workers", "4", "--draw", "tree"], "has no ending that says the format"),
+        ("frontier", ["--error", "0.1", "-o", "plan.txt"], "a plan is written as .json"),
+        ("frontier", ["--draw", "front.pdf"], "cannot write '.pdf'"),
+        ("simulate", ["--draw", "run.gif"], "cannot write '.gif'"),
+        ("simulate", ["--compare", "--draw", "run.gif"], "cannot write '.gif'"),
+        ("explain", ["--html", "trace.svg"], "a page is written as .html"),
+        ("report", ["--out", "report.pdf"], "a page is written as .html"),
+        ("learn", ["-o", "problem.doc"], "unknown file extension"),
+        ("learn", ["--labels", "labels.json"], "labels are written as .csv"),
+        ("learn", ["--report", "page.txt"], "a page is written as .html"),
+    ],
+)
+def test_a_wrong_output_is_refused_before_anything_is_read(
+    verb, options, says, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    # the input does not exist: an error about the output shows that nothing was opened before
+    assert says in complaint(capsys, verb, "nothing.csv", *options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_progress_is_shown_on_a_terminal_only(capsys, monkeypatch):
+    from crowdtree.cli.render.progress import counting, progress
+
+    with progress(counting("items")) as watch:
+        assert watch is None
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with progress(counting("[items]")) as watch:
+        watch(5, 10)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "[items]: 5 of 10" in shown.err

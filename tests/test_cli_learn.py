@@ -225,7 +225,7 @@ def test_bad_gold_and_bad_options_get_one_line(leaves, tmp_path, capsys):
         assert words in complaint(capsys, "learn", path, "--gold", gold)
     assert "level" in complaint(capsys, "learn", path, "--level", 1.5)
     assert "labels.csv" in complaint(capsys, "learn", path, "--labels", tmp_path / "labels.txt")
-    assert "no plan" in complaint(capsys, "learn", path, "--plan", "example:animals")
+    assert "not a plan" in complaint(capsys, "learn", path, "--plan", "example:animals")
 
 
 def test_classes_may_be_named(tmp_path, capsys):

@@ -283,7 +283,7 @@ def test_simulate_draws_one_policy(tmp_path, capsys):
         (["--items", "0"], "items: a whole number"),
         (["--compare", "--spammers", "0.1", "--jobs", "2"], "leave out --spammers, --jobs"),
         (["--draw", "run.gif"], "cannot write '.gif'"),
-        (["--true-errors", "-1"], "--true-errors: 0 or more"),
+        (["--true-errors", "-1"], "--true-errors: expected 0 or more"),
     ],
 )
 def test_simulate_mistakes_get_one_line(words, says, capsys, monkeypatch, tmp_path):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crowdtree.learn import learn
-from crowdtree.plots.learned import learned_page
+from crowdtree.report.learned import learned_page
 from learn_crowds import many_questions, one_question
 
 

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from crowdtree.plots import draw_tree, folding, layout, save, style, tree_svg
+from crowdtree.plots import draw_tree, layout, save, style, tree_fold, tree_svg
 from crowdtree.plots.text import clean, text_width, wrap
 from crowdtree.plots.trees import tree_views
+from crowdtree.text import percent
 
 SVG = "{http://www.w3.org/2000/svg}"
 TEXTS = (
@@ -135,10 +136,10 @@ def test_clean_keeps_what_xml_allows() -> None:
 
 
 def test_percent_never_lies_at_the_ends() -> None:
-    assert style.percent(1 - 1e-4) == "> 99.9 %"
-    assert style.percent(1e-7) == "< 0.001 %"
-    assert style.percent(1 - 1e-16) == "100 %"
-    assert style.percent(0.082311) == "8.23 %"
+    assert percent(1 - 1e-4) == "> 99.9 %"
+    assert percent(1e-7) == "< 0.001 %"
+    assert percent(1 - 1e-16) == "100 %"
+    assert percent(0.082311) == "8.23 %"
 
 
 # -------------------------------------------------------------------- tokens
@@ -227,15 +228,15 @@ def test_every_label_and_number_is_there(n: int) -> None:
     titles = [element.text or "" for element in ET.fromstring(svg).iter(SVG + "title")]
     correct = ct.evaluate(plan).correct
     for place, name in enumerate(tree.problem.classes):
-        right = style.percent(float(correct[place]))
-        share = style.percent(float(tree.problem.prior[place]))
+        right = percent(float(correct[place]))
+        share = percent(float(tree.problem.prior[place]))
         assert f"{name}: {share} of items, right {right}" in titles
     words = {box.name for box in text_boxes(svg)}
     for node in tree.nodes:
         assert any(title.startswith(f"{node.question}: {node.text}") for title in titles)
-        error = style.percent(float(plan.node_error[node.index] / node.share))
+        error = percent(float(plan.node_error[node.index] / node.share))
         votes = int(plan.votes[node.index])
-        small = f"{error} error · {votes} vote{'s' * (votes > 1)} · {style.percent(node.share)}"
+        small = f"{error} error · {votes} vote{'s' * (votes > 1)} · {percent(node.share)}"
         assert small in words
     for level in tree.levels:
         assert {f"level {level.depth}", f"{level.entropy:.3g} bits left"} <= words
@@ -281,20 +282,20 @@ def test_dark_and_light_differ_in_colour_only() -> None:
 @pytest.mark.parametrize("even", [False, True])
 def test_views_hold_every_node_and_leaf_once(n: int, even: bool) -> None:
     tree = ct.design(some_problem(n, even=even), allow_groups=True)
-    shown = list(folding.views(tree))
+    shown = list(tree_fold.views(tree))
     nodes = [e.index for view in shown for e in view.entries if e.kind == "question"]
     leaves = [e.index for view in shown for e in view.entries if e.kind == "leaf"]
     assert sorted(nodes) == list(range(tree.n_nodes))
     assert sorted(leaves) == list(range(tree.n_leaves))
     for view in shown:
         ends = [entry for entry in view.entries if entry.kind != "question"]
-        assert len(ends) <= folding.MOST_ENDS
+        assert len(ends) <= tree_fold.MOST_ENDS
 
 
 def test_below_one_percent_folds_and_counts_its_classes() -> None:
     tree = ct.design(some_problem(60))
-    whole = next(folding.views(tree))
-    counts = folding.leaf_counts(tree)
+    whole = next(tree_fold.views(tree))
+    counts = tree_fold.leaf_counts(tree)
     assert whole.folds
     for entry in whole.entries:
         if entry.kind == "question" and entry.index:
@@ -303,7 +304,7 @@ def test_below_one_percent_folds_and_counts_its_classes() -> None:
     for node in whole.folds:
         assert tree.share[node] < 0.01
         assert counts[node] == len(tree.nodes[node].classes)
-        pill = f"{counts[node]} classes · {style.percent(float(tree.share[node]))}"
+        pill = f"{counts[node]} classes · {percent(float(tree.share[node]))}"
         assert f">{pill}</text>" in svg
         for name in tree.nodes[node].classes:
             assert name in svg  # in the pill's title
@@ -311,10 +312,10 @@ def test_below_one_percent_folds_and_counts_its_classes() -> None:
 
 def test_small_trees_do_not_fold_and_folding_can_be_set() -> None:
     tree = ct.design(some_problem(24))
-    assert not next(folding.views(tree)).folds
-    assert next(folding.views(tree, fold=0.2)).folds
+    assert not next(tree_fold.views(tree)).folds
+    assert next(tree_fold.views(tree, fold=0.2)).folds
     large = ct.design(some_problem(200))
-    assert not next(folding.views(large, fold=0.0)).folds
+    assert not next(tree_fold.views(large, fold=0.0)).folds
 
 
 def test_very_deep_trees_are_drawn() -> None:
@@ -498,7 +499,7 @@ def test_bounds_chart_shows_the_exact_value_and_what_exceeds_one() -> None:
 
 @pytest.mark.parametrize(("n", "most"), [(5, 5), (20, 20), (60, 60), (200, 60)])
 def test_confusion_labels_are_thinned(n: int, most: int) -> None:
-    from crowdtree.plots import charts, heat
+    from crowdtree.plots import charts, confusion
 
     value = ct.evaluate(ct.design(some_problem(n)))
     classes = value.tree.problem.classes
@@ -509,13 +510,13 @@ def test_confusion_labels_are_thinned(n: int, most: int) -> None:
     spec = chart.to_dict()
     names = {layer["data"]["name"] for layer in spec["layer"][:2]}
     cells = sum(len(spec["datasets"][name]) for name in names)
-    assert cells <= heat.MOST_CELLS
+    assert cells <= confusion.MOST_CELLS
     if n <= 8:
         assert cells == np.count_nonzero(value.confusion >= 1e-12)
 
 
 def test_classes_with_long_or_like_names_keep_their_own_row() -> None:
-    from crowdtree.plots.heat import _distinct
+    from crowdtree.plots.confusion import _distinct
 
     names = _distinct(["x" * 40 + "a", "x" * 40 + "b", "short"])
     assert len(set(names)) == 3

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from crowdtree.plots.style import percent
 from crowdtree.report import design_rows, report_html, staffing_rows, write_report
+from crowdtree.text import percent
 
 VOID = {"meta", "br"}
 

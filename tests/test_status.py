@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdtree.cli.status import status_lines
+from crowdtree.cli.render.status import status_lines
 
 
 def row(**changes: Any) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def test_it_says_how_it_goes_what_it_costs_and_what_needs_a_look() -> None:
         "3  Birds: running",
         "   30 of 100 items done, 6.25 answers per item, 1.23 % of labels wrong (estimate)",
         "   spent 12.50 of 40.00, about 20.62 still to come",
-        "   about 412 answers still to come, 52 minutes at the present pace",
+        "   about 412 answers still to come, 52 min at the present pace",
         "   look at: 2 items set aside, 1 worker paused, 4 items waiting for more workers",
     ]
 

@@ -13,7 +13,7 @@ import pytest
 import crowdtree as ct
 from crowdtree.campaign import Event, advance, start_item
 from crowdtree.cli import main
-from crowdtree.plots.traces import trace_html, write_trace
+from crowdtree.report.trace import trace_page, write_trace_report
 from crowdtree.trace import from_answers, from_crowd, from_item
 
 TABLE1 = ct.example("table1")
@@ -142,7 +142,7 @@ def test_the_page_escapes_what_people_wrote(tmp_path: Path):
     )
     policy = ct.AdaptivePolicy(problem, 0.05)
     trace = from_answers(policy, [(0, 0), (0, 0), (0, 1)])
-    page = trace_html(trace)
+    page = trace_page(trace)
     found = Texts()
     found.feed(page)
     assert "script" not in found.tags
@@ -150,15 +150,15 @@ def test_the_page_escapes_what_people_wrote(tmp_path: Path):
     assert found.tags.count("li") == 1 + len(trace.steps) + len(trace.ignored)
     assert "viewport" in page
     assert not re.search(r"https?:|src=|@import", page)
-    write_trace(trace, tmp_path / "trace.html")
+    write_trace_report(tmp_path / "trace.html", trace)
     assert (tmp_path / "trace.html").read_text() == page
     with pytest.raises(ct.CrowdtreeError, match=r"use \.html"):
-        write_trace(trace, tmp_path / "trace.pdf")
+        write_trace_report(tmp_path / "trace.pdf", trace)
 
 
 def test_bars_are_as_long_as_the_belief():
     trace = from_answers(POLICIES["adaptive"], [(0, 1)])
-    widths = [float(w) for w in re.findall(r'class=bar style="width:([\d.]+)%"', trace_html(trace))]
+    widths = [float(w) for w in re.findall(r'class=bar style="width:([\d.]+)%"', trace_page(trace))]
     shares = [
         share
         for belief in (trace.prior, trace.steps[0].posterior)
@@ -196,10 +196,10 @@ def test_explain_takes_answers_and_a_plan_and_writes_a_page(tmp_path, capsys):
     ("words", "says"),
     [
         (["--class", "unicorn"], "class: 'unicorn' is not in the problem"),
-        (["--answers", "T1=perhaps"], "'T1=perhaps' is no answer; write question=yes"),
-        (["--answers", "yes"], "'yes' is no answer"),
+        (["--answers", "T1=perhaps"], "expected question=yes or question=no, got 'T1=perhaps'"),
+        (["--answers", "yes"], "got 'yes'"),
         (["--answers", "T9=yes"], "T9"),
-        (["--html", "trace.gif"], "use .html"),
+        (["--html", "trace.gif"], "use --html trace.html"),
         (["--target-error", "2"], "target_error: a probability"),
         (["--max-answers", "0"], "max_answers: a whole number"),
         (["--max-answers", "1"], "needs at least"),

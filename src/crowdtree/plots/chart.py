@@ -65,7 +65,7 @@ def _spec(chart: Chart) -> dict[str, Any]:
 
 
 def _page(chart: Chart) -> str:
-    from crowdtree.plots.page import page
+    from crowdtree.plots.html import page
 
     title = _spec(chart)["title"]["text"]
     return page(str(title), f'<figure class="wide">{chart_svg(chart, page=True)}</figure>')

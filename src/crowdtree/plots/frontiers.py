@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 from crowdtree.plots.chart import Chart, draw_chart
 from crowdtree.plots.curves import curve_chart
-from crowdtree.plots.style import percent
-from crowdtree.text import number
+from crowdtree.text import number, percent
 
 __all__ = ["draw_frontier", "frontier_chart"]
 

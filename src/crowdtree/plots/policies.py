@@ -19,9 +19,9 @@ from crowdtree.plots.chart import (
     title_of,
 )
 from crowdtree.plots.curves import curve_chart
-from crowdtree.plots.style import LIGHT, percent
+from crowdtree.plots.style import LIGHT
 from crowdtree.plots.text import clean
-from crowdtree.text import number, plural
+from crowdtree.text import number, percent, plural
 
 __all__ = [
     "calibration_chart",

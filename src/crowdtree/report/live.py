@@ -105,7 +105,7 @@ def live_section(runs: Sequence[LiveCampaign]) -> str:
         return ""
     from crowdtree.plots.chart import chart_svg
     from crowdtree.plots.live import trust_chart
-    from crowdtree.plots.page import render
+    from crowdtree.report.templates import render
 
     rows = [
         {

@@ -12,10 +12,10 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluate import evaluate
 from crowdtree.floors import fano_floor
 from crowdtree.frontier import frontier
-from crowdtree.plots.style import percent
 from crowdtree.policy import AdaptivePolicy, PlanPolicy, Policy
 from crowdtree.problem import Problem
 from crowdtree.store.codec import problem_from_json
+from crowdtree.text import percent
 from crowdtree.web.studio import Tell
 
 __all__ = ["Choice", "Offer", "Planned", "make_offer", "make_promise", "planned", "read_offer"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,8 +15,12 @@ from crowdtree.errors import CrowdtreeError
 if TYPE_CHECKING:
     from crowdtree.store import Store
 
-__all__ = ["HERE", "Database", "import_server", "opened"]
+__all__ = ["HERE", "MOST_NUMBER", "Database", "Number", "import_server", "opened"]
 
+MOST_NUMBER = 2**53
+Number = Annotated[
+    int, typer.Argument(metavar="CAMPAIGN", max=MOST_NUMBER, help="The campaign's number.")
+]
 Database = Annotated[
     str,
     typer.Option("--database", metavar="URL", help="A file, sqlite:///FILE or postgresql://..."),
@@ -25,7 +30,7 @@ HERE = "crowdtree.db"
 
 @contextmanager
 def opened(database: str, new: bool = False) -> Iterator[Store]:
-    """Open a database, or say in one line why not; only where `new` is said may it be made so."""
+    """Open a database, which is made only where `new` is set; errors take one line."""
     from sqlalchemy.exc import DBAPIError
 
     from crowdtree.store import Store
@@ -45,9 +50,7 @@ def opened(database: str, new: bool = False) -> Iterator[Store]:
 
 
 def import_server(name: str) -> Any:
-    """Import a room of the server, or say how to install what it needs."""
-    import importlib
-
+    """Import a module of the server, or raise an error that says what to install."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdtree.text import number, percent, plural
+from crowdtree.text import duration, number, percent, plural
 
 __all__ = ["status_lines"]
-
-UNITS = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
 def status_lines(row: dict[str, Any]) -> list[str]:
@@ -43,20 +41,7 @@ def _ahead(row: dict[str, Any]) -> str:
         return ""
     words = f"about {forecast['answers_left']:,.0f} answers still to come"
     seconds = forecast["seconds_left"]
-    return words if seconds is None else f"{words}, {_span(seconds)} at the present pace"
-
-
-def _span(seconds: float) -> str:
-    """Write a time in one unit.
-
-    >>> _span(5400), _span(100), _span(0.2)
-    ('1.5 hours', '1.7 minutes', '1 second')
-    """
-    for size, name in UNITS:
-        if seconds >= size:
-            count = number(seconds / size, 2)
-            return f"{count} {name}{'' if count == '1' else 's'}"
-    return "1 second"
+    return words if seconds is None else f"{words}, {duration(seconds)} at the present pace"
 
 
 def _attention(row: dict[str, Any]) -> str:

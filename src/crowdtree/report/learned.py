@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from crowdtree.files.atomic import write_atomically
 from crowdtree.learn.compare import Against, against_assumed, confused_pairs
-from crowdtree.plots.page import page
-from crowdtree.plots.style import percent
+from crowdtree.plots.html import page
 from crowdtree.plots.text import clean
 from crowdtree.problem import DASH
-from crowdtree.text import plural
+from crowdtree.text import percent, plural
 
 if TYPE_CHECKING:
     from crowdtree.learn.model import Learned, Worker
 
-__all__ = ["learned_page", "write_report"]
+__all__ = ["learned_page", "write_learned_report"]
 
 TITLE = "What the answers say"
 
@@ -56,10 +56,8 @@ def learned_page(learned: Learned, title: str = TITLE) -> str:
     return page(title, "\n".join(part for part in sections if part))
 
 
-def write_report(path: str | Path, learned: Learned, title: str = TITLE) -> None:
+def write_learned_report(path: str | Path, learned: Learned, title: str = TITLE) -> None:
     """Write the page, whole or not at all."""
-    from crowdtree.files.atomic import write_atomically
-
     html = learned_page(learned, title)
     write_atomically(path, lambda file: file.write(html.encode()))
 

@@ -1,30 +1,29 @@
-"""The shell of every page: tokens, type and space inlined, so that a file stands alone."""
+"""Pictures as HTML files: a page with its style and script inlined, and the views of a tree."""
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable
-from functools import cache
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import NamedTuple
 
-from crowdtree.plots.style import FONT, css_variables, percent
+from crowdtree.plots.style import FONT, css_variables
 from crowdtree.plots.text import clean
-from crowdtree.text import number
+from crowdtree.plots.tree_drawing import tree_css
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
+__all__ = ["TreeView", "page", "page_css", "tree_page", "tree_section"]
 
-    from crowdtree.plots.trees import TreeView
 
-__all__ = ["digits", "evidence", "page", "page_css", "render", "tree_page", "tree_section"]
+class TreeView(NamedTuple):
+    """One view of a tree for a page: its id, the ids and names of the views above it, its SVG."""
+
+    name: str
+    trail: tuple[tuple[str, str], ...]
+    heading: str
+    svg: str
 
 
 def page_css() -> str:
     """Style of a page: the tokens, two sizes of text, two of heading, an 8 px grid."""
-    from crowdtree.plots.trees import tree_css
-
     return css_variables() + _CSS.replace("$FONT", FONT) + tree_css()
 
 
@@ -40,50 +39,6 @@ def page(title: str, body: str) -> str:
         f"<title>{escape(clean(title))}</title>\n<style>\n{page_css()}\n</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>\n<script>{FOLDING_JS}</script>\n</body>\n</html>\n"
     )
-
-
-def render(template: str, **values: Any) -> str:
-    """Fill a template of the package; what is not marked as safe is escaped."""
-    return _templates().get_template(template).render(**values)
-
-
-@cache
-def _templates() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    made = Environment(
-        loader=PackageLoader("crowdtree"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters |= {"percent": percent, "digits": digits, "evidence": evidence}
-    return made
-
-
-def digits(value: float | None, count: int = 3) -> str:
-    """A number in a table; nothing where there is none.
-
-    >>> digits(0.08231), digits(None), digits(float("inf"))
-    ('0.0823', '', '∞')
-    """
-    if value is None:
-        return ""
-    return number(value, count) if math.isfinite(value) else "∞"
-
-
-def evidence(value: Any) -> str:
-    """A value of any kind, for people.
-
-    >>> evidence(True), evidence(42), evidence(0.08231187500000008)
-    ('yes', '42', '0.08231188')
-    """
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, dict):
-        return json.dumps(value)
-    return number(value, 7) if isinstance(value, float) else str(value)
 
 
 def tree_page(title: str, shown: Iterable[TreeView]) -> str:

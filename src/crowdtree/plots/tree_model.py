@@ -9,10 +9,9 @@ import numpy as np
 
 from crowdtree.evaluate import Evaluation, evaluate
 from crowdtree.plan import Plan, as_plan
-from crowdtree.plots.folding import leaf_counts
-from crowdtree.plots.style import percent
 from crowdtree.plots.text import clean
-from crowdtree.text import plural
+from crowdtree.plots.tree_fold import leaf_counts
+from crowdtree.text import percent, plural
 from crowdtree.tree import Tree
 
 __all__ = ["Facts", "tree_table"]

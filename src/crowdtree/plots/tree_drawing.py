@@ -8,13 +8,14 @@ from html import escape
 from typing import NamedTuple
 
 from crowdtree.errors import listing
-from crowdtree.plots.facts import Facts
-from crowdtree.plots.folding import Entry, View
 from crowdtree.plots.layout import Direction, Layout, Size, place
-from crowdtree.plots.style import FONT, FONT_SIZE, SMALL_SIZE, Tokens, percent
+from crowdtree.plots.style import FONT, FONT_SIZE, SMALL_SIZE, Tokens
 from crowdtree.plots.text import clean, text_width, wrap
+from crowdtree.plots.tree_fold import Entry, View
+from crowdtree.plots.tree_model import Facts
+from crowdtree.text import percent
 
-__all__ = ["Drawing", "drawing_css"]
+__all__ = ["Drawing", "drawing_css", "tree_css"]
 
 _TEXT_WIDTH = 176.0
 _LINE, _SMALL_LINE = 17.0, 15.0
@@ -290,3 +291,9 @@ def drawing_css(t: Tokens) -> str:
         f".ct-tree a.fold:hover rect,.ct-tree a.fold:focus rect{{fill:{t.accent_soft};"
         f"stroke:{t.accent};stroke-dasharray:none}}"
     )
+
+
+def tree_css() -> str:
+    """Style of a drawing inside a page, in terms of the page's custom properties."""
+    names = {name: f"var(--ct-{name.replace('_', '-')})" for name in Tokens.__dataclass_fields__}
+    return drawing_css(Tokens(**names))

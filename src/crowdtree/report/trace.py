@@ -9,8 +9,9 @@ from typing import Any
 from crowdtree.plots.save import write_as
 from crowdtree.plots.style import FONT, css_variables
 from crowdtree.text import percent
+from crowdtree.trace import Trace
 
-__all__ = ["trace_html", "write_trace"]
+__all__ = ["trace_page", "write_trace_report"]
 
 STYLE = f"""
 body {{ font: 16px/1.5 {FONT}; background: var(--ct-background); color: var(--ct-text);
@@ -27,7 +28,7 @@ h1 {{ font-size: 24px; }} ol {{ list-style: none; padding: 0; }} li {{ margin: 0
 """
 
 
-def trace_html(trace: Any) -> str:
+def trace_page(trace: Trace) -> str:
     """Make the page; every text of the problem is escaped."""
     parts = ["<li><p class=asked>Before any answer</p>", *_bars(trace, trace.prior), "</li>"]
     for number, step in enumerate(trace.steps, start=1):
@@ -45,16 +46,16 @@ def trace_html(trace: Any) -> str:
     )
 
 
-def write_trace(trace: Any, path: str | PathLike[str]) -> None:
+def write_trace_report(path: str | PathLike[str], trace: Trace) -> None:
     """Write the page atomically."""
-    write_as(path, {".html": lambda: trace_html(trace)})
+    write_as(path, {".html": lambda: trace_page(trace)})
 
 
-def _headline(trace: Any) -> str:
+def _headline(trace: Trace) -> str:
     return "Not decided yet" if trace.label is None else trace.problem.classes[trace.label.label]
 
 
-def _bars(trace: Any, posterior: Any) -> list[str]:
+def _bars(trace: Trace, posterior: Any) -> list[str]:
     return [
         f"<div class=row><span>{escape(name)}</span>"
         f'<div class=bar style="width:{max(100 * share, 0.3):.1f}%"></div>'
