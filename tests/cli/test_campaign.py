@@ -1,4 +1,4 @@
-"""Campaigns on the command line: the whole way, and one line for what is wrong."""
+"""The verb campaign."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi", reason="needs the server's packages")
-
 from crowdtree.cli import main
 from crowdtree.policy import policy_from_dict
 from crowdtree.store import Next, Store, Submit, campaigns, people, tokens
 from crowdtree.store.codec import problem_from_json
 
+pytest.importorskip("fastapi", reason="needs the server's packages")
+
+
 TABLE = "question,error,mug,bowl,plate\nhandle,0.05,1,0,0\nflat,0.1,0,0,1\n"
+
+
 ITEMS = "task,text,gold\na,one,\nb,two,\nc,three,mug\n"
 
 

@@ -1,4 +1,4 @@
-"""The paper, recomputed: the figures of the model page, every file, and golden numbers."""
+"""The paper, recomputed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import crowdtree as ct
 from crowdtree.reproduce import Reproduction, reproduce
 from crowdtree.reproduce.paper import FIG_1A, FIG_1B, all_trees, order_trees, table_1
 
-GOLDEN = Path(__file__).parent / "golden" / "reproduce.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "reproduce.json"
 
 
 @pytest.fixture(scope="module")
@@ -174,5 +174,5 @@ def test_the_summary_is_made_of_the_numbers(made: Reproduction) -> None:
 
 
 def test_the_errata_of_the_docs_are_those_computed(made: Reproduction) -> None:
-    docs = Path(__file__).parent.parent / "docs" / "errata.md"
+    docs = Path(__file__).parents[2] / "docs" / "errata.md"
     assert docs.read_text() == (Path(made.out) / "errata.md").read_text()

@@ -1,4 +1,4 @@
-"""The page of what was learned stands alone, escapes names and shows what it claims."""
+"""The page about what was learned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a campaign is going, in words."""
+"""How a campaign is going, in a few lines."""
 
 from __future__ import annotations
 
