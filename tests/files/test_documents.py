@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import given, settings
 
 from crowdtree import Problem
 from crowdtree.files import (
     load_problem,
+    problem_from_dict,
+    problem_to_dict,
 )
 from files.helpers import expected, message, put
+from strategies import problems
 
 DOCUMENT = """
 worker_error: 0.3
@@ -91,3 +95,10 @@ def test_bad_documents(tmp_path: Path, old: str, new: str, words: list[str]) -> 
     found = message(put(tmp_path, DOCUMENT.replace(old, new, 1), "p.yaml"))
     for word in words:
         assert word in found
+
+
+@settings(max_examples=100)
+@given(problem=problems())
+def test_the_json_form_of_a_problem_keeps_everything(problem: Problem) -> None:
+    data = json.loads(json.dumps(problem_to_dict(problem)))
+    assert problem_from_dict(data, "problem") == problem

@@ -15,6 +15,8 @@ from crowdtree import CrowdtreeError, Problem
 from crowdtree.files import (
     load_plan,
     load_tree,
+    plan_from_dict,
+    plan_to_dict,
     save_plan,
     tree_to_json,
 )
@@ -142,3 +144,15 @@ def test_plans_are_json(tmp_path: Path) -> None:
         save_plan(ct.design(ct.example("table1")), tmp_path / "p.csv")
     with pytest.raises(CrowdtreeError, match=r"plans are kept as \.json"):
         load_plan(tmp_path / "p.csv")
+
+
+@pytest.mark.parametrize("vote", ["majority", "margin"])
+@pytest.mark.parametrize("pool", ["node", "question"])
+def test_the_json_form_of_a_plan_keeps_all_that_a_policy_needs(vote: str, pool: str) -> None:
+    tree = ct.design(ct.example("animals"), "optimal")
+    plan = Plan(tree, [3] * tree.n_nodes, vote, "mine", pool)
+    back = plan_from_dict(json.loads(json.dumps(plan_to_dict(plan))), "plan")
+    assert back.tree.problem == tree.problem
+    assert back.tree.method == tree.method
+    assert back.tree.certificate == tree.certificate
+    assert ct.PlanPolicy(back).to_dict() == ct.PlanPolicy(plan).to_dict()

@@ -16,6 +16,9 @@ from crowdtree.cli.render.plan import show_tree
 from crowdtree.cli.render.progress import counting, progress
 from crowdtree.design import design
 from crowdtree.evaluate import evaluate
+from crowdtree.plots import draw_tree
+from crowdtree.report import write_report
+from crowdtree.reproduce import reproduce
 from crowdtree.staffing import staff
 from crowdtree.text import number, percent
 
@@ -45,9 +48,6 @@ def demo_verb(
 
       crowdtree demo --out out/demo
     """
-    from crowdtree.report import write_report
-    from crowdtree.reproduce import reproduce
-
     out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {"out": str(out)}
     console = render.console()
@@ -70,8 +70,6 @@ def demo_verb(
 
 def _design(name: str, out: Path, console: Any, quiet: bool) -> tuple[Plan, dict[str, float]]:
     """Design, staff and draw an example."""
-    from crowdtree.plots import draw_tree
-
     tree = design(files.example(name))
     plan = staff(tree, workers=2 * PAIRS_PER_NODE * tree.n_nodes)
     alone, staffed = evaluate(tree), evaluate(plan)

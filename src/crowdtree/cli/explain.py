@@ -21,6 +21,8 @@ from crowdtree.cli.options import (
 from crowdtree.cli.policy import PolicyOptions, read_policy
 from crowdtree.errors import CrowdtreeError
 from crowdtree.problem import Problem
+from crowdtree.report.trace import write_trace_report
+from crowdtree.trace import from_answers, from_crowd
 
 __all__ = ["explain_verb"]
 
@@ -66,8 +68,6 @@ def explain_verb(
 
       crowdtree explain birds.csv --answers flies=yes,sings=no --html trace.html
     """
-    from crowdtree.trace import from_answers, from_crowd
-
     problem, chosen = read_policy(file, policy, reading)
     if answers is not None and true_class is not None:
         raise CrowdtreeError("explain: give either --answers or --class (a crowd that knows it)")
@@ -76,8 +76,6 @@ def explain_verb(
     else:
         trace = from_crowd(chosen, true_class, seed)
     if outputs.html is not None:
-        from crowdtree.report.trace import write_trace_report
-
         write_trace_report(outputs.html, trace)
 
     def show(console: Any) -> None:

@@ -24,6 +24,9 @@ from crowdtree.cli.render.progress import frontier_words, progress
 from crowdtree.cli.render.tables import show_frontier
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluate import evaluate
+from crowdtree.frontier import Point, frontier
+from crowdtree.frontier.compare import compare
+from crowdtree.plots import draw_frontier
 from crowdtree.problem import Problem
 from crowdtree.text import number, percent, plural
 
@@ -133,8 +136,6 @@ def frontier_verb(
 
 
 def _search(problem: Problem, search: Search, price: list[float] | None, allow_groups: bool) -> Any:
-    from crowdtree.frontier import frontier
-
     with progress(frontier_words) as watch:
         return frontier(
             problem,
@@ -150,8 +151,6 @@ def _search(problem: Problem, search: Search, price: list[float] | None, allow_g
 
 
 def _choose(front: Any, choice: Choice) -> Any:
-    from crowdtree.frontier import Point
-
     if not choice.given:
         return None
     plan = front.plan_for(error=choice.error, answers=choice.answers)
@@ -159,9 +158,6 @@ def _choose(front: Any, choice: Choice) -> Any:
 
 
 def _draw(front: Any, chosen: Any, path: Path, cost: str, allow_groups: bool) -> None:
-    from crowdtree.frontier.compare import compare
-    from crowdtree.plots import draw_frontier
-
     draw_frontier(compare(front, allow_groups), path, chosen, cost=cost)
 
 

@@ -36,12 +36,12 @@ def read_plan(file: str, reading: Reading | None = None) -> Plan | None:
 
     A plan holds its problem, so options that say how to read one are refused rather than ignored.
     """
-    if file.startswith(EXAMPLE) or not files.is_plan(file):
-        return None
-    for name, _ in reading.given() if reading else ():
-        if name != "--allow-groups":
-            raise CrowdtreeError(f"{name}: {file} is a plan and holds its problem; give that")
-    return files.load_plan(file)
+    plan = None if file.startswith(EXAMPLE) else files.find_plan(file)
+    if plan is not None:
+        for name, _ in reading.given() if reading else ():
+            if name != "--allow-groups":
+                raise CrowdtreeError(f"{name}: {file} is a plan and holds its problem; give that")
+    return plan
 
 
 def read_either(file: str, reading: Reading) -> tuple[Problem, Plan | None]:

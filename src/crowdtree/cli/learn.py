@@ -19,6 +19,7 @@ from crowdtree.files.formats import ending_of
 from crowdtree.learn import learn
 from crowdtree.learn.compare import against_assumed, confused_pairs
 from crowdtree.plan import Plan
+from crowdtree.report.learned import write_learned_report
 from crowdtree.text import percent
 
 __all__ = ["learn_verb"]
@@ -67,8 +68,6 @@ class Outputs:
         if self.labels is not None:
             write_atomically(self.labels, learned.label_frame().write_csv)
         if self.report is not None:
-            from crowdtree.report.learned import write_learned_report
-
             write_learned_report(self.report, learned)
 
 

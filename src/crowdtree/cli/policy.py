@@ -9,6 +9,7 @@ import typer
 
 from crowdtree.cli import inputs
 from crowdtree.cli.options import ReadingGroups
+from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy
 from crowdtree.problem import Problem
 from crowdtree.staffing import staff
 
@@ -41,8 +42,6 @@ class PolicyOptions:
 
 def read_policy(file: str, options: PolicyOptions, reading: ReadingGroups) -> tuple[Problem, Any]:
     """Make the policy that was asked for, from a problem or a plan."""
-    from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy
-
     problem, plan = inputs.read_either(file, reading)
     if options.policy == "adaptive":
         return problem, AdaptivePolicy(

@@ -20,6 +20,7 @@ from crowdtree.cli.options import (
 )
 from crowdtree.evaluate import evaluate
 from crowdtree.plan import Plan
+from crowdtree.report import write_report
 from crowdtree.staffing import staff
 from crowdtree.text import percent
 
@@ -60,8 +61,6 @@ def report_verb(
 
       crowdtree report plan.json --out birds.html
     """
-    from crowdtree.report import write_report
-
     plan = inputs.read_tree(file, reading, design_method)
     if not isinstance(plan, Plan):
         plan = staff(plan, WORKERS_PER_NODE * plan.n_nodes if workers is None else workers)

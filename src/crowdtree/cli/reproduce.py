@@ -9,6 +9,7 @@ import typer
 
 from crowdtree.cli import render
 from crowdtree.cli.options import AsJson
+from crowdtree.reproduce import reproduce
 
 __all__ = ["reproduce_verb"]
 
@@ -23,8 +24,6 @@ def reproduce_verb(
 
       crowdtree reproduce --out paper
     """
-    from crowdtree.reproduce import reproduce
-
     result = reproduce(out)
 
     def show(console: Any) -> None:

@@ -25,6 +25,8 @@ from crowdtree.cli.render.progress import item_words, policy_words, progress
 from crowdtree.cli.render.tables import show_policies
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.problem import Problem
+from crowdtree.simulate import Crowd, simulate
+from crowdtree.simulate.compare import compare_policies
 from crowdtree.text import number, percent, plural
 
 __all__ = ["simulate_verb"]
@@ -126,8 +128,6 @@ def simulate_verb(
 def _simulate(
     problem: Problem, policy: Any, crowd: CrowdOptions, engine: EngineOptions, items: int, seed: int
 ) -> Any:
-    from crowdtree.simulate import Crowd, simulate
-
     people = Crowd(
         problem=_true_problem(problem, crowd.true_errors),
         skill_sd=crowd.skill_sd,
@@ -207,8 +207,6 @@ def _compare(
     seed: int,
 ) -> None:
     """Compare all policies, and show the table and the picture."""
-    from crowdtree.simulate.compare import compare_policies
-
     problem, _ = inputs.read_either(file, reading)
     with progress(policy_words) as watch:
         found = compare_policies(

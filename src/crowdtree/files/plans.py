@@ -22,7 +22,15 @@ from crowdtree.problem import Problem
 from crowdtree.reading import open_source, shown
 from crowdtree.tree import Certificate, Tree
 
-__all__ = ["is_plan", "load_plan", "load_tree", "plan_to_dict", "save_plan", "tree_to_json"]
+__all__ = [
+    "find_plan",
+    "load_plan",
+    "load_tree",
+    "plan_from_dict",
+    "plan_to_dict",
+    "save_plan",
+    "tree_to_json",
+]
 
 MOST_NESTED = 100
 """Levels up to which a tree is written nested; readers of JSON give up on very deep nests."""
@@ -173,13 +181,14 @@ def plan_from_dict(data: Any, source: str, problem: Problem | None = None) -> Pl
     return named(source, Plan, tree, votes, found.vote, found.method, found.pool)
 
 
-def is_plan(source: str | os.PathLike[str] | Any, *, name: str | None = None) -> bool:
-    """Whether a file holds a plan rather than a problem."""
+def find_plan(source: str | os.PathLike[str] | Any, *, name: str | None = None) -> Plan | None:
+    """Load a plan, or return ``None`` where the file holds a problem."""
     file = open_source(source, name)
     if ending_of(file.name) != ".json":
-        return False
+        return None
     data = parse_document(file)
-    return isinstance(data, dict) and ("tree" in data or "nodes" in data or "question" in data)
+    holds = isinstance(data, dict) and ("tree" in data or "nodes" in data or "question" in data)
+    return plan_from_dict(data, file.name) if holds else None
 
 
 def load_tree(path: str | os.PathLike[str], problem: Problem | None = None) -> Tree:

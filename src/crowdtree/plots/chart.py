@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import altair as alt
 
+from crowdtree.plots.html import page
 from crowdtree.plots.save import svg_to_png, write_as
 from crowdtree.plots.style import LIGHT, chart_config, to_css_variables
 
@@ -65,8 +66,6 @@ def _spec(chart: Chart) -> dict[str, Any]:
 
 
 def _page(chart: Chart) -> str:
-    from crowdtree.plots.html import page
-
     title = _spec(chart)["title"]["text"]
     return page(str(title), f'<figure class="wide">{chart_svg(chart, page=True)}</figure>')
 

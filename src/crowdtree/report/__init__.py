@@ -11,10 +11,12 @@ import numpy as np
 
 from crowdtree.evaluate import Evaluation, evaluate
 from crowdtree.plan import Plan, as_plan
+from crowdtree.plots.html import page, tree_section
 from crowdtree.plots.save import write_as
 from crowdtree.plots.trees import tree_views
 from crowdtree.report.comparisons import LARGE, RANDOM_DRAWS, Rows, design_rows, staffing_rows
 from crowdtree.report.live import LiveCampaign, LiveWorker, live_section
+from crowdtree.report.templates import render
 from crowdtree.text import number, percent, plural
 from crowdtree.tree import Tree
 
@@ -67,9 +69,6 @@ def report_html(
     plan: Plan | Tree, *, title: str | None = None, live: Sequence[LiveCampaign] = ()
 ) -> str:
     """Make the page of :func:`write_report` as text."""
-    from crowdtree.plots.html import page, tree_section
-    from crowdtree.report.templates import render
-
     value = evaluate(as_plan(plan))
     heading = title or _heading(value)
     designs = design_rows(value)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from crowdtree.report.templates import render
 from crowdtree.simulate.run import Estimate, share_estimate
 
 __all__ = ["LiveCampaign", "LiveWorker", "live_section"]
@@ -105,7 +106,6 @@ def live_section(runs: Sequence[LiveCampaign]) -> str:
         return ""
     from crowdtree.plots.chart import chart_svg
     from crowdtree.plots.live import trust_chart
-    from crowdtree.report.templates import render
 
     rows = [
         {
