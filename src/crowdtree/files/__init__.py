@@ -1,10 +1,10 @@
 """Every format in and out; the only code that serialises problems and plans.
 
 `problems` and `plans` load and save, `interchange` holds the answer formats of other tools, `items`
-reads item files and `exports` writes downloads. Below them, `sources` turns CSV, workbooks and
-frames into rows of text, `tables` reads these rows and `rows` makes them; `markup`, `schema` and
-`documents` do YAML and JSON; `formats` knows the endings, `atomic` writes files. Files are opened
-by :mod:`crowdtree.reading`.
+reads item files and `exports` writes downloads. Below them, `grids` turns CSV, workbooks and
+frames into rows of text, `table_reader` and `table_writer` turn rows into problems and back;
+`yaml_json`, `schema` and `documents` do YAML and JSON; `formats` lists the endings, `atomic` writes
+files. Files are opened by :mod:`crowdtree.reading`.
 """
 
 from crowdtree.files.documents import problem_from_dict, problem_to_dict

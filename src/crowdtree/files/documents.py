@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, one_line
-from crowdtree.files.tables import cell_code
+from crowdtree.files.table_reader import cell_code
 from crowdtree.problem import DASH, Dash, Problem, check_names
 
 __all__ = ["chosen_prior", "named", "problem_from_dict", "problem_to_dict"]

@@ -16,7 +16,7 @@ from crowdtree.files.documents import (
     problem_to_dict,
 )
 from crowdtree.files.formats import ending_of
-from crowdtree.files.markup import parse_document, write_document
+from crowdtree.files.yaml_json import parse_document, write_document
 from crowdtree.plan import Plan, as_plan
 from crowdtree.problem import Problem
 from crowdtree.reading import open_source, shown

@@ -20,16 +20,16 @@ from crowdtree.files.documents import (
     problem_to_dict,
 )
 from crowdtree.files.formats import DOCUMENTS, ending_of, errors_beside
-from crowdtree.files.markup import parse_document, write_document
-from crowdtree.files.rows import error_rows, problem_rows
-from crowdtree.files.sources import (
+from crowdtree.files.grids import (
     delimited_grid,
     frame_grid,
     workbook_grids,
     write_delimited,
     write_workbook,
 )
-from crowdtree.files.tables import Grid, Kind, Table, read_table
+from crowdtree.files.table_reader import Grid, Kind, Table, read_table
+from crowdtree.files.table_writer import error_rows, problem_rows
+from crowdtree.files.yaml_json import parse_document, write_document
 from crowdtree.problem import DASH, Dash, Problem
 from crowdtree.reading import Source, has_content, open_source, shown
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import altair as alt
 
-from crowdtree.plots.chart import Chart, Row, table, title_of
 from crowdtree.plots.style import LIGHT
 from crowdtree.plots.text import clean, text_width
+from crowdtree.plots.vega import Chart, Row, table, title_of
 from crowdtree.text import percent
 
 __all__ = ["confusion_chart"]

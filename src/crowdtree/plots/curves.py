@@ -8,7 +8,9 @@ from typing import Any
 
 import altair as alt
 
-from crowdtree.plots.chart import (
+from crowdtree.plots.style import LIGHT, SMALL_SIZE
+from crowdtree.plots.text import clean, text_width
+from crowdtree.plots.vega import (
     COLOURS,
     LABEL_COLOURS,
     PER_CENT,
@@ -18,8 +20,6 @@ from crowdtree.plots.chart import (
     table,
     title_of,
 )
-from crowdtree.plots.style import LIGHT, SMALL_SIZE
-from crowdtree.plots.text import clean, text_width
 
 __all__ = ["curve_chart"]
 

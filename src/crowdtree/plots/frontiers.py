@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
-from crowdtree.plots.chart import Chart, draw_chart
 from crowdtree.plots.curves import curve_chart
+from crowdtree.plots.vega import Chart, draw_chart
 from crowdtree.text import number, percent
 
 __all__ = ["draw_frontier", "frontier_chart"]

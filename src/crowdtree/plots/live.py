@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from crowdtree.plots.chart import PER_CENT, Chart, Row, table, title_of
 from crowdtree.plots.style import LIGHT
+from crowdtree.plots.vega import PER_CENT, Chart, Row, table, title_of
 
 __all__ = ["trust_chart"]
 

@@ -9,7 +9,10 @@ from typing import Any, Protocol
 
 import altair as alt
 
-from crowdtree.plots.chart import (
+from crowdtree.plots.curves import curve_chart
+from crowdtree.plots.style import LIGHT
+from crowdtree.plots.text import clean
+from crowdtree.plots.vega import (
     COLOURS,
     LABEL_COLOURS,
     PER_CENT,
@@ -18,9 +21,6 @@ from crowdtree.plots.chart import (
     table,
     title_of,
 )
-from crowdtree.plots.curves import curve_chart
-from crowdtree.plots.style import LIGHT
-from crowdtree.plots.text import clean
 from crowdtree.text import number, percent, plural
 
 __all__ = [

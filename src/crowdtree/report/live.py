@@ -104,8 +104,8 @@ def live_section(runs: Sequence[LiveCampaign]) -> str:
     """HTML about some campaigns; nothing where there are none."""
     if not runs:
         return ""
-    from crowdtree.plots.chart import chart_svg
     from crowdtree.plots.live import trust_chart
+    from crowdtree.plots.vega import chart_svg
 
     rows = [
         {

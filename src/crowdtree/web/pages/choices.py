@@ -195,8 +195,8 @@ def planned(policy: Policy[Any]) -> Planned:
 
 def _chart(problem: Problem, choices: tuple[Choice, ...]) -> str:
     """Error over cost for both kinds, with a mark for each choice."""
-    from crowdtree.plots.chart import chart_svg
     from crowdtree.plots.curves import curve_chart
+    from crowdtree.plots.vega import chart_svg
 
     names = {"tree": ("tree", "plain"), "adaptive": ("adaptive (estimate)", "dashed")}
     rows: list[dict[str, Any]] = []

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from crowdtree.errors import CrowdtreeError, one_line, squeeze
 from crowdtree.files.atomic import write_atomically
 from crowdtree.files.formats import MOST_BYTES, ending_of
-from crowdtree.files.tables import Grid
+from crowdtree.files.table_reader import Grid
 from crowdtree.reading import Source, csv_rows, separator_of, shown
 
 __all__ = ["delimited_grid", "frame_grid", "workbook_grids", "write_delimited", "write_workbook"]

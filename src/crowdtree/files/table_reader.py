@@ -4,7 +4,7 @@ Rows come from any source (CSV, workbook, data frame) as a :class:`Grid`. The fi
 ``error`` and the first named ``text`` are not classes; the first row named ``prior``, the first
 named ``description`` and a row named ``dash`` are not questions. So a class may well be called
 ``error``, provided that the real column ``error`` stands before it, which
-:func:`crowdtree.files.rows.problem_rows` takes care of.
+:func:`crowdtree.files.table_writer.problem_rows` takes care of.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A problem as the rows of a table; :mod:`crowdtree.files.tables` reads them back."""
+"""A problem as the rows of a table; :mod:`crowdtree.files.table_reader` reads them back."""
 
 from __future__ import annotations
 

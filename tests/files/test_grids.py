@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from crowdtree import CrowdtreeError, CrowdtreeWarning, Problem
 from crowdtree.files import (
     formats,
+    grids,
     load_problem,
-    markup,
     save_problem,
-    sources,
     to_frame,
+    yaml_json,
 )
 from files.helpers import FORMATS, GOOD, SEP, expected, message, put, saved
 
@@ -180,11 +180,11 @@ def test_limits_of_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_limits_of_yaml_and_blank_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_problem(expected(), tmp_path / "p.yaml")
-    monkeypatch.setattr(markup, "MOST_VALUES", 20)
+    monkeypatch.setattr(yaml_json, "MOST_VALUES", 20)
     assert "values; keep large tables as .csv" in message(tmp_path / "p.yaml")
     with pytest.raises(CrowdtreeError, match="values; keep large tables"):
         save_problem(expected(), tmp_path / "p.yaml")
-    monkeypatch.setattr(sources, "MOST_BLANK", 3)
+    monkeypatch.setattr(grids, "MOST_BLANK", 3)
     assert "begins with 3 blank lines" in message(put(tmp_path, "\n" * 9 + GOOD))
     assert "has 3 blank lines in a row" in message(put(tmp_path, SEP + "\n" * 9 + GOOD))
 
@@ -225,7 +225,7 @@ def test_hostile_workbooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("xl/workbook.xml", b"\0" * 5_000_000)
     assert "not a readable XLSX workbook" in message(path)
-    monkeypatch.setattr(sources, "MOST_UNPACKED", 4_000_000)
+    monkeypatch.setattr(grids, "MOST_UNPACKED", 4_000_000)
     assert "unpacks to 5,000,000 bytes" in message(path)
     with zipfile.ZipFile(path, "w") as packed:
         packed.writestr("xl/workbook.xml", '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c">]>')
