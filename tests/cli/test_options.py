@@ -16,7 +16,7 @@ from cli.helpers import complaint
         ("design", ["-o", "."], "a plan is written as .json"),
         ("design", ["-o", "a.json", "--draw", "a.json"], "two results would be written to one"),
         ("staff", ["--workers", "4", "-o", "plan.csv"], "a plan is written as .json"),
-        ("staff", ["--workers", "4", "--draw", "tree"], "has no ending that says the format"),
+        ("staff", ["--workers", "4", "--draw", "tree"], "has no file extension"),
         ("frontier", ["--error", "0.1", "-o", "plan.txt"], "a plan is written as .json"),
         ("frontier", ["--draw", "front.pdf"], "cannot write '.pdf'"),
         ("simulate", ["--draw", "run.gif"], "cannot write '.gif'"),

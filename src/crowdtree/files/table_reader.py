@@ -53,7 +53,7 @@ class Grid:
 
 @dataclass
 class Table:
-    """What a grid says, in the order of its rows and columns."""
+    """The content of a grid, in the order of its rows and columns."""
 
     grid: Grid
     classes: list[str]

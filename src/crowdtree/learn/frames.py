@@ -237,9 +237,9 @@ def _as_polars(source: Any, what: str) -> pl.LazyFrame:
 def _check_lengths(source: Any, what: str) -> None:
     sizes = {str(name): len(v) for name, v in source.items() if hasattr(v, "__len__")}
     if len(set(sizes.values())) > 1:
-        told = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
         raise CrowdtreeError(
-            f"{what}: columns of different lengths ({told}); expected one entry per row"
+            f"{what}: columns of different lengths ({listed}); expected one entry per row"
         )
 
 

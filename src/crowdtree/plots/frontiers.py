@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
-from crowdtree.plots.curves import curve_chart
+from crowdtree.plots.curves import ErrorPoint, curve_chart
 from crowdtree.plots.vega import Chart, draw_chart
 from crowdtree.text import number, percent
 
@@ -23,19 +23,11 @@ _LOOK = {
 }
 
 
-class CurvePoint(Protocol):
+class CurvePoint(ErrorPoint, Protocol):
     """A row of :func:`crowdtree.frontier.compare.compare`."""
 
     @property
-    def series(self) -> str: ...
-    @property
     def cost(self) -> float: ...
-    @property
-    def misclassification(self) -> float: ...
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
 
 
 class ChosenPoint(Protocol):

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import altair as alt
 
-from crowdtree.plots.curves import curve_chart
+from crowdtree.plots.curves import ErrorPoint, curve_chart
 from crowdtree.plots.style import LIGHT
 from crowdtree.plots.text import clean
 from crowdtree.plots.vega import (
@@ -47,19 +47,11 @@ MOST_QUESTIONS = 16
 PANEL = 96
 
 
-class CurvePoint(Protocol):
+class CurvePoint(ErrorPoint, Protocol):
     """A row of a comparison's curves."""
 
     @property
-    def series(self) -> str: ...
-    @property
     def answers(self) -> float: ...
-    @property
-    def misclassification(self) -> float: ...
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
 
 
 def policy_chart(curves: Iterable[CurvePoint], error: float) -> Chart:

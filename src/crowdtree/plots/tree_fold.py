@@ -64,7 +64,7 @@ def views(tree: Tree, fold: float | None = None) -> Iterator[View]:
         if fold is not None:
             limit = fold if parent is None else 0.0
         else:
-            # inside a pill everything is below 1 %: there only the room decides
+            # inside a pill everything is below 1 %: fold only what does not fit
             small = FOLD_SHARE if parent is None and leaves[0] > MOST_UNFOLDED else 0.0
             limit = _limit(tree, root, small)
         view = View(root, parent, tuple(_entries(tree, root, limit)))

@@ -13,6 +13,7 @@ from crowdtree.learn.compare import Against, against_assumed, confused_pairs
 from crowdtree.plots.html import page
 from crowdtree.plots.text import clean
 from crowdtree.problem import DASH
+from crowdtree.report.learned_tables import ranked_flags, share, worst_cells
 from crowdtree.text import percent, plural
 
 if TYPE_CHECKING:
@@ -66,11 +67,6 @@ def _text(value: object) -> str:
     return escape(clean(str(value)))
 
 
-def _share(value: float) -> str:
-    """A probability in a column: always one decimal, so that the points stand in line."""
-    return f"{100 * value:.1f} %"
-
-
 def _scrolling(rows: str, kind: str = "plain") -> str:
     return f'<div class="scroll" tabindex="0"><table class="{kind}">{rows}</table></div>'
 
@@ -91,8 +87,8 @@ def _summary(learned: Learned) -> str:
 
 
 def _attention(learned: Learned) -> str:
-    thin = sorted((f for f in learned.flags if f.kind == "thin"), key=lambda f: -f.value)
-    flags = [*(f for f in learned.flags if f.kind != "thin"), *thin[:MOST_THIN]]
+    others, thin = ranked_flags(learned)
+    flags = [*others, *thin[:MOST_THIN]]
     if not flags:
         return "<h2>Nothing needs a look</h2><p>No spammers, blunt questions or thin cells.</p>"
     rows = "".join(
@@ -117,9 +113,9 @@ def _workers(learned: Learned) -> str:
     rows = "".join(
         f"<tr><th scope='row'>{_text(w.name)}</th><td class='num'>{w.answers:,}</td>"
         f"<td>{_bar(w, low, high)}</td><td class='num'>{_signed(w.skill)}</td>"
-        f"<td class='num'>{_share(w.error)}</td>"
-        f"<td class='num'>{_share(w.error_low)} to {_share(w.error_high)}</td>"
-        f"<td class='num'>{_share(w.agreement)}</td></tr>"
+        f"<td class='num'>{share(w.error)}</td>"
+        f"<td class='num'>{share(w.error_low)} to {share(w.error_high)}</td>"
+        f"<td class='num'>{share(w.agreement)}</td></tr>"
         for w in shown
     )
     note = ""
@@ -166,13 +162,8 @@ def _bar(worker: Worker, low: float, high: float) -> str:
 def _table(learned: Learned) -> str:
     """Heat map of the errors: the darker the worse, the half width of the interval beneath."""
     problem = learned.problem
-    low, high = learned.intervals.worker_error
-    half = np.asarray(high - low) / 2
-    told = problem.outcome != DASH
+    rows, columns, half, _ = worst_cells(learned, MOST_QUESTIONS, MOST_CLASSES)
     named = problem.n_questions > 1  # the one question of a labelling task is neither yes nor no
-    worst = np.where(told, problem.worker_error, 0).max(axis=1)
-    rows = np.sort(np.argsort(-worst, kind="stable")[:MOST_QUESTIONS])
-    columns = np.sort(np.argsort(-problem.prior, kind="stable")[:MOST_CLASSES])
     head = "".join(f"<th class='num'>{_text(problem.classes[c])}</th>" for c in columns)
     body = "".join(
         f"<tr><th scope='row'>{_text(problem.text(q))}</th>"
@@ -209,7 +200,7 @@ def _cell(outcome: int, error: float, half: float, named: bool) -> str:
     answer = f" · {'yes' if outcome else 'no'}" if named else ""
     return (
         f"<td class='num' style='background:color-mix(in srgb, var(--ct-shade) {shade}%, "
-        f"transparent)'>{_share(error)}<br><small>±{100 * half:.1f}{answer}</small></td>"
+        f"transparent)'>{share(error)}<br><small>±{100 * half:.1f}{answer}</small></td>"
     )
 
 
@@ -218,7 +209,7 @@ def _pairs(learned: Learned) -> str:
     pairs = confused_pairs(learned)
     rows = "".join(
         f"<tr><td>{_text(pair.first)}</td><td>{_text(pair.second)}</td>"
-        f"<td class='num'>{_share(pair.shared)}</td></tr>"
+        f"<td class='num'>{share(pair.shared)}</td></tr>"
         for pair in pairs[:MOST_PAIRS]
     )
     if not rows:
@@ -242,9 +233,9 @@ def _assumed(learned: Learned) -> str:
     most = max(0.5, *(max(cell.high, cell.assumed) for cell in cells))
     rows = "".join(
         f"<tr><th scope='row'>{_text(cell.question)}</th><td>{_text(cell.cls)}</td>"
-        f"<td>{_range(cell, most)}</td><td class='num'>{_share(cell.assumed)}</td>"
-        f"<td class='num'>{_share(cell.learned)}</td>"
-        f"<td class='num'>{_share(cell.low)} to {_share(cell.high)}</td>"
+        f"<td>{_range(cell, most)}</td><td class='num'>{share(cell.assumed)}</td>"
+        f"<td class='num'>{share(cell.learned)}</td>"
+        f"<td class='num'>{share(cell.low)} to {share(cell.high)}</td>"
         f"<td{' class=bad' if cell.outside else ''}>{'outside' if cell.outside else 'within'}</td>"
         "</tr>"
         for cell in cells[:MOST_AGAINST]
@@ -275,8 +266,8 @@ def _range(cell: Against, most: float) -> str:
     middle = _HEIGHT / 2
     ring = "var(--ct-error)" if cell.outside else "var(--ct-text)"
     words = (
-        f"learned {_share(cell.learned)}, {_share(cell.low)} to {_share(cell.high)}; "
-        f"assumed {_share(cell.assumed)}"
+        f"learned {share(cell.learned)}, {share(cell.low)} to {share(cell.high)}; "
+        f"assumed {share(cell.assumed)}"
     )
     return (
         f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="{words}">'

@@ -1,4 +1,4 @@
-"""Campaigns that were run: what they cost, how often they were wrong, whom they trusted."""
+"""Campaigns that were run: cost, wrong labels, estimated reliability of the workers."""
 
 from __future__ import annotations
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from crowdtree.learn.compare import against_assumed, confused_pairs
-from crowdtree.problem import DASH
+from crowdtree.report.learned_tables import ranked_flags, share, worst_cells
 from crowdtree.text import percent, plural
 
 __all__ = ["show_learned"]
@@ -20,13 +18,13 @@ MOST_THIN = 3
 NAME = 24
 """Most characters of a name in a table."""
 WORKER = 20
-"""The same of a worker, so that the whole row fits in 80."""
+"""Most characters of a worker, so that the whole row fits in 80."""
 CELL = 8
 """Characters of a cell of the error table, its gap included."""
 
 
 def show_learned(console: Any, learned: Any) -> None:
-    """Say how well workers answer, where they err, and what is still open."""
+    """Print how well workers answer, where they err, and what is still open."""
     console.print(
         f"[bold]{plural(len(learned.labels), 'label')}[/] from "
         f"{plural(learned.answers.n_answers, 'answer')} by "
@@ -56,10 +54,6 @@ def _short(name: str, most: int = NAME) -> Any:
     return Text(name if len(name) <= most else name[: most - 1] + "…")
 
 
-def _share(value: float) -> str:
-    return f"{100 * value:.1f} %"
-
-
 def _workers(console: Any, learned: Any) -> None:
     workers = sorted(learned.workers.values(), key=lambda worker: (worker.error, worker.name))
     half = MOST_WORKERS // 2
@@ -73,8 +67,8 @@ def _workers(console: Any, learned: Any) -> None:
         spread = (worker.high - worker.low) / 2
         table.add_row(
             _short(worker.name, WORKER),
-            _share(worker.error),
-            f"{_share(worker.error_low)} to {_share(worker.error_high)}",
+            share(worker.error),
+            f"{share(worker.error_low)} to {share(worker.error_high)}",
             f"{worker.skill:+.2f} ± {spread:.2f}",
             f"{worker.answers:,}",
             f"{100 * worker.agreement:.0f} %",
@@ -86,19 +80,14 @@ def _workers(console: Any, learned: Any) -> None:
 def _errors(console: Any, learned: Any) -> None:
     """Errors of a typical worker with half their intervals, as many classes as fit."""
     problem = learned.problem
-    low, high = learned.intervals.worker_error
-    half = np.asarray(high - low) / 2
-    told = problem.outcome != DASH
-    worst = np.where(told, problem.worker_error, 0).max(axis=1)
-    rows = np.sort(np.argsort(-worst, kind="stable")[:MOST_QUESTIONS])
     fits = max(1, (console.width - NAME - 2) // (CELL + 2))
-    columns = np.sort(np.argsort(-problem.prior, kind="stable")[:fits])
+    rows, columns, half, definite = worst_cells(learned, MOST_QUESTIONS, fits)
     names = [problem.classes[c] for c in columns]
     short = [name if len(name) <= CELL else name[: CELL - 1] + "…" for name in names]
     table = _table("errs, in %", *short)
     for q in rows:
         cells = [
-            _cell(float(problem.worker_error[q, c]), float(half[q, c])) if told[q, c] else "–"
+            _cell(float(problem.worker_error[q, c]), float(half[q, c])) if definite[q, c] else "–"
             for c in columns
         ]
         table.add_row(_short(problem.text(q)), *cells)
@@ -109,7 +98,7 @@ def _errors(console: Any, learned: Any) -> None:
     if len(columns) < problem.n_classes:
         left.append(f"{len(columns)} of {problem.n_classes:,} classes, the commonest")
     shown = f" Shown: {'; '.join(left)}." if left else ""
-    console.print(f"[dim]± half of the interval; – where it is open what is right.{shown}[/]\n")
+    console.print(f"[dim]± half of the interval; – right answer unknown.{shown}[/]\n")
 
 
 def _cell(error: float, half: float) -> Any:
@@ -125,7 +114,7 @@ def _pairs(console: Any, learned: Any) -> None:
         return
     table = _table("still confused", "with", "shared", left=2)
     for pair in pairs[:MOST_PAIRS]:
-        table.add_row(_short(pair.first), _short(pair.second), _share(pair.shared))
+        table.add_row(_short(pair.first), _short(pair.second), share(pair.shared))
     console.print(table)
     rest = len(pairs) - MOST_PAIRS
     more = f"; {plural(rest, 'more pair')} above 1 %" if rest > 0 else ""
@@ -148,21 +137,21 @@ def _assumed(console: Any, learned: Any) -> None:
             table.add_row(
                 _short(cell.question),
                 _short(cell.cls),
-                _share(cell.assumed),
-                _share(cell.learned),
-                f"{_share(cell.low)} to {_share(cell.high)}",
+                share(cell.assumed),
+                share(cell.learned),
+                f"{share(cell.low)} to {share(cell.high)}",
             )
         console.print(table)
     console.print()
 
 
 def _flags(console: Any, learned: Any) -> None:
-    thin = sorted((f for f in learned.flags if f.kind == "thin"), key=lambda f: -f.value)
-    rest = [f for f in learned.flags if f.kind not in ("thin", "confused")]
+    others, thin = ranked_flags(learned)
+    rest = [flag for flag in others if flag.kind != "confused"]
     shown = [*rest[:MOST_FLAGS], *thin[:MOST_THIN]]
     if not shown:
         return
-    console.print("What deserves a look:")
+    console.print("What to look at:")
     for flag in shown:
         console.print(f"  {flag.subject}: {flag.message}", soft_wrap=True, markup=False)
     left = len(rest) + len(thin) - len(shown)
