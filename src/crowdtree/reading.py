@@ -148,9 +148,8 @@ class Source:
     @contextlib.contextmanager
     def _unpacked(self) -> Iterator[tuple[Any, bool]]:
         """Open the bytes, unpacked where they are gzip, and say whether they are."""
+        packed = self.is_gzip()
         with self.open() as file, self._faults():
-            packed = file.read(2) == _GZIP or self.name.lower().endswith(".gz")
-            file.seek(0)
             if not packed:
                 yield file, False
                 return
@@ -188,9 +187,8 @@ class Source:
         _refuse_binary(data[:_CHUNK], self.name)
         try:
             return data.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = data.count(b"\n", 0, error.start) + 1
-            raise _not_utf8(self.name, error.start, line, data[error.start]) from None
+        except UnicodeDecodeError:
+            raise _find_bad_byte(io.BytesIO(data), self.name) from None
 
     def head(self) -> bytes:
         """First bytes of the content, unpacked; raises where it is not text."""
@@ -302,13 +300,14 @@ def _find_bad_byte(file: IO[bytes], name: str) -> CrowdtreeError:
             line += chunk.count(b"\n", 0, place)
             return _not_utf8(name, offset + place, line, error.object[error.start])
         offset, line = offset + len(chunk), line + chunk.count(b"\n")
-    return _not_utf8(name, max(offset - 1, 0), line, None)
+    cut = decoder.getstate()[0]  # the file ends within a character
+    return _not_utf8(name, offset - len(cut), line, cut[0])
 
 
-def _not_utf8(name: str, offset: int, line: int, byte: int | None) -> CrowdtreeError:
-    found = f"byte {offset + 1} ({byte:#04x})" if byte is not None else "the last character"
+def _not_utf8(name: str, offset: int, line: int, byte: int) -> CrowdtreeError:
     return CrowdtreeError(
-        f"{name}, line {line}: {found} is not UTF-8; save the file as UTF-8 (in Excel: 'CSV UTF-8')"
+        f"{name}, line {line}: byte {offset + 1} ({byte:#04x}) is not UTF-8; save the file as UTF-8 "
+        "(in Excel: 'CSV UTF-8')"
     )
 
 
@@ -384,9 +383,11 @@ class _Row:
         """Add a line; ValueError where it is not a row of a table."""
         body = line.rstrip("\r\n")
         if self.complete and '"' not in line:
-            cells = body.split(self._separator) if body else []
-            self.fields = [cell.lstrip(" ") for cell in cells] if self._spaces else cells
-            self._check(max(map(len, self.fields), default=0))
+            self.fields = body.split(self._separator) if body else []
+            if self._spaces and " " in body:
+                self.fields = [cell.lstrip(" ") for cell in self.fields]
+            if len(body) > self._most:
+                self._check(max(map(len, self.fields)))
             return
         at = 0
         while at <= len(body):

@@ -64,7 +64,7 @@ def test_terminal_shows_skills_errors_pairs_and_what_was_assumed(
     first = next(row for row in shown.splitlines() if row.startswith("question00"))
     assert f"{100 * learned.problem.worker_error[0, 0]:.0f} ± {100 * half:.0f}" in first
     assert re.search(r"Of the 18 assumed errors, \d+ lies? outside", shown)
-    tables = shown.split("What deserves a look")[0]
+    tables = shown.split("What to look at")[0]
     assert max(map(len, tables.splitlines())) <= 80
 
 

@@ -33,11 +33,12 @@ def page(title: str, body: str) -> str:
     >>> "<title>a &lt; b</title>" in page("a < b", "")
     True
     """
+    script = f"<script>{FOLDING_JS}</script>\n" if 'class="tree-views"' in body else ""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(clean(title))}</title>\n<style>\n{page_css()}\n</style>\n</head>\n"
-        f"<body>\n<main>\n{body}\n</main>\n<script>{FOLDING_JS}</script>\n</body>\n</html>\n"
+        f"<body>\n<main>\n{body}\n</main>\n{script}</body>\n</html>\n"
     )
 
 

@@ -6,25 +6,24 @@ from html import escape
 from os import PathLike
 from typing import Any
 
+from crowdtree.plots.html import page
 from crowdtree.plots.save import write_as
-from crowdtree.plots.style import FONT, css_variables
 from crowdtree.text import percent
 from crowdtree.trace import Trace
 
 __all__ = ["trace_page", "write_trace_report"]
 
-STYLE = f"""
-body {{ font: 16px/1.5 {FONT}; background: var(--ct-background); color: var(--ct-text);
-  margin: 0 auto; padding: 24px 16px; max-width: 75ch; overflow-wrap: anywhere;
-  font-variant-numeric: tabular-nums; }}
-h1 {{ font-size: 24px; }} ol {{ list-style: none; padding: 0; }} li {{ margin: 0 0 24px; }}
-.asked {{ font-weight: 600; margin: 0 0 8px; }} .yes {{ color: var(--ct-accent); }}
-.no {{ color: var(--ct-orange-text); }} .row {{ display: grid; gap: 8px;
-  grid-template-columns: 10em 1fr 5em; align-items: center; }}
-.row span:last-child {{ text-align: right; color: var(--ct-muted); }}
-.bar {{ height: 12px; border-radius: 2px; background: var(--ct-grey); }}
-.row:first-of-type .bar {{ background: var(--ct-accent); }}
-@media (max-width: 480px) {{ .row {{ grid-template-columns: 7em 1fr 4.5em; }} }}
+STYLE = """<style>
+main { max-width: 75ch; overflow-wrap: anywhere; }
+ol { list-style: none; padding: 0; } li { margin: 0 0 24px; }
+.asked { font-weight: 600; margin: 0 0 8px; } .yes { color: var(--ct-accent); }
+.no { color: var(--ct-orange-text); } .row { display: grid; gap: 8px;
+  grid-template-columns: 10em 1fr 5em; align-items: center; }
+.row span:last-child { text-align: right; color: var(--ct-muted); }
+.bar { height: 12px; border-radius: 2px; background: var(--ct-grey); }
+.row:first-of-type .bar { background: var(--ct-accent); }
+@media (max-width: 480px) { .row { grid-template-columns: 7em 1fr 4.5em; } }
+</style>
 """
 
 
@@ -37,13 +36,9 @@ def trace_page(trace: Trace) -> str:
         parts.append(f"<li><p class=asked>{number}. {text} <span class={word}>{word}</span></p>")
         parts += [*_bars(trace, step.posterior), "</li>"]
     parts += [f"<li><p>{escape(note)}</p></li>" for note in trace.notes()]
-    verdict = escape(trace.verdict())
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{verdict}</title><style>{css_variables()}{STYLE}</style></head>"
-        f"<body><h1>{escape(_headline(trace))}</h1><p>{verdict}</p><ol>{''.join(parts)}</ol></body></html>\n"
-    )
+    verdict = trace.verdict()
+    head = f"<h1>{escape(_headline(trace))}</h1><p>{escape(verdict)}</p>"
+    return page(verdict, f"{STYLE}{head}<ol>{''.join(parts)}</ol>")
 
 
 def write_trace_report(path: str | PathLike[str], trace: Trace) -> None:
