@@ -10,14 +10,18 @@ __all__ = ["duration", "number", "percent", "plural"]
 def percent(share: float) -> str:
     """Write a probability as a percentage: three significant digits, never a false 0 or 100.
 
-    >>> [percent(x) for x in (0.08231187, 0.6, 1.0, 0.999999, 1e-9, 0.0)]
-    ['8.23 %', '60 %', '100 %', '> 99.9 %', '< 0.001 %', '0 %']
+    >>> [percent(x) for x in (0.08231187, 0.6, 1.0, 0.00001234, 1e-12, 0.0)]
+    ['8.23 %', '60 %', '100 %', '0.00123 %', '< 0.0000001 %', '0 %']
+    >>> percent(0.99971), percent(0.9999999)
+    ('99.97 %', '99.99999 %')
     """
-    if 0 < share < 1e-5:
-        return "< 0.001 %"
-    if 0.9995 <= share < 1 - 1e-9:  # beyond that it is a sum of shares, rounded
-        return "> 99.9 %"
-    return f"{100 * share:.3g} %"
+    if 0 < share < 1e-9:
+        return "< 0.0000001 %"
+    text = number(100 * share)
+    missing = 100 * (1 - share)
+    if text == "100" and missing > 1e-9:  # digits up to the first that differs from 100
+        text = f"{100 - missing:.{-math.floor(math.log10(missing) + 1e-9)}f}"
+    return f"{text} %"
 
 
 def number(value: float, digits: int = 3) -> str:

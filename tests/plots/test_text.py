@@ -40,7 +40,8 @@ def test_clean_keeps_what_xml_allows() -> None:
 
 
 def test_percent_never_lies_at_the_ends() -> None:
-    assert percent(1 - 1e-4) == "> 99.9 %"
-    assert percent(1e-7) == "< 0.001 %"
+    assert percent(1 - 1e-4) == "99.99 %"
+    assert percent(1e-7) == "0.00001 %"
+    assert percent(1e-12) == "< 0.0000001 %"
     assert percent(1 - 1e-16) == "100 %"
     assert percent(0.082311) == "8.23 %"

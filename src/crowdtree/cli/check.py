@@ -16,7 +16,7 @@ __all__ = ["check_verb"]
 
 
 @with_options
-def check_verb(file: File, reading: Reading, as_json: AsJson = False) -> None:
+def check_verb(file: File, *, as_json: AsJson = False, reading: Reading) -> None:
     """Check a problem file: what is in it, and which classes no question tells apart.
 
     Example:

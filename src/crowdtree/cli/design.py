@@ -56,11 +56,12 @@ class Limits:
 @with_options
 def design_verb(
     file: File,
+    *,
+    method: Method = "fm",
     outputs: PlanOutputs,
     reading: ReadingGroups,
-    limits: Limits,
-    method: Method = "fm",
     seed: Seed = 0,
+    limits: Limits,
 ) -> None:
     """Design the decision tree of questions that misclassifies least.
 

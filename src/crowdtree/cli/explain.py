@@ -44,9 +44,7 @@ class Outputs:
 @with_options
 def explain_verb(
     file: File,
-    policy: PolicyOptions,
-    outputs: Outputs,
-    reading: ReadingGroups,
+    *,
     true_class: Annotated[
         str | None, typer.Option("--class", help="What the item truly is; drawn if not given.")
     ] = None,
@@ -56,7 +54,10 @@ def explain_verb(
             "--answers", metavar="Q=A,...", help="Answers so far, such as flies=yes,hunts=no."
         ),
     ] = None,
+    policy: PolicyOptions,
+    outputs: Outputs,
     seed: Seed = 0,
+    reading: ReadingGroups,
 ) -> None:
     """Show why an item got its label: question, answer and posterior, step by step.
 

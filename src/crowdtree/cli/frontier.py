@@ -87,13 +87,14 @@ class Search:
 @with_options
 def frontier_verb(
     file: File,
+    *,
     choice: Choice,
-    search: Search,
-    reading: ReadingGroups,
     price: Annotated[
         list[str] | None,
         typer.Option("--price", metavar="[Q=]P", help="Price of an answer, also question=price."),
     ] = None,
+    search: Search,
+    reading: ReadingGroups,
 ) -> None:
     """Show what error can be had for what price, and pick a plan.
 

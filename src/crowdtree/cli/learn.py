@@ -81,7 +81,7 @@ def learn_verb(
             show_default=False,
         ),
     ],
-    outputs: Outputs,
+    *,
     gold: Annotated[
         str | None, typer.Option("--gold", metavar="FILE", help="Known classes: task,label.")
     ] = None,
@@ -106,6 +106,7 @@ def learn_verb(
         str | None,
         typer.Option("--plan", metavar="FILE", help="How sure is the error of this plan?"),
     ] = None,
+    outputs: Outputs,
 ) -> None:
     """Learn the table, the workers and the labels from answers.
 

@@ -20,7 +20,7 @@ CELLS_SHOWN = 8
 @with_options
 def pilot_verb(
     file: File,
-    reading: ReadingGroups,
+    *,
     half_width: Annotated[
         float, typer.Option("--half-width", help="The errors are to be known to ± this.")
     ] = 0.05,
@@ -29,6 +29,7 @@ def pilot_verb(
         int, typer.Option("--answers-per-item", help="Answers to each question of an item.")
     ] = 3,
     as_json: AsJson = False,
+    reading: ReadingGroups,
 ) -> None:
     """Say how many gold items and answers a pilot needs, and which cells matter.
 

@@ -46,12 +46,13 @@ class Outputs:
 @with_options
 def report_verb(
     file: File,
+    *,
     outputs: Outputs,
-    reading: ReadingGroups,
     workers: Annotated[
         int | None, typer.Option("--workers", help="Extra workers; five pairs per node by default.")
     ] = None,
     design_method: Design = "fm",
+    reading: ReadingGroups,
 ) -> None:
     """Write a page with the tree, its levels and bounds, the staffing and the confusions.
 

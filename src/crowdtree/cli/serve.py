@@ -76,12 +76,13 @@ class Running:
 
 @with_options
 def serve_verb(
-    address: Address,
-    running: Running,
+    *,
     database: Database = HERE,
+    address: Address,
     open_page: Annotated[
         bool, typer.Option("--open", help="Open the owner's page in the browser.")
     ] = False,
+    running: Running,
     example: Annotated[
         bool, typer.Option("--example", help="Load an example campaign where there is none.")
     ] = False,

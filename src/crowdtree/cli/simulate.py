@@ -80,17 +80,18 @@ class Outputs:
 @with_options
 def simulate_verb(
     file: File,
+    *,
     policy: PolicyOptions,
-    crowd: CrowdOptions,
-    engine: EngineOptions,
-    outputs: Outputs,
-    reading: ReadingGroups,
     items: Annotated[int, typer.Option("--items", help="Number of items.")] = 10_000,
     compare: Annotated[
         bool,
         typer.Option("--compare", help="All policies beside each other at the target error."),
     ] = False,
+    crowd: CrowdOptions,
+    engine: EngineOptions,
+    outputs: Outputs,
     seed: Seed = 0,
+    reading: ReadingGroups,
 ) -> None:
     """Let a simulated crowd answer: what a policy costs, and how often it is wrong.
 

@@ -19,8 +19,7 @@ __all__ = ["staff_verb"]
 @with_options
 def staff_verb(
     file: File,
-    outputs: PlanOutputs,
-    reading: ReadingGroups,
+    *,
     workers: Annotated[
         int | None, typer.Option("--workers", help="Extra workers beyond one per node.")
     ] = None,
@@ -35,6 +34,8 @@ def staff_verb(
     pool: Annotated[
         Literal["node", "question"], typer.Option("--pool", help="What a team of workers serves.")
     ] = "node",
+    outputs: PlanOutputs,
+    reading: ReadingGroups,
     seed: Seed = 0,
 ) -> None:
     """Say how many workers each question of the tree needs.

@@ -47,12 +47,13 @@ class PolicyOptions:
 @with_options
 def create_verb(
     file: File,
-    options: PolicyOptions,
+    *,
     name: Annotated[str, typer.Option("--name", help="What the campaign is called.")] = "",
     setting: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A setting, such as gold_rate=0.1."),
     ] = None,
+    options: PolicyOptions,
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
