@@ -1,4 +1,4 @@
-"""Writing tables for download: CSV that no spreadsheet runs, JSON lines, Parquet."""
+"""Downloads of labels and answers: CSV without formulas, JSON lines, Parquet."""
 
 from __future__ import annotations
 
@@ -8,13 +8,26 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-__all__ = ["csv_lines", "json_lines", "parquet", "safe_cell"]
+__all__ = [
+    "ANSWERS",
+    "CROWD_KIT",
+    "LABELS",
+    "csv_lines",
+    "json_lines",
+    "parquet",
+    "safe_cell",
+]
+
+LABELS = ["task", "label", "posterior_error", "status", "reason", "answers", "path", "at"]
+ANSWERS = ["task", "worker", "label", "question", "kind", "fate", "late", "at"]
+CROWD_KIT = ["task", "question", "worker", "label"]
+"""The columns of each download."""
 
 DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def safe_cell(value: Any) -> Any:
-    """Keep a spreadsheet from running a cell: such text gets an apostrophe before it.
+    """Prefix text that a spreadsheet would run as a formula with an apostrophe.
 
     >>> safe_cell("=1+1"), safe_cell("-5"), safe_cell("plain"), safe_cell(-5)
     ("'=1+1", '-5', 'plain', -5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -53,8 +54,7 @@ def labels_verb(number: Number, target: Target, database: Database = HERE) -> No
       crowdtree campaign labels 1 -o labels.csv
     """
     rows = import_server("crowdtree.store.exports").label_rows
-    columns = import_server("crowdtree.web.api.transfer").LABELS
-    _export(number, target, database, rows, "classes", columns)
+    _export(number, target, database, rows, "classes", exports.LABELS)
 
 
 @with_options
@@ -70,11 +70,9 @@ def answers_verb(
 
       crowdtree campaign answers 1 -o answers.csv
     """
-    transfer = import_server("crowdtree.web.api.transfer")
     rows = import_server("crowdtree.store.exports").answer_rows
-    read, columns = (
-        (rows, transfer.ANSWERS) if log else (transfer.standing_answers, transfer.CROWD_KIT)
-    )
+    columns = exports.ANSWERS if log else exports.CROWD_KIT
+    read = partial(rows, standing=not log)
     _export(number, target, database, read, "questions", columns)
 
 

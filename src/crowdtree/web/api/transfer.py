@@ -34,9 +34,6 @@ KINDS = {
 }
 IN_MEMORY = 2**20
 ROWS_AT_ONCE = 2000
-LABELS = ["task", "label", "posterior_error", "status", "reason", "answers", "path", "at"]
-ANSWERS = ["task", "worker", "label", "question", "kind", "fate", "late", "at"]
-CROWD_KIT = ["task", "question", "worker", "label"]
 
 
 @router.post(
@@ -99,7 +96,7 @@ async def labels(
     del owner
     site = site_of(request)
     names = (await site.store.aread(lambda c: campaigns.get(c, number)))["problem"]["classes"]
-    return await _download(site, number, label_rows, names, LABELS, format, "labels")
+    return await _download(site, number, label_rows, names, exports.LABELS, format, "labels")
 
 
 @router.get("/{number}/answers", response_class=Response)
@@ -115,7 +112,7 @@ async def answers(
     site = site_of(request)
     names = (await site.store.aread(lambda c: campaigns.get(c, number)))["problem"]["questions"]
     read = answer_rows if log else standing_answers
-    columns = ANSWERS if log else CROWD_KIT
+    columns = exports.ANSWERS if log else exports.CROWD_KIT
     return await _download(site, number, read, names, columns, format, "answers")
 
 
