@@ -306,8 +306,8 @@ def _find_bad_byte(file: IO[bytes], name: str) -> CrowdtreeError:
 
 def _not_utf8(name: str, offset: int, line: int, byte: int) -> CrowdtreeError:
     return CrowdtreeError(
-        f"{name}, line {line}: byte {offset + 1} ({byte:#04x}) is not UTF-8; save the file as UTF-8 "
-        "(in Excel: 'CSV UTF-8')"
+        f"{name}, line {line}: byte {offset + 1} ({byte:#04x}) is not UTF-8; save the file as "
+        "UTF-8 (in Excel: 'CSV UTF-8')"
     )
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import os
+import sys
+
 import polars as pl
 import pytest
 
 from crowdtree import CrowdtreeError, Problem
-from crowdtree.learn import learn
+from crowdtree.learn import frames, learn
 from crowdtree.learn.answers import read_answers, read_gold
 
 ROWS = [(t, w, "no" if t % 2 else "yes") for t in range(1, 7) for w in ("ann", "ben", "cy")]
@@ -86,3 +91,37 @@ def test_gold_meets_labels_of_several_lines(tmp_path):
     answers.write_text("task,worker,label\n" + "".join(f'{t},{w},"a\n{x}"\n' for t, w, x in rows))
     gold.write_text('task,label\n0,"a\n0"\n1,"a\n1"\n')
     assert learn(answers, gold).gold.tolist() == [0, 1, -1, -1]
+
+
+def test_answers_are_read_from_bytes_streams_and_gzip(tmp_path):
+    expected = read_answers({"task": [t for t, _, _ in ROWS], "worker": [w for _, w, _ in ROWS],
+                             "label": [x for _, _, x in ROWS]}).to_crowdkit()  # fmt: skip
+    packed = gzip.compress(PLAIN.encode())
+    (tmp_path / "a.csv.gz").write_bytes(packed)
+    (tmp_path / "packed.csv").write_bytes(packed)
+    for source in (
+        PLAIN.encode(),
+        io.BytesIO(PLAIN.encode()),
+        packed,
+        tmp_path / "a.csv.gz",
+        tmp_path / "packed.csv",
+    ):
+        assert read_answers(source).to_crowdkit().equals(expected)
+
+
+def test_packed_answers_do_not_unpack_beyond_the_memory(tmp_path, monkeypatch):
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"task,worker,label\n" + b"1,a,x\n" * 100_000))
+    monkeypatch.setattr(frames, "_free_memory", lambda: 100_000.0)
+    with pytest.raises(CrowdtreeError, match="unpacks to more than 100,000 bytes"):
+        read_answers(path)
+
+
+def test_memory_is_checked_without_posix(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "resource", None)  # an ImportError, as on Windows
+    monkeypatch.delattr(os, "sysconf")
+    monkeypatch.setattr(frames, "_SMALL_SIZE", 0)
+    path = tmp_path / "a.csv"
+    path.write_text(PLAIN)
+    assert frames._free_memory() > 0
+    assert read_answers(path).n_answers == len(ROWS)
