@@ -113,8 +113,7 @@ def frontier_verb(
         files.save_plan(chosen.plan, choice.output)
     if choice.draw is not None:
         _draw(front, chosen, choice.draw, "price" if price else "answers", reading.allow_groups)
-    found: dict[str, Any] = {"vote": search.vote, "proven": front.proven}
-    found["points"] = front.to_dicts()
+    found: dict[str, Any] = front.to_dict()
     if chosen is not None:
         found["plan"] = evaluate(chosen.plan).to_dict()
 

@@ -17,14 +17,11 @@ from crowdtree.files import interchange
 from crowdtree.files.atomic import write_atomically
 from crowdtree.files.formats import ending_of
 from crowdtree.learn import learn
-from crowdtree.learn.compare import against_assumed, confused_pairs
 from crowdtree.plan import Plan
 from crowdtree.report.learned import write_learned_report
 from crowdtree.text import percent
 
 __all__ = ["learn_verb"]
-
-MOST_PAIRS = 100
 
 
 @dataclass(frozen=True)
@@ -139,7 +136,7 @@ def learn_verb(
         if made is not None:
             render.show_next(console, render.command("design", str(made)))
 
-    found = _as_dict(learned) | ({} if credible is None else {"credible": asdict(credible)})
+    found = learned.to_dict() | ({} if credible is None else {"credible": asdict(credible)})
     render.emit(outputs.as_json, found, show)
 
 
@@ -150,26 +147,3 @@ def _plan(path: str) -> Plan:
             f"{path}: is not a plan; write one with crowdtree staff ... -o plan.json"
         )
     return made
-
-
-def _as_dict(learned: Any) -> dict[str, Any]:
-    problem = learned.problem
-    low, high = learned.intervals.worker_error
-    return {
-        "classes": list(problem.classes),
-        "questions": list(problem.questions),
-        "prior": problem.prior.tolist(),
-        "outcome": problem.outcome.tolist(),
-        "worker_error": problem.worker_error.tolist(),
-        "intervals": {
-            "level": learned.intervals.level,
-            "worker_error": {"low": low.tolist(), "high": high.tolist()},
-        },
-        "workers": [worker._asdict() for worker in learned.workers.values()],
-        "confused": [pair._asdict() for pair in confused_pairs(learned)[:MOST_PAIRS]],
-        "against_assumed": [
-            {**cell._asdict(), "outside": cell.outside} for cell in against_assumed(learned)
-        ],
-        "flags": [flag._asdict() for flag in learned.flags],
-        "labels": dict(learned.labels),
-    }
