@@ -13,8 +13,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from crowdtree.plots.chart import draw_chart
 from crowdtree.plots.curves import curve_chart
+from crowdtree.plots.vega import draw_chart
 from learn_end_to_end import summary
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -15,20 +15,20 @@ problem = ct.Problem(
 
 tree = ct.design(problem, "optimal")
 print(tree.to_text())
-print(f"one worker a question: {ct.evaluate(tree).misclassification:.1%} wrong (exact)\n")
+print(f"one worker per question: {ct.evaluate(tree).misclassification:.1%} wrong (exact)\n")
 
 front = ct.frontier(problem)
 for error in (0.1, 0.03, 0.01):
     value = ct.evaluate(front.plan_for(error=error))
     print(
-        f"at most {error:.0%} wrong costs {value.expected_answers:.1f} answers an item "
+        f"at most {error:.0%} wrong costs {value.expected_answers:.1f} answers per item "
         f"({value.misclassification:.2%}, exact, and no plan of majority votes is cheaper)"
     )
 
 policy = ct.AdaptivePolicy(problem, target_error=0.01)
 run = ct.simulate(problem, policy, items=20_000, rng=0)
 print(
-    f"\nadaptive, at most 1% wrong: {run.answers_per_item:.1f} answers an item, "
+    f"\nadaptive, at most 1% wrong: {run.answers_per_item:.1f} answers per item, "
     f"{run.misclassification:.2%} wrong (estimate, 95 % interval "
     f"{run.misclassification.low:.2%} to {run.misclassification.high:.2%})"
 )

@@ -201,7 +201,7 @@ def test_the_comparison_is_drawn_with_all_names(found, tmp_path: Path):
     words = words_of(svg)
     for row in found.rows:
         assert row.policy in words, row.policy
-    for name in ("Fano floor", "Burnashev guide, no floor", "answers an item", "T1"):
+    for name in ("Fano floor", "Burnashev guide, no floor", "answers per item", "T1"):
         assert name in words
     assert "stated chance of a wrong label" in words
     assert draw_comparison(found, tmp_path / "p.html").read_text().startswith("<!doctype html>")
@@ -283,7 +283,7 @@ def test_simulate_draws_one_policy(tmp_path, capsys):
         (["--items", "0"], "items: a whole number"),
         (["--compare", "--spammers", "0.1", "--jobs", "2"], "leave out --spammers, --jobs"),
         (["--draw", "run.gif"], "cannot write '.gif'"),
-        (["--true-errors", "-1"], "--true-errors: 0 or more"),
+        (["--true-errors", "-1"], "--true-errors: expected 0 or more"),
     ],
 )
 def test_simulate_mistakes_get_one_line(words, says, capsys, monkeypatch, tmp_path):

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 import crowdtree as ct
-from crowdtree import CrowdtreeError, interchange
+from crowdtree import CrowdtreeError
+from crowdtree.files import interchange
 from crowdtree.learn import learn
 from crowdtree.learn.book import WorkerBook
 from crowdtree.learn.pilot import credible_interval, plan_pilot, sensitivity, upper_problem
@@ -345,10 +346,10 @@ def test_label_studio_skips_cancelled_and_other_controls(tmp_path):
     path.write_text(json.dumps([{"id": 5, "annotations": notes}]))
     assert interchange.read_label_studio(path).rows() == [("5", "kind", "a@b.c", "cat")]
     path.write_text("{}")
-    with pytest.raises(CrowdtreeError, match="is no Label Studio export"):
+    with pytest.raises(CrowdtreeError, match="expected a Label Studio export"):
         interchange.read_label_studio(path)
     path.write_text("[")
-    with pytest.raises(CrowdtreeError, match="is no JSON"):
+    with pytest.raises(CrowdtreeError, match="is not JSON"):
         interchange.read_label_studio(path)
 
 

@@ -1,23 +1,23 @@
-"""Why an item got its label: text, JSON, page, and the verb ``explain``."""
+"""How a label comes about, answer by answer."""
 
 from __future__ import annotations
 
 import json
 import re
-from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import crowdtree as ct
 from crowdtree.campaign import Event, advance, start_item
-from crowdtree.cli import main
-from crowdtree.plots.traces import trace_html, write_trace
 from crowdtree.trace import from_answers, from_crowd, from_item
 
 TABLE1 = ct.example("table1")
+
+
 PLAN = ct.staff(ct.design(TABLE1), workers=8)
+
+
 POLICIES = {
     "adaptive": ct.AdaptivePolicy(TABLE1, 0.01),
     "tree": ct.PlanPolicy(ct.design(TABLE1)),
@@ -26,12 +26,6 @@ POLICIES = {
     "margin": ct.PlanPolicy(PLAN, "margin"),
     "batch": ct.BatchPolicy(TABLE1, 1),
 }
-
-
-def run(*words: object) -> int:
-    with pytest.raises(SystemExit) as left:
-        main([str(word) for word in words])
-    return int(left.value.code or 0)
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -118,97 +112,3 @@ def test_json_names_everything():
         assert step["question"] in TABLE1.questions
         assert sum(step["posterior"].values()) == pytest.approx(1)
         assert list(step["posterior"]) == list(TABLE1.classes)
-
-
-class Texts(HTMLParser):
-    """Tags and texts of a page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.texts: list[str] = []
-
-    def handle_starttag(self, tag, attrs):  # noqa: ARG002
-        self.tags.append(tag)
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-
-def test_the_page_escapes_what_people_wrote(tmp_path: Path):
-    nasty = "<script>alert('x')</script> & \"co\""
-    problem = ct.Problem(
-        [f"cat {nasty}", "dog"], None, ["q"], [[0, 1]], 0.1, texts=[f"Is it {nasty}?"]
-    )
-    policy = ct.AdaptivePolicy(problem, 0.05)
-    trace = from_answers(policy, [(0, 0), (0, 0), (0, 1)])
-    page = trace_html(trace)
-    found = Texts()
-    found.feed(page)
-    assert "script" not in found.tags
-    assert any(nasty in text for text in found.texts)
-    assert found.tags.count("li") == 1 + len(trace.steps) + len(trace.ignored)
-    assert "viewport" in page
-    assert not re.search(r"https?:|src=|@import", page)
-    write_trace(trace, tmp_path / "trace.html")
-    assert (tmp_path / "trace.html").read_text() == page
-    with pytest.raises(ct.CrowdtreeError, match=r"use \.html"):
-        write_trace(trace, tmp_path / "trace.pdf")
-
-
-def test_bars_are_as_long_as_the_belief():
-    trace = from_answers(POLICIES["adaptive"], [(0, 1)])
-    widths = [float(w) for w in re.findall(r'class=bar style="width:([\d.]+)%"', trace_html(trace))]
-    shares = [
-        share
-        for belief in (trace.prior, trace.steps[0].posterior)
-        for _, share in trace.top(belief)
-    ]
-    assert widths == pytest.approx([max(100 * share, 0.3) for share in shares], abs=0.051)
-
-
-# ------------------------------------------------------------------ the verb
-
-
-@pytest.mark.parametrize("policy", ["adaptive", "plan", "curtailed", "margin", "batch"])
-def test_explain_tells_why(policy, capsys):
-    assert run("explain", "example:table1", "--policy", policy, "--class", "c2", "--seed", 3) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "Before any answer"
-    assert lines[-1].startswith("Label: ")
-    right = lines[-1].startswith("Label: c2 ")
-    assert lines[-1].endswith(". Right." if right else ". Wrong: it is c2.")
-
-
-def test_explain_takes_answers_and_a_plan_and_writes_a_page(tmp_path, capsys):
-    plan = tmp_path / "plan.json"
-    ct.save_plan(PLAN, plan)
-    page = tmp_path / "trace.html"
-    words = ["explain", plan, "--policy", "margin", "--answers", "T1=yes, T1 = NO,T1=1"]
-    assert run(*words, "--html", page, "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [step["answer"] for step in told["steps"]] == ["yes", "no", "yes"]
-    assert told["true_class"] is None
-    assert "<h1>" in page.read_text()
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--class", "unicorn"], "class: 'unicorn' is not in the problem"),
-        (["--answers", "T1=perhaps"], "'T1=perhaps' is no answer; write question=yes"),
-        (["--answers", "yes"], "'yes' is no answer"),
-        (["--answers", "T9=yes"], "T9"),
-        (["--html", "trace.gif"], "use .html"),
-        (["--target-error", "2"], "target_error: a probability"),
-        (["--max-answers", "0"], "max_answers: a whole number"),
-        (["--max-answers", "1"], "needs at least"),
-    ],
-)
-def test_explain_mistakes_get_one_line(words, says, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert run("explain", "example:table1", *words) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err.count("\n") == 1
-    assert says in shown.err

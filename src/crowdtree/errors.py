@@ -1,14 +1,16 @@
-"""One base error for every mistake a user can make and mend."""
+"""One base error for every mistake that a user can make and fix, and helpers for its message."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from typing import Any
 
-__all__ = ["CrowdtreeError", "CrowdtreeWarning", "listing"]
+__all__ = ["CrowdtreeError", "CrowdtreeWarning", "listing", "one_line", "squeeze"]
 
 
 class CrowdtreeError(ValueError):
-    """A mistake in the input, told in one line: what happened, where, and what to do.
+    """A mistake in the input, in one line: what happened, where, and how to fix it.
 
     >>> raise CrowdtreeError("prior: sums to 0.9; pass normalise=True")
     Traceback (most recent call last):
@@ -18,7 +20,7 @@ class CrowdtreeError(ValueError):
 
 
 class CrowdtreeWarning(UserWarning):
-    """Something legal that is seldom meant, such as a worker who errs more often than not."""
+    """Something valid but seldom intended, such as a worker who errs more often than not."""
 
 
 def listing(names: Iterable[str], most: int = 5) -> str:
@@ -31,3 +33,24 @@ def listing(names: Iterable[str], most: int = 5) -> str:
     rest = len(shown) - most
     head = ", ".join(shown[:most])
     return f"{head} and {rest} more" if rest > 0 else head
+
+
+def one_line(value: Any, most: int = 40) -> str:
+    """Quote a value for a message, on one line and not too long.
+
+    >>> one_line("two\\nlines"), one_line("x" * 100, most=5)
+    ("'two\\\\nlines'", "'xxxxx'...")
+    """
+    if isinstance(value, list | dict):
+        return f"a list of {len(value)}" if isinstance(value, list) else "fields"
+    text = str(value)
+    return repr(text) if len(text) <= most else f"{text[:most]!r}..."
+
+
+def squeeze(text: object) -> str:
+    """Put a message of another library on one line.
+
+    >>> squeeze("a\\n   b")
+    'a b'
+    """
+    return re.sub(r"\s+", " ", str(text)).strip()

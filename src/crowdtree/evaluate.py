@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -229,11 +229,53 @@ class Evaluation:
             printed_correct=scores.printed_correct_interval(entropy, printed),
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Everything about the plan as plain JSON: an infinite score is ``None``."""
+        plan, tree = self.plan, self.tree
+        return {
+            "method": tree.method,
+            "tree": tree.to_dict(),
+            "misclassification": self.misclassification,
+            "additive": self.additive,
+            "multiplicative": self.multiplicative,
+            "expected_questions": self.expected_questions,
+            "expected_answers": self.expected_answers,
+            "planned_answers": self.planned_answers,
+            "bounds": _finite(self.bounds._asdict()),
+            "levels": [_finite(level._asdict()) for level in plan.levels],
+            "nodes": [
+                {
+                    "question": node.question,
+                    "classes": list(node.classes),
+                    "level": node.level,
+                    "share": node.share,
+                    "votes": int(plan.votes[node.index]),
+                    "error": float(plan.node_error[node.index]) / node.share,
+                }
+                for node in tree.nodes
+            ],
+            "staffing": {"method": plan.method, "vote": plan.vote, "workers": plan.workers},
+            "votes": plan.votes.tolist(),
+            "certificate": None if tree.certificate is None else tree.certificate._asdict(),
+        }
+
     def __repr__(self) -> str:
         return (
             f"Evaluation(misclassification={self.misclassification:.6g}, "
             f"additive={self.additive:.6g}, planned_answers={self.planned_answers:.4g})"
         )
+
+
+def _finite(values: dict[str, Any]) -> dict[str, Any]:
+    """Replace what JSON has no number for."""
+
+    def number(value: Any) -> Any:
+        return value if not isinstance(value, float) or np.isfinite(value) else None
+
+    return {
+        name: [number(end) for end in value] if isinstance(value, Interval) else number(value)
+        for name, value in values.items()
+    }
 
 
 def evaluate(tree: Tree | Plan, uncertainty: Uncertain | None = None) -> Evaluation:

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["number", "percent", "plural"]
+__all__ = ["duration", "number", "percent", "plural"]
 
 
-def percent(value: float, digits: int = 3) -> str:
-    """Write a probability as a percentage.
+def percent(share: float) -> str:
+    """Write a probability as a percentage: three significant digits, never a false 0 or 100.
 
-    What is not quite certain does not pass for certain.
-
-    >>> percent(0.08231187), percent(1.0), percent(0.00001234), percent(0.0)
-    ('8.23 %', '100 %', '0.00123 %', '0 %')
+    >>> [percent(x) for x in (0.08231187, 0.6, 1.0, 0.00001234, 1e-12, 0.0)]
+    ['8.23 %', '60 %', '100 %', '0.00123 %', '< 0.0000001 %', '0 %']
     >>> percent(0.99971), percent(0.9999999)
     ('99.97 %', '99.99999 %')
     """
-    words = number(100 * value, digits)
-    missing = 100 * (1 - value)
-    if words == "100" and missing > 1e-9:  # digits up to the first that differs from 100
-        words = f"{100 - missing:.{-math.floor(math.log10(missing) + 1e-9)}f}"
-    return f"{words} %"
+    if 0 < share < 1e-9:
+        return "< 0.0000001 %"
+    text = number(100 * share)
+    missing = 100 * (1 - share)
+    if text == "100" and missing > 1e-9:  # digits up to the first that differs from 100
+        text = f"{100 - missing:.{-math.floor(math.log10(missing) + 1e-9)}f}"
+    return f"{text} %"
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -44,3 +44,20 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     ('1 class', '3 questions')
     """
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def duration(seconds: float) -> str:
+    """Write a span of time in one or two words.
+
+    >>> [duration(s) for s in (5, 90, 4000, 200_000, 1e9)]
+    ['less than a minute', '2 min', '1 h 7 min', '2 days', 'more than a year']
+    """
+    minutes = round(seconds / 60)
+    if seconds < 55:
+        return "less than a minute"
+    if minutes < 60:
+        return f"{max(minutes, 1)} min"
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h" + (f" {minutes % 60} min" if minutes % 60 else "")
+    days = round(minutes / 1440)
+    return plural(days, "day") if days <= 365 else "more than a year"

@@ -6,7 +6,7 @@ A node is a set of classes and the question asked there; outcome 0 goes left, 1 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -384,19 +384,25 @@ class Tree:
 
     def to_text(self) -> str:
         """Draw the tree with line characters."""
-        return "\n".join(self._text_lines())
+        names, question = self.problem.questions, self.question
+        return "\n".join(
+            f"{rail}{branch}{self._leaf_text(~child) if child < 0 else names[question[child]]}"
+            for rail, branch, child in self.outline()
+        )
 
-    def _text_lines(self) -> Iterator[str]:
-        yield self.problem.questions[self.question[0]]
-        stack = [(int(self.children[0, side]), side, "") for side in (1, 0)]
+    def outline(self, folded: Container[int] = ()) -> Iterator[tuple[str, str, int]]:
+        """Yield the lines of the drawing, from the root: rail, branch, and node (or ``~leaf``).
+
+        Nothing is yielded below the nodes in `folded`.
+        """
+        stack = [(0, "", "", "")]
         while stack:
-            child, side, indent = stack.pop()
-            joint, rail = ("├─ no  → ", "│        ") if side == 0 else ("└─ yes → ", "         ")
-            if child < 0:
-                yield f"{indent}{joint}{self._leaf_text(~child)}"
-                continue
-            yield f"{indent}{joint}{self.problem.questions[self.question[child]]}"
-            stack += [(int(self.children[child, s]), s, indent + rail) for s in (1, 0)]
+            child, rail, branch, indent = stack.pop()
+            yield rail, branch, child
+            if child >= 0 and child not in folded:
+                no, yes = self.children[child].tolist()
+                stack.append((yes, f"{indent}└─ ", "yes → ", f"{indent}         "))
+                stack.append((no, f"{indent}├─ ", "no  → ", f"{indent}│        "))
 
     def _leaf_text(self, leaf: int) -> str:
         names = [self.problem.classes[c] for c in self.leaf_classes[leaf]]

@@ -9,13 +9,27 @@ from typing import TextIO
 
 import typer
 
-from crowdtree.cli import asking, buying, campaigns, demo, designing, learning, serving, showing
+from crowdtree import __version__
+from crowdtree.cli.campaign import campaign_app
+from crowdtree.cli.check import check_verb
+from crowdtree.cli.demo import demo_verb
+from crowdtree.cli.design import design_verb
+from crowdtree.cli.evaluate import evaluate_verb
+from crowdtree.cli.explain import explain_verb
+from crowdtree.cli.frontier import frontier_verb
+from crowdtree.cli.learn import learn_verb
+from crowdtree.cli.pilot import pilot_verb
+from crowdtree.cli.report import report_verb
+from crowdtree.cli.reproduce import reproduce_verb
+from crowdtree.cli.serve import serve_verb
+from crowdtree.cli.simulate import simulate_verb
+from crowdtree.cli.staff import staff_verb
 from crowdtree.errors import CrowdtreeError
 
 __all__ = ["app", "main"]
 
 USAGE_FAULT: type[Exception] = typer.BadParameter.__mro__[1]
-"""What the parser raises for words it does not know; its home differs between versions."""
+"""What the parser raises for unknown words; its module differs between versions."""
 INTERRUPTED = 130
 
 app = typer.Typer(
@@ -28,20 +42,23 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command("design")(designing.design_verb)
-app.command("staff")(designing.staff_verb)
-app.command("frontier")(buying.frontier_verb)
-app.command("simulate")(asking.simulate_verb)
-app.command("explain")(asking.explain_verb)
-app.command("learn")(learning.learn_verb)
-app.command("pilot")(learning.pilot_verb)
-app.command("evaluate")(designing.evaluate_verb)
-app.command("check")(designing.check_verb)
-app.command("report")(showing.report_verb)
-app.command("reproduce")(showing.reproduce_verb)
-app.command("demo")(demo.demo_verb)
-app.command("serve")(serving.serve_verb)
-app.add_typer(campaigns.campaign_app, name="campaign")
+for verb in (
+    design_verb,
+    staff_verb,
+    frontier_verb,
+    simulate_verb,
+    explain_verb,
+    learn_verb,
+    pilot_verb,
+    evaluate_verb,
+    check_verb,
+    report_verb,
+    reproduce_verb,
+    demo_verb,
+    serve_verb,
+):
+    app.command(verb.__name__.removesuffix("_verb"))(verb)
+app.add_typer(campaign_app, name="campaign")
 
 
 @app.callback(invoke_without_command=True)
@@ -49,8 +66,6 @@ def _root(
     version: bool = typer.Option(False, "--version", help="Print the version and stop."),
 ) -> None:
     if version:
-        from crowdtree import __version__
-
         print(__version__)
         raise typer.Exit
 
@@ -75,13 +90,13 @@ def _run(arguments: list[str] | None) -> int:
         return _fail("interrupted", code=INTERRUPTED)
     except MemoryError:
         return _fail("out of memory: the problem is too large for this machine")
-    except BrokenPipeError:  # the reader of a pipe went away: nothing is wrong
+    except BrokenPipeError:  # the reader of a pipe closed it: not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         return _fail(f"{place}{error.strerror or error}")
-    if result == INTERRUPTED:  # the parser turns Ctrl-C into this code, without a word
+    if result == INTERRUPTED:  # the parser turns Ctrl-C into this code
         return _fail("interrupted", code=INTERRUPTED)
     return result if isinstance(result, int) else 0
 

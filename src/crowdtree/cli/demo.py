@@ -9,10 +9,16 @@ import numpy as np
 import typer
 
 from crowdtree import files
-from crowdtree.cli import common, terminal
-from crowdtree.cli.common import AsJson
+from crowdtree.cli import render
+from crowdtree.cli.campaign.database import import_server
+from crowdtree.cli.options import AsJson
+from crowdtree.cli.render.plan import show_tree
+from crowdtree.cli.render.progress import counting, progress
 from crowdtree.design import design
 from crowdtree.evaluate import evaluate
+from crowdtree.plots import draw_tree
+from crowdtree.report import write_report
+from crowdtree.reproduce import reproduce
 from crowdtree.staffing import staff
 from crowdtree.text import number, percent
 
@@ -22,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["demo_verb"]
 
-PAIRS_A_NODE = 3
+PAIRS_PER_NODE = 3
 PEOPLE, SPAMMERS = 30, 2
 TARGET = 0.02
 TITLES = {"table1": "Table 1 of the paper", "animals": "Animals in photographs"}
@@ -42,12 +48,9 @@ def demo_verb(
 
       crowdtree demo --out out/demo
     """
-    from crowdtree.report import write_report
-    from crowdtree.reproduce import reproduce
-
     out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {"out": str(out)}
-    console = common.console()
+    console = render.console()
     for name, page in (("table1", "table1.html"), ("animals", "report.html")):
         plan, found[name] = _design(name, out, console, as_json)
         live = _campaigns(plan, out, console, as_json) if name == "animals" else []
@@ -56,31 +59,29 @@ def demo_verb(
     result = reproduce(out / "paper")
     found["paper"] = result.to_dict()
 
-    def tell(console: Any) -> None:
+    def show(console: Any) -> None:
         console.rule("[bold]The paper, recomputed[/]", align="left", style="dim")
         for line in result.lines():
             console.print(line, soft_wrap=True)
         console.print(f"\nOpen [bold]{out / 'report.html'}[/] and {out / 'paper' / 'index.html'}.")
 
-    common.emit(as_json, found, tell)
+    render.emit(as_json, found, show)
 
 
 def _design(name: str, out: Path, console: Any, quiet: bool) -> tuple[Plan, dict[str, float]]:
     """Design, staff and draw an example."""
-    from crowdtree.plots import draw_tree
-
     tree = design(files.example(name))
-    plan = staff(tree, workers=2 * PAIRS_A_NODE * tree.n_nodes)
+    plan = staff(tree, workers=2 * PAIRS_PER_NODE * tree.n_nodes)
     alone, staffed = evaluate(tree), evaluate(plan)
     files.save_plan(plan, out / f"{name}.plan.json")
     draw_tree(plan, out / f"{name}.tree.svg")
     if not quiet:
         console.rule(f"[bold]{TITLES[name]}[/]", align="left", style="dim")
-        terminal.show_tree(console, staffed)
+        show_tree(console, staffed)
         console.print(
-            f"One worker a question: [bold]{percent(alone.misclassification)}[/] wrong. "
+            f"One worker per question: [bold]{percent(alone.misclassification)}[/] wrong. "
             f"With {plan.workers} workers: [bold]{percent(staffed.misclassification)}[/], "
-            f"{number(staffed.expected_answers)} answers an item.\n"
+            f"{number(staffed.expected_answers)} answers per item.\n"
         )
     return plan, {
         "misclassification": alone.misclassification,
@@ -91,8 +92,6 @@ def _design(name: str, out: Path, console: Any, quiet: bool) -> tuple[Plan, dict
 
 def _campaigns(plan: Plan, out: Path, console: Any, quiet: bool) -> list[LiveCampaign]:
     """Run the plan and the adaptive policy as live campaigns, with the same items and people."""
-    from crowdtree.cli.server import import_server
-
     rehearsal = import_server("crowdtree.web.rehearsal")
     from crowdtree.web.example import GOLD, ITEMS, example_items
 
@@ -118,9 +117,9 @@ def _campaigns(plan: Plan, out: Path, console: Any, quiet: bool) -> list[LiveCam
     runs = []
     with rehearsal.served(database) as owner:
         for name, (policy, promised) in wishes.items():
-            with terminal.counting(name) as tell:
+            with progress(counting(name)) as watch:
                 run = rehearsal.rehearse(
-                    owner, name, problem, policy, items, crowd, promised=promised, rng=1, tell=tell
+                    owner, name, problem, policy, items, crowd, promised=promised, rng=1, tell=watch
                 )
             runs.append(run)
             if not quiet:
@@ -135,6 +134,6 @@ def _said(run: LiveCampaign) -> str:
     spammers, others = run.found_out
     return (
         f"[bold]{run.name}[/]: {percent(run.wrong)} wrong ({percent(run.wrong.low)} to "
-        f"{percent(run.wrong.high)}) with {number(run.answers_per_item)} answers an item; "
+        f"{percent(run.wrong.high)}) with {number(run.answers_per_item)} answers per item; "
         f"{spammers} of {SPAMMERS} spammers paused, and {others} of the others."
     )

@@ -1,14 +1,18 @@
-"""Every format in and out; the only (de)serialiser.
+"""Every format in and out; the only code that serialises problems and plans.
 
-Rooms: `reading` and `atomic` handle files, `sources` turns CSV, workbooks and frames into rows,
-`tables` reads rows and `rows` makes them, `markup`, `schema` and `documents` do YAML and JSON,
-`problems` and `plans` are the public face.
+`problems` and `plans` load and save, `interchange` holds the answer formats of other tools, `items`
+reads item files and `exports` writes downloads. Below them, `grids` turns CSV, workbooks and
+frames into rows of text, `table_reader` and `table_writer` turn rows into problems and back;
+`yaml_json`, `schema` and `documents` do YAML and JSON; `formats` lists the endings, `atomic` writes
+files. Files are opened by :mod:`crowdtree.reading`.
 """
 
+from crowdtree.files.documents import problem_from_dict, problem_to_dict
 from crowdtree.files.plans import (
-    is_plan,
+    find_plan,
     load_plan,
     load_tree,
+    plan_from_dict,
     plan_to_dict,
     save_plan,
     tree_to_json,
@@ -18,11 +22,14 @@ from crowdtree.files.problems import EXAMPLES, example, load_problem, save_probl
 __all__ = [
     "EXAMPLES",
     "example",
-    "is_plan",
+    "find_plan",
     "load_plan",
     "load_problem",
     "load_tree",
+    "plan_from_dict",
     "plan_to_dict",
+    "problem_from_dict",
+    "problem_to_dict",
     "save_plan",
     "save_problem",
     "to_frame",

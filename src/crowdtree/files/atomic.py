@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.files.reading import shown
+from crowdtree.reading import shown
 
 __all__ = ["write_atomically"]
 

@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeError
-from crowdtree.files.reading import one_line
-from crowdtree.files.tables import cell_code
+from crowdtree.errors import CrowdtreeError, one_line
+from crowdtree.files.table_reader import cell_code
 from crowdtree.problem import DASH, Dash, Problem, check_names
 
 __all__ = ["chosen_prior", "named", "problem_from_dict", "problem_to_dict"]
@@ -73,7 +72,7 @@ def chosen_prior(classes: Sequence[str], own: Any, given: Any) -> Any:
     if isinstance(given, str):
         if given == "uniform":
             return None
-        raise CrowdtreeError(f'prior: numbers, a mapping or "uniform" needed, got {given!r}')
+        raise CrowdtreeError(f'prior: expected numbers, a mapping or "uniform", got {given!r}')
     if not isinstance(given, Mapping):
         return given
     for names, others, what in ((classes, given, "lacks"), (given, classes, "has the unknown")):
@@ -84,7 +83,7 @@ def chosen_prior(classes: Sequence[str], own: Any, given: Any) -> Any:
 
 
 def named(source: str, make: Callable[..., Made], *args: Any, **options: Any) -> Made:
-    """Call a maker; put the source in front of what it complains about."""
+    """Call a maker; prefix its errors with the source."""
     try:
         return make(*args, **options)
     except CrowdtreeError as error:
@@ -116,7 +115,7 @@ def _by_class(cells: Any, places: dict[str, int], where: str, default: Any) -> l
         place = places.get(name) if isinstance(name, str) else None
         if place is None:
             raise CrowdtreeError(
-                f"{where}: {one_line(name)} is no class of this problem"
+                f"{where}: {one_line(name)} is not a class of this problem"
                 + ("" if isinstance(name, str) else "; put names in quotes")
             )
         row[place] = cell
@@ -146,7 +145,7 @@ def _outcomes(cells: list[Any], classes: Sequence[str], where: str) -> list[int]
 def _errors(
     found: Any, places: dict[str, int], outcome: NDArray[np.int8], source: str
 ) -> NDArray[np.float64]:
-    """Errors one a question if all are so, else one a cell."""
+    """Errors one per question if all are so, else one per cell."""
     per_cell = any(isinstance(entry.error, list | dict) for entry in found.questions)
     shape = outcome.shape if per_cell else outcome.shape[:1]
     errors = np.full(shape, np.nan)

@@ -9,19 +9,28 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from crowdtree.errors import CrowdtreeError
+from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.files.documents import (
     named,
     problem_from_dict,
     problem_to_dict,
 )
-from crowdtree.files.markup import parse_document, write_document
-from crowdtree.files.reading import ending_of, one_line, shown
+from crowdtree.files.formats import ending_of
+from crowdtree.files.yaml_json import parse_document, write_document
 from crowdtree.plan import Plan, as_plan
 from crowdtree.problem import Problem
+from crowdtree.reading import open_source, shown
 from crowdtree.tree import Certificate, Tree
 
-__all__ = ["is_plan", "load_plan", "load_tree", "plan_to_dict", "save_plan", "tree_to_json"]
+__all__ = [
+    "find_plan",
+    "load_plan",
+    "load_tree",
+    "plan_from_dict",
+    "plan_to_dict",
+    "save_plan",
+    "tree_to_json",
+]
 
 MOST_NESTED = 100
 """Levels up to which a tree is written nested; readers of JSON give up on very deep nests."""
@@ -119,30 +128,39 @@ def save_plan(plan: Plan | Tree, path: str | os.PathLike[str]) -> None:
     ...     load_plan(Path(folder) / "plan.json").votes.tolist() == plan.votes.tolist()
     True
     """
-    _check_ending(Path(path))
+    check_plan_ending(path)
     write_document(Path(path), plan_to_dict(plan))
 
 
-def load_plan(path: str | os.PathLike[str], problem: Problem | None = None) -> Plan:
+def load_plan(
+    source: str | os.PathLike[str] | Any, problem: Problem | None = None, *, name: str | None = None
+) -> Plan:
     """Load a plan, for the problem in its file or for another with the same questions.
 
     Parameters
     ----------
-    path
-        A file of :func:`save_plan`, or one with a ``"tree"`` alone if `problem` is given.
+    source
+        A file of :func:`save_plan` (its path, its bytes, or a binary stream), or one with a
+        ``"tree"`` alone if `problem` is given.
     problem
         The problem in place of the one in the file, for instance with errors learned since.
         Every leaf's label must agree with it.
+    name
+        File name of bytes or of a stream that has none.
 
     Returns
     -------
     Plan
     """
+    file = open_source(source, name)
+    check_plan_ending(file.name)
+    return plan_from_dict(parse_document(file), file.name, problem)
+
+
+def plan_from_dict(data: Any, source: str, problem: Problem | None = None) -> Plan:
+    """Make a plan of the data of its document; `source` is the name for messages."""
     from crowdtree.files.schema import PlanFile, check
 
-    path = Path(path)
-    _check_ending(path)
-    source, data = shown(path), parse_document(path)
     if isinstance(data, dict) and ("question" in data or "label" in data):
         data = {"crowdtree": 1, "kind": "plan", "tree": data}  # a bare tree
     if isinstance(data, dict) and (data.get("kind") == "problem" or "questions" in data):
@@ -163,12 +181,14 @@ def load_plan(path: str | os.PathLike[str], problem: Problem | None = None) -> P
     return named(source, Plan, tree, votes, found.vote, found.method, found.pool)
 
 
-def is_plan(path: str | os.PathLike[str]) -> bool:
-    """Whether a file holds a plan rather than a problem."""
-    if ending_of(path) != ".json":
-        return False
-    data = parse_document(Path(path))
-    return isinstance(data, dict) and ("tree" in data or "nodes" in data or "question" in data)
+def find_plan(source: str | os.PathLike[str] | Any, *, name: str | None = None) -> Plan | None:
+    """Load a plan, or return ``None`` where the file holds a problem."""
+    file = open_source(source, name)
+    if ending_of(file.name) != ".json":
+        return None
+    data = parse_document(file)
+    holds = isinstance(data, dict) and ("tree" in data or "nodes" in data or "question" in data)
+    return plan_from_dict(data, file.name) if holds else None
 
 
 def load_tree(path: str | os.PathLike[str], problem: Problem | None = None) -> Tree:
@@ -181,11 +201,12 @@ def _votes(node: Mapping[Any, Any], source: str) -> int:
     if isinstance(votes, bool) or not isinstance(votes, int) or not 1 <= votes < 2**53:
         raise CrowdtreeError(
             f"{source}: tree: question {one_line(node['question'])} has {one_line(votes)} votes; "
-            "a whole number from 1 on needed"
+            "expected a whole number from 1 on"
         )
     return votes
 
 
-def _check_ending(path: Path) -> None:
-    if ending_of(path) != ".json":
-        raise CrowdtreeError(f"{shown(path)}: plans are kept as .json; use that ending")
+def check_plan_ending(path: str | os.PathLike[str]) -> None:
+    """Raise unless a file name ends as plans do."""
+    if not os.fspath(path).lower().endswith(".json"):
+        raise CrowdtreeError(f"{shown(path)}: plans are kept as .json; use that extension")

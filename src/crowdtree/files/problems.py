@@ -12,25 +12,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing, one_line
 from crowdtree.files.documents import (
     chosen_prior,
     named,
     problem_from_dict,
     problem_to_dict,
 )
-from crowdtree.files.markup import parse_document, write_document
-from crowdtree.files.reading import ending_of, errors_beside, one_line, shown
-from crowdtree.files.rows import error_rows, problem_rows
-from crowdtree.files.sources import (
+from crowdtree.files.formats import DOCUMENTS, ending_of, errors_beside
+from crowdtree.files.grids import (
     delimited_grid,
     frame_grid,
     workbook_grids,
     write_delimited,
     write_workbook,
 )
-from crowdtree.files.tables import Grid, Kind, Table, read_table
+from crowdtree.files.table_reader import Grid, Kind, Table, read_table
+from crowdtree.files.table_writer import error_rows, problem_rows
+from crowdtree.files.yaml_json import parse_document, write_document
 from crowdtree.problem import DASH, Dash, Problem
+from crowdtree.reading import Source, has_content, open_source, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,12 +40,12 @@ __all__ = ["EXAMPLES", "example", "load_problem", "save_problem", "to_frame"]
 
 EXAMPLES: Mapping[str, str] = {"table1": "table1.csv", "animals": "animals.yaml"}
 """Names of the example problems, and the files that hold them."""
-_DOCUMENTS = (".yaml", ".yml", ".json")
 
 
 def load_problem(
     source: str | os.PathLike[str] | Any,
     *,
+    name: str | None = None,
     errors: str | os.PathLike[str] | Any | None = None,
     worker_error: ArrayLike | None = None,
     prior: ArrayLike | Mapping[str, float] | str | None = None,
@@ -61,15 +62,18 @@ def load_problem(
     Parameters
     ----------
     source
-        A ``.csv``, ``.tsv``, ``.csv.gz``, ``.xlsx``, ``.yaml``, ``.yml`` or ``.json`` file, or a
-        pandas or polars data frame laid out like the CSV file.
+        A ``.csv``, ``.tsv``, ``.csv.gz``, ``.xlsx``, ``.yaml``, ``.yml`` or ``.json`` file (its
+        path, its bytes, or a binary stream), or a pandas or polars data frame laid out like the
+        CSV file.
+    name
+        File name of bytes or of a stream that has none: its ending says the format.
     errors
         Per-cell errors: a file or frame of the same layout with a number in each cell, blank where
         ``-`` is. Found by itself if it is the sheet ``errors`` of the workbook, or if it is called
         ``birds.errors.csv`` beside ``birds.csv`` whose own column ``error`` is blank.
     worker_error
-        Probability that a worker errs, in place of what the file says: one number, one a question
-        or one a cell.
+        Probability that a worker errs, in place of what the file says: one number, one per
+        question or one per cell.
     prior
         How often each class occurs, in place of what the file says: numbers in the order of the
         classes, a mapping from their names, or ``"uniform"``.
@@ -88,7 +92,7 @@ def load_problem(
     Notes
     -----
     A table has the header ``question,error,<class>,<class>,...`` (``test`` will do for
-    ``question``), one row ``prior`` and one row a question with 0, 1 or ``-``::
+    ``question``), one row ``prior`` and one row per question with 0, 1 or ``-``::
 
         question,error,text,robin,eagle,trout
         prior,,,0.5,0.2,0.3
@@ -131,15 +135,16 @@ def load_problem(
     Problem(3 classes x 2 questions, worker error 0.1)
     """
     options: dict[str, Any] = {"dash": dash, "normalise": normalise, "dependence": dependence}
-    if isinstance(source, str | os.PathLike) and ending_of(source) in _DOCUMENTS:
-        path = Path(source)
+    if has_content(source):
+        source = open_source(source, name)
+    if isinstance(source, Source) and ending_of(source.name) in DOCUMENTS:
         for what, given in (("errors", errors), ("strengths", strengths or None)):
             if given is not None:
                 raise CrowdtreeError(
-                    f"{what}: goes with a table (.csv, .xlsx, a frame), but {shown(path)} is none"
+                    f"{what}: expected a table (.csv, .xlsx, a frame), got {source.name}"
                 )
-        data = parse_document(path)
-        return problem_from_dict(data, shown(path), prior, worker_error, **options)
+        data = parse_document(source)
+        return problem_from_dict(data, source.name, prior, worker_error, **options)
     table, beside = _read(source, "strength" if strengths is True else "outcome", "frame")
     options |= {"texts": table.texts, "descriptions": table.descriptions}
     options["dash"] = dash or table.dash or "inapplicable"
@@ -161,19 +166,20 @@ def _read(source: Any, kind: Kind, what: str) -> tuple[Table, Any]:
     """Read a table; with it comes what may hold its per-cell errors."""
     if isinstance(source, Grid):
         return read_table(source, kind), None
-    if not isinstance(source, str | os.PathLike):
-        return read_table(frame_grid(source, what), kind), None
-    path = Path(source)
-    ending = ending_of(path)
-    if ending in _DOCUMENTS:
-        raise CrowdtreeError(f"{what}: a table (.csv, .tsv, .xlsx) needed, got {shown(path)}")
+    if not isinstance(source, Source):
+        if not has_content(source):
+            return read_table(frame_grid(source, what), kind), None
+        source = open_source(source, what)
+    ending = ending_of(source.name)
+    if ending in DOCUMENTS:
+        raise CrowdtreeError(f"{what}: expected a table (.csv, .tsv, .xlsx), got {source.name}")
     if ending == ".xlsx":
-        main, errors = workbook_grids(path)
+        main, errors = workbook_grids(source)
         return read_table(main, kind), errors
-    with delimited_grid(path) as grid:
+    with delimited_grid(source) as grid:
         table = read_table(grid, kind)
-    beside = errors_beside(path)
-    return table, beside if beside.is_file() else None
+    beside = None if source.path is None else errors_beside(source.path)
+    return table, beside if beside is not None and beside.is_file() else None
 
 
 def _errors_of(table: Table, errors: Any, beside: Any) -> NDArray[np.float64]:
@@ -205,7 +211,7 @@ def _errors_of(table: Table, errors: Any, beside: Any) -> NDArray[np.float64]:
         table.grid.refuse(
             number,
             f"{what}; fill in a column error (how often a worker errs, such as 0.1), or pass "
-            "worker_error=0.1 (--worker-error 0.1), or errors= with a table of one a cell",
+            "worker_error=0.1 (--worker-error 0.1), or errors= with a table of one per cell",
         )
     cells = _aligned(table, errors, "errors")
     if np.isin(cells[~np.isnan(cells)], (0, 1)).all() and np.any(cells == 1):
@@ -264,7 +270,7 @@ def save_problem(problem: Problem, path: str | os.PathLike[str]) -> None:
     """
     path = Path(path)
     ending = ending_of(path)
-    if ending in _DOCUMENTS:
+    if ending in DOCUMENTS:
         write_document(path, problem_to_dict(problem))
     elif ending == ".xlsx":
         sheets = {"problem": problem_rows(problem)}

@@ -1,4 +1,4 @@
-"""What YAML and JSON files may say. Imported late: pydantic takes a while to load.
+"""The schemas of YAML and JSON files. Imported on use: pydantic takes a while to load.
 
 Cells are left to :mod:`crowdtree.files.documents`, which reads millions of them quickly.
 """
@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from crowdtree.errors import CrowdtreeError
-from crowdtree.files.reading import one_line, squeeze
+from crowdtree.errors import CrowdtreeError, one_line, squeeze
 
 __all__ = ["ClassEntry", "PlanFile", "ProblemFile", "QuestionEntry", "check"]
 
@@ -82,7 +81,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def check(model: type[Model], data: Any, source: str) -> Model:
-    """Hold data against a schema; name the first place that does not fit, on one line.
+    """Check data against a schema; report the first error with its place, on one line.
 
     >>> check(ClassEntry, {"name": "a", "prio": 1}, "birds.yaml: classes[0]")
     Traceback (most recent call last):
@@ -92,13 +91,13 @@ def check(model: type[Model], data: Any, source: str) -> Model:
     """
     if not isinstance(data, dict):
         raise CrowdtreeError(
-            f"{source}: fields ({', '.join(model.model_fields)}) needed, got {one_line(data)}"
+            f"{source}: expected fields ({', '.join(model.model_fields)}), got {one_line(data)}"
         )
     try:
         return model.model_validate(data)
     except ValidationError as error:
         faults = error.errors(include_url=False)
-    # of the choices for one place, the longest way in is the one that was meant
+    # for a union report the deepest error
     first = max(
         faults, key=lambda fault: (fault["loc"][:2] == faults[0]["loc"][:2], len(fault["loc"]))
     )
@@ -131,7 +130,7 @@ def _fault(model: type[BaseModel], fault: Any) -> str:
     if kind == "missing":
         return "is missing; add it"
     if kind == "string_type":
-        return f"text needed, got {one_line(value)}; put it in quotes"
+        return f"expected text, got {one_line(value)}; put it in quotes"
     if kind in ("float_type", "int_type"):
-        return f"a number needed, got {one_line(value)}"
+        return f"expected a number, got {one_line(value)}"
     return f"{squeeze(fault['msg'])}, got {one_line(value)}"

@@ -225,6 +225,10 @@ class Frontier:
         plan = Plan(tree, votes, self.vote, "between points of the frontier")
         return Point(plan, self.options.price, np.nan, "between points")
 
+    def to_dict(self) -> dict[str, Any]:
+        """The frontier as plain JSON."""
+        return {"vote": self.vote, "proven": self.proven, "points": self.to_dicts()}
+
     def to_dicts(self) -> list[dict[str, Any]]:
         """Tabulate the points: one dictionary a point, with the public names."""
         return [

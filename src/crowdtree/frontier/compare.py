@@ -14,6 +14,7 @@ from crowdtree.floors import burnashev_guide, fano_floor
 from crowdtree.frontier import Frontier
 from crowdtree.problem import Problem
 from crowdtree.staffing import staff
+from crowdtree.stats import mean_half_width
 
 __all__ = ["Row", "compare"]
 
@@ -76,7 +77,7 @@ def _random(problem: Problem, price: FloatArray, reach: float, allow_groups: boo
         values = [evaluate(staff(tree, workers, "random", rng=rng)) for tree in trees]
         cost = float(np.mean([v.answers_by_node @ price[v.tree.question] for v in values]))
         wrong = np.array([value.misclassification for value in values])
-        error = 1.96 * float(wrong.std(ddof=1)) / RANDOM_DRAWS**0.5
+        error = mean_half_width(wrong)
         mean = float(wrong.mean())
         yield Row("random", cost, mean, max(mean - error, 0.0), mean + error)
         if cost > reach:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.problem import DASH, Problem
+from crowdtree.stats import Z95
 
 if TYPE_CHECKING:
     from crowdtree.learn.model import Learned
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["WorkerBook", "WorkerEntry"]
 
 FloatArray = NDArray[np.float64]
-_Z95 = 1.959963984540054
 _SPREAD = 0.7  # standard deviation of skills in logits when nothing is known about the crowd
 _LONGEST_STEP = 1.0  # logits a single answer may move a skill
 
@@ -165,7 +165,7 @@ class WorkerBook:
     def interval(self, worker: Any) -> tuple[float, float]:
         """95 % interval of the skill (Laplace: an estimate)."""
         entry = self.entry(worker)
-        half = _Z95 / math.sqrt(entry.precision)
+        half = Z95 / math.sqrt(entry.precision)
         return entry.skill - half, entry.skill + half
 
     def flagged(self, least_answers: int = 10) -> dict[str, str]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from crowdtree.learn.compare import confused_pairs
 from crowdtree.problem import DASH
+from crowdtree.stats import normal_quantile
 
 if TYPE_CHECKING:
     from crowdtree.learn.model import Learned
@@ -206,7 +207,7 @@ def _thin(learned: Learned) -> Iterator[Flag]:
     wrong, right = learned.error_posterior
     error = wrong / (wrong + right)
     held = wrong + right
-    z = _z(learned.level)
+    z = normal_quantile(learned.level)
     need = np.ceil(z**2 * np.maximum(error * (1 - error), 0.01) / THIN**2 - held)
     thin = (half > THIN) & (problem.outcome != DASH)
     for q, c in np.argwhere(thin).tolist():
@@ -221,9 +222,3 @@ def _thin(learned: Learned) -> Iterator[Flag]:
 
 def _share(value: float) -> str:
     return f"{100 * value:.0f} %"
-
-
-def _z(level: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri(0.5 + level / 2))

@@ -1,24 +1,26 @@
-"""Tables of any kind as polars frames: files of CSV and Parquet, frames, mappings of columns.
-
-What ails a file is said in words of its own rather than of the reader.
-"""
+"""Tables of any kind as polars frames: CSV and Parquet files, frames, mappings of columns."""
 
 from __future__ import annotations
 
+import io
+import os
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.reading import MOST_TABLE, Source, has_content, open_source, separator_of
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = ["read_frame", "why_unreadable"]
 
-_SMALL_SIZE = 64 * 2**20  # files below this need no thought about memory
-_CSV_ROW = 12  # bytes: the shortest likely row of an answers file
+_SMALL_SIZE = 64 * 2**20  # files below this are read without a look at the free memory
+_BYTES_PER_ROW = 60  # three columns as read (24), encoded (9 to 13), and sorted
 
 
 def read_frame(
@@ -27,56 +29,97 @@ def read_frame(
     """Read the named columns of anything that is a table; rows with a blank are left out."""
     import polars as pl
 
-    if not isinstance(source, str | Path):
+    if not has_content(source):
         return _select(_as_polars(source, what), needed, optional, what)
+    file = open_source(source, f"{what}.csv")
     try:
+        table = _Table(file, what)
         try:
-            lazy = _scan(source, what)
-            if _numbers_are_names(lazy, Path(source), (*needed, *optional)):
-                lazy = _scan(source, what, as_text=True)
+            lazy = table.scan()
+            if table.numbers_are_names(lazy, (*needed, *optional)):
+                lazy = table.scan(as_text=True)
             return _select(lazy, needed, optional, what)
         except pl.exceptions.ComputeError as problem:
             if "could not parse" not in str(problem):
                 raise
             # numbers at the top and text further down: read everything as text
-            return _select(_scan(source, what, as_text=True), needed, optional, what)
+            return _select(table.scan(as_text=True), needed, optional, what)
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as problem:
-        why = why_unreadable(str(problem), Path(source))
-        raise CrowdtreeError(f"{what}: {Path(source).name!r} cannot be read: {why}") from None
+        why = why_unreadable(str(problem), _is_parquet(file))
+        raise CrowdtreeError(f"{file.name}: cannot be read ({why})") from None
 
 
-def _numbers_are_names(lazy: pl.LazyFrame, path: Path, columns: tuple[str, ...]) -> bool:
-    """Whether columns of a CSV that look like numbers are not: 007 is not 7."""
-    import polars as pl
+class _Table:
+    """A CSV or Parquet file for polars, which streams files on disk and takes the rest as bytes."""
 
-    if _is_parquet(path):
-        return False
-    found = {name: kind for name, kind in lazy.collect_schema().items() if name in columns}
-    if any(kind == pl.Int128 for kind in found.values()):  # too long for a number
-        return True
-    whole = [name for name, kind in found.items() if kind.is_integer()]
-    if not whole:
-        return False
-    padded = pl.col(whole).str.contains(r"^\s*[+-]?0[0-9]").any()
-    text = _scan_csv(path, as_text=True).select(padded).collect(engine="streaming")
-    return any(text.row(0))
+    def __init__(self, file: Source, what: str) -> None:
+        import polars as pl
+
+        file.check(sys.maxsize)  # on disk only the memory is a limit
+        self.content: Path | bytes
+        self.parquet = _is_parquet(file)
+        if self.parquet:
+            self.content = file.path or file.read_bytes()
+            rows = int(pl.scan_parquet(self._input()).select(pl.len()).collect().item())
+            _check_memory(file, rows, what)
+            return
+        head = file.head()
+        self.separator = separator_of(head.split(b"\n", 1)[0].decode(errors="replace"))
+        if file.path is not None and not file.is_gzip():
+            self.content, size = file.path, file.path.stat().st_size
+        else:
+            self.content = file.read_bytes(int(min(MOST_TABLE, _free_memory())))
+            size = len(self.content)
+        per_row = len(head) / max(1, head.count(b"\n"))
+        _check_memory(file, int(size / per_row) if size > _SMALL_SIZE else 0, what)
+
+    def _input(self) -> Any:
+        return self.content if isinstance(self.content, Path) else io.BytesIO(self.content)
+
+    def scan(self, as_text: bool = False) -> pl.LazyFrame:
+        """Open the table; `as_text` keeps every column as text."""
+        import polars as pl
+
+        if self.parquet:
+            return pl.scan_parquet(self._input())
+        return pl.scan_csv(
+            self._input(),
+            infer_schema_length=0 if as_text else 10_000,
+            separator=self.separator,
+        )
+
+    def numbers_are_names(self, lazy: pl.LazyFrame, columns: tuple[str, ...]) -> bool:
+        """Whether columns of a CSV that look like numbers are not: 007 is not 7."""
+        import polars as pl
+
+        if self.parquet:
+            return False
+        found = {name: kind for name, kind in lazy.collect_schema().items() if name in columns}
+        if any(kind == pl.Int128 for kind in found.values()):  # too long for a number
+            return True
+        whole = [name for name, kind in found.items() if kind.is_integer()]
+        if not whole:
+            return False
+        padded = pl.col(whole).str.contains(r"^\s*[+-]?0[0-9]").any()
+        text = self.scan(as_text=True).select(padded).collect(engine="streaming")
+        return any(text.row(0))
 
 
 _REASONS = {
     "more fields": "a row has more fields than the header; quote fields that hold commas",
     "utf-8": "it is not UTF-8 text; save it as UTF-8",
     "utf8": "it is not UTF-8 text; save it as UTF-8",
-    "empty": "it holds no header; a header and rows needed",
+    "empty": "it holds no header; expected a header and rows",
     "permission": "no permission",
 }
 
 
-def why_unreadable(problem: str, path: Path) -> str:
-    """Say what ails a file, in words of its own rather than of the reader."""
-    if _is_parquet(path):
-        return "it is no Parquet file, or cut short; write it anew"
+def why_unreadable(problem: str, parquet: bool = False) -> str:
+    """Translate an error of polars for somebody who does not know that polars reads the file."""
+    if parquet:
+        return "it is not a Parquet file, or it is cut short; write it again"
     found = (text for key, text in _REASONS.items() if key in problem.lower())
-    return next(found, "it is no CSV file with a header; save it as CSV or Parquet")
+    return next(found, "it is not a CSV file with a header; save it as CSV or Parquet")
 
 
 def _select(
@@ -104,118 +147,63 @@ def _select(
     for name in columns:
         if frame.schema[name].is_nested() or frame.schema[name] == pl.Object:
             raise CrowdtreeError(
-                f"{what}: column {name} holds lists or objects; one name or number a row needed"
+                f"{what}: column {name} holds lists or objects; expected one name or number per row"
             )
     if not len(frame):
-        raise CrowdtreeError(f"{what}: no rows; at least one {what.rstrip('s')} needed")
+        raise CrowdtreeError(f"{what}: no rows; expected at least one")
     assert isinstance(frame, pl.DataFrame)
     return frame
 
 
 def _blanks(column: str) -> list[str]:
-    """What is no name: nothing, and for labels also how programs write a missing number."""
+    """What counts as missing: nothing, and for labels also how programs write a missing number."""
     return ["", "nan", "NaN"] if column == "label" else [""]
 
 
-def _scan(source: str | Path, what: str, as_text: bool = False) -> pl.LazyFrame:
-    import polars as pl
-
-    path = Path(source)
-    if not path.exists():
-        raise CrowdtreeError(f"{what}: no file {path.name!r} in {str(path.parent)!r}")
-    if path.is_dir():
-        raise CrowdtreeError(f"{what}: {path.name!r} is a folder; name the file in it")
-    if path.stat().st_size == 0:
-        raise CrowdtreeError(f"{what}: {path.name!r} is empty; a header and rows needed")
-    _check_memory(path, what)
-    if _is_parquet(path):
-        return pl.scan_parquet(path)
-    with path.open("rb") as file:
-        head = file.read(1024)
-    if path.suffix.lower() in (".csv", ".tsv", ".txt") and b"\0" in head:
-        raise CrowdtreeError(f"{what}: {path.name!r} is no text; a CSV or Parquet file needed")
-    return _scan_csv(path, as_text)
+def _is_parquet(file: Source) -> bool:
+    return file.name.lower().endswith((".parquet", ".pq"))
 
 
-def _is_parquet(path: Path) -> bool:
-    return path.suffix.lower() in (".parquet", ".pq")
-
-
-def _scan_csv(path: Path, as_text: bool) -> pl.LazyFrame:
-    import polars as pl
-
-    return pl.scan_csv(
-        path, infer_schema_length=0 if as_text else 10_000, separator=_separator(path)
-    )
-
-
-def _separator(path: Path) -> str:
-    """Tell the separator by the header: commas, or the semicolons or tabs of spreadsheets."""
-    import gzip
-
-    try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-            header = file.readline(65_536)
-    except (OSError, EOFError):  # what reads it then says what ails it
-        return ","
-    return max(",;\t", key=header.decode(errors="replace").count)
-
-
-def _check_memory(path: Path, what: str) -> None:
-    """Say so before reading a file whose encoded answers cannot fit in memory."""
-    size = path.stat().st_size
-    if size < _SMALL_SIZE:
+def _check_memory(file: Source, rows: int, what: str) -> None:
+    """Raise before reading a file whose encoded answers cannot fit in memory."""
+    need = rows * _BYTES_PER_ROW
+    if need < _SMALL_SIZE:
         return
     free = _free_memory()
-    need = _rows(path, size) * 60  # three columns as read (24), encoded (9 to 13), and sorted
     if need > free:
         raise CrowdtreeError(
-            f"{what}: {path.name!r} ({size / 2**30:.1f} GB) needs about {need / 2**30:.1f} GB of "
-            f"memory and {free / 2**30:.1f} GB are free; learn from a part of it, and add the "
-            "rest with update()"
+            f"{file.name}: the {what} need about {need / 2**30:.1f} GB of memory and "
+            f"{free / 2**30:.1f} GB are free; learn from a part of them, and add the rest with "
+            "update()"
         )
-
-
-def _rows(path: Path, size: int) -> int:
-    """Rows of a file: exact for Parquet, from the first rows for CSV."""
-    import polars as pl
-
-    if _is_parquet(path):
-        return int(pl.scan_parquet(path).select(pl.len()).collect().item())
-    if path.suffix.lower() == ".gz":
-        size *= 8
-    with path.open("rb") as file:
-        head = file.read(65_536)
-    per_row = len(head) / max(1, head.count(b"\n"))
-    return int(size / max(_CSV_ROW if path.suffix == ".gz" else 1, per_row))
 
 
 def _free_memory() -> float:
     """Bytes that may still be used: the machine's, or less where a limit is set."""
-    import os
-    import resource
-
-    free = float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    try:
+    free = float("inf")
+    with suppress(AttributeError, OSError, ValueError):  # not on Windows and macOS
+        free = float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    with suppress(OSError, IndexError, ValueError):  # Linux alone
         text = Path("/proc/meminfo").read_text(encoding="ascii")
         free = 1024.0 * int(text.split("MemAvailable:")[1].split()[0])
-    except (OSError, IndexError, ValueError):  # not Linux
-        pass
-    for limit in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
-        soft = resource.getrlimit(limit)[0]
-        if soft != resource.RLIM_INFINITY:
-            free = min(free, soft - _used_memory())
-    return free
+    return min(free, _memory_limit())
 
 
-def _used_memory() -> float:
+def _memory_limit() -> float:
+    """What the limits of the process leave; infinite where there are none."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return float("inf")
+    limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
+    least = min((soft for soft in limits if soft != resource.RLIM_INFINITY), default=None)
+    if least is None:
+        return float("inf")
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     except (OSError, ValueError):
-        return 0.0
-    import os
-
-    return float(pages * os.sysconf("SC_PAGE_SIZE"))
+        pages = 0
+    return float(least - pages * resource.getpagesize())
 
 
 def _as_polars(source: Any, what: str) -> pl.LazyFrame:
@@ -241,16 +229,18 @@ def _as_polars(source: Any, what: str) -> pl.LazyFrame:
         ).lazy()
     except (TypeError, ValueError, pl.exceptions.PolarsError):
         raise CrowdtreeError(
-            f"{what}: a frame (polars, pandas, pyarrow), a mapping of columns or the path of a "
-            f"CSV or Parquet file needed, got {type(source).__name__}"
+            f"{what}: expected a frame (polars, pandas, pyarrow), a mapping of columns or a CSV or "
+            f"Parquet file, got {type(source).__name__}"
         ) from None
 
 
 def _check_lengths(source: Any, what: str) -> None:
     sizes = {str(name): len(v) for name, v in source.items() if hasattr(v, "__len__")}
     if len(set(sizes.values())) > 1:
-        told = ", ".join(f"{name} {size}" for name, size in sizes.items())
-        raise CrowdtreeError(f"{what}: columns of different lengths ({told}); one entry a row each")
+        listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        raise CrowdtreeError(
+            f"{what}: columns of different lengths ({listed}); expected one entry per row"
+        )
 
 
 def _column(values: NDArray[Any]) -> Any:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.learn.answers import Answers
 from crowdtree.learn.classes import ClassFit
+from crowdtree.learn.compare import against_assumed, confused_pairs
 from crowdtree.learn.dependence import Accuracy, Worth
 from crowdtree.learn.skills import SkillFit
 from crowdtree.problem import DASH, Dash, Problem
@@ -35,6 +36,7 @@ __all__ = ["Intervals", "Kind", "Learned", "Range", "Worker"]
 
 FloatArray = NDArray[np.float64]
 Kind = Literal["labels", "classes"]
+_MOST_PAIRS = 100  # pairs of confused classes in the JSON form
 
 
 class Range(NamedTuple):
@@ -400,6 +402,28 @@ class Learned:
     def to_crowdkit(self) -> pl.DataFrame:
         """The answers as a frame of ``task, worker, label`` that crowd-kit reads."""
         return self.answers.to_crowdkit()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that was learned as plain JSON; of confused classes the worst pairs."""
+        problem, (low, high) = self.problem, self.intervals.worker_error
+        return {
+            "classes": list(problem.classes),
+            "questions": list(problem.questions),
+            "prior": problem.prior.tolist(),
+            "outcome": problem.outcome.tolist(),
+            "worker_error": problem.worker_error.tolist(),
+            "intervals": {
+                "level": self.intervals.level,
+                "worker_error": {"low": low.tolist(), "high": high.tolist()},
+            },
+            "workers": [worker._asdict() for worker in self.workers.values()],
+            "confused": [pair._asdict() for pair in confused_pairs(self)[:_MOST_PAIRS]],
+            "against_assumed": [
+                {**cell._asdict(), "outside": cell.outside} for cell in against_assumed(self)
+            ],
+            "flags": [flag._asdict() for flag in self.flags],
+            "labels": dict(self.labels),
+        }
 
     def __repr__(self) -> str:
         a = self.answers

@@ -9,9 +9,9 @@ from typing import Any
 import altair as alt
 
 from crowdtree.evaluate import Evaluation
-from crowdtree.plots.chart import COLOURS, PER_CENT, WIDTH, Chart, Row, table, title_of
-from crowdtree.plots.style import LIGHT, percent
-from crowdtree.text import number
+from crowdtree.plots.style import LIGHT
+from crowdtree.plots.vega import COLOURS, PER_CENT, WIDTH, Chart, Row, table, title_of
+from crowdtree.text import number, percent
 from crowdtree.tree import Level
 
 __all__ = ["bounds_chart", "design_chart", "level_chart"]

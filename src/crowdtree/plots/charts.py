@@ -4,10 +4,10 @@ Every function returns an Altair chart; :func:`draw_chart` writes it, :func:`cha
 """
 
 from crowdtree.plots.bars import bounds_chart, design_chart, level_chart
-from crowdtree.plots.chart import chart_svg, draw_chart
+from crowdtree.plots.confusion import confusion_chart
 from crowdtree.plots.curves import curve_chart
 from crowdtree.plots.frontiers import draw_frontier, frontier_chart
-from crowdtree.plots.heat import confusion_chart
+from crowdtree.plots.vega import chart_svg, draw_chart
 
 __all__ = [
     "bounds_chart",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import altair as alt
 
-from crowdtree.plots.chart import (
+from crowdtree.plots.style import LIGHT, SMALL_SIZE
+from crowdtree.plots.text import clean, text_width
+from crowdtree.plots.vega import (
     COLOURS,
     LABEL_COLOURS,
     PER_CENT,
@@ -18,10 +20,8 @@ from crowdtree.plots.chart import (
     table,
     title_of,
 )
-from crowdtree.plots.style import LIGHT, SMALL_SIZE
-from crowdtree.plots.text import clean, text_width
 
-__all__ = ["curve_chart"]
+__all__ = ["ErrorPoint", "curve_chart"]
 
 HEIGHT = 320
 GAP = 14.0
@@ -30,6 +30,30 @@ LEAST_HEIGHT = 8.0
 LOWEST = 1e-9
 """Errors below this leave every chart."""
 _DASHES = {"plain": [1, 0], "dashed": [6, 3], "dotted": [2, 3], "floor": [1, 2]}
+
+
+class ErrorPoint(Protocol):
+    """A point of a curve of errors, with its interval."""
+
+    @property
+    def series(self) -> str:
+        """Name of the curve."""
+        ...
+
+    @property
+    def misclassification(self) -> float:
+        """Share of wrong labels."""
+        ...
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval."""
+        ...
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval."""
+        ...
 
 
 def curve_chart(

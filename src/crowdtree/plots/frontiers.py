@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
-from crowdtree.plots.chart import Chart, draw_chart
-from crowdtree.plots.curves import curve_chart
-from crowdtree.plots.style import percent
-from crowdtree.text import number
+from crowdtree.plots.curves import ErrorPoint, curve_chart
+from crowdtree.plots.vega import Chart, draw_chart
+from crowdtree.text import number, percent
 
 __all__ = ["draw_frontier", "frontier_chart"]
 
@@ -24,19 +23,11 @@ _LOOK = {
 }
 
 
-class CurvePoint(Protocol):
+class CurvePoint(ErrorPoint, Protocol):
     """A row of :func:`crowdtree.frontier.compare.compare`."""
 
     @property
-    def series(self) -> str: ...
-    @property
     def cost(self) -> float: ...
-    @property
-    def misclassification(self) -> float: ...
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
 
 
 class ChosenPoint(Protocol):
@@ -53,7 +44,7 @@ def frontier_chart(
 ) -> Chart:
     """Error over cost: the frontier, the paper, the baselines and the information floor.
 
-    `cost` names what is paid an item: answers, or their price.
+    `cost` names what is paid per item: answers, or their price.
     """
     table: list[dict[str, Any]] = []
     for row in sorted(rows, key=lambda row: row.series == "ours"):  # the last line lies on top
@@ -68,7 +59,7 @@ def frontier_chart(
     return curve_chart(
         table,
         title="What each error costs: lower left is better",
-        x=f"expected {cost} an item",
+        x=f"expected {cost} per item",
         subtitle=["No policy goes below the Fano floor; the guide is asymptotic."],
         points=points,
     )

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from crowdtree.plots.chart import PER_CENT, Chart, Row, table, title_of
 from crowdtree.plots.style import LIGHT
+from crowdtree.plots.vega import PER_CENT, Chart, Row, table, title_of
 
 __all__ = ["trust_chart"]
 
@@ -51,5 +51,5 @@ def trust_chart(rows: Sequence[Row], *, title: str = "Whom the campaign came to 
             text=alt.value("spammers" if len(spammers) > 1 else "spammer"),
         )
     )
-    head = title_of(title, "A dot a worker. On the line the campaign has it right.")
+    head = title_of(title, "One dot per worker. On the line the campaign has it right.")
     return alt.layer(line, dots, words).properties(width=SIZE, height=SIZE, title=head)

@@ -9,7 +9,10 @@ from typing import Any, Protocol
 
 import altair as alt
 
-from crowdtree.plots.chart import (
+from crowdtree.plots.curves import ErrorPoint, curve_chart
+from crowdtree.plots.style import LIGHT
+from crowdtree.plots.text import clean
+from crowdtree.plots.vega import (
     COLOURS,
     LABEL_COLOURS,
     PER_CENT,
@@ -18,10 +21,7 @@ from crowdtree.plots.chart import (
     table,
     title_of,
 )
-from crowdtree.plots.curves import curve_chart
-from crowdtree.plots.style import LIGHT, percent
-from crowdtree.plots.text import clean
-from crowdtree.text import number, plural
+from crowdtree.text import number, percent, plural
 
 __all__ = [
     "calibration_chart",
@@ -47,19 +47,11 @@ MOST_QUESTIONS = 16
 PANEL = 96
 
 
-class CurvePoint(Protocol):
+class CurvePoint(ErrorPoint, Protocol):
     """A row of a comparison's curves."""
 
     @property
-    def series(self) -> str: ...
-    @property
     def answers(self) -> float: ...
-    @property
-    def misclassification(self) -> float: ...
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
 
 
 def policy_chart(curves: Iterable[CurvePoint], error: float) -> Chart:
@@ -79,7 +71,7 @@ def policy_chart(curves: Iterable[CurvePoint], error: float) -> Chart:
     return curve_chart(
         rows,
         title="What each policy costs: lower left is better",
-        x="answers an item",
+        x="answers per item",
         log_x=True,
         subtitle=[
             "Plans are exact; adaptive and batch are simulated, with 95 % intervals as bands.",
@@ -89,7 +81,7 @@ def policy_chart(curves: Iterable[CurvePoint], error: float) -> Chart:
 
 
 def spending_chart(runs: Mapping[str, Any], *, title: str | None = None) -> Chart:
-    """Answers an item to each question, a column a policy; the busiest questions first."""
+    """Answers per item to each question, one column per policy; the busiest questions first."""
     spent = {name: run.answers_per_question for name, run in runs.items()}
     first = next(iter(runs.values()))
     total: dict[str, float] = {}
@@ -105,7 +97,7 @@ def spending_chart(runs: Mapping[str, Any], *, title: str | None = None) -> Char
         _spent(name, spent[name], order, texts, first_panel=place == 0)
         for place, name in enumerate(runs)
     ]
-    small = "Answers an item to each question, each policy to its own scale"
+    small = "Answers per item to each question, each policy to its own scale"
     small += f"; {plural(more, 'question')} less asked not shown." if more else "."
     return alt.hconcat(*panels, spacing=14).properties(
         title=title_of(title or "Where each policy spends its answers", small)
@@ -225,7 +217,7 @@ def draw_comparison(comparison: Any, path: str | os.PathLike[str]) -> Path:
 def draw_run(run: Any, path: str | os.PathLike[str], name: str = "adaptive") -> Path:
     """Write calibration and spending of one simulation."""
     shown = f"{percent(run.misclassification)} misclassified, "
-    shown += f"{number(run.answers_per_item)} answers an item"
+    shown += f"{number(run.answers_per_item)} answers per item"
     chart = alt.hconcat(
         calibration_chart({name: run}), spending_chart({name: run}), spacing=48
     ).properties(title=title_of(shown))

@@ -29,7 +29,7 @@ def check_ending(path: str | os.PathLike[str], endings: tuple[str, ...] = ENDING
         return ending
     *most, last = endings
     known = f"{', '.join(most)} or {last}" if most else last
-    what = f"cannot write {ending!r}" if ending else "has no ending that says the format"
+    what = f"cannot write {ending!r}" if ending else "has no file extension"
     raise CrowdtreeError(f"{os.fspath(path)}: {what}; use {known}")
 
 

@@ -19,7 +19,6 @@ __all__ = [
     "Tokens",
     "chart_config",
     "css_variables",
-    "percent",
     "to_css_variables",
 ]
 
@@ -149,16 +148,3 @@ def chart_config(tokens: Tokens = LIGHT) -> Mapping[str, Any]:
         "text": {"font": FONT, "fontSize": SMALL_SIZE, "color": tokens.text},
         "concat": {"spacing": 40},
     }
-
-
-def percent(share: float) -> str:
-    """A probability for people: three significant digits, never a false 0 or 100.
-
-    >>> [percent(x) for x in (0.0823119, 0.6, 1.0, 0.999999, 1e-9, 0.0)]
-    ['8.23 %', '60 %', '100 %', '> 99.9 %', '< 0.001 %', '0 %']
-    """
-    if 0 < share < 1e-5:
-        return "< 0.001 %"
-    if 0.9995 <= share < 1 - 1e-9:  # beyond that it is a sum of shares, rounded
-        return "> 99.9 %"
-    return f"{100 * share:.3g} %"

@@ -1,4 +1,4 @@
-"""How much room words take, without a browser: widths of Helvetica, with a margin."""
+"""How wide text is, without a browser: widths of Helvetica, with a margin."""
 
 from __future__ import annotations
 

@@ -6,18 +6,19 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from crowdtree.plan import Plan, as_plan
-from crowdtree.plots.drawing import Drawing, drawing_css
-from crowdtree.plots.facts import Facts, tree_table
-from crowdtree.plots.folding import views
+from crowdtree.plots.html import TreeView, tree_page
 from crowdtree.plots.layout import Direction
 from crowdtree.plots.save import svg_to_png, write_as
 from crowdtree.plots.style import LIGHT, Tokens
+from crowdtree.plots.tree_drawing import Drawing, drawing_css
+from crowdtree.plots.tree_fold import views
+from crowdtree.plots.tree_model import Facts, tree_table
 from crowdtree.tree import Tree
 
-__all__ = ["TreeView", "draw_tree", "tree_css", "tree_svg", "tree_views"]
+__all__ = ["draw_tree", "tree_svg", "tree_views"]
 
 
 def draw_tree(
@@ -33,7 +34,7 @@ def draw_tree(
     Parameters
     ----------
     tree
-        A tree (one worker a question) or a plan.
+        A tree (one worker per question) or a plan.
     path
         Where to write. The HTML file is self-contained, and folded subtrees open in it.
     title
@@ -86,15 +87,6 @@ def tree_svg(
     )
 
 
-class TreeView(NamedTuple):
-    """One view of a tree for a page: its id, the ids and names of the views above it, its SVG."""
-
-    name: str
-    trail: tuple[tuple[str, str], ...]
-    heading: str
-    svg: str
-
-
 def tree_views(
     tree: Tree | Plan,
     *,
@@ -117,14 +109,6 @@ def tree_views(
         yield TreeView(name, above, heading, drawing.svg(""))
 
 
-def tree_css() -> str:
-    """Style of :func:`tree_views`, in terms of the page's custom properties."""
-    names = {name: f"var(--ct-{name.replace('_', '-')})" for name in Tokens.__dataclass_fields__}
-    return drawing_css(Tokens(**names))
-
-
 def _page(tree: Tree | Plan, options: dict[str, Any]) -> str:
-    from crowdtree.plots.page import tree_page
-
     title = options.pop("title") or Facts(as_plan(tree)).title
     return tree_page(title, tree_views(tree, **options))

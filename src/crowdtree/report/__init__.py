@@ -11,12 +11,13 @@ import numpy as np
 
 from crowdtree.evaluate import Evaluation, evaluate
 from crowdtree.plan import Plan, as_plan
+from crowdtree.plots.html import page, tree_section
 from crowdtree.plots.save import write_as
-from crowdtree.plots.style import percent
 from crowdtree.plots.trees import tree_views
 from crowdtree.report.comparisons import LARGE, RANDOM_DRAWS, Rows, design_rows, staffing_rows
 from crowdtree.report.live import LiveCampaign, LiveWorker, live_section
-from crowdtree.text import number, plural
+from crowdtree.report.templates import render
+from crowdtree.text import number, percent, plural
 from crowdtree.tree import Tree
 
 __all__ = [
@@ -38,7 +39,7 @@ def write_report(
     title: str | None = None,
     live: Sequence[LiveCampaign] = (),
 ) -> Path:
-    """Write a self-contained page about a plan (or a tree with one worker a question).
+    """Write a self-contained page about a plan (or a tree with one worker per question).
 
     Parameters
     ----------
@@ -68,8 +69,6 @@ def report_html(
     plan: Plan | Tree, *, title: str | None = None, live: Sequence[LiveCampaign] = ()
 ) -> str:
     """Make the page of :func:`write_report` as text."""
-    from crowdtree.plots.page import page, render, tree_section
-
     value = evaluate(as_plan(plan))
     heading = title or _heading(value)
     designs = design_rows(value)
@@ -96,7 +95,7 @@ def _heading(value: Evaluation) -> str:
     size = plural(value.tree.problem.n_classes, "class", "classes")
     return (
         f"{size}, {percent(value.misclassification)} misclassified with "
-        f"{number(value.expected_answers)} answers an item"
+        f"{number(value.expected_answers)} answers per item"
     )
 
 
@@ -226,4 +225,4 @@ def _best_designs(designs: Rows) -> str:
     best = [row["name"] for row in designs if row["value"] <= least * (1 + 1e-9)]
     names = " and ".join([", ".join(best[:-1]), best[-1]] if len(best) > 1 else best)
     verb = "misclassify" if len(best) > 1 else "misclassifies"
-    return f"With one worker a question, {names} {verb} least"
+    return f"With one worker per question, {names} {verb} least"

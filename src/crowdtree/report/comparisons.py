@@ -10,8 +10,9 @@ import numpy as np
 
 from crowdtree.design import design
 from crowdtree.evaluate import Evaluation, evaluate
-from crowdtree.plots.style import percent
 from crowdtree.staffing import random_mean, single_mean, staff
+from crowdtree.stats import mean_half_width
+from crowdtree.text import percent
 from crowdtree.tree import Tree
 
 __all__ = ["LARGE", "RANDOM_DRAWS", "Rows", "design_rows", "staffing_rows"]
@@ -35,7 +36,7 @@ _LOOKS = {
 
 
 def design_rows(value: Evaluation) -> Rows:
-    """Misclassification of several designs with one worker a question.
+    """Misclassification of several designs with one worker per question.
 
     The mean over question orders is exact while there are few orders; else it is an estimate
     from a fixed sample, with a 95 % interval.
@@ -83,7 +84,7 @@ def _random_order_row(value: Evaluation) -> dict[str, Any]:
         "kind": "baseline",
     }
     if not every:
-        half = 1.96 * float(wrong.std(ddof=1)) / len(orders) ** 0.5
+        half = mean_half_width(wrong)
         row |= {
             "label": f"estimate from {len(orders)} orders, 95 % ± {percent(half)}",
             "low": max(mean - half, 0.0),
@@ -129,5 +130,5 @@ def _random_draws(tree: Tree, workers: int) -> dict[str, float]:
             for _ in range(RANDOM_DRAWS)
         ]
     )
-    mean, half = float(wrong.mean()), 1.96 * float(wrong.std(ddof=1)) / RANDOM_DRAWS**0.5
+    mean, half = float(wrong.mean()), mean_half_width(wrong)
     return {"y": mean, "low": max(mean - half, 0.0), "high": mean + half}

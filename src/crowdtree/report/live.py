@@ -1,4 +1,4 @@
-"""Campaigns that were run: what they cost, how often they were wrong, whom they trusted."""
+"""Campaigns that were run: cost, wrong labels, estimated reliability of the workers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from crowdtree.report.templates import render
 from crowdtree.simulate.run import Estimate, share_estimate
 
 __all__ = ["LiveCampaign", "LiveWorker", "live_section"]
@@ -57,7 +58,7 @@ class LiveCampaign:
 
     @property
     def answers_per_item(self) -> float:
-        """Answers that counted, an item."""
+        """Answers that counted, per item."""
         return self.answers / len(self.truth)
 
     @property
@@ -103,9 +104,8 @@ def live_section(runs: Sequence[LiveCampaign]) -> str:
     """HTML about some campaigns; nothing where there are none."""
     if not runs:
         return ""
-    from crowdtree.plots.chart import chart_svg
     from crowdtree.plots.live import trust_chart
-    from crowdtree.plots.page import render
+    from crowdtree.plots.vega import chart_svg
 
     rows = [
         {

@@ -12,12 +12,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from crowdtree.evaluate import evaluate
+from crowdtree.plots.html import page, tree_section
 from crowdtree.plots.save import write_atomic
 from crowdtree.plots.trees import draw_tree, tree_views
+from crowdtree.report.templates import render
 from crowdtree.reproduce.errata import Erratum, find_errata
 from crowdtree.reproduce.figures import fig_1, fig_1_tree, fig_2, fig_3, fig_4
 from crowdtree.reproduce.numbers import Comparison, comparisons
-from crowdtree.text import number
+from crowdtree.text import number, percent
 
 __all__ = ["Reproduction", "reproduce"]
 
@@ -112,16 +115,11 @@ def _draw(folder: Path, data: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _tree_title(which: str) -> str:
-    from crowdtree.evaluate import evaluate
-    from crowdtree.plots.style import percent
-
     wrong = percent(evaluate(fig_1_tree(which)).misclassification)
     return f"Fig. 1({which}): {wrong} of items get a wrong label"
 
 
 def _page(made: Reproduction, charts: Mapping[str, str]) -> str:
-    from crowdtree.plots.page import page, render, tree_section
-
     trees = [
         (_tree_title(which), tree_section(tree_views(fig_1_tree(which), prefix=f"fig1{which}")))
         for which in "ab"

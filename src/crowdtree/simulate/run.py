@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from crowdtree.problem import Problem
 from crowdtree.simulate.engine import REASONS, BlockRun
+from crowdtree.stats import mean_half_width, wilson_interval
 
 __all__ = ["CalibrationRow", "Estimate", "Run", "mean_estimate", "share_estimate"]
 
 FloatArray = NDArray[np.float64]
-Z95 = 1.959963984540054
 
 
 class Estimate(float):
@@ -50,12 +50,8 @@ class Estimate(float):
 
 def share_estimate(count: float, total: int) -> Estimate:
     """Estimate a probability from a count, with Wilson's interval."""
-    if total == 0:
-        return Estimate(float("nan"), 0.0, 1.0)
-    share, z2 = count / total, Z95**2
-    centre = (share + z2 / (2 * total)) / (1 + z2 / total)
-    half = Z95 / (1 + z2 / total) * np.sqrt(share * (1 - share) / total + z2 / (4 * total**2))
-    return Estimate(share, max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)))
+    share = count / total if total else float("nan")
+    return Estimate(share, *wilson_interval(count, total))
 
 
 def mean_estimate(values: NDArray[Any]) -> Estimate:
@@ -64,9 +60,7 @@ def mean_estimate(values: NDArray[Any]) -> Estimate:
     >>> mean_estimate(np.array([1.0, 2.0, 3.0]))
     2 (0.868 to 3.13)
     """
-    mean = float(np.mean(values))
-    spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    half = Z95 * spread / np.sqrt(max(1, len(values)))
+    mean, half = float(np.mean(values)), mean_half_width(values)
     return Estimate(mean, mean - half, mean + half)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
-import tempfile
 import warnings
+import zipfile
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -92,10 +93,7 @@ def _problem(wish: Wish) -> Problem:
 
 
 def _plan(data: dict[str, Any]) -> Plan:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "plan.json"
-        path.write_text(json.dumps(data), encoding="utf-8")
-        return files.load_plan(path)
+    return files.load_plan(json.dumps(data).encode(), name="plan.json")
 
 
 def problem_from_bytes(content: bytes, name: str, **options: Any) -> Problem:
@@ -103,23 +101,15 @@ def problem_from_bytes(content: bytes, name: str, **options: Any) -> Problem:
     suffix = Path(name).suffix.lower()
     if suffix not in SUFFIXES:
         raise CrowdtreeError(f"problem: upload one of {', '.join(SUFFIXES)}")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"problem{suffix}"
-        path.write_bytes(content)
-        if suffix == ".xlsx":
-            _check_workbook(path)
-        try:
-            return files.load_problem(path, **options)
-        except CrowdtreeError as error:
-            raise CrowdtreeError(str(error).replace(str(path), f"problem{suffix}")) from None
+    if suffix == ".xlsx":
+        _check_workbook(content)
+    return files.load_problem(content, name=f"problem{suffix}", **options)
 
 
-def _check_workbook(path: Path) -> None:
-    """Refuse a workbook that unfolds to more than a table of questions could need."""
-    import zipfile
-
+def _check_workbook(content: bytes) -> None:
+    """Refuse a workbook that unpacks to more than a table of questions could need."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
     except (zipfile.BadZipFile, OSError):
         raise CrowdtreeError("problem: the workbook cannot be read; save it as .xlsx") from None

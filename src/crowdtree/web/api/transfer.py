@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import io
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import IO, Annotated, Any, Literal
@@ -13,12 +13,12 @@ from starlette.concurrency import iterate_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.files import exports
+from crowdtree.files.items import read_items
 from crowdtree.store import campaigns
 from crowdtree.store.exports import answer_rows, label_rows, pieces
-from crowdtree.web import tables
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.errors import Problem
-from crowdtree.web.items import read_items
 from crowdtree.web.site import Site, site_of
 
 __all__ = ["add_from_file", "router"]
@@ -34,9 +34,6 @@ KINDS = {
 }
 IN_MEMORY = 2**20
 ROWS_AT_ONCE = 2000
-LABELS = ["task", "label", "posterior_error", "status", "reason", "answers", "path", "at"]
-ANSWERS = ["task", "worker", "label", "question", "kind", "fate", "late", "at"]
-CROWD_KIT = ["task", "question", "worker", "label"]
 
 
 @router.post(
@@ -71,13 +68,12 @@ def add_from_file(store: Any, number: int, file: IO[bytes], kind: str) -> dict[s
     """Check all rows of a file, then add them a few thousand at a time."""
     classes = store.read(lambda c: campaigns.get(c, number))["problem"]["classes"]
     read = added = 0
-    for row in _rows(file, kind, classes):
-        del row
-        read += 1
+    if file.seek(0, os.SEEK_END):
+        read = sum(1 for _ in read_items(file, kind, classes))
     if not read:
         raise CrowdtreeError("items: the file has no items")
     piece: list[dict[str, Any]] = []
-    for row in _rows(file, kind, classes):
+    for row in read_items(file, kind, classes):
         piece.append(row)
         if len(piece) == ROWS_AT_ONCE:
             added += _add(store, number, piece)
@@ -92,17 +88,6 @@ def _add(store: Any, number: int, rows: list[dict[str, Any]]) -> int:
     return found
 
 
-def _rows(file: IO[bytes], kind: str, classes: list[str]) -> Iterator[dict[str, Any]]:
-    file.seek(0)
-    text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-    try:
-        yield from read_items(text, kind, classes)
-    except UnicodeDecodeError:
-        raise CrowdtreeError("items: the file is not UTF-8 text; save it as UTF-8") from None
-    finally:
-        text.detach()
-
-
 @router.get("/{number}/labels", response_class=Response)
 async def labels(
     request: Request, number: Number, owner: OwnerNeeded, format: Format = "csv"
@@ -111,7 +96,7 @@ async def labels(
     del owner
     site = site_of(request)
     names = (await site.store.aread(lambda c: campaigns.get(c, number)))["problem"]["classes"]
-    return await _download(site, number, label_rows, names, LABELS, format, "labels")
+    return await _download(site, number, label_rows, names, exports.LABELS, format, "labels")
 
 
 @router.get("/{number}/answers", response_class=Response)
@@ -127,7 +112,7 @@ async def answers(
     site = site_of(request)
     names = (await site.store.aread(lambda c: campaigns.get(c, number)))["problem"]["questions"]
     read = answer_rows if log else standing_answers
-    columns = ANSWERS if log else CROWD_KIT
+    columns = exports.ANSWERS if log else exports.CROWD_KIT
     return await _download(site, number, read, names, columns, format, "answers")
 
 
@@ -150,11 +135,11 @@ async def _download(
 
     head = {"content-disposition": f'attachment; filename="{what}-{number}.{format}"'}
     if format == "parquet":
-        content = await asyncio.to_thread(lambda: tables.parquet(found(), columns))
+        content = await asyncio.to_thread(lambda: exports.parquet(found(), columns))
         return Response(content, media_type="application/vnd.apache.parquet", headers=head)
     write, kind = {
-        "csv": (tables.csv_lines, "text/csv; charset=utf-8"),
-        "jsonl": (tables.json_lines, "application/x-ndjson"),
+        "csv": (exports.csv_lines, "text/csv; charset=utf-8"),
+        "jsonl": (exports.json_lines, "application/x-ndjson"),
     }[format]
     lines = iterate_in_threadpool(write(found(), columns))
     return StreamingResponse(lines, media_type=kind, headers=head)

@@ -12,10 +12,10 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluate import evaluate
 from crowdtree.floors import fano_floor
 from crowdtree.frontier import frontier
-from crowdtree.plots.style import percent
 from crowdtree.policy import AdaptivePolicy, PlanPolicy, Policy
 from crowdtree.problem import Problem
 from crowdtree.store.codec import problem_from_json
+from crowdtree.text import percent
 from crowdtree.web.studio import Tell
 
 __all__ = ["Choice", "Offer", "Planned", "make_offer", "make_promise", "planned", "read_offer"]
@@ -195,8 +195,8 @@ def planned(policy: Policy[Any]) -> Planned:
 
 def _chart(problem: Problem, choices: tuple[Choice, ...]) -> str:
     """Error over cost for both kinds, with a mark for each choice."""
-    from crowdtree.plots.chart import chart_svg
     from crowdtree.plots.curves import curve_chart
+    from crowdtree.plots.vega import chart_svg
 
     names = {"tree": ("tree", "plain"), "adaptive": ("adaptive (estimate)", "dashed")}
     rows: list[dict[str, Any]] = []

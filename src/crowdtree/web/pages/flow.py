@@ -8,11 +8,11 @@ from html import escape
 from typing import Any
 
 from crowdtree.plan import Plan
-from crowdtree.plots.drawing import Drawing
-from crowdtree.plots.facts import Facts
-from crowdtree.plots.folding import views
 from crowdtree.plots.style import SMALL_SIZE
 from crowdtree.plots.text import clean, wrap
+from crowdtree.plots.tree_drawing import Drawing
+from crowdtree.plots.tree_fold import views
+from crowdtree.plots.tree_model import Facts
 from crowdtree.web.pages.words import count
 
 __all__ = ["flow_numbers", "flow_svg"]

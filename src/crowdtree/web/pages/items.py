@@ -7,13 +7,13 @@ from typing import Any
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from crowdtree.files.items import MEDIA
 from crowdtree.store import campaigns, views
 from crowdtree.store.exports import item_trace, worker_name
 from crowdtree.store.progress import progress
 from crowdtree.store.tables import ITEM
 from crowdtree.web.api.media import TYPES
 from crowdtree.web.auth import OwnerNeeded
-from crowdtree.web.items import MEDIA
 from crowdtree.web.pages.base import Number, PageRoute, render
 from crowdtree.web.pages.worker import media_address, shown_item
 from crowdtree.web.site import site_of

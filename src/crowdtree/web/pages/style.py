@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from crowdtree.plots.style import css_variables
-from crowdtree.plots.trees import tree_css
+from crowdtree.plots.tree_drawing import tree_css
 
 __all__ = ["router"]
 

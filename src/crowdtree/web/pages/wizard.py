@@ -12,7 +12,7 @@ from starlette.datastructures import UploadFile
 from starlette.responses import HTMLResponse, Response
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.plots.page import tree_section
+from crowdtree.plots.html import tree_section
 from crowdtree.plots.trees import tree_views
 from crowdtree.policy import PlanPolicy, Policy
 from crowdtree.store import campaigns, drafts

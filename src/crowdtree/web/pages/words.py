@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
-from crowdtree.plots.style import percent
-from crowdtree.text import number, plural
+from crowdtree.text import duration, number, percent, plural
 
 __all__ = [
     "ago",
@@ -19,23 +18,6 @@ __all__ = [
     "plural",
     "short",
 ]
-
-
-def duration(seconds: float) -> str:
-    """Write a span of time in one or two words.
-
-    >>> [duration(s) for s in (5, 90, 4000, 200_000, 1e9)]
-    ['less than a minute', '2 min', '1 h 7 min', '2 days', 'more than a year']
-    """
-    minutes = round(seconds / 60)
-    if seconds < 55:
-        return "less than a minute"
-    if minutes < 60:
-        return f"{max(minutes, 1)} min"
-    if minutes < 24 * 60:
-        return f"{minutes // 60} h" + (f" {minutes % 60} min" if minutes % 60 else "")
-    days = round(minutes / 1440)
-    return plural(days, "day") if days <= 365 else "more than a year"
 
 
 def brief(seconds: float) -> str:

@@ -8,10 +8,10 @@ from urllib.parse import quote
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from crowdtree.files.items import MEDIA
 from crowdtree.store import Undo
 from crowdtree.web.api import worker as api
 from crowdtree.web.auth import WORKER_COOKIE, WorkerHash, csrf_of
-from crowdtree.web.items import MEDIA
 from crowdtree.web.pages.base import PageRoute, render
 from crowdtree.web.pages.markdown import markdown
 from crowdtree.web.site import site_of

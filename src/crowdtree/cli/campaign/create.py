@@ -1,0 +1,108 @@
+"""The verb `campaign create`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import typer
+
+from crowdtree.cli import inputs, render
+from crowdtree.cli.campaign.database import HERE, Database, import_server, opened
+from crowdtree.cli.options import AllowGroups, AsJson, File, Seed, with_options
+from crowdtree.errors import CrowdtreeError
+from crowdtree.policy import AdaptivePolicy, PlanPolicy
+from crowdtree.staffing import staff
+
+__all__ = ["create_verb"]
+
+
+@dataclass(frozen=True)
+class PolicyOptions:
+    """What to ask and when to stop."""
+
+    adaptive: Annotated[
+        bool, typer.Option("--adaptive", help="Choose each question by what is known.")
+    ] = False
+    target_error: Annotated[
+        float, typer.Option("--target-error", help="Adaptive: stop at this error.")
+    ] = 0.05
+    max_answers: Annotated[
+        int, typer.Option("--max-answers", help="Adaptive: most answers per item.")
+    ] = 50
+    workers: Annotated[
+        int | None, typer.Option("--workers", help="Plan: extra workers beyond one per node.")
+    ] = None
+    answers: Annotated[
+        float | None, typer.Option("--answers", help="Plan: expected answers per item.")
+    ] = None
+    stopping: Annotated[
+        Literal["none", "curtailed", "margin"], typer.Option("--stopping", help="When votes end.")
+    ] = "curtailed"
+    allow_groups: AllowGroups = False
+    seed: Seed = 0
+
+
+@with_options
+def create_verb(
+    file: File,
+    *,
+    name: Annotated[str, typer.Option("--name", help="What the campaign is called.")] = "",
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting, such as gold_rate=0.1."),
+    ] = None,
+    options: PolicyOptions,
+    database: Database = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Create a campaign from a problem or a plan.
+
+    Examples:
+
+      crowdtree campaign create example:animals --workers 20 --name Birds
+
+      crowdtree campaign create plan.json --set price=0.05 --set budget=100
+    """
+    store_module = import_server("crowdtree.store")
+    campaigns = import_server("crowdtree.store.campaigns")
+    policy = _policy(file, options)
+    settings = store_module.checked_settings(_settings(setting or []))
+    with opened(database, new=True) as store:
+        number = store.write(
+            lambda c: campaigns.create(c, name or file, policy, settings, store.clock())
+        )
+
+    def show(console: Any) -> None:
+        console.print(f"[bold]Campaign {number} is made.[/]")
+        console.print(f"[dim]Next: crowdtree campaign items {number} items.csv[/]")
+
+    render.emit(as_json, {"campaign": number}, show)
+
+
+def _policy(file: str, options: PolicyOptions) -> Any:
+    plan = inputs.read_plan(file)
+    if plan is not None and not options.adaptive:
+        return PlanPolicy(plan, options.stopping)
+    problem = inputs.read_problem(file) if plan is None else plan.tree.problem
+    if options.adaptive:
+        return AdaptivePolicy(problem, options.target_error, options.max_answers, strict=False)
+    tree = inputs.make_tree(problem, "fm", options.allow_groups, options.seed)
+    if options.workers is None and options.answers is None:
+        return PlanPolicy(tree, options.stopping)  # type: ignore[arg-type]
+    plan = staff(tree, options.workers, answers=options.answers, rng=options.seed)
+    return PlanPolicy(plan, options.stopping)
+
+
+def _settings(pairs: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise CrowdtreeError(f"--set {pair}: write it as NAME=VALUE")
+        try:
+            found[name.strip()] = json.loads(value)
+        except ValueError:
+            found[name.strip()] = value
+    return found

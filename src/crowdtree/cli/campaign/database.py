@@ -1,0 +1,61 @@
+"""What the verbs of live campaigns share: the database, and what must be installed for it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from crowdtree.errors import CrowdtreeError
+
+if TYPE_CHECKING:
+    from crowdtree.store import Store
+
+__all__ = ["HERE", "MOST_NUMBER", "Database", "Number", "import_server", "opened"]
+
+MOST_NUMBER = 2**53
+Number = Annotated[
+    int, typer.Argument(metavar="CAMPAIGN", max=MOST_NUMBER, help="The campaign's number.")
+]
+Database = Annotated[
+    str,
+    typer.Option("--database", metavar="URL", help="A file, sqlite:///FILE or postgresql://..."),
+]
+HERE = "crowdtree.db"
+
+
+@contextmanager
+def opened(database: str, new: bool = False) -> Iterator[Store]:
+    """Open a database, which is made only where `new` is set; errors take one line."""
+    from sqlalchemy.exc import DBAPIError
+
+    from crowdtree.store import Store
+
+    file = database.removeprefix("sqlite:///")
+    if not new and "://" not in file and not Path(file).exists():
+        raise CrowdtreeError(
+            f"database: there is no file {file}; make a campaign with crowdtree campaign create, "
+            "or check --database"
+        )
+    try:
+        with Store(database).opened() as store:
+            yield store
+    except DBAPIError as error:
+        reason = str(error.orig).strip().splitlines()[0]
+        raise CrowdtreeError(f"database: {reason}; check --database") from None
+
+
+def import_server(name: str) -> Any:
+    """Import a module of the server, or raise an error that says what to install."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("crowdtree"):
+            raise
+        raise CrowdtreeError(
+            f"{error.name} is not installed; install the server with pip install 'crowdtree[serve]'"
+        ) from None

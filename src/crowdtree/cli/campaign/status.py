@@ -1,0 +1,87 @@
+"""The verbs `campaign start`, `campaign pause` and `campaign status`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from crowdtree.cli import render
+from crowdtree.cli.campaign.database import (
+    HERE,
+    MOST_NUMBER,
+    Database,
+    Number,
+    import_server,
+    opened,
+)
+from crowdtree.cli.options import AsJson
+from crowdtree.cli.render.status import status_lines
+
+__all__ = ["pause_verb", "start_verb", "status_verb"]
+
+
+def start_verb(number: Number, database: Database = HERE, as_json: AsJson = False) -> None:
+    """Start or resume a campaign: workers get questions.
+
+    Example:
+
+      crowdtree campaign start 1
+    """
+    _move(number, "running", database, as_json)
+
+
+def pause_verb(number: Number, database: Database = HERE, as_json: AsJson = False) -> None:
+    """Pause a campaign: nobody gets a new question.
+
+    Example:
+
+      crowdtree campaign pause 1
+    """
+    _move(number, "paused", database, as_json)
+
+
+def _move(number: int, status: str, database: str, as_json: bool) -> None:
+    campaigns = import_server("crowdtree.store.campaigns")
+    with opened(database) as store:
+        store.write(lambda c: campaigns.set_status(c, number, status, store.clock()))
+
+    def show(console: Any) -> None:
+        console.print(f"[bold]Campaign {number} is {status}.[/]")
+
+    render.emit(as_json, {"campaign": number, "status": status}, show)
+
+
+def status_verb(
+    number: Annotated[
+        int | None,
+        typer.Argument(metavar="[CAMPAIGN]", max=MOST_NUMBER, help="All where not given."),
+    ] = None,
+    database: Database = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Say how a campaign is going, or list all.
+
+    Example:
+
+      crowdtree campaign status 1
+    """
+    campaigns = import_server("crowdtree.store.campaigns")
+    progress = import_server("crowdtree.store.progress").progress
+    with opened(database) as store:
+        if number is None:
+            numbers = [row["id"] for row in store.read(campaigns.listed)]
+        else:
+            numbers = [number]
+        found = [store.read(partial(progress, number=n, now=store.clock())) for n in numbers]
+
+    def show(console: Any) -> None:
+        for row in found:
+            for line in status_lines(row):
+                console.print(line, markup=False, soft_wrap=True)
+        if not found:
+            console.print("No campaigns yet.")
+            console.print("[dim]Next: crowdtree campaign create example:animals[/]")
+
+    render.emit(as_json, found[0] if number is not None else {"campaigns": found}, show)

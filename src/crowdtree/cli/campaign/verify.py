@@ -1,0 +1,40 @@
+"""The verb `campaign verify`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from crowdtree.cli import render
+from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, opened
+from crowdtree.cli.options import AsJson
+
+__all__ = ["verify_verb"]
+
+
+def verify_verb(number: Number, database: Database = HERE, as_json: AsJson = False) -> None:
+    """Replay the log of a campaign and compare it with everything that the database says.
+
+    Leaves with 1 where they differ.
+
+    Example:
+
+      crowdtree campaign verify 1
+    """
+    verify = import_server("crowdtree.store.verify").verify
+    with opened(database) as store:
+        found = store.read(lambda c: verify(c, number))
+
+    def show(console: Any) -> None:
+        if found["agrees"]:
+            console.print(
+                f"[bold]All is well:[/] {found['answers']:,} answers replayed, "
+                f"{found['labelled']:,} labels agree."
+            )
+        for text in found["differences"]:
+            console.print(text, markup=False)
+
+    render.emit(as_json, found, show)
+    if not found["agrees"]:
+        raise typer.Exit(1)

@@ -1,0 +1,91 @@
+"""The verb `design`: the tree of questions that misclassifies least."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Annotated, Any, Literal
+
+import typer
+
+from crowdtree.cli import inputs, render
+from crowdtree.cli.options import File, PlanOutputs, ReadingGroups, Seed, with_options
+from crowdtree.cli.render import progress
+from crowdtree.cli.render.plan import finish, show_plan
+from crowdtree.design import DESIGNERS
+from crowdtree.errors import CrowdtreeError
+from crowdtree.evaluate import evaluate
+
+__all__ = ["design_verb"]
+
+Method = Annotated[
+    str, typer.Option("-m", "--method", help=f"One of: {', '.join(DESIGNERS)}.", metavar="NAME")
+]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the proven designer searches for, and when it stops."""
+
+    objective: Annotated[
+        Literal["additive", "exact"],
+        typer.Option("--objective", help="What method optimal proves least."),
+    ] = "additive"
+    time_limit: Annotated[
+        float | None, typer.Option("--time-limit", metavar="S", help="Seconds for method optimal.")
+    ] = None
+    gap_limit: Annotated[
+        float, typer.Option("--gap-limit", help="Relative gap at which optimal may stop.")
+    ] = 0.0
+    node_limit: Annotated[
+        int | None, typer.Option("--node-limit", help="Sets that optimal may search.")
+    ] = None
+
+    def options(self, method: str) -> dict[str, Any]:
+        """Options of a method; those that it does not take are refused rather than ignored."""
+        if method == "optimal":
+            return asdict(self)
+        for field in fields(self):
+            if getattr(self, field.name) != field.default:
+                option = f"--{field.name.replace('_', '-')}"
+                raise CrowdtreeError(
+                    f"{option}: method {method!r} does not take it; use --method optimal"
+                )
+        return {}
+
+
+@with_options
+def design_verb(
+    file: File,
+    *,
+    method: Method = "fm",
+    outputs: PlanOutputs,
+    reading: ReadingGroups,
+    seed: Seed = 0,
+    limits: Limits,
+) -> None:
+    """Design the decision tree of questions that misclassifies least.
+
+    Examples:
+
+      crowdtree design example:animals
+
+      crowdtree design example:animals --method optimal
+
+      crowdtree design birds.csv --draw tree.svg -o plan.json
+
+      crowdtree design birds.xlsx --method gain --worker-error 0.1 --json
+    """
+    options = limits.options(method)
+    problem = inputs.read_problem(file, reading)
+    with progress.progress(progress.search_words) as watch:
+        if method == "optimal":
+            options["progress"] = watch
+        tree = inputs.make_tree(problem, method, reading.allow_groups, seed, **options)
+    value = evaluate(tree)
+
+    def show(console: Any) -> None:
+        show_plan(console, value, outputs)
+        words = [*([] if method == "fm" else ["--design", method]), "--workers", 10 * tree.n_nodes]
+        render.show_next(console, render.command("staff", file, *words, reading=reading))
+
+    finish(value, outputs, show)

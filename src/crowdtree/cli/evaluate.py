@@ -1,0 +1,35 @@
+"""The verb `evaluate`: exactly how often a plan goes wrong, and what it costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crowdtree.cli import inputs, render
+from crowdtree.cli.options import AsJson, File, Full
+from crowdtree.cli.render.plan import show_levels, show_summary, show_tree
+from crowdtree.errors import CrowdtreeError
+from crowdtree.evaluate import evaluate
+
+__all__ = ["evaluate_verb"]
+
+
+def evaluate_verb(file: File, as_json: AsJson = False, full: Full = False) -> None:
+    """Say exactly how often a plan goes wrong and what it costs.
+
+    Example:
+
+      crowdtree evaluate plan.json --json
+    """
+    plan = inputs.read_plan(file)
+    if plan is None:
+        raise CrowdtreeError(
+            f"{file}: not a plan; make one with crowdtree design {file} -o plan.json"
+        )
+    value = evaluate(plan)
+
+    def show(console: Any) -> None:
+        show_summary(console, value)
+        show_tree(console, value, full)
+        show_levels(console, value)
+
+    render.emit(as_json, value.to_dict(), show)

@@ -1,0 +1,98 @@
+"""The verb `explain`: how a label comes about, answer by answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from crowdtree.cli import render
+from crowdtree.cli.options import (
+    AsJson,
+    File,
+    ReadingGroups,
+    Seed,
+    check_html,
+    check_outputs,
+    with_options,
+)
+from crowdtree.cli.policy import PolicyOptions, read_policy
+from crowdtree.errors import CrowdtreeError
+from crowdtree.problem import Problem
+from crowdtree.report.trace import write_trace_report
+from crowdtree.trace import from_answers, from_crowd
+
+__all__ = ["explain_verb"]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What is written and printed."""
+
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the trace as a page.")
+    ] = None
+    as_json: AsJson = False
+
+    def __post_init__(self) -> None:
+        check_html(self.html, "--html")
+        check_outputs([], self.html)
+
+
+@with_options
+def explain_verb(
+    file: File,
+    *,
+    true_class: Annotated[
+        str | None, typer.Option("--class", help="What the item truly is; drawn if not given.")
+    ] = None,
+    answers: Annotated[
+        str | None,
+        typer.Option(
+            "--answers", metavar="Q=A,...", help="Answers so far, such as flies=yes,hunts=no."
+        ),
+    ] = None,
+    policy: PolicyOptions,
+    outputs: Outputs,
+    seed: Seed = 0,
+    reading: ReadingGroups,
+) -> None:
+    """Show why an item got its label: question, answer and posterior, step by step.
+
+    Without --answers a simulated crowd replies.
+
+    Examples:
+
+      crowdtree explain example:animals --class cat
+
+      crowdtree explain birds.csv --answers flies=yes,sings=no --html trace.html
+    """
+    problem, chosen = read_policy(file, policy, reading)
+    if answers is not None and true_class is not None:
+        raise CrowdtreeError("explain: give either --answers or --class (a crowd that knows it)")
+    if answers is not None:
+        trace = from_answers(chosen, _answers(problem, answers))
+    else:
+        trace = from_crowd(chosen, true_class, seed)
+    if outputs.html is not None:
+        write_trace_report(outputs.html, trace)
+
+    def show(console: Any) -> None:
+        for line in trace.lines():
+            console.print(line, soft_wrap=True, markup=False)
+
+    render.emit(outputs.as_json, trace.to_dict(), show)
+
+
+def _answers(problem: Problem, words: str) -> list[tuple[int, int]]:
+    """Read ``flies=yes,hunts=no``."""
+    found = []
+    values = {"yes": 1, "y": 1, "1": 1, "no": 0, "n": 0, "0": 0}
+    for entry in filter(None, (part.strip() for part in words.split(","))):
+        name, _, value = entry.rpartition("=")
+        if value.strip().lower() not in values or not name:
+            raise CrowdtreeError(f"--answers: expected question=yes or question=no, got {entry!r}")
+        found.append((problem.question_index(name.strip()), values[value.strip().lower()]))
+    return found

@@ -1,0 +1,181 @@
+"""The verb `frontier`: what error can be had for what price."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from crowdtree import files
+from crowdtree.cli import inputs, render
+from crowdtree.cli.options import (
+    AsJson,
+    File,
+    Output,
+    ReadingGroups,
+    check_draw,
+    check_outputs,
+    check_plan,
+    with_options,
+)
+from crowdtree.cli.render.progress import frontier_words, progress
+from crowdtree.cli.render.tables import show_frontier
+from crowdtree.errors import CrowdtreeError
+from crowdtree.evaluate import evaluate
+from crowdtree.frontier import Point, frontier
+from crowdtree.frontier.compare import compare
+from crowdtree.plots import draw_frontier
+from crowdtree.problem import Problem
+from crowdtree.text import number, percent, plural
+
+__all__ = ["frontier_verb"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which plan of the frontier to choose, and what to write."""
+
+    error: Annotated[
+        float | None,
+        typer.Option("--error", help="Choose the cheapest plan of at most this error."),
+    ] = None
+    answers: Annotated[
+        float | None, typer.Option("--answers", help="Choose the best plan of at most this cost.")
+    ] = None
+    as_json: AsJson = False
+    output: Output = None
+    draw: Annotated[
+        Path | None,
+        typer.Option(
+            "--draw", metavar="FILE", help="Draw the frontier to FILE.svg, .png or .html."
+        ),
+    ] = None
+
+    @property
+    def given(self) -> bool:
+        """Whether a plan is to be chosen."""
+        return self.error is not None or self.answers is not None
+
+    def __post_init__(self) -> None:
+        if self.output is not None and not self.given:
+            raise CrowdtreeError("-o: which plan? give --error or --answers")
+        check_plan(self.output)
+        check_draw(self.draw)
+        check_outputs([self.output], self.draw)
+
+
+@dataclass(frozen=True)
+class Search:
+    """How the frontier is searched."""
+
+    vote: Annotated[
+        Literal["majority", "margin"], typer.Option("--vote", help="How a node votes.")
+    ] = "majority"
+    method: Annotated[
+        Literal["optimal", "greedy"] | None,
+        typer.Option("--method", help="Proven points, or fast ones.", show_default=False),
+    ] = None
+    max_votes: Annotated[int, typer.Option("--max-votes", help="Most votes of a node.")] = 51
+    max_points: Annotated[int, typer.Option("--max-points", help="Most points.")] = 10_000
+    time_limit: Annotated[
+        float | None, typer.Option("--time-limit", metavar="S", help="Seconds for each price.")
+    ] = None
+
+
+@with_options
+def frontier_verb(
+    file: File,
+    *,
+    choice: Choice,
+    price: Annotated[
+        list[str] | None,
+        typer.Option("--price", metavar="[Q=]P", help="Price of an answer, also question=price."),
+    ] = None,
+    search: Search,
+    reading: ReadingGroups,
+) -> None:
+    """Show what error can be had for what price, and pick a plan.
+
+    Examples:
+
+      crowdtree frontier example:animals
+
+      crowdtree frontier birds.csv --error 0.01 -o plan.json
+
+      crowdtree frontier birds.csv --vote margin --price 0.02 --price hunts=0.05 --draw front.svg
+    """
+    problem = inputs.read_problem(file, reading)
+    front = _search(problem, search, _prices(problem, price), reading.allow_groups)
+    chosen = _choose(front, choice)
+    if chosen is not None and choice.output is not None:
+        files.save_plan(chosen.plan, choice.output)
+    if choice.draw is not None:
+        _draw(front, chosen, choice.draw, "price" if price else "answers", reading.allow_groups)
+    found: dict[str, Any] = front.to_dict()
+    if chosen is not None:
+        found["plan"] = evaluate(chosen.plan).to_dict()
+
+    def show(console: Any) -> None:
+        if chosen is not None:
+            paid = f" at a price of {number(chosen.expected_cost)}" if price else ""
+            console.print(
+                f"[bold]{percent(chosen.misclassification)}[/] misclassified for "
+                f"[bold]{number(chosen.expected_answers)} answers[/] per item{paid}.\n"
+            )
+        show_frontier(console, front.points, chosen, priced=bool(price))
+        if not front.proven:
+            loose = sum(point.status != "optimal" for point in front)
+            console.print(f"{plural(loose, 'point')} not proven optimal.")
+        if chosen is None:
+            words = ["--error", 0.01, "-o", "plan.json"]
+            render.show_next(console, render.command("frontier", file, *words, reading=reading))
+
+    render.emit(choice.as_json, found, show)
+
+
+def _search(problem: Problem, search: Search, price: list[float] | None, allow_groups: bool) -> Any:
+    with progress(frontier_words) as watch:
+        return frontier(
+            problem,
+            search.vote,
+            method=search.method,
+            price=price,
+            max_votes=search.max_votes,
+            max_points=search.max_points,
+            time_limit=search.time_limit,
+            allow_groups=allow_groups,
+            progress=watch,
+        )
+
+
+def _choose(front: Any, choice: Choice) -> Any:
+    if not choice.given:
+        return None
+    plan = front.plan_for(error=choice.error, answers=choice.answers)
+    return Point(plan, front.options.price, float("nan"), "chosen")
+
+
+def _draw(front: Any, chosen: Any, path: Path, cost: str, allow_groups: bool) -> None:
+    draw_frontier(compare(front, allow_groups), path, chosen, cost=cost)
+
+
+def _prices(problem: Problem, given: list[str] | None) -> list[float] | None:
+    """Read ``--price 0.02`` (all questions) and ``--price question=0.05`` (one of them)."""
+    if not given:
+        return None
+    prices = [1.0] * problem.n_questions
+    for entry in sorted(given, key=lambda words: "=" in words):
+        name, named, amount = entry.rpartition("=")
+        try:
+            value = float(amount)
+        except ValueError:
+            raise CrowdtreeError(
+                f"--price: expected 0.02 or question=0.02, got {entry!r}"
+            ) from None
+        if named:
+            prices[problem.question_index(name)] = value
+        else:
+            prices = [value] * problem.n_questions
+    return prices

@@ -1,0 +1,67 @@
+"""Problems and plans from the words of the command line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crowdtree import files
+from crowdtree.cli.options import Reading, ReadingGroups
+from crowdtree.design import design
+from crowdtree.errors import CrowdtreeError
+from crowdtree.plan import Plan
+from crowdtree.problem import Problem
+from crowdtree.tree import Tree
+
+__all__ = ["make_tree", "read_either", "read_plan", "read_problem", "read_tree"]
+
+EXAMPLE = "example:"
+
+
+def read_problem(file: str, reading: Reading | None = None) -> Problem:
+    """Read a problem from a file or from the examples."""
+    reading = reading or Reading()
+    if not file.startswith(EXAMPLE):
+        return files.load_problem(file, **reading.without_groups())
+    for option, given in (("--errors", reading.errors), ("--strengths", reading.strengths)):
+        if given:
+            raise CrowdtreeError(f"{option}: {file} has its own table; give a file")
+    problem = files.example(file.removeprefix(EXAMPLE))
+    changes: dict[str, Any] = {
+        name: getattr(reading, name) for name in ("worker_error", "dash", "dependence")
+    }
+    changes = {name: value for name, value in changes.items() if value is not None}
+    return problem.replace(**changes) if changes else problem
+
+
+def read_plan(file: str, reading: Reading | None = None) -> Plan | None:
+    """Read a plan, or nothing if the file holds a problem.
+
+    A plan holds its problem, so options that say how to read one are refused rather than ignored.
+    """
+    plan = None if file.startswith(EXAMPLE) else files.find_plan(file)
+    if plan is not None:
+        for name, _ in reading.given() if reading else ():
+            if name != "--allow-groups":
+                raise CrowdtreeError(f"{name}: {file} is a plan and holds its problem; give that")
+    return plan
+
+
+def read_either(file: str, reading: Reading) -> tuple[Problem, Plan | None]:
+    """Read a problem, and the plan where the file holds one."""
+    plan = read_plan(file, reading)
+    return (read_problem(file, reading), None) if plan is None else (plan.tree.problem, plan)
+
+
+def read_tree(file: str, reading: ReadingGroups, method: str = "fm", seed: int = 0) -> Tree | Plan:
+    """Read a plan, or design the tree of a problem."""
+    problem, plan = read_either(file, reading)
+    return plan if plan is not None else make_tree(problem, method, reading.allow_groups, seed)
+
+
+def make_tree(
+    problem: Problem, method: str, allow_groups: bool, seed: int = 0, **options: Any
+) -> Tree:
+    """Design with the options that the method takes."""
+    if method == "random":
+        options["rng"] = seed
+    return design(problem, method, allow_groups=allow_groups, **options)

@@ -1,0 +1,149 @@
+"""The verb `learn`: the table, the workers and the labels from answers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from crowdtree import files
+from crowdtree.cli import inputs, render
+from crowdtree.cli.options import AsJson, check_html, check_outputs, with_options
+from crowdtree.cli.render.learned import show_learned
+from crowdtree.errors import CrowdtreeError
+from crowdtree.files import interchange
+from crowdtree.files.atomic import write_atomically
+from crowdtree.files.formats import ending_of
+from crowdtree.learn import learn
+from crowdtree.plan import Plan
+from crowdtree.report.learned import write_learned_report
+from crowdtree.text import percent
+
+__all__ = ["learn_verb"]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What is written and printed."""
+
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the problem.")
+    ] = None
+    upper: Annotated[
+        Path | None,
+        typer.Option(
+            "--upper", metavar="FILE", help="Write it with upper credible errors, to design with."
+        ),
+    ] = None
+    labels: Annotated[
+        Path | None, typer.Option("--labels", metavar="FILE", help="Write the labels (.csv).")
+    ] = None
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Write a page (.html).")
+    ] = None
+    as_json: AsJson = False
+
+    def __post_init__(self) -> None:
+        for problem in (self.output, self.upper):
+            if problem is not None:
+                ending_of(problem)
+        if self.labels is not None and self.labels.suffix.lower() != ".csv":
+            raise CrowdtreeError(
+                f"{self.labels}: labels are written as .csv; use {self.labels.stem}.csv"
+            )
+        check_html(self.report, "--report")
+        check_outputs([self.output, self.upper, self.labels, self.report])
+
+    def write(self, learned: Any) -> None:
+        """Write every file that was asked for."""
+        if self.output is not None:
+            files.save_problem(learned.problem, self.output)
+        if self.upper is not None:
+            files.save_problem(learned.upper_problem(), self.upper)
+        if self.labels is not None:
+            write_atomically(self.labels, learned.label_frame().write_csv)
+        if self.report is not None:
+            write_learned_report(self.report, learned)
+
+
+@with_options
+def learn_verb(
+    answers: Annotated[
+        str,
+        typer.Argument(
+            metavar="ANSWERS",
+            help="Columns task,question,worker,label (.csv .parquet); without question: one.",
+            show_default=False,
+        ),
+    ],
+    *,
+    gold: Annotated[
+        str | None, typer.Option("--gold", metavar="FILE", help="Known classes: task,label.")
+    ] = None,
+    problem: Annotated[
+        str | None,
+        typer.Option("--problem", metavar="FILE", help="Known table of classes and questions."),
+    ] = None,
+    classes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--class",
+            metavar="NAME",
+            help="A class, one option each, where answers and gold do not name all.",
+        ),
+    ] = None,
+    form: Annotated[
+        Literal["plain", "crowd-kit", "label-studio", "zooniverse", "wide"],
+        typer.Option("--format", help="How the answers are written (crowd-kit: as plain)."),
+    ] = "plain",
+    level: Annotated[float, typer.Option("--level", help="Of the credible intervals.")] = 0.95,
+    plan: Annotated[
+        str | None,
+        typer.Option("--plan", metavar="FILE", help="How sure is the error of this plan?"),
+    ] = None,
+    outputs: Outputs,
+) -> None:
+    """Learn the table, the workers and the labels from answers.
+
+    Examples:
+
+      crowdtree learn answers.csv
+
+      crowdtree learn answers.csv --gold gold.csv -o problem.yaml --report learned.html
+
+      crowdtree learn export.json --format label-studio --labels labels.csv
+
+      crowdtree learn answers.csv --gold gold.csv --upper careful.yaml --plan plan.json
+    """
+    reader = interchange.READERS.get(form)
+    source: Any = answers if reader is None else reader(answers)
+    known = None if problem is None else files.load_problem(problem)
+    learned = learn(source, gold, problem=known, classes=classes or None, level=level)
+    credible = None if plan is None else learned.credible_interval(_plan(plan))
+    outputs.write(learned)
+
+    def show(console: Any) -> None:
+        show_learned(console, learned)
+        if credible is not None:
+            console.print(
+                f"The plan misclassifies [bold]{percent(credible.mean)}[/] of items, "
+                f"{percent(credible.low)} to {percent(credible.high)} "
+                f"[dim](estimate, {percent(level)} interval)[/].\n"
+            )
+        made = outputs.upper or outputs.output
+        if made is not None:
+            render.show_next(console, render.command("design", str(made)))
+
+    found = learned.to_dict() | ({} if credible is None else {"credible": asdict(credible)})
+    render.emit(outputs.as_json, found, show)
+
+
+def _plan(path: str) -> Plan:
+    made = inputs.read_plan(path)
+    if made is None:
+        raise CrowdtreeError(
+            f"{path}: is not a plan; write one with crowdtree staff ... -o plan.json"
+        )
+    return made

@@ -1,0 +1,239 @@
+"""The options that verbs share, and dataclasses that group them.
+
+A verb takes a group as one parameter (``reading: Reading``); :func:`with_options` turns its fields
+into options of the command line. Groups of outputs check the names of files when they are made,
+which is before the verb runs: a wrong ending is refused before minutes of work, not after.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+
+import typer
+
+from crowdtree.design import DESIGNERS
+from crowdtree.errors import CrowdtreeError
+from crowdtree.plots.save import check_ending
+
+__all__ = [
+    "AllowGroups",
+    "AsJson",
+    "Design",
+    "Draw",
+    "File",
+    "Full",
+    "Output",
+    "PlanOutputs",
+    "Reading",
+    "ReadingGroups",
+    "Seed",
+    "check_draw",
+    "check_html",
+    "check_outputs",
+    "check_plan",
+    "with_options",
+]
+
+File = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="A problem (.csv .xlsx .yaml .json), a plan (.json), or example:NAME.",
+        show_default=False,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the plan to FILE.json.")
+]
+Draw = Annotated[
+    Path | None, typer.Option("--draw", metavar="FILE", help="Draw to FILE.svg, .png or .html.")
+]
+Full = Annotated[bool, typer.Option("--full", help="Print large trees without folding.")]
+AllowGroups = Annotated[
+    bool, typer.Option("--allow-groups", help="Accept classes that no question tells apart.")
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of what is random.")]
+Design = Annotated[
+    str, typer.Option("--design", help=f"One of: {', '.join(DESIGNERS)}.", metavar="NAME")
+]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a problem file is read."""
+
+    worker_error: Annotated[
+        float | None,
+        typer.Option("--worker-error", metavar="E", help="One error for all questions, 0 to 1."),
+    ] = None
+    errors: Annotated[
+        Path | None,
+        typer.Option("--errors", metavar="FILE", help="A table of errors, one per cell."),
+    ] = None
+    dash: Annotated[
+        Literal["inapplicable", "either"] | None,
+        typer.Option("--dash", help="What - means.", show_default=False),
+    ] = None
+    normalise: Annotated[
+        bool, typer.Option("--normalise", help="Scale the prior so that it sums to 1.")
+    ] = False
+    strengths: Annotated[
+        bool, typer.Option("--strengths", help="The cells are shares of people who say yes.")
+    ] = False
+    dependence: Annotated[
+        float | None,
+        typer.Option(
+            "--dependence",
+            metavar="R",
+            help="Correlation of people's answers to one question on one item.",
+            show_default=False,
+        ),
+    ] = None
+
+    def given(self) -> list[tuple[str, object]]:
+        """Options that differ from their defaults, as written on the command line.
+
+        >>> Reading(worker_error=0.1, normalise=True).given()
+        [('--worker-error', 0.1), ('--normalise', True)]
+        """
+        found = []
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value is not None and value is not False:
+                found.append((f"--{field.name.replace('_', '-')}", value))
+        return found
+
+    def words(self) -> list[object]:
+        """The same as words of a command.
+
+        >>> Reading(worker_error=0.1, normalise=True).words()
+        ['--worker-error', 0.1, '--normalise']
+        """
+        pairs = ([name] if value is True else [name, value] for name, value in self.given())
+        return [word for pair in pairs for word in pair]
+
+    def without_groups(self) -> dict[str, Any]:
+        """The arguments of :func:`crowdtree.files.load_problem`."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(Reading)}
+
+
+@dataclass(frozen=True)
+class ReadingGroups(Reading):
+    """How a problem file is read, where a tree is designed from it."""
+
+    allow_groups: AllowGroups = False
+
+
+@dataclass(frozen=True)
+class PlanOutputs:
+    """What a verb that makes a plan writes and prints."""
+
+    as_json: AsJson = False
+    output: Output = None
+    draw: Annotated[
+        Path | None,
+        typer.Option("--draw", metavar="FILE", help="Draw the tree to FILE.svg, .png or .html."),
+    ] = None
+    levels: Annotated[bool, typer.Option("--levels", help="Print the level table too.")] = False
+    full: Full = False
+
+    def __post_init__(self) -> None:
+        check_plan(self.output)
+        check_draw(self.draw)
+        check_outputs([self.output], self.draw)
+
+
+def check_plan(path: Path | None) -> None:
+    """Raise unless a plan can be written under this name."""
+    if path is not None and path.suffix != ".json":
+        raise CrowdtreeError(f"{path}: a plan is written as .json; use -o {path.stem}.json")
+
+
+def check_draw(path: Path | None) -> None:
+    """Raise unless a picture can be written under this name."""
+    if path is not None:
+        check_ending(path)
+
+
+def check_html(path: Path | None, option: str) -> None:
+    """Raise unless a page can be written under this name."""
+    if path is not None and path.suffix.lower() not in (".html", ".htm"):
+        raise CrowdtreeError(f"{path}: a page is written as .html; use {option} {path.stem}.html")
+
+
+def check_outputs(paths: Iterable[Path | None], drawn: Path | None = None) -> None:
+    """Raise where a file cannot be written: a folder, no folder, or two results in one file.
+
+    The folder of what is `drawn` is made where there is none.
+    """
+    made = [path for path in paths if path is not None]
+    for path in made:
+        if not path.parent.is_dir():
+            raise CrowdtreeError(
+                f"{path}: the folder {path.parent} does not exist; create it first"
+            )
+    made += [] if drawn is None else [drawn]
+    for path in made:
+        if path.is_dir():
+            raise CrowdtreeError(f"{path}: is a folder; give the name of a file")
+    if len({path.absolute() for path in made}) < len(made):
+        raise CrowdtreeError(
+            f"{made[0]}: two results would be written to one file; name each its own"
+        )
+
+
+def with_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """Let a verb take groups of options: the fields of a dataclass become options.
+
+    >>> @with_options
+    ... def verb(file: File, reading: Reading) -> None:
+    ...     print(file, reading.worker_error)
+    >>> verb(file="birds.csv", worker_error=0.1)
+    birds.csv 0.1
+    """
+    hints = get_type_hints(verb, include_extras=True)
+    groups: dict[str, type[Any]] = {}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(verb).parameters.items():
+        kind = hints[name]
+        if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
+            parameters.append(
+                parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY)
+            )
+            continue
+        groups[name] = kind
+        types = get_type_hints(kind, include_extras=True)
+        parameters += [
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=types[field.name],
+            )
+            for field in dataclasses.fields(kind)
+        ]
+
+    @functools.wraps(verb)
+    def wrapped(**given: Any) -> None:
+        made = {
+            name: kind(
+                **{
+                    field.name: given.pop(field.name)
+                    for field in dataclasses.fields(kind)
+                    if field.name in given
+                }
+            )
+            for name, kind in groups.items()
+        }
+        verb(**given, **made)
+
+    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
+    return wrapped

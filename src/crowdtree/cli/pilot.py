@@ -1,0 +1,91 @@
+"""The verb `pilot`: how many gold items and answers a pilot needs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from crowdtree.cli import inputs, render
+from crowdtree.cli.options import AsJson, File, ReadingGroups, with_options
+from crowdtree.learn.pilot import plan_pilot
+from crowdtree.plan import as_plan
+from crowdtree.text import number, percent, plural
+
+__all__ = ["pilot_verb"]
+
+CELLS_SHOWN = 8
+
+
+@with_options
+def pilot_verb(
+    file: File,
+    *,
+    half_width: Annotated[
+        float, typer.Option("--half-width", help="The errors are to be known to ± this.")
+    ] = 0.05,
+    level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
+    answers_per_item: Annotated[
+        int, typer.Option("--answers-per-item", help="Answers to each question of an item.")
+    ] = 3,
+    as_json: AsJson = False,
+    reading: ReadingGroups,
+) -> None:
+    """Say how many gold items and answers a pilot needs, and which cells matter.
+
+    FILE is a problem (with guessed errors) or a plan.
+
+    Examples:
+
+      crowdtree pilot example:animals
+
+      crowdtree pilot plan.json --half-width 0.02
+    """
+    tree = inputs.read_tree(file, reading)
+    problem = as_plan(tree).tree.problem
+    pilot = plan_pilot(tree, half_width, level=level, answers_per_item=answers_per_item)
+    cells = _sensitive_cells(problem, pilot)
+    found = {
+        "gold_items": pilot.gold_items,
+        "gold_items_random": pilot.gold_items_random,
+        "gold_per_class": dict(zip(problem.classes, pilot.gold_per_class.tolist(), strict=True)),
+        "answers": pilot.answers,
+        "half_width": pilot.half_width,
+        "level": pilot.level,
+        "cells": cells,
+    }
+
+    def show(console: Any) -> None:
+        console.print(
+            f"[bold]{plural(pilot.gold_items, 'gold item')} and {plural(pilot.answers, 'answer')}"
+            f"[/] make every error that matters known to ± {percent(half_width)} "
+            f"[dim](estimate, {percent(level)} intervals)[/]."
+        )
+        console.print(
+            f"Items taken as they come instead of chosen by class: "
+            f"{plural(pilot.gold_items_random, 'item')}.\n"
+        )
+        console.print("Cells that move the misclassification most:")
+        for cell in cells[:CELLS_SHOWN]:
+            console.print(
+                f"  {number(cell['sensitivity']):>7}  {cell['question']} · {cell['class']} "
+                f"({plural(cell['answers'], 'answer')})",
+                markup=False,
+            )
+
+    render.emit(as_json, found, show)
+
+
+def _sensitive_cells(problem: Any, pilot: Any) -> list[dict[str, Any]]:
+    """Cells by their part in the misclassification, the largest first."""
+    slope = pilot.sensitivity
+    used = [(float(slope[q, c]), q, c) for q, c in zip(*slope.nonzero(), strict=True)]
+    return [
+        {
+            "question": problem.questions[q],
+            "class": problem.classes[c],
+            "sensitivity": size,
+            "answers": int(pilot.answers_per_cell[q, c]),
+        }
+        for size, q, c in sorted(used, key=lambda cell: (-abs(cell[0]), cell[1], cell[2]))
+    ]

@@ -1,0 +1,43 @@
+"""How results are printed: for people on a terminal, or as one JSON object."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from crowdtree.cli.options import Reading
+
+__all__ = ["command", "console", "emit", "show_next"]
+
+
+def console() -> Any:
+    """Make the printer: styled on a terminal, plain otherwise, NO_COLOR honoured."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=not sys.stdout.isatty(), emoji=False)
+
+
+def emit(as_json: bool, found: dict[str, Any], show: Callable[[Any], None]) -> None:
+    """Print the result as one JSON object, or show it to a person."""
+    if as_json:
+        print(json.dumps(found, ensure_ascii=False))
+    else:
+        show(console())
+
+
+def command(verb: str, file: str, *words: object, reading: Reading | None = None) -> str:
+    """Write the command to go on with, for the same file read in the same way.
+
+    >>> command("staff", "my birds.csv", "--workers", 4, reading=Reading(worker_error=0.1))
+    "crowdtree staff 'my birds.csv' --workers 4 --worker-error 0.1"
+    """
+    options = reading.words() if reading is not None else []
+    return shlex.join(str(word) for word in ["crowdtree", verb, file, *words, *options])
+
+
+def show_next(console: Any, command: str) -> None:
+    """Print how to go on."""
+    console.print(f"Next: {command}", style="dim", markup=False, soft_wrap=True)

@@ -1,0 +1,162 @@
+"""How what was learned looks in a terminal: workers, the error table, pairs, what was assumed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crowdtree.learn.compare import against_assumed, confused_pairs
+from crowdtree.report.learned_tables import ranked_flags, share, worst_cells
+from crowdtree.text import percent, plural
+
+__all__ = ["show_learned"]
+
+MOST_WORKERS = 16
+MOST_QUESTIONS = 12
+MOST_PAIRS = 5
+MOST_FLAGS = 12
+MOST_THIN = 3
+NAME = 24
+"""Most characters of a name in a table."""
+WORKER = 20
+"""Most characters of a worker, so that the whole row fits in 80."""
+CELL = 8
+"""Characters of a cell of the error table, its gap included."""
+
+
+def show_learned(console: Any, learned: Any) -> None:
+    """Print how well workers answer, where they err, and what is still open."""
+    console.print(
+        f"[bold]{plural(len(learned.labels), 'label')}[/] from "
+        f"{plural(learned.answers.n_answers, 'answer')} by "
+        f"{plural(len(learned.workers), 'worker')}; "
+        f"a typical worker errs with [bold]{percent(learned.typical_error)}[/].\n"
+    )
+    _workers(console, learned)
+    _errors(console, learned)
+    _pairs(console, learned)
+    _assumed(console, learned)
+    _flags(console, learned)
+
+
+def _table(*columns: str, left: int = 1) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for i, name in enumerate(columns):
+        table.add_column(Text(name), justify="left" if i < left else "right", no_wrap=True)
+    return table
+
+
+def _short(name: str, most: int = NAME) -> Any:
+    from rich.text import Text
+
+    return Text(name if len(name) <= most else name[: most - 1] + "…")
+
+
+def _workers(console: Any, learned: Any) -> None:
+    workers = sorted(learned.workers.values(), key=lambda worker: (worker.error, worker.name))
+    half = MOST_WORKERS // 2
+    cut = len(workers) > MOST_WORKERS
+    shown = [*workers[:half], *workers[-half:]] if cut else workers
+    level = f"{100 * learned.level:.3g} %"
+    table = _table("worker", "errs", f"{level} interval", "skill", "answers", "agrees")
+    for place, worker in enumerate(shown):
+        if cut and place == half:
+            table.add_row(f"… {plural(len(workers) - len(shown), 'worker')} between", style="dim")
+        spread = (worker.high - worker.low) / 2
+        table.add_row(
+            _short(worker.name, WORKER),
+            share(worker.error),
+            f"{share(worker.error_low)} to {share(worker.error_high)}",
+            f"{worker.skill:+.2f} ± {spread:.2f}",
+            f"{worker.answers:,}",
+            f"{100 * worker.agreement:.0f} %",
+        )
+    console.print(table)
+    console.print("[dim]Skill 0 is the typical worker; intervals are estimates.[/]\n")
+
+
+def _errors(console: Any, learned: Any) -> None:
+    """Errors of a typical worker with half their intervals, as many classes as fit."""
+    problem = learned.problem
+    fits = max(1, (console.width - NAME - 2) // (CELL + 2))
+    rows, columns, half, definite = worst_cells(learned, MOST_QUESTIONS, fits)
+    names = [problem.classes[c] for c in columns]
+    short = [name if len(name) <= CELL else name[: CELL - 1] + "…" for name in names]
+    table = _table("errs, in %", *short)
+    for q in rows:
+        cells = [
+            _cell(float(problem.worker_error[q, c]), float(half[q, c])) if definite[q, c] else "–"
+            for c in columns
+        ]
+        table.add_row(_short(problem.text(q)), *cells)
+    console.print(table)
+    left = []
+    if len(rows) < problem.n_questions:
+        left.append(f"{len(rows)} of {problem.n_questions:,} questions, the worst")
+    if len(columns) < problem.n_classes:
+        left.append(f"{len(columns)} of {problem.n_classes:,} classes, the commonest")
+    shown = f" Shown: {'; '.join(left)}." if left else ""
+    console.print(f"[dim]± half of the interval; – right answer unknown.{shown}[/]\n")
+
+
+def _cell(error: float, half: float) -> Any:
+    from rich.text import Text
+
+    style = "bold dark_orange3" if error >= 0.3 else "dark_orange3" if error >= 0.2 else ""
+    return Text(f"{100 * error:.0f} ± {100 * half:.0f}", style=style)
+
+
+def _pairs(console: Any, learned: Any) -> None:
+    pairs = [pair for pair in confused_pairs(learned) if pair.shared >= 0.01]
+    if not pairs:
+        return
+    table = _table("still confused", "with", "shared", left=2)
+    for pair in pairs[:MOST_PAIRS]:
+        table.add_row(_short(pair.first), _short(pair.second), share(pair.shared))
+    console.print(table)
+    rest = len(pairs) - MOST_PAIRS
+    more = f"; {plural(rest, 'more pair')} above 1 %" if rest > 0 else ""
+    console.print(f"[dim]Share of one class's probability that lies with the other{more}.[/]\n")
+
+
+def _assumed(console: Any, learned: Any) -> None:
+    cells = against_assumed(learned)
+    if not cells:
+        return
+    outside = [cell for cell in cells if cell.outside]
+    console.print(
+        f"Of the {plural(len(cells), 'assumed error')}, {len(outside)} "
+        f"{'lies' if len(outside) == 1 else 'lie'} outside the interval of what was learned"
+        + (":" if outside else ".")
+    )
+    if outside:
+        table = _table("question", "class", "assumed", "learned", "interval", left=2)
+        for cell in outside[:MOST_PAIRS]:
+            table.add_row(
+                _short(cell.question),
+                _short(cell.cls),
+                share(cell.assumed),
+                share(cell.learned),
+                f"{share(cell.low)} to {share(cell.high)}",
+            )
+        console.print(table)
+    console.print()
+
+
+def _flags(console: Any, learned: Any) -> None:
+    others, thin = ranked_flags(learned)
+    rest = [flag for flag in others if flag.kind != "confused"]
+    shown = [*rest[:MOST_FLAGS], *thin[:MOST_THIN]]
+    if not shown:
+        return
+    console.print("What to look at:")
+    for flag in shown:
+        console.print(f"  {flag.subject}: {flag.message}", soft_wrap=True, markup=False)
+    left = len(rest) + len(thin) - len(shown)
+    if left > 0:
+        more = sum(flag.more for flag in thin)
+        words = f"; {more:,} answers would settle the {plural(len(thin), 'thin cell')}"
+        console.print(f"  and {left:,} more (see --json or --report){words if thin else ''}")
+    console.print()

@@ -1,0 +1,152 @@
+"""How a plan looks in a terminal: the summary, the tree and its levels; and writing it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from crowdtree import files
+from crowdtree.cli import render
+from crowdtree.cli.options import PlanOutputs
+from crowdtree.evaluate import Evaluation
+from crowdtree.plan import Plan
+from crowdtree.plots import draw_tree
+from crowdtree.plots.tree_fold import views
+from crowdtree.text import number, percent, plural
+from crowdtree.tree import Tree
+
+__all__ = [
+    "finish",
+    "show_certificate",
+    "show_levels",
+    "show_plan",
+    "show_summary",
+    "show_tree",
+    "tree_lines",
+]
+
+
+def finish(value: Evaluation, outputs: PlanOutputs, show: Callable[[Any], None]) -> None:
+    """Write what was asked for, then print."""
+    if outputs.output is not None:
+        files.save_plan(value.plan, outputs.output)
+    if outputs.draw is not None:
+        draw_tree(value.plan, outputs.draw)
+    render.emit(outputs.as_json, value.to_dict(), show)
+
+
+def show_plan(console: Any, value: Evaluation, outputs: PlanOutputs) -> None:
+    """Print everything about a plan that was asked for."""
+    show_summary(console, value)
+    show_certificate(console, value.tree)
+    show_tree(console, value, outputs.full)
+    if outputs.levels:
+        show_levels(console, value)
+
+
+def show_summary(console: Any, value: Evaluation) -> None:
+    """Print the result first: how often the plan goes wrong, and what it costs."""
+    plan = value.plan
+    tree = plan.tree
+    console.print(
+        f"[bold]Misclassifies {percent(value.misclassification)}[/] of items "
+        f"[dim](exact)[/] with {number(value.expected_answers)} answers per item."
+    )
+    kind = "one worker per question" if int(plan.votes.max()) == 1 else plan.method
+    console.print(
+        f"[dim]{tree.method} · {plural(tree.n_nodes, 'node')}, depth {tree.depth} · {kind} · "
+        f"additive {percent(value.additive)} (upper bound)[/]\n"
+    )
+
+
+def show_certificate(console: Any, tree: Tree) -> None:
+    """Print what is proven about the tree, if anything."""
+    proof = tree.certificate
+    if proof is None:
+        return
+    what = "additive error" if proof.objective == "additive" else "misclassification"
+    if proof.status == "optimal":
+        console.print(f"Proven: no tree has a smaller {what} than {percent(proof.value)}.")
+    else:
+        stop = proof.status if proof.status == "interrupted" else f"stopped by the {proof.status}"
+        console.print(
+            f"{stop.capitalize()}: {what} {percent(proof.value)}, and no tree is below "
+            f"{percent(proof.lower_bound)} (gap {percent(proof.gap)})."
+        )
+    console.print(f"[dim]{plural(proof.nodes, 'set')} of classes searched.[/]\n")
+
+
+def show_tree(console: Any, value: Evaluation, full: bool = False) -> None:
+    """Draw the tree; small subtrees of large trees are folded unless `full`."""
+    from rich.text import Text
+
+    for line in tree_lines(value, full):
+        text = Text()
+        for words, style in line:
+            text.append(words, style=style)
+        console.print(text, soft_wrap=True)
+    console.print()
+
+
+def tree_lines(value: Evaluation, full: bool = False) -> Iterator[list[tuple[str, str]]]:
+    """Yield the lines of the drawing as (words, style) pieces."""
+    plan = value.plan
+    tree, problem = plan.tree, plan.tree.problem
+    folded = set() if full else set(next(views(tree)).folds)
+    for rail, branch, child in tree.outline(folded):
+        style = {"no": "dark_orange3", "yes": "dark_cyan"}.get(branch[:3].strip(), "")
+        start = [(rail, "dim"), (branch, style)]
+        if child < 0:
+            yield [*start, *_leaf_words(value, ~child)]
+        elif child in folded:
+            count = plural(len(tree.nodes[child].classes), "class", "classes")
+            share = percent(float(tree.share[child]))
+            yield [*start, (f"… {count}", "italic"), (f"  {share} of items", "dim")]
+        else:
+            question = int(tree.question[child])
+            yield [*start, (problem.text(question), "bold"), (_node_words(plan, child), "dim")]
+
+
+def _node_words(plan: Plan, node: int) -> str:
+    tree = plan.tree
+    share = float(tree.share[node])
+    words = [f"error {percent(float(plan.node_error[node]) / share)}"]
+    votes = int(plan.votes[node])
+    if plan.vote == "margin":
+        words.append(f"until a lead of {votes}")
+    elif votes > 1:
+        words.append(plural(votes, "vote"))
+    words.append("all items" if node == 0 else f"{percent(share)} of items")
+    words.append(plural(len(tree.nodes[node].classes), "class", "classes"))
+    return "   " + " · ".join(words)
+
+
+def _leaf_words(value: Evaluation, leaf: int) -> list[tuple[str, str]]:
+    tree = value.tree
+    label = int(tree.leaf_label[leaf])
+    others = [tree.problem.classes[c] for c in tree.leaf_classes[leaf] if c != label]
+    found = [(tree.problem.classes[label], "bold dark_cyan")]
+    if others:
+        found.append((f" (or {', '.join(others)})", "dark_cyan"))
+    share = percent(float(tree.problem.prior[label]))
+    right = percent(float(value.correct[label]))
+    return [*found, (f"   {share} of items · right {right}", "dim")]
+
+
+def show_levels(console: Any, value: Evaluation) -> None:
+    """Print the level table: entropy, error and scores."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("level", "sets", "entropy (bits)", "g", "b", "F^m", "F^c"):
+        table.add_column(name, justify="right")
+    for level in value.plan.levels:
+        scores = (level.g, level.b, level.fm, level.fc)
+        table.add_row(
+            str(level.depth),
+            str(len(level.partition)),
+            number(level.entropy, 4),
+            *("" if score is None else number(score, 4) for score in scores),
+        )
+    console.print(table)
+    console.print()

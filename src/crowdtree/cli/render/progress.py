@@ -1,0 +1,73 @@
+"""A line on stderr that shows progress while somebody looks on, and disappears at the end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from crowdtree.text import percent, plural
+
+__all__ = ["counting", "frontier_words", "item_words", "policy_words", "progress", "search_words"]
+
+Words = tuple[str, float | None]
+"""What to show, and the share that is done where it is known."""
+
+
+@contextmanager
+def progress(words: Callable[..., Words]) -> Iterator[Callable[..., None] | None]:
+    """Make a callback for something slow; nothing where stderr is not a terminal.
+
+    `words` turns the arguments of the callback into what is shown.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def update(*values: object) -> None:
+            text, share = words(*values)
+            total = None if share is None else 1.0
+            bar.update(task, description=text, total=total, completed=share or 0.0)
+
+        yield update
+
+
+def search_words(value: float, lower: float, nodes: int) -> Words:
+    """Progress of the search for a proven optimal tree.
+
+    >>> search_words(0.02, 0.01, 1500)
+    ('best 2 % · proven from 1 % · gap 50 % · 1,500 sets', None)
+    """
+    gap = (value - lower) / value if value > 0 else 0.0
+    words = f"best {percent(value)} · proven from {percent(lower)} · gap {percent(gap)}"
+    return f"{words} · {plural(nodes, 'set')}", None
+
+
+def frontier_words(points: int, settled: float) -> Words:
+    """Progress of a frontier."""
+    return f"{plural(points, 'point')} · {percent(settled)} of the edges settled", settled
+
+
+def item_words(done: int, total: int) -> Words:
+    """Progress of a simulation."""
+    return f"{percent(done / total)} of the items", done / total
+
+
+def policy_words(name: str) -> Words:
+    """Progress of a comparison of policies."""
+    return f"simulating {name}", None
+
+
+def counting(what: str) -> Callable[[int, int], Words]:
+    """Progress of something that is counted.
+
+    >>> counting("the plan")(5, 1000)
+    ('the plan: 5 of 1,000', 0.005)
+    """
+    return lambda done, total: (f"{what}: {done:,} of {total:,}", done / max(total, 1))

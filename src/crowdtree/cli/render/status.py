@@ -1,0 +1,57 @@
+"""How a campaign is going, in a few lines for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crowdtree.text import duration, number, percent, plural
+
+__all__ = ["status_lines"]
+
+
+def status_lines(row: dict[str, Any]) -> list[str]:
+    """Say how it goes, what it costs and when it is done, what needs a look; from `progress`.
+
+    The numbers to come are estimates from those so far.
+    """
+    items, reason = row["items"], row["status_reason"]
+    done = items["labelled"] + items["set_aside"]
+    first = f"{row['id']}  {row['name']}: {row['status']}{f' ({reason})' if reason else ''}"
+    lines = [first, f"   {done:,} of {plural(items['total'], 'item')} done"]
+    if row["answers_per_item"] is not None:
+        lines[-1] += f", {number(row['answers_per_item'])} answers per item"
+    if row["estimated_error"] is not None:
+        lines[-1] += f", {percent(row['estimated_error'])} of labels wrong (estimate)"
+    lines += [f"   {words}" for words in (_money(row), _ahead(row), _attention(row)) if words]
+    return lines
+
+
+def _money(row: dict[str, Any]) -> str:
+    if not row["price"]:
+        return ""
+    of = f" of {row['budget']:,.2f}" if row["budget"] is not None else ""
+    left = row["forecast"]["cost_left"]
+    ahead = f", about {left:,.2f} still to come" if left else ""
+    return f"spent {row['spent']:,.2f}{of}{ahead}"
+
+
+def _ahead(row: dict[str, Any]) -> str:
+    forecast = row["forecast"]
+    if row["status"] != "running" or not forecast["answers_left"]:
+        return ""
+    words = f"about {forecast['answers_left']:,.0f} answers still to come"
+    seconds = forecast["seconds_left"]
+    return words if seconds is None else f"{words}, {duration(seconds)} at the present pace"
+
+
+def _attention(row: dict[str, Any]) -> str:
+    found = []
+    if row["items"]["set_aside"]:
+        found.append(f"{plural(row['items']['set_aside'], 'item')} set aside")
+    if row.get("undecided"):
+        found.append(f"{plural(row['undecided'], 'item')} undecided")
+    if row["workers"]["paused"]:
+        found.append(f"{plural(row['workers']['paused'], 'worker')} paused")
+    if row.get("waiting_for_workers"):
+        found.append(f"{plural(row['waiting_for_workers'], 'item')} waiting for more workers")
+    return f"look at: {', '.join(found)}" if found else ""

@@ -1,0 +1,76 @@
+"""Tables in a terminal: frontiers, and policies beside each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crowdtree.plan import Plan
+from crowdtree.text import number, percent, plural
+
+__all__ = ["show_frontier", "show_policies"]
+
+
+def show_frontier(
+    console: Any, points: Any, chosen: Any = None, most: int = 12, *, priced: bool = False
+) -> None:
+    """Print the frontier as a small table, evenly thinned, the chosen plan marked."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    paid = ["price per item"] if priced else []
+    for name in (*paid, "answers per item", "misclassified", "additive", "votes", "proof"):
+        table.add_column(name, justify="right")
+    step = max(1, -(-len(points) // most))
+    shown = sorted({*range(0, len(points), step), len(points) - 1})
+    rows = [(points[place], None) for place in shown]
+    for point, style in [*rows, *([] if chosen is None else [(chosen, "bold")])]:
+        proof = "proven" if point.status == "optimal" else point.status
+        table.add_row(
+            *([number(point.expected_cost)] if priced else []),
+            number(point.expected_answers),
+            percent(point.misclassification),
+            percent(point.additive),
+            _votes(point.plan),
+            "your plan" if style else proof,
+            style=style,
+        )
+    console.print(table)
+    console.print(f"[dim]{len(shown)} of {plural(len(points), 'point')} shown[/]\n")
+
+
+def _votes(plan: Plan) -> str:
+    """Write the fewest and the most votes of a node."""
+    low, high = int(plan.votes.min()), int(plan.votes.max())
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def show_policies(console: Any, rows: Any) -> None:
+    """Print policies beside each other: answers and error with intervals, times the floor."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("policy", no_wrap=True)
+    for name in ("answers", "95 %", "wrong", "95 %", "x floor"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        wrong = row.misclassification
+        times = "" if row.times_the_floor != row.times_the_floor else number(row.times_the_floor)
+        table.add_row(
+            row.policy,
+            number(row.answers),
+            f"[dim]{_between(row.answers)}[/]",
+            percent(wrong),
+            "[dim]exact[/]" if row.exact else f"[dim]{_between(wrong, 100)} %[/]",
+            times,
+        )
+    console.print(table)
+    for row in rows:
+        if row.note:
+            console.print(f"[dim]{row.policy}: {row.note}[/]")
+    console.print("[dim]The floor (Fano) is at each policy's own error; none goes below it.[/]\n")
+
+
+def _between(value: Any, times: float = 1.0) -> str:
+    if value.high <= value.low:
+        return "exact"
+    return f"{number(times * value.low)}–{number(times * value.high)}"

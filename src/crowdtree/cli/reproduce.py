@@ -1,0 +1,34 @@
+"""The verb `reproduce`: every figure and number of the paper, recomputed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from crowdtree.cli import render
+from crowdtree.cli.options import AsJson
+from crowdtree.reproduce import reproduce
+
+__all__ = ["reproduce_verb"]
+
+
+def reproduce_verb(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write to.")],
+    as_json: AsJson = False,
+) -> None:
+    """Recompute every figure and number of the paper, and show its errors.
+
+    Example:
+
+      crowdtree reproduce --out paper
+    """
+    result = reproduce(out)
+
+    def show(console: Any) -> None:
+        console.print(f"[bold]{out / 'index.html'}[/] shows all of it.\n")
+        for line in result.lines():
+            console.print(line, soft_wrap=True)
+
+    render.emit(as_json, result.to_dict(), show)

@@ -1,0 +1,168 @@
+"""The verb `serve`: live campaigns for workers, and their pages for the owner."""
+
+from __future__ import annotations
+
+import json
+import re
+import webbrowser
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from crowdtree.cli.campaign.database import HERE, Database, import_server, opened
+from crowdtree.cli.options import AsJson, with_options
+from crowdtree.errors import CrowdtreeError
+
+__all__ = ["serve_verb"]
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the server listens, and how people reach it."""
+
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen on; 0.0.0.0 for other machines too.")
+    ] = "127.0.0.1"
+    port: Annotated[
+        int, typer.Option("--port", help="Port to listen on; 0 for any that is free.")
+    ] = 8321
+    url: Annotated[
+        str,
+        typer.Option(
+            "--url", metavar="URL", help="Address that people use, such as https://label.example."
+        ),
+    ] = ""
+    https: Annotated[
+        bool, typer.Option("--https", help="Behind https: send cookies over https only.")
+    ] = False
+    trusted_host: Annotated[
+        list[str] | None,
+        typer.Option("--trusted-host", help="A name by which people reach the server."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Running:
+    """How the server runs, and what it accepts."""
+
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, help="Server processes (PostgreSQL only above 1).")
+    ] = 1
+    media: Annotated[
+        Path | None,
+        typer.Option(
+            "--media",
+            metavar="DIR",
+            help="Folder for uploaded pictures, sounds and films.",
+            show_default="beside the database",
+        ),
+    ] = None
+    no_media: Annotated[bool, typer.Option("--no-media", help="Refuse uploaded media.")] = False
+    private_webhooks: Annotated[
+        bool, typer.Option("--private-webhooks", help="Allow webhooks to private addresses.")
+    ] = False
+    joins_per_minute: Annotated[
+        int,
+        typer.Option(
+            "--joins-per-minute", min=1, help="People who may join by open links from one address."
+        ),
+    ] = 600
+    access_log: Annotated[bool, typer.Option("--access-log", help="Log every request.")] = False
+
+
+@with_options
+def serve_verb(
+    *,
+    database: Database = HERE,
+    address: Address,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Open the owner's page in the browser.")
+    ] = False,
+    running: Running,
+    example: Annotated[
+        bool, typer.Option("--example", help="Load an example campaign where there is none.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Serve live campaigns to workers, and their pages to you.
+
+    Prints a link that logs you in, once. Everything is kept in one file in the current folder.
+
+    Examples:
+
+      crowdtree serve --open
+
+      crowdtree serve --host 0.0.0.0 --url https://label.example --https
+
+      crowdtree serve --example
+
+      crowdtree serve --database postgresql://user@host/name --workers 4
+    """
+    serve = import_server("crowdtree.web.serve")
+    serving = _serving(serve, database, address, running)
+    if example:
+        load_example = import_server("crowdtree.web.example").load_example
+        with opened(database, new=True) as store:
+            load_example(store)
+    serve.run(serving, partial(_welcome, _shown(database), open_page, as_json))
+    if not as_json:
+        print(f"\nStopped. Campaigns are kept in {_shown(database)}.", flush=True)
+
+
+def _serving(serve: Any, database: str, address: Address, running: Running) -> Any:
+    folder = str(running.media) if running.media is not None else serve.media_beside(database)
+    return serve.Serving(
+        database=database,
+        host=address.host,
+        port=address.port,
+        processes=running.workers,
+        media=None if running.no_media else folder,
+        secure_cookies=address.https,
+        private_webhooks=running.private_webhooks,
+        trusted_hosts=tuple(address.trusted_host or ()),
+        access_log=running.access_log,
+        joins_per_minute=running.joins_per_minute,
+        url=_base(address.url),
+    )
+
+
+def _welcome(database: str, open_page: bool, as_json: bool, link: str) -> None:
+    """Say where it is and how to stop it."""
+    if as_json:
+        url = link.partition("/login")[0]
+        print(json.dumps({"database": database, "url": url, "link": link}), flush=True)
+    else:
+        print(f"crowdtree serves {database}", flush=True)
+        print(f"Open this link to log in (it works once):\n\n    {link}\n", flush=True)
+        print("Stop with Ctrl-C. Campaigns are kept.", flush=True)
+    if open_page:
+        webbrowser.open(link)
+
+
+def _shown(database: str) -> str:
+    """Write a database's address without its password.
+
+    >>> _shown("postgresql://ann:secret@host/birds"), _shown("birds.db")
+    ('postgresql://ann:***@host/birds', 'birds.db')
+    >>> _shown("postgresql://host/birds?user=ann&password=secret")
+    'postgresql://host/birds?user=ann&password=***'
+    """
+    hidden = re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", database)
+    return re.sub(r"([?&]password=)[^&]*", r"\1***", hidden)
+
+
+def _base(url: str) -> str:
+    """Check the address that people use; without a slash at its end.
+
+    >>> _base("https://label.example/")
+    'https://label.example'
+    """
+    parts = urlsplit(url)
+    plain = parts.scheme in ("http", "https") and parts.hostname and parts.path in ("", "/")
+    if url and not (plain and not parts.query and "@" not in parts.netloc):
+        raise CrowdtreeError(f"--url {url}: write it as https://NAME, without a path")
+    return url.rstrip("/")

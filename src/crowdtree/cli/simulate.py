@@ -1,0 +1,248 @@
+"""The verb `simulate`: let a simulated crowd answer."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from crowdtree.cli import inputs, render
+from crowdtree.cli.options import (
+    AsJson,
+    Draw,
+    File,
+    ReadingGroups,
+    Seed,
+    check_draw,
+    check_outputs,
+    with_options,
+)
+from crowdtree.cli.policy import PolicyOptions, read_policy
+from crowdtree.cli.render.progress import item_words, policy_words, progress
+from crowdtree.cli.render.tables import show_policies
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
+from crowdtree.problem import Problem
+from crowdtree.simulate import Crowd, simulate
+from crowdtree.simulate.compare import compare_policies
+from crowdtree.text import number, percent, plural
+
+__all__ = ["simulate_verb"]
+
+MOST_ERROR = 0.499
+QUESTIONS_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class CrowdOptions:
+    """How the simulated people differ from what is assumed."""
+
+    skill_sd: Annotated[
+        float, typer.Option("--skill-sd", help="Spread of the workers' skill, in logits.")
+    ] = 0.0
+    spammers: Annotated[float, typer.Option("--spammers", help="Share of spammers.")] = 0.0
+    shared_difficulty: Annotated[
+        float | None,
+        typer.Option(
+            "--shared-difficulty",
+            help="Correlation of answers on one item, in place of the problem's dependence.",
+            show_default=False,
+        ),
+    ] = None
+    true_errors: Annotated[
+        float,
+        typer.Option("--true-errors", metavar="X", help="True errors, as multiple of the assumed."),
+    ] = 1.0
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Where the simulation runs."""
+
+    engine: Annotated[
+        str, typer.Option("--engine", help="local, or dask://HOST:PORT.", metavar="WHERE")
+    ] = "local"
+    jobs: Annotated[int, typer.Option("--jobs", help="Processes; -1 for all cores.")] = 1
+    checkpoint: Annotated[
+        Path | None, typer.Option("--checkpoint", metavar="FILE", help="Resume from and save to.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What is drawn and printed."""
+
+    draw: Draw = None
+    as_json: AsJson = False
+
+    def __post_init__(self) -> None:
+        check_draw(self.draw)
+        check_outputs([], self.draw)
+
+
+@with_options
+def simulate_verb(
+    file: File,
+    *,
+    policy: PolicyOptions,
+    items: Annotated[int, typer.Option("--items", help="Number of items.")] = 10_000,
+    compare: Annotated[
+        bool,
+        typer.Option("--compare", help="All policies beside each other at the target error."),
+    ] = False,
+    crowd: CrowdOptions,
+    engine: EngineOptions,
+    outputs: Outputs,
+    seed: Seed = 0,
+    reading: ReadingGroups,
+) -> None:
+    """Let a simulated crowd answer: what a policy costs, and how often it is wrong.
+
+    FILE is a problem, or a plan for the policies plan, curtailed and margin.
+
+    Examples:
+
+      crowdtree simulate example:animals
+
+      crowdtree simulate plan.json --policy curtailed --items 100000
+
+      crowdtree simulate birds.csv --spammers 0.1 --skill-sd 0.5 --true-errors 2 --json
+
+      crowdtree simulate birds.csv --compare --draw policies.svg
+    """
+    if compare:
+        _refuse_beside_compare(policy, crowd, engine)
+        _compare(file, policy, reading, outputs, items, seed)
+        return
+    problem, chosen = read_policy(file, policy, reading)
+    run = _simulate(problem, chosen, crowd, engine, items, seed)
+    if outputs.draw is not None:
+        from crowdtree.plots.policies import draw_run
+
+        draw_run(run, outputs.draw, policy.policy)
+
+    def show(console: Any) -> None:
+        _show_run(console, run, problem)
+        words = ["--policy", policy.policy]
+        render.show_next(console, render.command("explain", file, *words, reading=reading))
+
+    render.emit(outputs.as_json, run.to_dict(), show)
+
+
+def _simulate(
+    problem: Problem, policy: Any, crowd: CrowdOptions, engine: EngineOptions, items: int, seed: int
+) -> Any:
+    people = Crowd(
+        problem=_true_problem(problem, crowd.true_errors),
+        skill_sd=crowd.skill_sd,
+        spammers=crowd.spammers,
+        shared_difficulty=crowd.shared_difficulty,
+    )
+    with progress(item_words) as watch:
+        return simulate(
+            problem,
+            policy,
+            items,
+            seed,
+            crowd=people,
+            engine=engine.engine,
+            jobs=engine.jobs,
+            checkpoint=engine.checkpoint,
+            progress=watch,
+        )
+
+
+def _true_problem(problem: Problem, times: float) -> Problem | None:
+    """Multiply all errors, and warn where that would make answers worse than a coin."""
+    if times == 1.0:
+        return None
+    if not 0 <= times < float("inf"):
+        raise CrowdtreeError(f"--true-errors: expected 0 or more, got {times:g}")
+    error = problem.worker_error * times
+    beyond = int((error > MOST_ERROR).sum())
+    if beyond:
+        warnings.warn(
+            f"--true-errors {times:g}: {plural(beyond, 'cell')} would err in half of the answers "
+            f"or more; {'it is' if beyond == 1 else 'they are'} kept at {percent(MOST_ERROR)}",
+            CrowdtreeWarning,
+            stacklevel=2,
+        )
+    return problem.replace(worker_error=error.clip(0, MOST_ERROR))
+
+
+def _show_run(console: Any, run: Any, problem: Problem) -> None:
+    wrong, cost = run.misclassification, run.answers_per_item
+    console.print(
+        f"[bold]{percent(wrong)} misclassified[/] [dim](95 %: {percent(wrong.low)} to "
+        f"{percent(wrong.high)})[/] with [bold]{number(cost)} answers[/] per item "
+        f"[dim](95 %: {number(cost.low, 4)} to {number(cost.high, 4)})[/]."
+    )
+    if run.undecided:
+        console.print(f"{percent(run.undecided)} of the items were left undecided.")
+    console.print(f"The policy itself expected {percent(run.stated_error)} to be wrong.\n")
+    busiest = sorted(run.answers_per_question.items(), key=lambda pair: -pair[1])
+    for name, share in busiest[:QUESTIONS_SHOWN]:
+        if share > 0:
+            text = problem.text(problem.question_index(name))
+            console.print(f"  {number(share):>8}  {text}", markup=False)
+    console.print("[dim]  answers per item, by question[/]\n")
+
+
+def _refuse_beside_compare(*groups: Any) -> None:
+    """Refuse options that a comparison does not take, rather than ignore them."""
+    kept = ("target_error", "max_answers", "criterion")
+    given = [
+        f"--{field.name.replace('_', '-')}"
+        for group in groups
+        for field in fields(group)
+        if field.name not in kept and getattr(group, field.name) not in (field.default, 0)
+    ]
+    if given:
+        raise CrowdtreeError(
+            f"--compare: simulates every policy on this machine, with people who err as assumed; "
+            f"leave out {listing(given)}"
+        )
+
+
+def _compare(
+    file: str,
+    policy: PolicyOptions,
+    reading: ReadingGroups,
+    outputs: Outputs,
+    items: int,
+    seed: int,
+) -> None:
+    """Compare all policies, and show the table and the picture."""
+    problem, _ = inputs.read_either(file, reading)
+    with progress(policy_words) as watch:
+        found = compare_policies(
+            problem,
+            policy.target_error,
+            items=items,
+            rng=seed,
+            max_answers=policy.max_answers,
+            criterion=policy.criterion,
+            allow_groups=reading.allow_groups,
+            progress=watch,
+        )
+    if outputs.draw is not None:
+        from crowdtree.plots.policies import draw_comparison
+
+        draw_comparison(found, outputs.draw)
+
+    def show(console: Any) -> None:
+        fair = [row for row in found.rows if not row.note]
+        if fair:
+            best = min(fair, key=lambda row: row.answers)
+            console.print(
+                f"[bold]{best.policy}[/] is cheapest: [bold]{number(best.answers)} answers[/] per "
+                f"item for {percent(best.misclassification)} misclassified.\n"
+            )
+        show_policies(console, found.rows)
+        if outputs.draw is None:
+            words = ["--compare", "--draw", "policies.svg"]
+            render.show_next(console, render.command("simulate", file, *words, reading=reading))
+
+    render.emit(outputs.as_json, found.to_dict(), show)

@@ -1,0 +1,69 @@
+"""The verb `staff`: how many workers each question of a tree needs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from crowdtree.cli import inputs, render
+from crowdtree.cli.options import Design, File, PlanOutputs, ReadingGroups, Seed, with_options
+from crowdtree.cli.render.plan import finish, show_plan
+from crowdtree.evaluate import evaluate
+from crowdtree.plan import Plan
+from crowdtree.staffing import STAFFERS, staff
+
+__all__ = ["staff_verb"]
+
+
+@with_options
+def staff_verb(
+    file: File,
+    *,
+    workers: Annotated[
+        int | None, typer.Option("--workers", help="Extra workers beyond one per node.")
+    ] = None,
+    answers: Annotated[
+        float | None,
+        typer.Option("--answers", help="Expected answers per item, in place of workers."),
+    ] = None,
+    method: Annotated[
+        str, typer.Option("-m", "--method", help=f"One of: {', '.join(STAFFERS)}.", metavar="NAME")
+    ] = "marginal",
+    design_method: Design = "fm",
+    pool: Annotated[
+        Literal["node", "question"], typer.Option("--pool", help="What a team of workers serves.")
+    ] = "node",
+    outputs: PlanOutputs,
+    reading: ReadingGroups,
+    seed: Seed = 0,
+) -> None:
+    """Say how many workers each question of the tree needs.
+
+    FILE is a problem (its tree is designed first) or a plan made by design.
+
+    Examples:
+
+      crowdtree staff example:animals --workers 100
+
+      crowdtree staff plan.json --answers 20 -o staffed.json
+
+      crowdtree staff birds.csv --workers 50 --method paper-fm --json
+    """
+    given = inputs.read_tree(file, reading, design_method, seed)
+    tree = given.tree if isinstance(given, Plan) else given
+    value = evaluate(staff(tree, workers, method, answers=answers, pool=pool, rng=seed))
+    # the report staffs a problem in its own way, which is this one only by default
+    as_report = given is tree and workers is not None and (method, pool) == ("marginal", "node")
+
+    def show(console: Any) -> None:
+        show_plan(console, value, outputs)
+        command = "this with -o plan.json, then crowdtree report plan.json"
+        if outputs.output is not None:
+            command = render.command("report", str(outputs.output))
+        elif as_report:
+            words = [] if design_method == "fm" else ["--design", design_method]
+            command = render.command("report", file, *words, "--workers", workers, reading=reading)
+        render.show_next(console, command)
+
+    finish(value, outputs, show)

@@ -1,0 +1,251 @@
+"""Delimited text, workbooks and data frames as rows of text, and back."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import itertools
+import re
+import warnings
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from crowdtree.errors import CrowdtreeError, one_line, squeeze
+from crowdtree.files.atomic import write_atomically
+from crowdtree.files.formats import MOST_BYTES, ending_of
+from crowdtree.files.table_reader import Grid
+from crowdtree.reading import Source, csv_rows, separator_of, shown
+
+__all__ = ["delimited_grid", "frame_grid", "workbook_grids", "write_delimited", "write_workbook"]
+
+MOST_BLANK = 100_000
+"""Blank lines in a row after which a file is given up."""
+MOST_UNPACKED = 500_000_000
+"""Bytes that a workbook may unpack to."""
+MOST_CELL_TEXT = 32_767
+"""Characters that a cell of a workbook holds."""
+MOST_COLUMNS, MOST_ROWS = 16_384, 1_048_576
+"""Size of a sheet of a workbook."""
+
+
+# ---------------------------------------------------------------- delimited text
+
+
+@contextmanager
+def delimited_grid(source: Source) -> Iterator[Grid]:
+    """Open a CSV or TSV file, whatever separates its columns."""
+    with source.lines(MOST_BYTES[ending_of(source.name)]) as lines:
+        name = source.name
+        skipped, first = 0, ""
+        for first in lines:
+            skipped += 1
+            if first.strip(" ,;\t\r\n") and not first.lower().startswith("sep="):
+                break
+            if skipped > MOST_BLANK:
+                raise CrowdtreeError(f"{name}: begins with {MOST_BLANK:,} blank lines; remove them")
+        separator = separator_of(first)
+        chained = itertools.chain([first], lines)
+        rows = csv_rows(chained, separator, name, skipped=skipped - 1)
+        yield Grid(name, _few_blank(rows, name), decimal_comma=separator != ",")
+
+
+def _few_blank(rows: Iterable[tuple[int, list[str]]], name: str) -> Iterator[tuple[int, list[str]]]:
+    """Give up on a file of blank lines."""
+    blank = 0
+    for number, row in rows:
+        blank = 0 if row else blank + 1
+        if blank > MOST_BLANK:
+            raise CrowdtreeError(f"{name}: has {MOST_BLANK:,} blank lines in a row; remove them")
+        yield number, row
+
+
+def write_delimited(path: Path, rows: Iterable[list[Any]]) -> None:
+    """Write rows as CSV, TSV or compressed CSV; numbers so that they come back exactly."""
+    ending = ending_of(path)
+
+    def write(file: BinaryIO) -> None:
+        is_packed = ending.endswith(".gz")
+        # no name and no time in it, so that the same problem makes the same file
+        packed = gzip.GzipFile("", "wb", 4, fileobj=file, mtime=0) if is_packed else file
+        text = io.TextIOWrapper(packed, encoding="utf-8", newline="")
+        separator = "\t" if ending == ".tsv" else ","
+        csv.writer(text, delimiter=separator, lineterminator="\n").writerows(rows)
+        text.flush()
+        text.detach()  # or the file would be closed before it is safe on the disk
+        if is_packed:
+            packed.close()
+
+    write_atomically(path, write, MOST_BYTES[ending] if ending != ".csv.gz" else None)
+
+
+# ---------------------------------------------------------------- workbooks
+
+
+def workbook_grids(source: Source) -> tuple[Grid, Grid | None]:
+    """Read a workbook: its first sheet, and the sheet named errors if there is one."""
+    name = source.name
+    source.check(MOST_BYTES[".xlsx"])
+    _check_zip(source, name)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about styles and validations, which do not matter
+            sheets = _sheets(source)
+    except CrowdtreeError:
+        raise
+    except Exception as error:  # the library raises whatever a damaged file leads it to
+        raise CrowdtreeError(
+            f"{name}: is not a readable XLSX workbook ({type(error).__name__}: "
+            f"{squeeze(error)[:80]}); save it again as .xlsx"
+        ) from None
+    errors = next((title for title in sheets if title.strip().casefold() == "errors"), None)
+    main = next((title for title in sheets if title != errors), None)
+    if main is None:
+        raise CrowdtreeError(f"{name}: holds no sheet with a table")
+    return _sheet_grid(name, main, sheets), _sheet_grid(name, errors, sheets) if errors else None
+
+
+def _sheet_grid(name: str, title: str, sheets: dict[str, list[tuple[int, list[str]]]]) -> Grid:
+    return Grid(f"{name}, sheet {one_line(title)}", sheets[title], unit="row", padded=True)
+
+
+def _check_zip(source: Source, name: str) -> None:
+    try:
+        with source.open() as stored, zipfile.ZipFile(stored) as packed:
+            size = sum(member.file_size for member in packed.infolist())
+            if size > MOST_UNPACKED:
+                raise CrowdtreeError(
+                    f"{name}: unpacks to {size:,} bytes, more than the {MOST_UNPACKED:,} that are "
+                    "read; save the sheet as .csv"
+                )
+            for member in packed.namelist():
+                with packed.open(member) as file:
+                    if b"<!DOCTYPE" in file.read(4096):  # entities that grow
+                        raise CrowdtreeError(
+                            f"{name}: {one_line(member)} declares a document type, which no "
+                            "workbook does; save it again as .xlsx"
+                        )
+    except CrowdtreeError:
+        raise
+    except Exception:  # zlib, struct, RuntimeError of encrypted members, ...
+        raise CrowdtreeError(
+            f"{name}: is not an XLSX workbook; save it as .xlsx, or name it by what it is"
+        ) from None
+
+
+def _sheets(source: Source) -> dict[str, list[tuple[int, list[str]]]]:
+    """Rows of the first sheet and of the sheet named errors, blank ones left out."""
+    import openpyxl
+
+    found: dict[str, list[tuple[int, list[str]]]] = {}
+    with source.open() as file:  # the library leaves it open when it fails
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+        for sheet in book.worksheets:
+            is_errors = sheet.title.strip().casefold() == "errors"
+            if is_errors or not any(t.strip().casefold() != "errors" for t in found):
+                sheet.reset_dimensions()  # some programs write wrong ones
+                found[sheet.title] = [
+                    (number, [cell_text(value) for value in row])
+                    for number, row in enumerate(sheet.iter_rows(values_only=True), start=1)
+                    if any(value is not None for value in row)
+                ]
+    return found
+
+
+def cell_text(value: Any) -> str:
+    """Text of a cell that may be a number, so that 1.0 and 1 are the same.
+
+    >>> [cell_text(value) for value in (None, 1.0, 0.25, True, "007", float("nan"))]
+    ['', '1', '0.25', '1', '007', '']
+    """
+    if type(value) is str:
+        return value
+    if hasattr(value, "item"):  # NumPy's own numbers
+        value = value.item()
+    if value is None or type(value).__name__ == "NAType" or value != value:
+        return ""
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+    return str(value)
+
+
+def write_workbook(path: Path, sheets: Mapping[str, Iterable[list[Any]]]) -> None:
+    """Write sheets of rows as an XLSX workbook."""
+    import openpyxl
+
+    name = shown(path)
+    book = openpyxl.Workbook(write_only=True)
+    for title, rows in sheets.items():
+        sheet = book.create_sheet(title)
+        for number, row in enumerate(rows, start=1):
+            if len(row) > MOST_COLUMNS or number > MOST_ROWS:
+                raise CrowdtreeError(
+                    f"{name}: a sheet holds {MOST_ROWS:,} rows and {MOST_COLUMNS:,} columns, which "
+                    "is too few for this problem; save it as .csv"
+                )
+            sheet.append([_cell(sheet, value, name) for value in row])
+    write_atomically(path, book.save, MOST_BYTES[".xlsx"])
+
+
+def _cell(sheet: Any, value: Any, name: str) -> Any:
+    """Make a cell that comes back exactly as it is."""
+    from openpyxl.cell import WriteOnlyCell
+
+    if value == "":
+        return None
+    if isinstance(value, str):
+        _check_cell_text(value, name)
+        cell = WriteOnlyCell(sheet, value)
+        cell.data_type = "s"  # a name that begins with = is not a formula
+        return cell
+    if isinstance(value, float) and float(f"{value:.16g}") != value:
+        cell = WriteOnlyCell(sheet, repr(value))
+        cell.data_type = "n"  # a number in all its digits; the library would write 16
+        return cell
+    return value
+
+
+def _check_cell_text(value: str, name: str) -> None:
+    """Refuse what a workbook would hand back changed."""
+    if len(value) > MOST_CELL_TEXT:
+        raise CrowdtreeError(
+            f"{name}: {one_line(value)} is longer than the {MOST_CELL_TEXT:,} characters that a "
+            "cell holds; save it as .yaml or .json"
+        )
+    if re.search(r"[\x00-\x08\x0b-\x1f\ufffe\uffff\ud800-\udfff]|_x[0-9A-Fa-f]{4}_", value):
+        raise CrowdtreeError(
+            f"{name}: {one_line(value)} holds a character that a workbook cannot keep; save it as "
+            ".yaml or .json"
+        )
+
+
+# ---------------------------------------------------------------- data frames
+
+
+def frame_grid(frame: Any, source: str = "frame") -> Grid:
+    """Take a pandas or polars data frame (or any that narwhals knows) as a table."""
+    import narwhals as nw
+
+    if hasattr(frame, "reset_index") and getattr(frame.index, "name", None) in ("question", "test"):
+        frame = frame.reset_index()
+    try:
+        table = nw.from_native(frame)
+        if isinstance(table, nw.LazyFrame):
+            table = table.collect()
+        header = [str(name) for name in table.columns]
+    except TypeError:
+        raise CrowdtreeError(
+            f"{source}: expected a file or a data frame, got {type(frame).__name__}"
+        ) from None
+    except Exception as error:  # whatever the frame's own library raises, as for twin columns
+        raise CrowdtreeError(f"{source}: cannot be read ({squeeze(error)[:120]})") from None
+    rows = (
+        (number, [cell_text(value) for value in row])
+        for number, row in enumerate(table.iter_rows(), start=1)
+    )
+    return Grid(source, itertools.chain([(0, header)], rows), unit="row")

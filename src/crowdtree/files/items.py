@@ -1,0 +1,127 @@
+"""Item files: CSV or JSON lines, checked row by row, in bounded memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any
+from urllib.parse import urlsplit
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.reading import csv_rows, open_source, separator_of
+
+__all__ = ["ITEM_FORMATS", "MEDIA", "read_items"]
+
+ITEM_FORMATS = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+"""Formats of item files by the ending of their name."""
+MEDIA = ("image", "audio", "video")
+MOST_TASK = 500
+MOST_ROW = 1_000_000
+MOST_COLUMNS = 200
+
+
+def read_items(source: Any, kind: str, classes: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Read items from a file: its path, its bytes, or a binary stream.
+
+    Columns: ``task`` (or ``id``) names the item; ``text``, ``markdown``, ``image``, ``audio`` and
+    ``video`` are shown; ``gold`` is the known class of a gold item; others are kept. A CSV file
+    may be separated by commas, semicolons or tabs.
+
+    >>> list(read_items(b"task;text\\n1;hello\\n", "csv", ["a"]))
+    [{'task': '1', 'payload': '{"text": "hello"}', 'gold': None}]
+    """
+    places = {name: place for place, name in enumerate(classes)}
+    with open_source(source, "items").lines(most_line=MOST_ROW) as lines:
+        rows = _table_rows(lines) if kind == "csv" else _json_rows(lines)
+        for line, row in rows:
+            yield _item(row, line, places)
+
+
+def _table_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    first = next(lines, "")
+    rows = csv_rows(chain([first], lines), separator_of(first), "items", most=MOST_ROW)
+    header = [name.strip() for name in next(rows, (0, []))[1]]
+    _check_header(header)
+    for number, row in rows:
+        if not row:
+            continue
+        if len(row) != len(header):
+            raise CrowdtreeError(
+                f"items: line {number} has {len(row)} cells for {len(header)} columns"
+            )
+        yield number, dict(zip(header, row, strict=True))
+
+
+def _check_header(header: list[str]) -> None:
+    if not {"task", "id"} & set(header):
+        raise CrowdtreeError("items: the first line must name the columns, one of them `task`")
+    if len(header) > MOST_COLUMNS or len(set(header)) < len(header):
+        raise CrowdtreeError(
+            f"items: columns must have different names, and be at most {MOST_COLUMNS}"
+        )
+
+
+def _json_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            raise CrowdtreeError(f"items: line {number} is not JSON") from None
+        if not isinstance(row, dict) or len(row) > MOST_COLUMNS:
+            raise CrowdtreeError(f"items: line {number} must be an object, one item per line")
+        yield number, row
+
+
+def _item(row: dict[str, Any], line: int, places: dict[str, int]) -> dict[str, Any]:
+    row = dict(row)
+    key = "task" if "task" in row else "id"
+    task = row.pop(key, None)
+    task = str(task).strip() if isinstance(task, str | int) else ""
+    if not 0 < len(task) <= MOST_TASK or "\x00" in task or not _whole(task):
+        raise CrowdtreeError(f"items: line {line}: `task` must have 1 to {MOST_TASK} characters")
+    gold = row.pop("gold", None)
+    if gold in (None, ""):
+        cls = None
+    elif not isinstance(gold, str) or gold not in places:
+        raise CrowdtreeError(f"items: line {line}: gold {str(gold)[:50]!r} is not a class")
+    else:
+        cls = places[gold]
+    for name in MEDIA:
+        if row.get(name):
+            row[name] = _address(row[name], name, line)
+    kept = {name: value for name, value in row.items() if value not in (None, "")}
+    try:
+        payload = json.dumps(kept, ensure_ascii=False, allow_nan=False).replace("\\u0000", "")
+    except (ValueError, RecursionError):
+        raise CrowdtreeError(f"items: line {line}: a number is not finite, or too deep") from None
+    if not _whole(payload):
+        payload = json.dumps(kept).replace("\\u0000", "")
+    return {"task": task, "payload": payload, "gold": cls}
+
+
+def _whole(text: str) -> bool:
+    """Whether a text has no halves of characters, which no database takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _address(value: Any, name: str, line: int) -> str:
+    """Accept an https address or the name of an uploaded file."""
+    where = f"items: line {line}: {name}"
+    if not isinstance(value, str) or len(value) > 2000:
+        raise CrowdtreeError(f"{where} must be an https:// address or an uploaded file's name")
+    try:
+        parts = urlsplit(value)
+        https = parts.scheme == "https" and bool(parts.hostname) and "@" not in parts.netloc
+    except ValueError:
+        https = False
+    plain = all(c.isalnum() or c in "-_. " for c in value) and not value.startswith(".")
+    if not (https or plain) or any(ord(c) < 33 and c != " " for c in value):
+        raise CrowdtreeError(f"{where} must be an https:// address or an uploaded file's name")
+    return value

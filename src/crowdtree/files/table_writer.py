@@ -1,0 +1,62 @@
+"""A problem as the rows of a table; :mod:`crowdtree.files.table_reader` reads them back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from crowdtree.problem import DASH, Problem
+
+__all__ = ["error_rows", "problem_rows"]
+
+
+def problem_rows(problem: Problem) -> Iterator[list[Any]]:
+    """Rows of the table of a problem, header first: text and numbers, ready for any writer.
+
+    >>> problem = Problem(["a", "b"], None, ["q"], [[0, "-"]], 0.1)
+    >>> list(problem_rows(problem))
+    [['question', 'error', 'a', 'b'], ['prior', '', 0.5, 0.5], ['q', 0.1, 0, '-']]
+    """
+    error = problem.worker_error[:, 0].tolist() if problem.error_per_question else None
+    shown: dict[int, Any] = {0: 0, 1: 1, DASH: "-"}
+    yield from _head_rows(problem)
+    for q, name in enumerate(problem.questions):
+        cells = [shown[cell] for cell in problem.outcome[q].tolist()]
+        yield [name, error[q] if error else "", *_text_cell(problem, q), *cells]
+
+
+def error_rows(problem: Problem) -> Iterator[list[Any]]:
+    """Rows of the per-cell errors; blank where ``-`` makes them meaningless (and they are 0.5)."""
+    yield from _head_rows(problem)
+    for q, name in enumerate(problem.questions):
+        cells = problem.worker_error[q].astype(object)
+        cells[(problem.outcome[q] == DASH) & (problem.worker_error[q] == 0.5)] = ""
+        yield [name, "", *_text_cell(problem, q), *cells.tolist()]
+
+
+def _head_rows(problem: Problem) -> Iterator[list[Any]]:
+    """Rows above the questions. Names that are taken for these rows later must not come first."""
+    texts = _has_text(problem)
+    blank = [""] if texts else []
+    yield ["question", "error", *(["text"] if texts else []), *problem.classes]
+    yield ["prior", "", *blank, *problem.prior.tolist()]
+    if problem.descriptions or _occurs("description", problem.questions):
+        yield ["description", "", *blank, *(problem.descriptions or [""] * problem.n_classes)]
+    if problem.dash != "inapplicable":
+        yield ["dash", "", *blank, problem.dash, *[""] * (problem.n_classes - 1)]
+    if problem.dependence:
+        yield ["dependence", "", *blank, problem.dependence, *[""] * (problem.n_classes - 1)]
+
+
+def _has_text(problem: Problem) -> bool:
+    return bool(problem.texts) or _occurs("text", problem.classes)
+
+
+def _text_cell(problem: Problem, question: int) -> list[str]:
+    if not _has_text(problem):
+        return []
+    return [problem.texts[question] if problem.texts else ""]
+
+
+def _occurs(word: str, names: Sequence[str]) -> bool:
+    return any(name.casefold() == word for name in names)

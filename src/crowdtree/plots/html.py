@@ -1,0 +1,155 @@
+"""Pictures as HTML files: a page with its style and script inlined, and the views of a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import NamedTuple
+
+from crowdtree.plots.style import FONT, css_variables
+from crowdtree.plots.text import clean
+from crowdtree.plots.tree_drawing import tree_css
+
+__all__ = ["TreeView", "page", "page_css", "tree_page", "tree_section"]
+
+
+class TreeView(NamedTuple):
+    """One view of a tree for a page: its id, the ids and names of the views above it, its SVG."""
+
+    name: str
+    trail: tuple[tuple[str, str], ...]
+    heading: str
+    svg: str
+
+
+def page_css() -> str:
+    """Style of a page: the tokens, two sizes of text, two of heading, an 8 px grid."""
+    return css_variables() + _CSS.replace("$FONT", FONT) + tree_css()
+
+
+def page(title: str, body: str) -> str:
+    """Put a body (HTML that is safe already) into a self-contained page.
+
+    >>> "<title>a &lt; b</title>" in page("a < b", "")
+    True
+    """
+    script = f"<script>{FOLDING_JS}</script>\n" if 'class="tree-views"' in body else ""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(clean(title))}</title>\n<style>\n{page_css()}\n</style>\n</head>\n"
+        f"<body>\n<main>\n{body}\n</main>\n{script}</body>\n</html>\n"
+    )
+
+
+def tree_page(title: str, shown: Iterable[TreeView]) -> str:
+    """A page with one tree, in which folded subtrees open."""
+    return page(title, f"<h1>{escape(clean(title))}</h1>\n{tree_section(shown)}")
+
+
+def tree_section(shown: Iterable[TreeView]) -> str:
+    """The views of a tree as HTML: one is shown at a time, with the way back above it.
+
+    Pills are plain links to the view they stand for, so keyboards, the back button and browsers
+    without scripts work; the script only hides the views that are not asked for.
+    """
+    parts = []
+    for view in shown:
+        trail = "".join(
+            f'<a href="#{name}">{escape(heading)}</a> <span aria-hidden="true">›</span> '
+            for name, heading in view.trail
+        )
+        crumbs = (
+            f'<nav aria-label="Way through the tree"><p class="crumbs">{trail}'
+            f"<strong>{escape(view.heading)}</strong></p></nav>"
+            if view.trail
+            else ""
+        )
+        parts.append(
+            f'<section class="tree-view" id="{view.name}" tabindex="-1" '
+            f'aria-label="{escape(view.heading)}">{crumbs}'
+            f'<div class="scroll" tabindex="0">{view.svg}</div></section>'
+        )
+    return f'<div class="tree-views">{"".join(parts)}</div>'
+
+
+FOLDING_JS = """
+(function () {
+  var groups = Array.prototype.map.call(document.querySelectorAll('.tree-views'), function (g) {
+    return Array.prototype.slice.call(g.children);
+  });
+  function centre(view) { // a wide tree has its root half-way down
+    var box = view.querySelector('.scroll'), svg = view.querySelector('svg');
+    if (box && svg) box.scrollTop = svg.dataset.root - box.clientHeight / 2;
+  }
+  function show(moved) {
+    var asked = location.hash.slice(1);
+    groups.forEach(function (views) {
+      var hit = views.filter(function (v) { return v.id === asked; })[0];
+      if (!hit && moved) return;
+      views.forEach(function (v) { v.hidden = v !== (hit || views[0]); });
+      centre(hit || views[0]);
+      if (!hit || !moved) return;
+      hit.focus({preventScroll: true});
+      hit.scrollIntoView({block: 'nearest'});
+    });
+  }
+  addEventListener('hashchange', function () { show(true); });
+  show(false);
+})();
+"""
+
+_CSS = """
+* { box-sizing: border-box; }
+body { margin: 0; overflow-x: clip; background: var(--ct-background); color: var(--ct-text);
+  font: 15px/1.5 $FONT; font-variant-numeric: tabular-nums; }
+main { max-width: 1120px; margin: 0 auto; padding: 32px 24px 64px; }
+h1 { font-size: 26px; line-height: 1.25; margin: 0 0 8px; text-wrap: balance; }
+h2 { font-size: 18px; line-height: 1.3; margin: 56px 0 8px; }
+h3 { font-size: 15px; margin: 32px 0 8px; }
+summary { cursor: pointer; color: var(--ct-accent); }
+p, li, dd { max-width: 75ch; margin: 0 0 8px; }
+small, .small { font-size: 13px; color: var(--ct-muted); }
+a { color: var(--ct-accent); }
+a:focus-visible, [tabindex]:focus-visible { outline: 2px solid var(--ct-accent);
+  outline-offset: 2px; }
+[hidden] { display: none; }
+.tree-view { scroll-margin-top: 16px; }
+.tree-view:focus { outline: none; }
+.crumbs { margin: 8px 0; }
+.scroll { overflow-x: auto; max-width: 100%; }
+.scroll > svg { display: block; max-width: none; }
+.tree-view > .scroll { /* as wide as the window, with the text's left edge */
+  max-height: 88vh; overflow: auto; max-width: none;
+  margin: 0 calc(-1 * max(24px, (100vw - 1120px) / 2 + 24px));
+  padding: 0 max(0px, (100vw - 1120px) / 2); scrollbar-width: thin;
+  background:
+    linear-gradient(to left, var(--ct-background) 30%, transparent) right / 48px 100% local,
+    linear-gradient(to left, var(--ct-line), transparent) right / 8px 100%;
+  background-repeat: no-repeat; }
+figure { margin: 16px 0 0; }
+figure svg { max-width: 100%; height: auto; }
+figure.wide { overflow-x: auto; }
+figure.wide svg { max-width: none; overflow: visible; display: block; }
+dl.facts { display: flex; flex-wrap: wrap; gap: 16px 48px; margin: 24px 0; }
+dl.facts div { min-width: 120px; }
+dl.facts dt { font-size: 13px; color: var(--ct-muted); }
+dl.facts dd { font-size: 26px; line-height: 1.2; font-weight: 600; margin: 0; }
+dl.facts dd.ours { color: var(--ct-accent); }
+table { border-collapse: collapse; margin: 16px 0; font-size: 13px; line-height: 1.4; }
+th { text-align: left; font-weight: 600; color: var(--ct-muted); vertical-align: bottom; }
+th, td { padding: 6px 24px 6px 0; border-bottom: 1px solid var(--ct-line); vertical-align: top; }
+td.n, th.n { text-align: right; white-space: nowrap; }
+tr.ours td { color: var(--ct-accent); font-weight: 600; }
+td.bad { color: var(--ct-error); }
+td.words { min-width: 22ch; max-width: 52ch; }
+.tag { white-space: nowrap; font-size: 13px; color: var(--ct-muted); }
+@media (max-width: 600px) {
+  main { padding: 24px 16px 48px; }
+  .tree-view > .scroll { margin: 0 -16px; padding: 0; }
+  h1 { font-size: 22px; }
+  th, td { padding-right: 16px; }
+  dl.facts { gap: 16px 32px; }
+}
+@media print { .scroll, .tree-view > .scroll, figure.wide { overflow: visible; max-height: none; } }
+"""

@@ -1,0 +1,433 @@
+"""The one reader of files: a path, bytes or a binary stream; encoding, gzip, separators, limits.
+
+Every limit is checked here, so that a hostile or mistaken file costs bounded time and memory, and
+every fault of the bytes becomes a one-line error. Knows no format beyond delimited text.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import gzip
+import io
+import os
+import re
+import stat
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from crowdtree.errors import CrowdtreeError
+
+__all__ = [
+    "MB",
+    "Source",
+    "csv_rows",
+    "has_content",
+    "open_source",
+    "separator_of",
+    "shown",
+]
+
+MB = 1_000_000
+MOST_TABLE = 4_000 * MB
+"""Bytes of the largest table that is read, unpacked."""
+MOST_LINE = 4 * MB
+"""The longest line of a table, in characters: 10,000 classes may have 400 each."""
+MOST_FIELD = 131_072
+"""The longest field of a table, in characters; the limit of the csv module of Python."""
+_CHUNK = 1 << 16
+_GZIP = b"\x1f\x8b"
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """Name of a file for a message: on one line, whatever it is called.
+
+    >>> shown("data/birds.csv"), shown("two\\nlines.csv")
+    ('data/birds.csv', 'two?lines.csv')
+    """
+    return "".join(c if c.isprintable() else "?" for c in os.fspath(path))
+
+
+def has_content(source: Any) -> bool:
+    """Whether a source is a file in any form (path, bytes, stream) rather than a data frame.
+
+    >>> has_content("birds.csv"), has_content(b"a,b"), has_content({"a": [1]})
+    (True, True, False)
+    """
+    is_file = isinstance(source, str | os.PathLike | bytes | bytearray)
+    return is_file or callable(getattr(source, "read", None))
+
+
+def open_source(source: Any, name: str | None = None) -> Source:
+    """Take a path, bytes or a binary stream as a source.
+
+    Parameters
+    ----------
+    source
+        A path, bytes, or a binary stream, which is read from its beginning.
+    name
+        File name of bytes or of a stream, for messages and for the format; by default the stream's
+        own.
+
+    Examples
+    --------
+    >>> open_source(b"question,a,b", "birds.csv").read_text()
+    'question,a,b'
+    """
+    if isinstance(source, Source):
+        return source
+    if isinstance(source, str | os.PathLike):
+        return Source(shown(source), Path(source))
+    if isinstance(source, io.TextIOBase):
+        raise CrowdtreeError("source: expected a binary stream, got text; open it with mode 'rb'")
+    own = getattr(source, "name", None)
+    name = name or (own if isinstance(own, str) else None)
+    if name is None:
+        raise CrowdtreeError("name: expected a file name with bytes or a stream, such as birds.csv")
+    if isinstance(source, bytes | bytearray):
+        return Source(shown(name), None, io.BytesIO(source))
+    if not source.seekable():
+        content = source.read(MOST_TABLE + 1)
+        return Source(shown(name), None, io.BytesIO(content))
+    return Source(shown(name), None, source)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file to be read: on disk, or a binary stream that stays open. Gzip is unpacked."""
+
+    name: str
+    path: Path | None
+    stream: IO[bytes] | None = None
+
+    def check(self, most: int = MOST_TABLE) -> None:
+        """Raise unless there is a file of at most this many bytes."""
+        size = self._size()
+        if size == 0:
+            raise CrowdtreeError(f"{self.name}: is empty")
+        if size > most:
+            raise CrowdtreeError(
+                f"{self.name}: has {size:,} bytes, more than the {most:,} that are read from this "
+                "kind of file; keep large tables as .csv or .csv.gz"
+            )
+
+    def _size(self) -> int:
+        if self.stream is not None:
+            return self.stream.seek(0, os.SEEK_END)
+        path = self._path()
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            raise CrowdtreeError(f"{self.name}: no such file{_similar(path)}") from None
+        except (OSError, ValueError) as error:
+            raise CrowdtreeError(f"{self.name}: cannot be read ({_reason(error)})") from None
+        if stat.S_ISDIR(found.st_mode):
+            raise CrowdtreeError(f"{self.name}: is a folder; give the name of a file in it")
+        if not stat.S_ISREG(found.st_mode):  # a pipe could block for ever
+            raise CrowdtreeError(f"{self.name}: is not a regular file")
+        return found.st_size
+
+    def _path(self) -> Path:
+        if self.path is None:
+            raise CrowdtreeError(f"{self.name}: is not a file on disk")
+        return self.path
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[IO[bytes]]:
+        """Open the bytes as they are stored, from the beginning."""
+        if self.stream is not None:
+            self.stream.seek(0)
+            yield self.stream
+        else:
+            with self._path().open("rb") as file:
+                yield file
+
+    @contextlib.contextmanager
+    def _unpacked(self) -> Iterator[tuple[Any, bool]]:
+        """Open the bytes, unpacked where they are gzip, and say whether they are."""
+        packed = self.is_gzip()
+        with self.open() as file, self._faults():
+            if not packed:
+                yield file, False
+                return
+            with gzip.GzipFile(fileobj=file, mode="rb") as unpacked:
+                yield unpacked, True
+
+    @contextlib.contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise CrowdtreeError(
+                f"{self.name}: is not a whole gzip file; compress it again"
+            ) from None
+        except OSError as error:
+            raise CrowdtreeError(f"{self.name}: cannot be read ({_reason(error)})") from None
+
+    def is_gzip(self) -> bool:
+        """Whether the content is compressed by gzip."""
+        with self._faults(), self.open() as file:
+            return file.read(2) == _GZIP or self.name.lower().endswith(".gz")
+
+    def read_bytes(self, most: int = MOST_TABLE) -> bytes:
+        """Read everything, unpacked, in at most so many bytes."""
+        self.check(most)
+        with self._faults(), self._unpacked() as (file, _):
+            data: bytes = file.read(most + 1)
+        if len(data) > most:
+            raise self._too_large(most)
+        return data
+
+    def read_text(self, most: int = MOST_TABLE) -> str:
+        """Read a whole text file: UTF-8, with or without a byte order mark."""
+        data = self.read_bytes(most)
+        _refuse_binary(data[:_CHUNK], self.name)
+        try:
+            return data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise _find_bad_byte(io.BytesIO(data), self.name) from None
+
+    def head(self) -> bytes:
+        """First bytes of the content, unpacked; raises where it is not text."""
+        with self._faults(), self._unpacked() as (file, _):
+            found: bytes = file.read(_CHUNK)
+        if not found:
+            raise CrowdtreeError(f"{self.name}: is empty")
+        _refuse_binary(found, self.name)
+        return found
+
+    @contextlib.contextmanager
+    def lines(self, most: int = MOST_TABLE, most_line: int = MOST_LINE) -> Iterator[Iterator[str]]:
+        """Open a text file for reading line by line, in bounded memory."""
+        self.check(most)
+        self.head()
+        try:
+            with self._faults(), self._unpacked() as (file, packed):
+                if packed:
+                    file = io.BufferedReader(_Limited(file, most, self._too_large(most)))
+                text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+                try:
+                    yield self._lines(text, most_line)
+                finally:
+                    text.detach()
+        except UnicodeDecodeError:
+            with self._unpacked() as (file, _):
+                raise _find_bad_byte(file, self.name) from None
+
+    def _lines(self, text: io.TextIOWrapper, most: int) -> Iterator[str]:
+        number = 0
+        while line := text.readline(most):
+            number += 1
+            if len(line) >= most:
+                raise CrowdtreeError(
+                    f"{self.name}, line {number}: is longer than {most:,} characters; this is not "
+                    "a table"
+                )
+            yield line
+
+    def _too_large(self, most: int) -> CrowdtreeError:
+        return CrowdtreeError(
+            f"{self.name}: unpacks to more than {most:,} bytes, which are not read"
+        )
+
+
+class _Limited(io.RawIOBase):
+    """A stream that refuses to unpack more than it should: a small file may hide a huge one."""
+
+    def __init__(self, file: IO[bytes], most: int, error: CrowdtreeError) -> None:
+        self._file, self._left, self._error = file, most, error
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        chunk = self._file.read(len(buffer))
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise self._error
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error)
+
+
+def _similar(path: Path) -> str:
+    """Suggest a file of nearly the same name."""
+    from difflib import get_close_matches
+
+    with contextlib.suppress(OSError):
+        names = [name for _, name in zip(range(1000), os.listdir(path.parent), strict=False)]
+        if close := get_close_matches(path.name, names, n=1, cutoff=0.7):
+            return f"; did you mean {shown(close[0])}?"
+    return "; check the name and the folder"
+
+
+_KINDS = (
+    (b"PK\x03\x04", "a zip file, perhaps an XLSX workbook; name it .xlsx"),
+    (b"PAR1", "a Parquet file; name it .parquet"),
+    (b"\xd0\xcf\x11\xe0", "an old or password-protected Excel file; save it as .xlsx"),
+    (codecs.BOM_UTF16_LE, "UTF-16 text; save it as UTF-8 (in Excel: 'CSV UTF-8')"),
+    (codecs.BOM_UTF16_BE, "UTF-16 text; save it as UTF-8 (in Excel: 'CSV UTF-8')"),
+)
+
+
+def _refuse_binary(head: bytes, name: str) -> None:
+    for magic, what in _KINDS:
+        if head.startswith(magic):
+            raise CrowdtreeError(f"{name}: is {what}")
+    place = head.find(b"\0")
+    if place >= 0:
+        raise CrowdtreeError(
+            f"{name}: byte {place + 1} is zero, so this is not a text file; save it as UTF-8 text"
+        )
+
+
+def _find_bad_byte(file: IO[bytes], name: str) -> CrowdtreeError:
+    """Find the first byte that is not UTF-8; reads again, in pieces."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    offset, line = 0, 1
+    while chunk := file.read(_CHUNK):
+        held = len(decoder.getstate()[0])  # bytes of a character cut by the last piece
+        try:
+            decoder.decode(chunk)
+        except UnicodeDecodeError as error:
+            place = max(error.start - held, 0)
+            line += chunk.count(b"\n", 0, place)
+            return _not_utf8(name, offset + place, line, error.object[error.start])
+        offset, line = offset + len(chunk), line + chunk.count(b"\n")
+    cut = decoder.getstate()[0]  # the file ends within a character
+    return _not_utf8(name, offset - len(cut), line, cut[0])
+
+
+def _not_utf8(name: str, offset: int, line: int, byte: int) -> CrowdtreeError:
+    return CrowdtreeError(
+        f"{name}, line {line}: byte {offset + 1} ({byte:#04x}) is not UTF-8; save the file as "
+        "UTF-8 (in Excel: 'CSV UTF-8')"
+    )
+
+
+# ---------------------------------------------------------------- delimited text
+
+
+def separator_of(header: str) -> str:
+    """Tell the separator: what follows the word question, else the most frequent candidate.
+
+    >>> separator_of("question;error;a,b;c"), separator_of("test\\ta\\tb"), separator_of("x")
+    (';', '\\t', ',')
+    """
+    found = re.search(r'(?:^|[,;\t"])\s*(?:question|test)"?[^\S\t]*([,;\t])', header, re.IGNORECASE)
+    return found.group(1) if found else max(",;\t", key=header.count)
+
+
+_QUOTED = re.compile(r'((?:[^"]++|"")*+)("?)')
+
+
+def csv_rows(
+    lines: Iterable[str], separator: str, name: str, *, skipped: int = 0, most: int = MOST_FIELD
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the first line of each row, and its fields.
+
+    Written out because the csv module has one limit on the length of a field for the whole
+    process. A quote that is never closed, and text after a closing quote, are errors.
+
+    Parameters
+    ----------
+    lines
+        Lines with their line ends.
+    separator
+        What separates the fields; spaces after it are skipped unless it is a tab.
+    name
+        Name of the file, for messages.
+    skipped
+        Number of lines that were read before.
+    most
+        Most characters of a field.
+
+    Examples
+    --------
+    >>> list(csv_rows(['a;"b;c"\\n', '"d\\n', 'e";"f""g"\\n'], ";", "x.csv"))
+    [(1, ['a', 'b;c']), (2, ['d\\ne', 'f"g'])]
+    """
+    row, start = _Row(separator, most), skipped
+    for number, line in enumerate(lines, start=skipped + 1):
+        try:
+            if row.complete:
+                start = number
+                row.fields = []
+            row.add(line)
+        except ValueError as error:
+            raise _unreadable(name, start, str(error)) from None
+        if row.complete:
+            yield start, row.fields
+    if not row.complete:
+        raise _unreadable(name, start, "a quote is never closed")
+
+
+class _Row:
+    """The fields of a row; a quoted field may span lines."""
+
+    def __init__(self, separator: str, most: int) -> None:
+        self._separator, self._most = separator, most
+        self._spaces = separator != "\t"
+        self._parts: list[str] = []  # of a quoted field that is not closed yet
+        self._length = 0
+        self.fields: list[str] = []
+        self.complete = True
+
+    def add(self, line: str) -> None:
+        """Add a line; ValueError where it is not a row of a table."""
+        body = line.rstrip("\r\n")
+        if self.complete and '"' not in line:
+            self.fields = body.split(self._separator) if body else []
+            if self._spaces and " " in body:
+                self.fields = [cell.lstrip(" ") for cell in self.fields]
+            if len(body) > self._most:
+                self._check(max(map(len, self.fields)))
+            return
+        at = 0
+        while at <= len(body):
+            at = self._quoted(line, body, at) if not self.complete else self._plain(body, at)
+
+    def _plain(self, body: str, at: int) -> int:
+        """Read a field that is not quoted, or the quote that begins one."""
+        while self._spaces and body.startswith(" ", at):
+            at += 1
+        if body.startswith('"', at):
+            self.complete, self._parts, self._length = False, [], 0
+            return at + 1
+        end = body.find(self._separator, at)
+        end = len(body) if end < 0 else end
+        self._check(end - at)
+        self.fields.append(body[at:end])
+        return end + 1
+
+    def _quoted(self, line: str, body: str, at: int) -> int:
+        """Read a quoted field up to its closing quote, or to the end of the line."""
+        match = _QUOTED.match(line, at)
+        inside, quote = match.groups() if match else ("", "")
+        self._length += len(inside)
+        self._check(self._length)
+        self._parts.append(inside)
+        if not quote:
+            return len(line) + 1
+        self.fields.append("".join(self._parts).replace('""', '"'))
+        self.complete = True
+        at += len(inside) + 1
+        if at < len(body) and body[at] != self._separator:
+            raise ValueError(f"{self._separator!r} expected after a closing quote")
+        return at + 1
+
+    def _check(self, length: int) -> None:
+        if length > self._most:
+            raise ValueError(f"a field has more than {self._most:,} characters")
+
+
+def _unreadable(name: str, number: int, why: str) -> CrowdtreeError:
+    return CrowdtreeError(
+        f"{name}, line {number}: cannot be read as a table ({why}); check the quotes"
+    )

@@ -1,0 +1,58 @@
+"""Which errors, flags and workers are shown of what was learned, in a page or in a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.problem import DASH
+
+if TYPE_CHECKING:
+    from crowdtree.learn.flags import Flag
+    from crowdtree.learn.model import Learned
+
+__all__ = ["ErrorCells", "ranked_flags", "share", "worst_cells"]
+
+
+class ErrorCells(NamedTuple):
+    """The cells of the error table that are shown."""
+
+    rows: NDArray[np.intp]
+    """Questions of the largest errors, in their order."""
+    columns: NDArray[np.intp]
+    """The most common classes, in their order."""
+    half: NDArray[np.float64]
+    """Half the width of the interval of every cell."""
+    definite: NDArray[np.bool_]
+    """Whether the right answer of a cell is known."""
+
+
+def worst_cells(learned: Learned, questions: int, classes: int) -> ErrorCells:
+    """Choose the questions of the largest errors and the most common classes."""
+    problem = learned.problem
+    low, high = learned.intervals.worker_error
+    definite = problem.outcome != DASH
+    worst = np.where(definite, problem.worker_error, 0).max(axis=1)
+    return ErrorCells(
+        np.sort(np.argsort(-worst, kind="stable")[:questions]),
+        np.sort(np.argsort(-problem.prior, kind="stable")[:classes]),
+        np.asarray(high - low) / 2,
+        definite,
+    )
+
+
+def ranked_flags(learned: Learned) -> tuple[list[Flag], list[Flag]]:
+    """Flags other than thin cells, and the thin cells, the worst first."""
+    thin = sorted((flag for flag in learned.flags if flag.kind == "thin"), key=lambda f: -f.value)
+    return [flag for flag in learned.flags if flag.kind != "thin"], thin
+
+
+def share(value: float) -> str:
+    """Write a probability in a column: always one decimal, so that the points stand in line.
+
+    >>> share(0.0823), share(1.0)
+    ('8.2 %', '100.0 %')
+    """
+    return f"{100 * value:.1f} %"

@@ -1,0 +1,110 @@
+"""The verb campaign."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crowdtree.cli import main
+from crowdtree.policy import policy_from_dict
+from crowdtree.store import Next, Store, Submit, campaigns, people, tokens
+from crowdtree.store.codec import problem_from_json
+
+pytest.importorskip("fastapi", reason="needs the server's packages")
+
+
+TABLE = "question,error,mug,bowl,plate\nhandle,0.05,1,0,0\nflat,0.1,0,0,1\n"
+
+
+ITEMS = "task,text,gold\na,one,\nb,two,\nc,three,mug\n"
+
+
+@pytest.fixture
+def run(capsys: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """Run a verb of `campaign` in an empty folder: exit code, what it said, what was wrong."""
+    monkeypatch.chdir(tmp_path)
+    Path("table.csv").write_text(TABLE)
+    Path("items.csv").write_text(ITEMS)
+
+    def said(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["campaign", *words])
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return said
+
+
+def answer_everything(people_here: int = 3) -> int:
+    """Let people answer campaign 1 until there is nothing left; count the answers."""
+    count = 0
+    with Store("crowdtree.db").opened() as store:
+        row = store.read(lambda c: campaigns.get(c, 1))
+        policy = policy_from_dict(problem_from_json(row["problem"]), row["policy"])
+        for _ in range(people_here):
+            made = store.write(lambda c: people.invite(c, 1, "", policy, False, store.clock()))
+            who = tokens.hashed(made[1])
+            while (task := store.ask(Next(who))["task"]) is not None:
+                store.ask(Submit(who, task["lease"], "answer", 1, f"k{count}"))
+                count += 1
+    return count
+
+
+def test_from_the_table_to_the_labels(run: Any) -> None:
+    assert run("create", "table.csv", "--name", "Pots", "--json")[1].strip() == '{"campaign": 1}'
+    assert json.loads(run("items", "1", "items.csv", "--json")[1]) == {"read": 3, "added": 3}
+    assert run("start", "1")[:2] == (0, "Campaign 1 is running.\n")
+    given = answer_everything()
+    assert given > 0
+    assert json.loads(run("status", "1", "--json")[1])["items"]["labelled"] == 2
+    assert json.loads(run("verify", "1", "--json")[1])["agrees"]
+    assert run("labels", "1", "-o", "labels.csv")[0] == 0
+    assert [line.split(",")[0] for line in Path("labels.csv").read_text().splitlines()] == [
+        "task",
+        "a",
+        "b",
+    ]
+    lines = run("answers", "1")[1].splitlines()
+    assert lines[0] == "task,question,worker,label"
+    assert len(lines) == given + 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status", "9"),
+        ("start", "9" * 30),
+        ("start", "1"),
+        ("pause", "1"),
+        ("items", "1", "none.csv"),
+        ("items", "1", "table.csv"),
+        ("items", "1", "."),
+        ("create", "items.csv"),
+        ("create", "table.csv", "--name", "x" * 201),
+        ("create", "table.csv", "--set", "gold_rate=2"),
+        ("create", "table.csv", "--set", "gold_rate"),
+        ("labels", "1", "-o", "labels.txt"),
+        ("labels", "1", "-o", "nowhere/labels.csv"),
+        ("verify", "1", "--database", "table.csv"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(run: Any, words: tuple[str, ...]) -> None:
+    run("create", "table.csv")
+    before = sorted(Path().iterdir())
+    code, out, err = run(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith("crowdtree: ")
+    assert err.count("\n") == 1
+    assert sorted(Path().iterdir()) == before
+
+
+@pytest.mark.parametrize("verb", ["status", "start", "pause", "labels", "answers", "verify"])
+@pytest.mark.parametrize("database", ["typo.db", "sqlite:///typo.db"])
+def test_a_database_that_is_not_there_is_not_made(run: Any, verb: str, database: str) -> None:
+    code, _, err = run(verb, "1", "--database", database)
+    assert code == 2
+    assert "no file typo.db" in err
+    assert not Path("typo.db").exists()

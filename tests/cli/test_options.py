@@ -1,0 +1,37 @@
+"""Outputs are checked before work starts."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.helpers import complaint
+
+
+@pytest.mark.parametrize(
+    ("verb", "options", "says"),
+    [
+        ("design", ["-o", "plan.yaml"], "a plan is written as .json; use -o plan.json"),
+        ("design", ["--draw", "tree.gif"], "cannot write '.gif'"),
+        ("design", ["-o", "nowhere/plan.json"], "the folder nowhere does not exist"),
+        ("design", ["-o", "."], "a plan is written as .json"),
+        ("design", ["-o", "a.json", "--draw", "a.json"], "two results would be written to one"),
+        ("staff", ["--workers", "4", "-o", "plan.csv"], "a plan is written as .json"),
+        ("staff", ["--workers", "4", "--draw", "tree"], "has no file extension"),
+        ("frontier", ["--error", "0.1", "-o", "plan.txt"], "a plan is written as .json"),
+        ("frontier", ["--draw", "front.pdf"], "cannot write '.pdf'"),
+        ("simulate", ["--draw", "run.gif"], "cannot write '.gif'"),
+        ("simulate", ["--compare", "--draw", "run.gif"], "cannot write '.gif'"),
+        ("explain", ["--html", "trace.svg"], "a page is written as .html"),
+        ("report", ["--out", "report.pdf"], "a page is written as .html"),
+        ("learn", ["-o", "problem.doc"], "unknown file extension"),
+        ("learn", ["--labels", "labels.json"], "labels are written as .csv"),
+        ("learn", ["--report", "page.txt"], "a page is written as .html"),
+    ],
+)
+def test_a_wrong_output_is_refused_before_anything_is_read(
+    verb, options, says, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    # the input does not exist: an error about the output shows that nothing was opened before
+    assert says in complaint(capsys, verb, "nothing.csv", *options)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,41 @@
+"""The verb pilot."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import crowdtree as ct
+from cli.learn_helpers import complaint, found, said
+from crowdtree.learn.pilot import plan_pilot
+
+
+def test_pilot_says_what_the_library_says(tmp_path, capsys):
+    made = found(capsys, "pilot", "example:animals", "--half-width", 0.04, "--level", 0.9,
+                 "--answers-per-item", 2)  # fmt: skip
+    tree = ct.design(ct.example("animals"))
+    expected = plan_pilot(tree, 0.04, level=0.9, answers_per_item=2)
+    assert made["gold_items"] == expected.gold_items
+    assert made["answers"] == expected.answers
+    assert sum(made["gold_per_class"].values()) == made["gold_items"]
+    sizes = [cell["sensitivity"] for cell in made["cells"]]
+    assert sizes == sorted(sizes, key=lambda size: -abs(size))
+    assert len(sizes) == np.count_nonzero(expected.sensitivity)
+    shown = said(capsys, "pilot", "example:animals")
+    assert "Cells that move the misclassification most" in shown
+    plan = tmp_path / "plan.json"
+    said(capsys, "staff", "example:animals", "--workers", 20, "-o", plan)
+    staffed = plan_pilot(ct.files.load_plan(plan)).sensitivity
+    assert found(capsys, "pilot", plan)["cells"][0]["sensitivity"] == pytest.approx(staffed.max())
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (["--half-width", 0.7], "half_width"),
+        (["--level", 1], "level"),
+        (["--answers-per-item", 0], "answers_per_item"),
+    ],
+)
+def test_pilot_refuses_nonsense(option, words, capsys):
+    assert words in complaint(capsys, "pilot", "example:animals", *option)

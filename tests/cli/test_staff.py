@@ -1,0 +1,15 @@
+"""The verb staff."""
+
+from __future__ import annotations
+
+import pytest
+
+import crowdtree as ct
+from cli.helpers import result
+
+
+@pytest.mark.parametrize("method", list(ct.STAFFERS))
+def test_every_method_staffs(method, birds, capsys):
+    found = result(capsys, "staff", birds, "--workers", 6, "--method", method)
+    assert sum(found["votes"]) >= 3
+    assert found["staffing"]["method"] == method

@@ -1,0 +1,63 @@
+"""How a campaign is going, in a few lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crowdtree.cli.render.status import status_lines
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "id": 3,
+        "name": "Birds",
+        "status": "running",
+        "status_reason": "",
+        "items": {"new": 60, "open": 10, "labelled": 28, "set_aside": 2, "gold": 5, "total": 100},
+        "answers_per_item": 6.25,
+        "estimated_error": 0.0123,
+        "spent": 12.5,
+        "price": 0.05,
+        "budget": 40.0,
+        "workers": {"active": 9, "paused": 1, "blocked": 0},
+        "waiting_for_workers": 4,
+        "forecast": {
+            "answers_left": 412.4,
+            "answers_per_minute": 8.0,
+            "seconds_left": 3093.0,
+            "cost_left": 20.62,
+        },
+    }
+    return made | changes
+
+
+def test_it_says_how_it_goes_what_it_costs_and_what_needs_a_look() -> None:
+    assert status_lines(row()) == [
+        "3  Birds: running",
+        "   30 of 100 items done, 6.25 answers per item, 1.23 % of labels wrong (estimate)",
+        "   spent 12.50 of 40.00, about 20.62 still to come",
+        "   about 412 answers still to come, 52 min at the present pace",
+        "   look at: 2 items set aside, 1 worker paused, 4 items waiting for more workers",
+    ]
+
+
+def test_a_draft_says_little() -> None:
+    nothing = {"new": 1, "open": 0, "labelled": 0, "set_aside": 0, "gold": 0, "total": 1}
+    forecast = dict.fromkeys(("answers_left", "answers_per_minute", "seconds_left", "cost_left"))
+    draft = row(
+        status="draft",
+        items=nothing,
+        answers_per_item=None,
+        estimated_error=None,
+        price=0.0,
+        workers={"active": 0, "paused": 0, "blocked": 0},
+        waiting_for_workers=0,
+        forecast=forecast,
+    )
+    assert status_lines(draft) == ["3  Birds: draft", "   0 of 1 item done"]
+
+
+def test_the_reason_of_a_pause_is_said() -> None:
+    paused = row(status="paused", status_reason="the budget is spent")
+    assert status_lines(paused)[0] == "3  Birds: paused (the budget is spent)"
+    assert not any("pace" in line for line in status_lines(paused))

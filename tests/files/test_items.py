@@ -1,0 +1,67 @@
+"""Item files: the same separators, encodings and limits as every other table."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+
+import pytest
+
+from crowdtree import CrowdtreeError
+from crowdtree.files.items import MOST_ROW, read_items
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_any_separator_is_read(separator: str) -> None:
+    lines = (("task", "text", "gold"), ("1", '"a, b; c"', "cat"), ("2", "plain", ""))
+    content = "\n".join(separator.join(line) for line in lines).encode()
+    first, second = read_items(content, "csv", ["dog", "cat"])
+    assert (first["task"], json.loads(first["payload"]), first["gold"]) == (
+        "1",
+        {"text": "a, b; c"},
+        1,
+    )
+    assert second["gold"] is None
+
+
+def test_a_stream_is_read_from_its_beginning_and_stays_open() -> None:
+    stream = io.BytesIO("\ufefftask;text\r\n1;é\r\n".encode())
+    stream.read(3)
+    for _ in range(2):
+        assert [row["task"] for row in read_items(stream, "csv", [])] == ["1"]
+    assert not stream.closed
+
+
+def test_compressed_items_are_read() -> None:
+    packed = gzip.compress(b'{"task": 1}\n{"task": 2}\n')
+    assert [row["task"] for row in read_items(packed, "jsonl", [])] == ["1", "2"]
+
+
+def test_long_fields_are_read_and_the_process_keeps_its_limit() -> None:
+    before = csv.field_size_limit()
+    text = "x" * 500_000
+    (row,) = read_items(f'task,text\n1,"{text}"\n'.encode(), "csv", [])
+    assert json.loads(row["payload"])["text"] == text
+    assert csv.field_size_limit() == before
+    with pytest.raises(CrowdtreeError, match="longer than"):
+        list(read_items(f'task,text\n1,"{"x" * MOST_ROW}"\n'.encode(), "csv", []))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"name,text\n1,a\n", "one of them `task`"),
+        (b"task,task\n1,a\n", "different names"),
+        (b"task,text\n1,a,b\n", "line 2 has 3 cells for 2 columns"),
+        (b'task,text\n1,"a\n', "a quote is never closed"),
+        (b"task,text\n1,caf\xe9\n", "line 2: byte 16 (0xe9) is not UTF-8"),
+        (b"task,gold\n1,bird\n", "gold 'bird' is not a class"),
+    ],
+)
+def test_bad_items(content: bytes, words: str) -> None:
+    with pytest.raises(CrowdtreeError) as caught:
+        list(read_items(content, "csv", ["cat"]))
+    assert words in str(caught.value)

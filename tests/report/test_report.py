@@ -1,0 +1,137 @@
+"""The page about a plan."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import crowdtree as ct
+from crowdtree.report import report_html, write_report
+from crowdtree.text import percent
+from report.helpers import table_plan
+
+VOID = {"meta", "br"}
+
+
+class Checker(HTMLParser):
+    """Counts tags and refuses those that do not nest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+        self.ids += [value or "" for key, value in attrs if key == "id"]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in ("style", "script"):
+            self.text.append(data)
+
+
+def read(page: str) -> Checker:
+    found = Checker()
+    found.feed(page)
+    found.close()
+    assert found.open == []
+    return found
+
+
+@pytest.fixture(scope="module")
+def table_page() -> str:
+    return report_html(table_plan())
+
+
+@pytest.fixture(scope="module")
+def animals() -> tuple[ct.Plan, str]:
+    tree = ct.design(ct.example("animals"))
+    plan = ct.staff(tree, workers=4 * tree.n_nodes)
+    return plan, report_html(plan)
+
+
+def test_the_summary_comes_first(table_page: str) -> None:
+    words = " ".join(read(table_page).text)
+    value = ct.evaluate(table_plan())
+    head = words[: words.index("The tree")]
+    assert percent(value.misclassification) in head
+    assert f"{value.expected_answers:.3g}" in head
+    assert str(table_plan().workers) in head
+
+
+def test_every_section_is_there(animals: tuple[ct.Plan, str]) -> None:
+    plan, page = animals
+    found = read(page)
+    words = " ".join(found.text)
+    for heading in ("The tree", "The plan", "Staffing", "Levels", "Bounds", "Confusions", "Other"):
+        assert heading in words
+    assert all(name in words for name in plan.tree.problem.classes)
+    for node in plan.tree.nodes:
+        assert node.text in words
+        assert percent(float(plan.node_error[node.index] / node.share)) in words
+    for method in ("marginal", "paper-fm", "paper-fc", "random", "single", "everyone"):
+        assert method in words
+    assert len(found.ids) == len(set(found.ids))
+
+
+def test_every_quantity_says_what_it_is(table_page: str) -> None:
+    words = " ".join(read(table_page).text)
+    for label in (
+        "exact",
+        "bound",
+        "approximation",
+        "does not hold",
+        "exact mean of all 120 orders",
+    ):
+        assert label in words
+    bounds = ct.evaluate(table_plan()).bounds
+    assert f"{bounds.printed_correct.lower:.4g}" in words
+    assert f"{bounds.product.lower:.4g}" in words
+
+
+def test_the_printed_lower_bound_is_called_broken_where_it_is() -> None:
+    words = " ".join(read(report_html(ct.design(ct.example("table1")))).text)
+    assert words.count("printed; does not hold") == 2  # of P_m and of P_c
+    staffed = " ".join(read(report_html(table_plan())).text)
+    assert "printed; its lower end is no bound" in staffed
+
+
+def test_the_page_fetches_nothing_and_goes_dark(animals: tuple[ct.Plan, str]) -> None:
+    _, page = animals
+    assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#)|url\(|https?://(?!www\.w3\.org)""", page)
+    assert "prefers-color-scheme: dark" in page
+    assert 'name="viewport"' in page
+
+
+def test_user_text_is_escaped() -> None:
+    nasty = ['<script>alert("x")</script>', "a & b", "</td></svg>", "{{ 7 * 7 }}"]
+    problem = ct.Problem(nasty, None, [f"<i>{i}" for i in range(4)], np.eye(4), 0.1)
+    page = report_html(ct.design(problem), title="<script>")
+    assert page.count("<script>") == 1  # our own
+    words = " ".join(read(page).text)
+    assert all(name in words for name in nasty)
+    assert "<i>" not in page
+
+
+def test_groups_margins_and_faultless_workers_are_reported() -> None:
+    problem = ct.Problem(["a", "b", "c"], [0.5, 0.3, 0.2], ["q"], [[0, 1, 1]], 0.1)
+    tree = ct.design(problem, allow_groups=True)
+    assert "lead" in " ".join(read(report_html(ct.Plan(tree, np.array([3]), vote="margin"))).text)
+    faultless = ct.design(ct.example("table1").replace(worker_error=0.0))
+    assert "0 %" in " ".join(read(report_html(faultless)).text)
+
+
+def test_the_ending_is_html(tmp_path: Path) -> None:
+    assert write_report(tmp_path / "r.html", table_plan()).read_text().startswith("<!doctype html>")
+    with pytest.raises(ct.CrowdtreeError, match=r"use \.html or \.htm"):
+        write_report(tmp_path / "r.pdf", table_plan())
+    assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
