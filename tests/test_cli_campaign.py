@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("fastapi", reason="needs the server's packages")
 
 from crowdtree.cli import main
-from crowdtree.policy import policy_from_dict
-from crowdtree.store import Next, Store, Submit, campaigns, people, tokens
-from crowdtree.store.codec import problem_from_json
+from crowdtree.store import Next, Store, Submit
+from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.owner import people, tokens
 
 TABLE = "question,error,mug,bowl,plate\nhandle,0.05,1,0,0\nflat,0.1,0,0,1\n"
 ITEMS = "task,text,gold\na,one,\nb,two,\nc,three,mug\n"
@@ -39,8 +39,7 @@ def answer_everything(people_here: int = 3) -> int:
     """Let people answer campaign 1 until there is nothing left; count the answers."""
     count = 0
     with Store("crowdtree.db").opened() as store:
-        row = store.read(lambda c: campaigns.get(c, 1))
-        policy = policy_from_dict(problem_from_json(row["problem"]), row["policy"])
+        policy = store.read(lambda c: get_campaign(c, 1)).make_policy()
         for _ in range(people_here):
             made = store.write(lambda c: people.invite(c, 1, "", policy, False, store.clock()))
             who = tokens.hashed(made[1])

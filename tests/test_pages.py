@@ -14,9 +14,12 @@ from crowdtree import files
 from crowdtree.errors import CrowdtreeError
 from crowdtree.plots.style import css_variables
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.store import Next, Settings, Store, Submit, campaigns, drafts, people, tokens, views
-from crowdtree.store.codec import problem_to_json
-from crowdtree.store.tables import audit, items, workers
+from crowdtree.store import Next, Settings, Store, Submit
+from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.db.problem_json import problem_to_json
+from crowdtree.store.db.tables import audit, items, workers
+from crowdtree.store.owner import campaigns, drafts, people, tokens
+from crowdtree.store.queries.items import PAGE, divided, some_items
 from crowdtree.web.api.media import TYPES
 from crowdtree.web.building import Wish, policy_of, problem_from_bytes
 from crowdtree.web.pages.choices import make_offer, planned
@@ -63,7 +66,7 @@ class Room:
         self.store.ask(Submit(who, task["lease"], "answer", value, f"k{task['lease']}"))
 
     def picture(self):
-        row = self.store.read(lambda c: campaigns.get(c, self.number))
+        row = self.store.read(lambda c: get_campaign(c, self.number))
         return self.store.read(
             lambda c: look(c, row, self.policy, planned(self.policy), self.clock.now)
         )
@@ -235,8 +238,8 @@ def test_a_draft_can_change_its_plan_until_it_starts(room):
     one = room()
     other = AdaptivePolicy(one.policy.problem, 0.02, 50)
     one.store.write(lambda c: drafts.change_policy(c, one.number, other, 1.0))
-    row = one.store.read(lambda c: campaigns.get(c, one.number))
-    assert (row["policy"]["policy"], row["version"]) == ("adaptive", 1)
+    row = one.store.read(lambda c: get_campaign(c, one.number))
+    assert (row.policy["policy"], row.version) == ("adaptive", 1)
     one.start()
     with pytest.raises(CrowdtreeError, match="has started"):
         one.store.write(lambda c: drafts.change_policy(c, one.number, one.policy, 2.0))
@@ -247,7 +250,7 @@ def test_a_discarded_draft_leaves_only_a_line_in_the_audit(room):
     one.worker()
     one.store.write(lambda c: drafts.discard(c, one.number, 5.0))
     with pytest.raises(CrowdtreeError, match="does not exist"):
-        one.store.read(lambda c: campaigns.get(c, one.number))
+        one.store.read(lambda c: get_campaign(c, one.number))
     for table in (items, workers):
         assert one.store.read(lambda c, t=table: c.execute(t.select()).all()) == []
     actions = one.store.read(lambda c: [row.action for row in c.execute(audit.select())])
@@ -303,7 +306,7 @@ def test_divided_votes_come_first(room):
         one.answer(who, vote)
     for who in people_[:3]:  # three of five agree: the vote is over
         one.answer(who, 1)
-    found = one.store.read(lambda c: views.divided(c, one.number))
+    found = one.store.read(lambda c: divided(c, one.number))
     assert (found.labels, found.questions) == (2, {"T1": (1, 7)})
     assert [(row["yes"], row["no"]) for row in found.items] == [(3, 1)]
 
@@ -315,7 +318,7 @@ def test_items_are_found_by_status_label_and_name(room):
     one.answer(who, 1)
 
     def find(**asked):
-        return one.store.read(lambda c: views.some_items(c, one.number, **asked))
+        return one.store.read(lambda c: some_items(c, one.number, **asked))
 
     assert [row["task"] for row in find(status="labelled")] == ["0"]
     assert [row["task"] for row in find(label=3)] == ["0"]
@@ -326,5 +329,5 @@ def test_items_are_found_by_status_label_and_name(room):
     assert find(find="0", label=2) == []
     assert find(find="%") == []
     first = find()
-    assert len(first) == views.PAGE
-    assert find(after=str(first[-1]["cursor"]))[0]["task"] == str(views.PAGE)
+    assert len(first) == PAGE
+    assert find(after=str(first[-1]["cursor"]))[0]["task"] == str(PAGE)

@@ -14,12 +14,14 @@ import sqlalchemy as sa
 
 import crowdtree as ct
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.store import Next, Settings, Store, Submit, Sweep, campaigns, people, tokens
-from crowdtree.store.housekeeping import Housekeeper
-from crowdtree.store.progress import progress
-from crowdtree.store.tables import labels, workers
-from crowdtree.store.verify import verify
-from crowdtree.store.waiting import AWAY_SECONDS, Watch
+from crowdtree.store import ExpireLeases, Next, Settings, Store, Submit
+from crowdtree.store.background.maintenance import Maintenance
+from crowdtree.store.background.stalled import AWAY_SECONDS, StalledItems
+from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.db.tables import labels, workers
+from crowdtree.store.owner import campaigns, people, tokens
+from crowdtree.store.queries.progress import progress
+from crowdtree.store.replay.verify import verify
 from weblab import CSV, Clock, Lab, lab
 
 ONE = "task,text\na,one\n"
@@ -50,7 +52,7 @@ class Desk:
         store.write(lambda c: campaigns.add_items(c, self.number, rows))
         store.write(lambda c: campaigns.set_status(c, self.number, "running", clock()))
         self.dedicated = made.dedicated
-        self.watch = Watch(clock)
+        self.watch = StalledItems(clock)
         self.keys = itertools.count()
 
     def person(self) -> str:
@@ -67,7 +69,7 @@ class Desk:
                 return str(found["reason"])
             lease = found["task"]["lease"]
             self.store.ask(Submit(who, lease, "answer", value, f"k{next(self.keys)}"))
-            self.store.questions.desk.scanned.clear()  # look again at once
+            self.store.questions.cache.scanned.clear()  # look again at once
 
     def look(self) -> int:
         """Let the watch look once; returns how many items it set aside."""
@@ -113,8 +115,8 @@ def test_an_item_that_nobody_can_answer_waits_is_shown_and_is_set_aside(
         assert [row.reason for row in found] == ["no workers"] * 3
         assert all(row.label is not None and row.answers > 0 for row in found)
         desk.verified()
-        store.write(Housekeeper(clock).round)
-        assert store.read(lambda c: campaigns.get(c, desk.number))["status"] == "finished"
+        store.write(Maintenance(clock).round)
+        assert store.read(lambda c: get_campaign(c, desk.number)).status == "finished"
 
 
 def test_an_item_waits_no_more_when_somebody_comes(url: str) -> None:
@@ -186,7 +188,7 @@ def test_time_that_a_campaign_or_the_server_rested_does_not_count(url: str) -> N
         assert desk.look() == 0
         assert desk.waiting == 3
         clock.now += 10 * PATIENCE
-        desk.watch = Watch(clock)  # the server was off: nobody could have come
+        desk.watch = StalledItems(clock)  # the server was off: nobody could have come
         assert desk.look() == 0
         clock.now += AWAY_SECONDS
         assert desk.look() == 3
@@ -212,14 +214,14 @@ def test_the_server_watches_by_itself(app: Lab) -> None:
     number = app.campaign(ONE, settings={"give_up_seconds": 60})
     app.worker(number).work("no")
     site: Any = app.client.app.state.site  # type: ignore[attr-defined]
-    from crowdtree.web.chores import see_what_waits
+    from crowdtree.web.chores import check_stalled
 
-    app.client.portal.call(see_what_waits, site)  # type: ignore[union-attr]
+    app.client.portal.call(check_stalled, site)  # type: ignore[union-attr]
     assert app.get(f"/api/campaigns/{number}").json()["waiting_for_workers"] == 1
     page = app.get(f"/c/{number}").text
     assert "1 item waits for more workers" in page
     app.clock.now += 1000
-    app.client.portal.call(see_what_waits, site)  # type: ignore[union-attr]
+    app.client.portal.call(check_stalled, site)  # type: ignore[union-attr]
     found = app.get(f"/api/campaigns/{number}").json()
     assert (found["waiting_for_workers"], found["items"]["set_aside"]) == (0, 1)
 
@@ -264,7 +266,7 @@ def gold_worker(app: Lab, **settings: Any) -> tuple[int, Any]:
 
 
 def record(app: Lab, number: int, worker: Any) -> Any:
-    app.store.write(Housekeeper(app.clock).round)
+    app.store.write(Maintenance(app.clock).round)
     rows = app.get(f"/api/campaigns/{number}/workers").json()
     return next(row for row in rows if row["id"] == worker.id)
 
@@ -414,7 +416,7 @@ def test_questions_that_are_out_count_against_the_budget(app: Lab) -> None:
     assert [worker.next()["task"] is not None for worker in workers] == [True, True, False]
     assert workers[2].next()["reason"] == "budget"
     app.clock.now += 601
-    app.store.ask(Sweep())  # nobody answered: their price is free again
+    app.store.ask(ExpireLeases())  # nobody answered: their price is free again
     assert workers[2].next()["task"]
 
 
@@ -423,7 +425,7 @@ def test_an_overdue_answer_that_cannot_be_paid_is_kept_unpaid(app: Lab) -> None:
     slow, fast = app.worker(number), app.worker(number)
     lease = slow.next()["task"]["lease"]
     app.clock.now += 601
-    app.store.ask(Sweep())
+    app.store.ask(ExpireLeases())
     assert fast.work()["fate"] == "counted"
     assert slow.answer(lease).json()["fate"] == "over budget"
     assert spent(app, number) == 0.1
@@ -462,7 +464,7 @@ def test_a_late_answer_is_paid_only_in_time(app: Lab) -> None:
     quick, slow = app.worker(number), app.worker(number)
     lease = slow.next()["task"]["lease"]
     app.clock.now += 601
-    app.store.ask(Sweep())
+    app.store.ask(ExpireLeases())
     assert quick.work("yes")["fate"] == "counted"
     assert slow.answer(lease).json() == {"fate": "late", "late": True}
     assert spent(app, number) == 0.1
@@ -557,7 +559,7 @@ def test_what_a_blocked_worker_holds_is_free_for_others(app: Lab) -> None:
     assert bad.next()["task"]
     assert good.next()["reason"] == "budget"
     app.post(f"/api/campaigns/{number}/workers/{bad.id}/block")
-    app.store.ask(Sweep())
+    app.store.ask(ExpireLeases())
     assert good.next()["task"]
     assert app.store.read(lambda c: verify(c, number))["differences"] == []
 
@@ -565,7 +567,7 @@ def test_what_a_blocked_worker_holds_is_free_for_others(app: Lab) -> None:
 def test_a_campaign_goes_on_where_it_must_not_finish_by_itself(app: Lab) -> None:
     number = app.campaign(ONE, example="table1", workers=0, settings={"finish_by_itself": False})
     assert app.worker(number).work("yes")["fate"] == "counted"
-    app.store.write(Housekeeper(app.clock).round)
+    app.store.write(Maintenance(app.clock).round)
     found = app.get(f"/api/campaigns/{number}").json()
     assert (found["items"]["labelled"], found["status"]) == (1, "running")
 
@@ -600,7 +602,7 @@ def test_whoever_was_asked_is_paid_though_somebody_else_was_faster(app: Lab) -> 
     slow, other = app.worker(number), app.worker(number)
     lease = slow.next()["task"]["lease"]
     app.clock.now += 601
-    app.store.ask(Sweep())
+    app.store.ask(ExpireLeases())
     again = other.next()["task"]["lease"]
     assert slow.answer(lease, "no").json() == {"fate": "counted", "late": True}
     assert spent(app, number) == pytest.approx(0.1)

@@ -17,24 +17,15 @@ import sqlalchemy as sa
 import crowdtree as ct
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.store import (
-    Call,
-    Next,
-    Refused,
-    Settings,
-    Store,
-    Submit,
-    Unavailable,
-    Undo,
-    campaigns,
-    hooks,
-    people,
-    tokens,
-)
-from crowdtree.store.database import make_engine, migrate
-from crowdtree.store.labelling import write_labels
-from crowdtree.store.tables import answers, items, labels, leases, metadata, wanted
-from crowdtree.store.verify import verify
+from crowdtree.store import Next, Refused, Settings, Store, Submit, Transaction, Unavailable, Undo
+from crowdtree.store.background import outbox
+from crowdtree.store.db import statements as sql
+from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.db.engine import make_engine, migrate
+from crowdtree.store.db.labels import write_labels
+from crowdtree.store.db.tables import answers, items, labels, leases, metadata, open_questions
+from crowdtree.store.owner import campaigns, people, tokens, webhooks
+from crowdtree.store.replay.verify import verify
 from serving import Postgres
 
 
@@ -164,7 +155,7 @@ def test_a_failing_call_changes_nothing_and_hurts_nobody(url: str) -> None:
         with pytest.raises(CrowdtreeError, match="no"):
             store.write(spoil)
         with pytest.raises(ZeroDivisionError):
-            store.ask(Call(lambda _: 1 // 0))
+            store.ask(Transaction(lambda _: 1 // 0))
         assert store.read(lambda c: verify(c, number))["items"] == 10
 
 
@@ -218,8 +209,8 @@ def test_a_row_that_the_database_refuses_fails_its_own_request_only(url: str) ->
         again = tokens.credentials.insert().values(
             token_hash=hashes[0], role="worker", worker_id=worker
         )
-        held, bad = Call(lambda _: go.wait(30)), Call(lambda c: c.execute(again))
-        good = Call(lambda c: c.execute(items.update().values(payload='{"a": 1}')).rowcount)
+        held, bad = Transaction(lambda _: go.wait(30)), Transaction(lambda c: c.execute(again))
+        good = Transaction(lambda c: c.execute(items.update().values(payload='{"a": 1}')).rowcount)
         done = threading.Semaphore(0)
         for request in (held, bad, good):  # the last two wait for the first: one batch
             request.done = done.release
@@ -283,29 +274,30 @@ def test_two_owners_do_not_undo_each_others_settings(postgres: Postgres) -> None
             while other.is_alive() and not store.read(lambda c: c.execute(waits).scalar_one()):
                 pass
         other.join(30)
-        kept = store.read(lambda c: campaigns.get(c, number))["settings"]
-        assert (kept["thanks"], kept["completion_code"]) == ("one", "two")
+        kept = store.read(lambda c: get_campaign(c, number)).settings
+        assert (kept.thanks, kept.completion_code) == ("one", "two")
 
 
 def test_webhooks_miss_no_label_that_commits_late(postgres: Postgres) -> None:
     waits = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
-    blank = {"label": 0, "posterior_error": 0.1, "reason": "leaf", "answers": 1, "path": "[]"}
     with Store(postgres.database()).opened() as store:
         number, _ = filled(store, 2)
-        first, second = ({**blank, "campaign_id": number, "item_id": k, "at": 0} for k in (1, 2))
-        store.write(lambda c: hooks.add_hook(c, number, "https://label.example/", 0.0))
+        first, second = (
+            sql.NewLabel(number, k, 0, 0.1, "leaf", answers=1, path="[]", at=0.0) for k in (1, 2)
+        )
+        store.write(lambda c: webhooks.add_hook(c, number, "https://label.example/", 0.0))
         with store.engine.connect() as slow, slow.begin():
             write_labels(slow, [first])  # has its number, and is not there yet
             store.write(lambda c: write_labels(c, [second]))
             found: list[Any] = []
             due = threading.Thread(
-                target=lambda: found.extend(store.write(lambda c: hooks.claim(c, 1.0)))
+                target=lambda: found.extend(store.write(lambda c: outbox.claim(c, 1.0)))
             )
             due.start()
             while due.is_alive() and not store.read(lambda c: c.execute(waits).scalar_one()):
                 pass
         due.join(30)
-        assert [row["task"] for row in found[0]["body"]["labels"]] == ["i0", "i1"]
+        assert [row["task"] for row in found[0].body["labels"]] == ["i0", "i1"]
 
 
 # ------------------------------------------------------------------------------ verify
@@ -320,7 +312,7 @@ TAMPERED = {
     "fate": lambda: answers.update().where(answers.c.id == 3).values(fate="surplus"),
     "skill": lambda: answers.update().where(answers.c.id == 3).values(skill=2.0),
     "state": lambda: items.update().where(items.c.id == 1).values(state='{"node": 9}'),
-    "open": lambda: wanted.insert().values(campaign_id=1, item_id=1, question=0, open=1),
+    "open": lambda: open_questions.insert().values(campaign_id=1, item_id=1, question=0, needed=1),
 }
 
 
@@ -336,11 +328,9 @@ def test_verify_finds_what_was_tampered_with(what: str, tmp_path: Path) -> None:
 
 def test_next_looks_at_few_rows_however_many_there_are(tmp_path: Path) -> None:
     """The statements of choosing use an index, never a scan or a sort."""
-    from crowdtree.store import statements as sql
-
     with Store(f"sqlite:///{tmp_path / 'x.db'}").opened() as store:
         values = {"campaign": 1, "question": 0, "worker": 1, "after": 0}
-        for statement in (*sql.CHOOSE.values(), sql.NEW_ITEM, sql.ANY_OPEN):
+        for statement in (*sql.CHOOSE.values(), sql.NEW_ITEM, sql.ANY_UNFINISHED):
             plan = store.read(
                 lambda c, s=statement: c.connection.driver_connection.execute(
                     f"EXPLAIN QUERY PLAN {s.sqlite}", values

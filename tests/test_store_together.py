@@ -16,9 +16,12 @@ import sqlalchemy as sa
 
 import crowdtree as ct
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.store import Call, Next, Settings, Store, Submit, campaigns, choosing, people, tokens
-from crowdtree.store.tables import answers, budgets, credentials, labels, leases
-from crowdtree.store.verify import verify
+from crowdtree.store import Next, Settings, Store, Submit, Transaction
+from crowdtree.store.db.tables import answers, budgets, credentials, labels, leases
+from crowdtree.store.owner import campaigns, people, tokens
+from crowdtree.store.queries.workers import listed_workers
+from crowdtree.store.replay.verify import verify
+from crowdtree.store.serving import assign
 
 ITEMS = 12
 WORKERS = 9
@@ -61,7 +64,7 @@ def at_once(lane: Any, requests: list[Any]) -> list[Any]:
         held.set()
         gate.wait(30)
 
-    lane.put(Call(hold))
+    lane.put(Transaction(hold))
     assert held.wait(30)
     for request in requests:
         request.done = done.release
@@ -108,14 +111,14 @@ def test_many_at_once_by_the_same_rules(
 ) -> None:
     name, settings = CASES[case]
     together: list[int] = []
-    hand_out = choosing.hand_out
+    grant_offers = assign.grant_offers
 
     def counted(*values: Any) -> Any:
-        found = hand_out(*values)
+        found = grant_offers(*values)
         together.append(len(found))
         return found
 
-    monkeypatch.setattr(choosing, "hand_out", counted)
+    monkeypatch.setattr(assign, "grant_offers", counted)
     with Store(url, rng=1).opened() as store:
         number, hashes = filled(store, policy(name), **settings)
         seen = play(store, hashes)
@@ -165,7 +168,7 @@ def test_whose_a_token_is_is_remembered_but_not_that_it_is_good(url: str) -> Non
         )
         with pytest.raises(ValueError, match="not valid"):
             store.ask(Next(hashes[0]))
-        worker = store.read(lambda c: people.listed_workers(c, number, ct.example("table1"), 0))[1]
+        worker = store.read(lambda c: listed_workers(c, number, ct.example("table1"), 0))[1]
         assert store.ask(Next(hashes[1]))["task"] is not None
         store.write(
             lambda c: people.set_worker_status(c, number, worker["id"], "paused", store.clock())

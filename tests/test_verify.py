@@ -15,20 +15,9 @@ import sqlalchemy as sa
 
 import crowdtree as ct
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.store import (
-    Next,
-    Refused,
-    Settings,
-    Store,
-    Submit,
-    Sweep,
-    Undo,
-    campaigns,
-    people,
-    tokens,
-)
-from crowdtree.store.housekeeping import Housekeeper
-from crowdtree.store.tables import (
+from crowdtree.store import ExpireLeases, Next, Refused, Settings, Store, Submit, Undo
+from crowdtree.store.background.maintenance import Maintenance
+from crowdtree.store.db.tables import (
     answers,
     audit,
     budgets,
@@ -36,11 +25,12 @@ from crowdtree.store.tables import (
     judgements,
     labels,
     leases,
+    open_questions,
     tallies,
-    wanted,
     workers,
 )
-from crowdtree.store.verify import verify
+from crowdtree.store.owner import campaigns, people, tokens
+from crowdtree.store.replay.verify import verify
 from weblab import Clock
 
 KINDS = ("none", "curtailed", "margin", "adaptive")
@@ -89,7 +79,7 @@ class Played:
         """Answer about half of the items, then stop in the middle of everything."""
         slow = self.store.ask(Next(self.workers[0]))["task"]["lease"]
         self.clock.now += 700
-        self.store.ask(Sweep())
+        self.store.ask(ExpireLeases())
         for turn in range(12):
             for place, who in enumerate(self.workers[1:]):
                 task = self.store.ask(Next(who))["task"]
@@ -105,9 +95,9 @@ class Played:
         for who in self.workers[:4]:
             self.store.ask(Next(who))
         self.clock.now += 700
-        self.store.ask(Sweep())
+        self.store.ask(ExpireLeases())
         self.store.ask(Next(self.workers[0]))
-        self.write(Housekeeper(self.clock).round)
+        self.write(Maintenance(self.clock).round)
 
     def undo(self, who: str) -> None:
         try:
@@ -206,13 +196,20 @@ def tamperings(game: Played) -> Iterator[tuple[str, list[Any]]]:
     yield "open item closed", [items.update().where(items.c.id == opened).values(status=2)]
     yield "item made gold", [items.update().where(items.c.id == opened).values(gold=1)]
     yield "state changed", [items.update().where(items.c.id == opened).values(state='{"node": 9}')]
-    yield "open question lost", [wanted.delete().where(wanted.c.campaign_id == game.number)]
+    yield (
+        "open question lost",
+        [open_questions.delete().where(open_questions.c.campaign_id == game.number)],
+    )
     yield (
         "open question added",
-        [wanted.insert().values(campaign_id=game.number, item_id=new, question=0, open=1)],
+        [
+            open_questions.insert().values(
+                campaign_id=game.number, item_id=new, question=0, needed=1
+            )
+        ],
     )
-    more = wanted.update().where(wanted.c.id == game.one(wanted))
-    yield "quota raised", [more.values(open=wanted.c.open + 1)]
+    more = open_questions.update().where(open_questions.c.id == game.one(open_questions))
+    yield "quota raised", [more.values(needed=open_questions.c.needed + 1)]
     yield "open question moved", [more.values(campaign_id=2)]
     yield "lease too many", [copied(game, leases, live, worker_id=10, nonce="x", question=4)]
     yield (
@@ -250,7 +247,7 @@ def test_a_finish_must_have_been_asked_for(tmp_path: Path) -> None:
     game = Played(tmp_path / "x.db", "margin")
     with game.store.opened():
         game.write(lambda c: campaigns.set_status(c, game.number, "finishing", game.clock()))
-        keeper = Housekeeper(game.clock)
+        keeper = Maintenance(game.clock)
         while game.write(keeper.round):
             pass
         assert game.differences() == []
@@ -259,4 +256,4 @@ def test_a_finish_must_have_been_asked_for(tmp_path: Path) -> None:
         )
         assert {"finished", "never asked"} <= reasons
         found = game.tampered([audit.delete().where(audit.c.action == "finish")])
-        assert "finish that nobody asked for" in found[0]
+        assert "finish that is not in the audit log" in found[0]

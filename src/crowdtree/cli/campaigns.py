@@ -75,7 +75,7 @@ def create_verb(
       crowdtree campaign create plan.json --set price=0.05 --set budget=100
     """
     store_module = import_server("crowdtree.store")
-    from crowdtree.store import campaigns
+    from crowdtree.store.owner import campaigns
 
     policy = _policy(
         file, adaptive, target_error, max_answers, workers, answers, stopping, allow_groups, seed
@@ -184,9 +184,9 @@ def pause_verb(number: Number, database: Database = HERE, as_json: AsJson = Fals
     _move(number, "paused", database, as_json)
 
 
-def _move(number: int, status: str, database: str, as_json: bool) -> None:
+def _move(number: int, status: Literal["running", "paused"], database: str, as_json: bool) -> None:
     import_server("crowdtree.store")
-    from crowdtree.store import campaigns
+    from crowdtree.store.owner import campaigns
 
     with opened(database) as store:
         store.write(lambda c: campaigns.set_status(c, number, status, store.clock()))
@@ -213,15 +213,13 @@ def status_verb(
       crowdtree campaign status 1
     """
     import_server("crowdtree.store")
-    from crowdtree.store import campaigns
-    from crowdtree.store.progress import progress
+    from crowdtree.store.db.campaign_row import list_campaigns
+    from crowdtree.store.queries.progress import progress
 
     with opened(database) as store:
-        if number is None:
-            numbers = [row["id"] for row in store.read(campaigns.listed)]
-        else:
-            numbers = [number]
-        found = [store.read(partial(progress, number=n, now=store.clock())) for n in numbers]
+        rows = store.read(list_campaigns) if number is None else []
+        numbers = [row.id for row in rows] if number is None else [number]
+        found = [dict(store.read(partial(progress, number=n, now=store.clock()))) for n in numbers]
 
     def tell(console: Any) -> None:
         for row in found:
@@ -245,7 +243,7 @@ def labels_verb(
       crowdtree campaign labels 1 -o labels.csv
     """
     import_server("crowdtree.web")
-    from crowdtree.store.exports import label_rows
+    from crowdtree.store.queries.export import label_rows
     from crowdtree.web.api.transfer import LABELS
 
     _export(number, output, format, database, label_rows, "classes", LABELS)
@@ -266,7 +264,7 @@ def answers_verb(
       crowdtree campaign answers 1 -o answers.csv
     """
     import_server("crowdtree.web")
-    from crowdtree.store.exports import answer_rows
+    from crowdtree.store.queries.export import answer_rows
     from crowdtree.web.api.transfer import ANSWERS, CROWD_KIT, standing_answers
 
     read, columns = (answer_rows, ANSWERS) if log else (standing_answers, CROWD_KIT)
@@ -279,11 +277,11 @@ def _export(
     format: str | None,
     database: str,
     read: Any,
-    names: str,
+    names: Literal["classes", "questions"],
     columns: list[str],
 ) -> None:
-    from crowdtree.store import campaigns
-    from crowdtree.store.exports import pieces
+    from crowdtree.store.db.campaign_row import get_campaign
+    from crowdtree.store.queries.export import pieces
     from crowdtree.web import tables
 
     kind = format or (output.suffix.lstrip(".").lower() if output else "csv")
@@ -293,7 +291,7 @@ def _export(
     if output is not None and not output.parent.is_dir():
         raise CrowdtreeError(f"{output}: folder {output.parent} does not exist; make it first")
     with opened(database) as store:
-        known = store.read(lambda c: campaigns.get(c, number))["problem"][names]
+        known = store.read(lambda c: get_campaign(c, number)).problem[names]
         rows = pieces(lambda after: store.read(lambda c: read(c, number, known, after)))
         if kind == "parquet":
             chunks: Iterator[bytes] = iter([tables.parquet(rows, columns)])
@@ -323,10 +321,10 @@ def verify_verb(number: Number, database: Database = HERE, as_json: AsJson = Fal
       crowdtree campaign verify 1
     """
     import_server("crowdtree.store")
-    from crowdtree.store.verify import verify
+    from crowdtree.store.replay.verify import verify
 
     with opened(database) as store:
-        found = store.read(lambda c: verify(c, number))
+        found: dict[str, Any] = dict(store.read(lambda c: verify(c, number)))
 
     def tell(console: Any) -> None:
         if found["agrees"]:
