@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip(
-    "sqlalchemy", reason="the server is not installed: pip install crowdtree[serve]"
-)
+pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 import sqlalchemy as sa
 
@@ -56,19 +54,19 @@ def filled(store: Store, made: Any, **settings: Any) -> tuple[int, list[str]]:
     return number, [tokens.hashed(token) for token in invited]
 
 
-def at_once(lane: Any, requests: list[Any]) -> list[Any]:
-    """Put requests on a lane while it is held up, so that it serves them in one batch."""
+def at_once(writer: Any, requests: list[Any]) -> list[Any]:
+    """Put requests on a writer while it is held up, so that it serves them in one batch."""
     held, gate, done = threading.Event(), threading.Event(), threading.Semaphore(0)
 
     def hold(_: Any) -> None:
         held.set()
         gate.wait(30)
 
-    lane.put(Transaction(hold))
+    writer.put(Transaction(hold))
     assert held.wait(30)
     for request in requests:
         request.done = done.release
-        lane.put(request)
+        writer.put(request)
     gate.set()
     for request in requests:
         assert done.acquire(timeout=30)
@@ -147,10 +145,10 @@ def check(connection: Any, number: int, settings: dict[str, Any]) -> None:
         assert all(len({row[2] for row in rows if row[0] == worker}) == 1 for worker in asked)
     mine = answers.c.campaign_id == number
     if "budget" in settings:
-        purse = connection.execute(sa.select(budgets).where(budgets.c.campaign_id == number)).one()
+        budget = connection.execute(sa.select(budgets).where(budgets.c.campaign_id == number)).one()
         spent = connection.execute(sa.select(sa.func.sum(answers.c.price)).where(mine)).scalar_one()
-        assert (purse.spent, purse.reserved) == (spent, 0)
-        assert spent == purse.cap  # all of it, and no more
+        assert (budget.spent, budget.reserved) == (spent, 0)
+        assert spent == budget.cap  # all of it, and no more
     elif not settings or "gold_rate" in settings:
         count = sa.select(sa.func.count(labels.c.id)).where(labels.c.campaign_id == number)
         assert connection.execute(count).scalar_one() == ITEMS - 2

@@ -31,6 +31,7 @@ from crowdtree.store.db.tables import (
 )
 from crowdtree.store.owner import campaigns, people, tokens
 from crowdtree.store.replay.verify import verify
+from storelab import filled, work
 from weblab import Clock
 
 KINDS = ("none", "curtailed", "margin", "adaptive")
@@ -257,3 +258,29 @@ def test_a_finish_must_have_been_asked_for(tmp_path: Path) -> None:
         assert {"finished", "never asked"} <= reasons
         found = game.tampered([audit.delete().where(audit.c.action == "finish")])
         assert "finish that is not in the audit log" in found[0]
+
+
+# ------------------------------------------------------------------------------ a finished campaign
+
+TAMPERED = {
+    "label": lambda: labels.update().where(labels.c.id == 1).values(label=0),
+    "error": lambda: labels.update().where(labels.c.id == 1).values(posterior_error=0.9),
+    "reason": lambda: labels.update().where(labels.c.id == 1).values(reason="budget"),
+    "no label": lambda: labels.delete().where(labels.c.id == 1),
+    "answer lost": lambda: answers.delete().where(answers.c.id == 3),
+    "answer turned": lambda: answers.update().where(answers.c.id == 3).values(value=1),
+    "fate": lambda: answers.update().where(answers.c.id == 3).values(fate="surplus"),
+    "skill": lambda: answers.update().where(answers.c.id == 3).values(skill=2.0),
+    "state": lambda: items.update().where(items.c.id == 1).values(state='{"node": 9}'),
+    "open": lambda: open_questions.insert().values(campaign_id=1, item_id=1, question=0, needed=1),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERED)
+def test_verify_finds_what_was_tampered_with(what: str, tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path / 'x.db'}").opened() as store:
+        number, hashes = filled(store, 5)
+        work(store, hashes)
+        assert store.read(lambda c: verify(c, number))["agrees"]
+        store.write(lambda c: c.execute(TAMPERED[what]()).rowcount)
+        assert not store.read(lambda c: verify(c, number))["agrees"]
