@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import crowdtree as ct
 from crowdtree.policy import PlanPolicy
 from crowdtree.store import Next, Refused, Settings, Store, Submit
 from crowdtree.store.owner import campaigns, people, tokens
-from weblab import Lab
+from weblab import Clock, Lab
 
 ONE = "task,text\na,one\n"
 """A file with one item."""
@@ -56,3 +57,29 @@ def change(app: Lab, number: int, **settings: Any) -> Any:
 
 def spent(app: Lab, number: int) -> float:
     return float(app.get(f"/api/campaigns/{number}").json()["spent"])
+
+
+class Small:
+    """A campaign in a database of its own, on the small example with one vote per question."""
+
+    def __init__(self, rows: int = 4, **settings: Any) -> None:
+        self.clock = Clock()
+        self.clock.now = 1000.0
+        self.store = Store("sqlite://", clock=self.clock, rng=0)
+        self.policy = PlanPolicy(ct.design(ct.example("table1")), "curtailed")
+        self.number = self.store.write(
+            lambda c: campaigns.create(c, "Birds", self.policy, Settings(**settings), 0.0)
+        )
+        made = [{"task": str(k), "payload": json.dumps({"text": f"t{k}"})} for k in range(rows)]
+        self.store.write(lambda c: campaigns.add_items(c, self.number, made))
+
+    def start(self) -> None:
+        self.store.write(lambda c: campaigns.set_status(c, self.number, "running", self.clock.now))
+
+    def worker(self) -> str:
+        made = (self.number, "Ann", self.policy, False, self.clock.now)
+        return tokens.hashed(self.store.write(lambda c: people.invite(c, *made)[1]))
+
+    def answer(self, who: str, value: int) -> None:
+        task = self.store.ask(Next(who))["task"]
+        self.store.ask(Submit(who, task["lease"], "answer", value, f"k{task['lease']}"))

@@ -14,6 +14,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 
 from crowdtree.store import Store
 from crowdtree.store.background import stalled
+from crowdtree.store.db import assignment
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.engine import make_engine, migrate
 from crowdtree.store.db.sql import Query
@@ -26,7 +27,7 @@ def test_next_looks_at_few_rows_however_many_there_are(tmp_path: Path) -> None:
     """The statements of choosing use an index, never a scan or a sort."""
     with Store(f"sqlite:///{tmp_path / 'x.db'}").opened() as store:
         values = {"campaign": 1, "question": 0, "worker": 1, "after": 0}
-        for statement in (*sql.CHOOSE.values(), sql.NEW_ITEM, sql.ANY_UNFINISHED):
+        for statement in (*assignment.CHOOSE.values(), assignment.NEW_ITEM, sql.ANY_UNFINISHED):
             plan = store.read(
                 lambda c, s=statement: c.connection.driver_connection.execute(
                     f"EXPLAIN QUERY PLAN {s.sqlite}", values
@@ -53,9 +54,9 @@ def queries(namespace: Any) -> Iterator[tuple[str, Query[Any]]]:
                 yield name, found
 
 
-MODULES = (sql, stalled, worker_quality, stored)
+MODULES = (sql, assignment, stalled, worker_quality, stored)
 QUERIES = sorted({name: query for module in MODULES for name, query in queries(module)}.items())
-CHOICES = [(f"CHOOSE {key}", query) for key, query in sql.CHOOSE.items()]
+CHOICES = [(f"CHOOSE {key}", query) for key, query in assignment.CHOOSE.items()]
 POSTGRESQL_ONLY = ("OFFERS", "NEW_ITEMS", "TAKE_OFFERS", "START_ITEMS")
 
 

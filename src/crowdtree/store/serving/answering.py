@@ -286,6 +286,6 @@ def _lease_number(token: str) -> int:
 
 
 def _taken(outcome: sql.Outcome) -> Taken:
-    """What the worker is told: an answer to a gold item looks like any other."""
+    """What the worker sees: an answer to a gold item looks like any other."""
     fate = "counted" if outcome.fate == "gold" else outcome.fate
     return {"fate": fate, "late": bool(outcome.overdue)}

@@ -18,9 +18,11 @@ from typing import NamedTuple
 from crowdtree.campaign import open_questions
 from crowdtree.policy import Ask, PlanPolicy
 from crowdtree.problem import DASH
+from crowdtree.store.db import assignment as search
 from crowdtree.store.db import statements as sql
+from crowdtree.store.db.assignment import HeldTask
 from crowdtree.store.db.sql import exists, fetch, fetch_one, run, send, send_many
-from crowdtree.store.db.statements import HeldTask, Lease, Worker
+from crowdtree.store.db.statements import Lease, Worker
 from crowdtree.store.db.states import LeaseState
 from crowdtree.store.errors import Refused
 from crowdtree.store.serving.assign_batch import (
@@ -57,7 +59,7 @@ def assign_all(unit: UnitOfWork, requests: Sequence[Next]) -> None:
     """Assign questions: in a batch where possible, then one request at a time."""
     hashes = sorted({request.token_hash for request in requests})
     workers = send(unit.connection, sql.WORKERS, hashes=hashes)
-    leases = send(unit.connection, sql.HELD, hashes=hashes)
+    leases = send(unit.connection, search.HELD, hashes=hashes)
     offers = request_offers(unit, hashes)
     unit.read_workers(workers)
     held: dict[int, list[HeldTask]] = {}
@@ -104,7 +106,7 @@ def _assign_batch(
         request, _, campaign = seekers[number]
         request.campaign = campaign.id
         item = sql.Item(grant.item_id, grant.task, grant.payload)
-        lease = sql.LeaseKey(grant.lease_id, grant.nonce)
+        lease = search.LeaseKey(grant.lease_id, grant.nonce)
         request.result = _handed_out(campaign, Chosen(item, grant.question), lease)
     return gold_turns
 
@@ -141,7 +143,7 @@ def _assign(
     return _handed_out(campaign, chosen, lease)
 
 
-def _handed_out(campaign: ServedCampaign, chosen: Chosen, lease: sql.LeaseKey) -> HandedOut:
+def _handed_out(campaign: ServedCampaign, chosen: Chosen, lease: search.LeaseKey) -> HandedOut:
     token = f"{lease.id}.{lease.nonce}"
     _, task, payload = chosen.item
     seconds = campaign.settings.lease_seconds
@@ -191,7 +193,7 @@ def _why_nothing(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> 
     one = campaign.settings.one_question_per_item or worker.question is not None
     found = exists(
         unit.connection,
-        sql.ANY_FOR_WORKER,
+        search.ANY_FOR_WORKER,
         campaign=campaign.id,
         worker=worker.id,
         questions=1 if one else _questions_per_item(campaign),
@@ -233,7 +235,7 @@ def _gold(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> Chosen 
         if question is None:
             continue
         facts = {"item": gold.id, "worker": worker.id, "question": question}
-        if not exists(unit.connection, sql.GOLD_TAKEN, **facts):
+        if not exists(unit.connection, search.GOLD_TAKEN, **facts):
             return _chosen(unit, gold.id, question)
     return None
 
@@ -287,12 +289,12 @@ def _first_open(
     campaign: ServedCampaign,
     question: int,
     from_start: bool = False,
-) -> sql.Choice | None:
+) -> search.Choice | None:
     """Find the first open question that this worker has not had on that item."""
     positions = unit.cache.positions
     row = fetch_one(
         unit.connection,
-        sql.CHOOSE[question != ANY, campaign.settings.one_question_per_item],
+        search.CHOOSE[question != ANY, campaign.settings.one_question_per_item],
         campaign=campaign.id,
         question=question,
         worker=worker.id,
@@ -303,7 +305,7 @@ def _first_open(
     return row
 
 
-def _take(unit: UnitOfWork, row: sql.Choice) -> Chosen:
+def _take(unit: UnitOfWork, row: search.Choice) -> Chosen:
     if row.needed > 1:
         send_many(unit.connection, sql.SAVE_QUESTION, [{"id": row.id, "needed": row.needed - 1}])
     else:
@@ -317,10 +319,10 @@ def _new_item(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> Cho
     mine = [q for q in questions if worker.may_answer(q)]
     if not mine:
         return None
-    item = fetch_one(unit.connection, sql.NEW_ITEM, campaign=campaign.id)
+    item = fetch_one(unit.connection, search.NEW_ITEM, campaign=campaign.id)
     if item is None:
         return None
-    run(unit.connection, sql.OPEN_ITEM, id=item.id)
+    run(unit.connection, search.OPEN_ITEM, id=item.id)
     rest = list(questions)
     rest.remove(mine[0])
     values = {"campaign_id": campaign.id, "item_id": item.id}
@@ -350,7 +352,7 @@ def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) 
     place = (worker.id, OTHER)
     rows = fetch(
         unit.connection,
-        sql.SCAN_QUESTIONS,
+        search.SCAN_QUESTIONS,
         campaign=campaign.id,
         after=unit.cache.positions.get(place, 0),
         most=SCANNED_AT_ONCE,
@@ -358,7 +360,7 @@ def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) 
     # The next scan continues after these rows, or starts over if this was the end.
     unit.cache.positions[place] = rows[-1].id if len(rows) == SCANNED_AT_ONCE else 0
     for row in rows:
-        if not exists(unit.connection, sql.LOCK_ITEM, id=row.item_id):
+        if not exists(unit.connection, search.LOCK_ITEM, id=row.item_id):
             continue
         unit.items.pop(row.item_id, None)
         unit.load_items([row.item_id])
@@ -382,11 +384,11 @@ def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) 
 
 def _lease(
     unit: UnitOfWork, worker: Worker, campaign: ServedCampaign, chosen: Chosen
-) -> sql.LeaseKey:
+) -> search.LeaseKey:
     """Write the lease; a worker whose lease on this question expired gets the same one again."""
     lease = fetch_one(
         unit.connection,
-        sql.ADD_LEASE,
+        search.ADD_LEASE,
         nonce=secrets.token_hex(8),
         campaign=campaign.id,
         item=chosen.item.id,

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from typing import TypedDict
 
 from crowdtree.policy import Ask, PlanPolicy
-from crowdtree.store.db import statements as sql
+from crowdtree.store.db import assignment as search
+from crowdtree.store.db.assignment import Grant
 from crowdtree.store.db.engine import is_sqlite
 from crowdtree.store.db.sql import Pending, send
-from crowdtree.store.db.statements import Grant, Worker
+from crowdtree.store.db.statements import Worker
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.serving.item import ServedCampaign
 from crowdtree.store.serving.unit_of_work import UnitOfWork
@@ -38,9 +39,9 @@ class Offers:
 
     preferred: dict[int, int] = field(default_factory=dict)
     """The question for which each worker's search was made."""
-    found: dict[int, list[sql.Offer]] = field(default_factory=dict)
+    found: dict[int, list[search.Offer]] = field(default_factory=dict)
     new: dict[int, list[int]] = field(default_factory=dict)
-    pending: tuple[Pending[sql.Offer], Pending[sql.NewItemOffer]] | None = None
+    pending: tuple[Pending[search.Offer], Pending[search.NewItemOffer]] | None = None
 
     def read(self, unit: UnitOfWork) -> None:
         """Read the candidates that :func:`request_offers` requested."""
@@ -72,7 +73,7 @@ def request_offers(unit: UnitOfWork, hashes: Sequence[str]) -> Offers:
     if is_sqlite(unit.connection):
         return made
     cache = unit.cache
-    seekers: list[sql.Seeker] = []
+    seekers: list[search.Seeker] = []
     for worker in (cache.workers[h] for h in hashes if h in cache.workers):
         campaign = cache.campaigns.get(worker.campaign_id)
         if campaign is None:
@@ -83,7 +84,7 @@ def request_offers(unit: UnitOfWork, hashes: Sequence[str]) -> Offers:
             question = cache.last_questions.get(worker.id, ANY)
         made.preferred[worker.id] = question
         seekers.append(
-            sql.Seeker(
+            search.Seeker(
                 worker_id=worker.id,
                 campaign_id=worker.campaign_id,
                 question=question,
@@ -99,8 +100,8 @@ def request_offers(unit: UnitOfWork, hashes: Sequence[str]) -> Offers:
     rows = json.dumps([seeker._asdict() for seeker in seekers])
     campaigns = sorted({seeker.campaign_id for seeker in seekers})
     made.pending = (
-        send(unit.connection, sql.OFFERS, rows=rows, most=most),
-        send(unit.connection, sql.NEW_ITEMS, ids=campaigns, most=most),
+        send(unit.connection, search.OFFERS, rows=rows, most=most),
+        send(unit.connection, search.NEW_ITEMS, ids=campaigns, most=most),
     )
     return made
 
@@ -198,7 +199,7 @@ def _write(unit: UnitOfWork, assignment: _Assignment) -> dict[int, Grant]:
     if assignment.taken:
         rows = json.dumps(assignment.taken)
         ids = sorted(assignment.used)
-        pending.append(send(unit.connection, sql.TAKE_OFFERS, rows=rows, ids=ids, now=unit.now))
+        pending.append(send(unit.connection, search.TAKE_OFFERS, rows=rows, ids=ids, now=unit.now))
     if assignment.started:
         rest = [
             {"campaign_id": campaign, "item_id": item, "question": q, "needed": left.count(q)}
@@ -208,7 +209,7 @@ def _write(unit: UnitOfWork, assignment: _Assignment) -> dict[int, Grant]:
         pending.append(
             send(
                 unit.connection,
-                sql.START_ITEMS,
+                search.START_ITEMS,
                 rows=json.dumps(assignment.started),
                 rest=json.dumps(rest),
                 ids=sorted(item for _, item in assignment.rest),

@@ -82,7 +82,7 @@ def _blank(record: WorkerRecord) -> WorkerRecord:
 def _from_log(connection: Connection, worker: int) -> list[Judgement] | None:
     """Read all evidence about a worker from the log; ``None`` while more is being written.
 
-    A step of learning cannot be reversed, so after an undo the worker is learned anew.
+    A step of learning cannot be reversed, so after an undo the record is recomputed from the log.
     """
     run(connection, DROP_PENDING, worker=worker)  # they are in the log as well
     found = fetch(connection, JUDGEMENTS_IN_LOG, worker=worker)
