@@ -189,7 +189,7 @@ def _check_workers(connection: Connection, campaign: ServedCampaign, sums: Sums)
 def _pending(
     connection: Connection, campaign: ServedCampaign
 ) -> tuple[dict[int, Counter[str]], set[int]]:
-    """Count judgements that are not in the workers' rows yet; also whose record is to be recomputed."""
+    """Count judgements that are not applied yet, and find records to be recomputed."""
     mine = sa.select(workers.c.id).where(workers.c.campaign_id == campaign.id)
     found: dict[int, Counter[str]] = defaultdict(Counter)
     relearned = set()
