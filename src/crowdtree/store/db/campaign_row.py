@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -19,7 +19,6 @@ from crowdtree.store.settings import Settings, stored_settings
 from crowdtree.store.types import AnyPolicy, JsonObject
 
 __all__ = [
-    "CAMPAIGN_STATUSES",
     "Campaign",
     "CampaignStatus",
     "CampaignSummary",
@@ -32,7 +31,6 @@ __all__ = [
 ]
 
 CampaignStatus = Literal["draft", "running", "paused", "finishing", "finished"]
-CAMPAIGN_STATUSES: tuple[CampaignStatus, ...] = get_args(CampaignStatus)
 
 
 @dataclass(frozen=True)

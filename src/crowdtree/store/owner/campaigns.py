@@ -173,9 +173,7 @@ def set_status(
     if found.status == status:
         return found
     if found.status not in MOVES[status]:
-        raise CrowdtreeError(
-            f"campaign {number} is {found.status} and cannot {VERBS[status]} from there"
-        )
+        raise CrowdtreeError(f"campaign {number} cannot {VERBS[status]}: it is {found.status}")
     if status == "running" and not exists(connection, sql.ANY_UNFINISHED, campaign=number):
         raise CrowdtreeError(f"campaign {number} has no items left to label; add items first")
     # Pausing resets the give-up timers.
