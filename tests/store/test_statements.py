@@ -12,11 +12,13 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
+import sqlalchemy as sa
+
 from crowdtree.store import Store
 from crowdtree.store.background import stalled
 from crowdtree.store.db import assignment
 from crowdtree.store.db import statements as sql
-from crowdtree.store.db.engine import make_engine, migrate
+from crowdtree.store.db.engine import is_sqlite, make_engine, migrate
 from crowdtree.store.db.sql import Query
 from crowdtree.store.db.tables import leases
 from crowdtree.store.replay import stored
@@ -60,12 +62,27 @@ CHOICES = [(f"CHOOSE {key}", query) for key, query in assignment.CHOOSE.items()]
 POSTGRESQL_ONLY = ("OFFERS", "NEW_ITEMS", "TAKE_OFFERS", "START_ITEMS")
 
 
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def engine(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[sa.Engine]:
+    """A database of either kind with empty tables."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path_factory.mktemp('statements') / 'store.db'}"
+    else:
+        url = request.getfixturevalue("postgres").database()
+    made = make_engine(url)
+    migrate(made)
+    yield made
+    made.dispose()
+
+
 @pytest.mark.parametrize(("name", "query"), [*QUERIES, *CHOICES])
 def test_the_fields_of_a_row_are_the_selected_columns(
-    url: str, name: str, query: Query[Any]
+    engine: sa.Engine, name: str, query: Query[Any]
 ) -> None:
     """A column that is added, dropped or moved in a statement must change the row type as well."""
-    lite = url.startswith("sqlite")
+    lite = is_sqlite(engine)
     if lite and name in POSTGRESQL_ONLY:
         pytest.skip("runs on PostgreSQL only")
     if not lite and name == "ADD_LEASE":
@@ -77,8 +94,6 @@ def test_the_fields_of_a_row_are_the_selected_columns(
     values: dict[str, Any] = {n: numbers if n in lists else 0 for n in names}
     values |= {n: "[]" for n in ("rows", "rest") if n in names}
     values |= {n: "" for n in ("key", "nonce") if n in names}
-    engine = make_engine(url)
-    migrate(engine)
     with engine.connect() as connection, connection.begin() as transaction:
         if name == "ADD_LEASE":  # inserts a row that refers to others, which are not there
             connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
@@ -87,7 +102,6 @@ def test_the_fields_of_a_row_are_the_selected_columns(
         columns = [column[0] for column in cursor.description]
         cursor.close()
         transaction.rollback()
-    engine.dispose()
     fields = getattr(query.row, "_fields", None) or [
         field.name for field in dataclasses.fields(query.row) if field.name != "changed"
     ]
