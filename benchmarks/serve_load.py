@@ -28,7 +28,8 @@ from typing import Any
 
 import crowdtree as ct
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.store import Settings, Store, campaigns, people
+from crowdtree.store import Settings, Store
+from crowdtree.store.owner import campaigns, people
 
 
 def free_port() -> int:
@@ -365,7 +366,8 @@ def main() -> None:
 
 def campaign_of_one(url: str, workers: int, policy: Any) -> list[str]:
     """Make a campaign whose only item is held by one worker, so that all others wait."""
-    from crowdtree.store import Next, tokens
+    from crowdtree.store import Next
+    from crowdtree.store.owner import tokens
 
     _, invited = campaign(url, 21, workers + 40, policy, gold_rate=0.0)
     with Store(url).opened() as store:

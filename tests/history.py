@@ -20,9 +20,11 @@ import sqlalchemy as sa
 
 import crowdtree as ct
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.store import Next, Settings, Store, campaigns, people, tokens
-from crowdtree.store.tables import answers, budgets, items, labels, leases
-from crowdtree.store.verify import verify
+from crowdtree.store import Next, Settings, Store
+from crowdtree.store.db.campaign_row import list_campaigns, tally
+from crowdtree.store.db.tables import answers, budgets, items, labels, leases
+from crowdtree.store.owner import campaigns, people, tokens
+from crowdtree.store.replay.verify import verify
 from serving import Client, Server
 
 LEASE_SECONDS = 2.0
@@ -263,8 +265,8 @@ def check(url: str, crowd: Crowd) -> None:
     """Check everything that must be true."""
     assert not crowd.wrong, crowd.wrong[:5]
     with Store(url).opened() as store:
-        for row in store.read(campaigns.listed):
-            check_campaign(store, row["id"])
+        for row in store.read(list_campaigns):
+            check_campaign(store, row.id)
         store.read(lambda c: check_acks(c, crowd))
         crowd.events["leases expired"] = store.read(expired)
 
@@ -288,7 +290,7 @@ def check_campaign(store: Store, number: int) -> None:
         purse = connection.execute(
             sa.select(budgets).where(budgets.c.campaign_id == number)
         ).one_or_none()
-        assert spent == campaigns.tally(connection, number)["spent"]
+        assert spent == tally(connection, number)["spent"]
         if purse is not None:
             live = connection.execute(
                 sa.select(sa.func.count()).where(
@@ -302,9 +304,9 @@ def check_campaign(store: Store, number: int) -> None:
 
 def expired(connection: Any) -> int:
     """Count the leases that ran out, those of the idle workers among them."""
-    found = [campaigns.tally(connection, row["id"]) for row in campaigns.listed(connection)]
-    assert all(tally.get("expired", 0) >= 1 for tally in found)  # one sat on leases in each
-    return sum(tally["expired"] for tally in found)
+    found = [tally(connection, row.id) for row in list_campaigns(connection)]
+    assert all(counts.get("expired", 0) >= 1 for counts in found)  # one sat on leases in each
+    return sum(counts["expired"] for counts in found)
 
 
 def check_acks(connection: Any, crowd: Crowd) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 pytest.importorskip("fastapi", reason="needs the server's packages")
 
-from crowdtree.store import hooks
+from crowdtree.store.background import outbox
+from crowdtree.store.background.outbox import Message
 from crowdtree.web.pages import routers
 from weblab import Lab, lab
 
@@ -21,9 +22,9 @@ def app():
         yield made
 
 
-def message(number: int, hook: int, last: int, **more):
-    body = {"id": f"{hook}-{last}", "event": "items.labelled", "labels": [{}] * 3}
-    return {"id": hook, "campaign_id": number, "body": body, "last": last, "failures": 0, **more}
+def message(number: int, hook: int, last: int, failures: int = 0) -> Message:
+    sent = {"id": f"{hook}-{last}", "event": "items.labelled", "campaign": number}
+    return Message(hook, "", "", failures, {**sent, "labels": [{}] * 3}, last)  # type: ignore[typeddict-item]
 
 
 def hooked(app: Lab, number: int) -> int:
@@ -31,20 +32,20 @@ def hooked(app: Lab, number: int) -> int:
     return int(app.post(f"/api/campaigns/{number}/webhooks", url).json()["id"])
 
 
-def settle(app: Lab, found, error: str = "") -> None:
-    app.store.write(lambda c: hooks.settle_hook(c, {"ended": False, **found}, error, app.clock()))
+def settle(app: Lab, found: Message, error: str = "") -> None:
+    app.store.write(lambda c: outbox.settle_hook(c, found, error, app.clock()))
 
 
 def test_deliveries_are_remembered_the_last_ones_only(app: Lab) -> None:
     number = app.campaign(start=False)
     hook, other = hooked(app, number), hooked(app, number)
-    for last in range(hooks.KEPT + 5):
+    for last in range(outbox.KEPT + 5):
         settle(app, message(number, hook, last), "status 500" if last % 2 else "")
     settle(app, message(number, other, 1))
     path = f"/api/campaigns/{number}/webhooks/{hook}/deliveries"
     found = app.get(path).json()
     assert [line["message"] for line in found] == [
-        f"{hook}-{last}" for last in reversed(range(5, hooks.KEPT + 5))
+        f"{hook}-{last}" for last in reversed(range(5, outbox.KEPT + 5))
     ]
     assert found[0]["labels"] == 3
     assert {line["error"] for line in found} == {"", "status 500"}
@@ -61,7 +62,7 @@ def test_deliveries_are_remembered_the_last_ones_only(app: Lab) -> None:
 def test_a_webhook_that_was_given_up_can_be_tried_again(app: Lab) -> None:
     number = app.campaign(start=False)
     hook = hooked(app, number)
-    settle(app, message(number, hook, 1, failures=hooks.MOST_FAILURES - 1), "connection refused")
+    settle(app, message(number, hook, 1, failures=outbox.MOST_FAILURES - 1), "connection refused")
     page = app.get(f"/c/{number}/webhooks").text
     assert "given up" in page
     assert "connection refused" in page

@@ -14,11 +14,11 @@ from crowdtree import files
 from crowdtree.errors import CrowdtreeError
 from crowdtree.plots.style import css_variables
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.store import Next, Settings, Store, Submit, campaigns, drafts, people, tokens, views
-from crowdtree.store.codec import problem_to_json
-from crowdtree.store.tables import audit, items, workers
+from crowdtree.store import Settings
+from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.db.problem_json import problem_to_json
 from crowdtree.web.api.media import TYPES
-from crowdtree.web.building import Wish, policy_of, problem_from_bytes
+from crowdtree.web.building import problem_from_bytes
 from crowdtree.web.pages.choices import make_offer, planned
 from crowdtree.web.pages.flow import flow_numbers, flow_svg
 from crowdtree.web.pages.live import look
@@ -26,44 +26,16 @@ from crowdtree.web.pages.markdown import markdown
 from crowdtree.web.pages.sharing import FIELDS, FLAGS, WORDS, shown_settings, value_of
 from crowdtree.web.pages.wizard import _pasted
 from crowdtree.web.studio import silent
+from storelab import Small
 
 WEB = Path(files.__file__).parents[1] / "web"
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Room:
-    """A campaign in a database of its own, on the small example with one vote a question."""
-
-    def __init__(self, rows: int = 4, **settings) -> None:
-        self.clock = Clock()
-        self.store = Store("sqlite://", clock=self.clock, rng=0)
-        self.policy = policy_of(Wish(example="table1"))
-        self.number = self.store.write(
-            lambda c: campaigns.create(c, "Birds", self.policy, Settings(**settings), 0.0)
-        )
-        made = [{"task": str(k), "payload": json.dumps({"text": f"t{k}"})} for k in range(rows)]
-        self.store.write(lambda c: campaigns.add_items(c, self.number, made))
-
-    def start(self) -> None:
-        self.store.write(lambda c: campaigns.set_status(c, self.number, "running", self.clock.now))
-
-    def worker(self) -> str:
-        made = (self.number, "Ann", self.policy, False, self.clock.now)
-        return tokens.hashed(self.store.write(lambda c: people.invite(c, *made)[1]))
-
-    def answer(self, who: str, value: int) -> None:
-        task = self.store.ask(Next(who))["task"]
-        self.store.ask(Submit(who, task["lease"], "answer", value, f"k{task['lease']}"))
+class Room(Small):
+    """A campaign whose dashboard is looked at."""
 
     def picture(self):
-        row = self.store.read(lambda c: campaigns.get(c, self.number))
+        row = self.store.read(lambda c: get_campaign(c, self.number))
         return self.store.read(
             lambda c: look(c, row, self.policy, planned(self.policy), self.clock.now)
         )
@@ -228,35 +200,6 @@ def test_pasted_items_may_be_lines_or_tables():
         _pasted(" \n ")
 
 
-# ------------------------------------------------------------------ drafts
-
-
-def test_a_draft_can_change_its_plan_until_it_starts(room):
-    one = room()
-    other = AdaptivePolicy(one.policy.problem, 0.02, 50)
-    one.store.write(lambda c: drafts.change_policy(c, one.number, other, 1.0))
-    row = one.store.read(lambda c: campaigns.get(c, one.number))
-    assert (row["policy"]["policy"], row["version"]) == ("adaptive", 1)
-    one.start()
-    with pytest.raises(CrowdtreeError, match="has started"):
-        one.store.write(lambda c: drafts.change_policy(c, one.number, one.policy, 2.0))
-
-
-def test_a_discarded_draft_leaves_only_a_line_in_the_audit(room):
-    one, other = room(), room()
-    one.worker()
-    one.store.write(lambda c: drafts.discard(c, one.number, 5.0))
-    with pytest.raises(CrowdtreeError, match="does not exist"):
-        one.store.read(lambda c: campaigns.get(c, one.number))
-    for table in (items, workers):
-        assert one.store.read(lambda c, t=table: c.execute(t.select()).all()) == []
-    actions = one.store.read(lambda c: [row.action for row in c.execute(audit.select())])
-    assert actions[-1] == "discard"
-    other.start()
-    with pytest.raises(CrowdtreeError, match="has started"):
-        other.store.write(lambda c: drafts.discard(c, other.number, 5.0))
-
-
 # ------------------------------------------------------------------ the live picture
 
 
@@ -290,41 +233,3 @@ def test_the_numbers_of_the_tree_add_up(room):
     assert one.picture().values["labelled"] == "1"
     keys = set(re.findall(r'data-flow="(-?\d+)"', flow_svg(one.policy.plan)))
     assert keys == set(flow_numbers(one.policy.plan, {})["text"])
-
-
-def test_divided_votes_come_first(room):
-    one = room(rows=2)
-    plan = policy_of(Wish(example="table1", workers=8))
-    one.store.write(lambda c: drafts.change_policy(c, one.number, plan, 0.0))
-    one.start()
-    people_ = [one.worker() for _ in range(4)]
-    assert plan.plan.votes[0] == 5
-    for who, vote in zip(people_, (1, 0, 1, 1), strict=True):
-        one.answer(who, vote)
-    for who in people_[:3]:  # three of five agree: the vote is over
-        one.answer(who, 1)
-    found = one.store.read(lambda c: views.divided(c, one.number))
-    assert (found.labels, found.questions) == (2, {"T1": (1, 7)})
-    assert [(row["yes"], row["no"]) for row in found.items] == [(3, 1)]
-
-
-def test_items_are_found_by_status_label_and_name(room):
-    one = room(rows=120)
-    one.start()
-    who = one.worker()
-    one.answer(who, 1)
-
-    def find(**asked):
-        return one.store.read(lambda c: views.some_items(c, one.number, **asked))
-
-    assert [row["task"] for row in find(status="labelled")] == ["0"]
-    assert [row["task"] for row in find(label=3)] == ["0"]
-    assert find(label=0) == []
-    assert [row["task"] for row in find(find="11")] == ["11", *map(str, range(110, 120))]
-    assert [row["task"] for row in find(find="11", after="118")] == ["119"]
-    assert [row["task"] for row in find(find="0", label=3, status="labelled")] == ["0"]
-    assert find(find="0", label=2) == []
-    assert find(find="%") == []
-    first = find()
-    assert len(first) == views.PAGE
-    assert find(after=str(first[-1]["cursor"]))[0]["task"] == str(views.PAGE)

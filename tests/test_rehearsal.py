@@ -11,8 +11,9 @@ import pytest
 import crowdtree as ct
 from crowdtree.errors import CrowdtreeError
 from crowdtree.report import LiveCampaign, LiveWorker, report_html
-from crowdtree.store import Store, campaigns
-from crowdtree.store.verify import verify
+from crowdtree.store import Store
+from crowdtree.store.db.campaign_row import get_campaign, list_campaigns, tally
+from crowdtree.store.replay.verify import verify
 from crowdtree.web.example import ITEMS, example_items, load_example
 from crowdtree.web.rehearsal import Person, people, rehearse, served
 
@@ -68,10 +69,10 @@ def test_the_example_is_loaded_once(tmp_path: Path) -> None:
         number = load_example(store)
         assert number is not None
         assert load_example(store) is None
-        found = store.read(campaigns.listed)
-        assert [row["id"] for row in found] == [number]
-        assert store.read(lambda c: campaigns.get(c, number))["status"] == "running"
-        counts = store.read(lambda c: campaigns.tally(c, number))
+        found = store.read(list_campaigns)
+        assert [row.id for row in found] == [number]
+        assert store.read(lambda c: get_campaign(c, number)).status == "running"
+        counts = store.read(lambda c: tally(c, number))
         assert counts["new"] == ITEMS
 
 

@@ -17,7 +17,7 @@ from crowdtree import files
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import AdaptivePolicy
 from crowdtree.store import Unavailable
-from crowdtree.store.codec import problem_to_json
+from crowdtree.store.db.problem_json import problem_to_json
 from crowdtree.web import studio as module
 from crowdtree.web.pages.choices import read_offer
 from crowdtree.web.plans import Plans

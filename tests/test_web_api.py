@@ -18,8 +18,9 @@ import crowdtree as ct
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-from crowdtree.store import Sweep, tokens
-from crowdtree.store.verify import verify
+from crowdtree.store import ExpireLeases
+from crowdtree.store.owner import tokens
+from crowdtree.store.replay.verify import verify
 from crowdtree.web.hooks import verify_signature
 from weblab import CSV, Lab, lab
 
@@ -125,7 +126,7 @@ def test_a_late_answer_to_a_decided_node_is_kept_and_does_not_count(app: Lab) ->
     slow, fast = app.worker(number), app.worker(number)
     lease = slow.next()["task"]["lease"]
     app.clock.now += 601
-    app.store.ask(Sweep())
+    app.store.ask(ExpireLeases())
     assert fast.work("yes")["fate"] == "counted"
     assert slow.answer(lease, "no").json() == {"fate": "late", "late": True}
     log = app.get(f"/api/campaigns/{number}/answers?log=true&format=jsonl").text.splitlines()
@@ -138,7 +139,7 @@ def test_a_late_answer_to_an_open_node_counts(app: Lab) -> None:
     slow = app.worker(number)
     lease = slow.next()["task"]["lease"]
     app.clock.now += 601
-    app.store.ask(Sweep())
+    app.store.ask(ExpireLeases())
     assert slow.answer(lease).json() == {"fate": "counted", "late": True}
 
 
@@ -148,7 +149,7 @@ def test_a_clock_put_back_does_not_lock_leases_for_ever(app: Lab) -> None:
     assert idle.next()["task"]
     app.clock.now -= 100_000
     assert eager.next()["reason"] == "wait"
-    assert app.store.ask(Sweep()) == 1
+    assert app.store.ask(ExpireLeases()) == 1
     assert eager.next()["task"]
 
 

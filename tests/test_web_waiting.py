@@ -21,7 +21,8 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 import aside
 import crowdtree as ct
 from crowdtree.policy import PlanPolicy
-from crowdtree.store import Next, Settings, Store, campaigns, people, tokens
+from crowdtree.store import Next, Settings, Store
+from crowdtree.store.owner import campaigns, people, tokens
 from crowdtree.web.site import TRIES, Waiters
 from serving import Client, free_port
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from crowdtree.store import Store, tokens
+from crowdtree.store import Store
+from crowdtree.store.owner import tokens
 from crowdtree.web import create_app
 
 CSV = "task,text,gold\n" + "".join(f"i{k},This is item {k}.,\n" for k in range(20))

@@ -16,8 +16,8 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-from crowdtree.store import tokens
-from crowdtree.store.tables import credentials, webhooks
+from crowdtree.store.db.tables import credentials, webhooks
+from crowdtree.store.owner import tokens
 from crowdtree.web.building import problem_from_bytes
 from crowdtree.web.hooks import check_url, public_address, sign, verify_signature
 from weblab import Lab, lab

@@ -14,7 +14,8 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-from crowdtree.store import Store, tokens
+from crowdtree.store import Store
+from crowdtree.store.owner import tokens
 from crowdtree.web.limits import RateLimit
 from serving import Client, Server, running
 from weblab import Lab, lab

@@ -13,8 +13,8 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 import sqlalchemy as sa
 
 from attack.routes import DOORS, OPEN, SAFE, Route, beginning, every_route
-from crowdtree.store import tokens
-from crowdtree.store.tables import metadata
+from crowdtree.store.db.tables import metadata
+from crowdtree.store.owner import tokens
 from crowdtree.web.auth import OWNER_COOKIE, WORKER_COOKIE, csrf_of
 from weblab import Lab, lab
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 
 from attack.routes import Route, beginning
-from crowdtree.store import tokens
+from crowdtree.store.owner import tokens
 from crowdtree.web.limits import RateLimit
 from weblab import Lab, lab
 

@@ -14,7 +14,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 
 import crowdtree as ct
 from attack.routes import SAFE, beginning, every_route
-from crowdtree.store.housekeeping import Housekeeper
+from crowdtree.store.background.maintenance import Maintenance
 from serving import Server, running
 from weblab import Lab, lab
 
@@ -107,7 +107,7 @@ class Campaign:
         skipped = self.workers[1].next()["task"]
         if skipped:
             self.workers[1].call("skip", lease=skipped["lease"], key="skip")
-        app.store.write(Housekeeper(app.clock).round)
+        app.store.write(Maintenance(app.clock).round)
 
     def _made(self) -> int:
         body = {"name": evil("name", 200), "policy": {"problem": self.problem, "workers": 2}}

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from crowdtree.cli import main
-from crowdtree.policy import policy_from_dict
-from crowdtree.store import Next, Store, Submit, campaigns, people, tokens
-from crowdtree.store.codec import problem_from_json
+from crowdtree.store import Next, Store, Submit
+from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.owner import people, tokens
 
 pytest.importorskip("fastapi", reason="needs the server's packages")
 
@@ -42,8 +42,7 @@ def answer_everything(people_here: int = 3) -> int:
     """Let people answer campaign 1 until there is nothing left; count the answers."""
     count = 0
     with Store("crowdtree.db").opened() as store:
-        row = store.read(lambda c: campaigns.get(c, 1))
-        policy = policy_from_dict(problem_from_json(row["problem"]), row["policy"])
+        policy = store.read(lambda c: get_campaign(c, 1)).make_policy()
         for _ in range(people_here):
             made = store.write(lambda c: people.invite(c, 1, "", policy, False, store.clock()))
             who = tokens.hashed(made[1])

@@ -30,10 +30,12 @@ from crowdtree.campaign.item import (
     Rules,
     Step,
     advance,
+    after_undos,
     dump_item,
     load_item,
     open_questions,
     path,
+    stands,
     start_item,
 )
 from crowdtree.campaign.memory import Campaign, Lease, Result, replay
@@ -49,10 +51,12 @@ __all__ = [
     "Rules",
     "Step",
     "advance",
+    "after_undos",
     "dump_item",
     "load_item",
     "open_questions",
     "path",
     "replay",
+    "stands",
     "start_item",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -17,10 +17,12 @@ __all__ = [
     "Rules",
     "Step",
     "advance",
+    "after_undos",
     "dump_item",
     "load_item",
     "open_questions",
     "path",
+    "stands",
     "start_item",
 ]
 
@@ -35,8 +37,8 @@ Fate = Literal[
     "late",
     "surplus",
 ]
-STANDING: tuple[Fate, ...] = ("counted", "skipped", "late", "surplus")
-"""Fates of events that an undo can take back."""
+WITHOUT_EFFECT = ("duplicate", "contradictory", "undone", "nothing to undo")
+"""Fates of events that do not stand: they changed nothing, or were taken back."""
 
 
 @dataclass(frozen=True)
@@ -205,12 +207,64 @@ def _settled(policy: Policy[Any], state: Any, closed: frozenset[int]) -> Label |
     return None
 
 
+def stands(fate: str) -> bool:
+    """Whether an event with this fate is an answer or skip that was not taken back.
+
+    >>> stands("counted"), stands("late"), stands("undone"), stands("duplicate")
+    (True, True, False, False)
+    """
+    return fate not in WITHOUT_EFFECT
+
+
+def last_standing(about: Sequence[Hashable], fates: Sequence[str], key: Hashable) -> int | None:
+    """Place of the event that an undo takes back: the last standing one about the same thing.
+
+    Parameters
+    ----------
+    about
+        What each event is about: its worker and its question.
+    fates
+        The fate of each event.
+    key
+        The worker and the question of the undo.
+    """
+    for place in range(len(fates) - 1, -1, -1):
+        if about[place] == key and stands(fates[place]):
+            return place
+    return None
+
+
+def after_undos(about: Sequence[Hashable], fates: Sequence[str]) -> list[str]:
+    """Fates as they are now, from a log in which an undo does not change the line it takes back.
+
+    The rule by which an answer stands, for whoever reads a log: its fate now
+    :func:`stands <crowdtree.campaign.item.stands>`.
+
+    Parameters
+    ----------
+    about
+        What each line is about: anything that tells workers and questions apart.
+    fates
+        The fate of each line when it was written; that of an undo is ``"undone"``.
+
+    Examples
+    --------
+    >>> after_undos(["ann", "bob", "ann", "ann"], ["counted", "late", "undone", "skipped"])
+    ['undone', 'late', 'undone', 'skipped']
+    """
+    found = list(fates)
+    for place, fate in enumerate(fates):
+        if fate == "undone":
+            gone = last_standing(about, found[:place], about[place])
+            if gone is not None:
+                found[gone] = "undone"
+    return found
+
+
 def _standing(item: ItemState) -> list[tuple[Event, Fate]]:
     """Answers and skips of the item that have not been taken back, with their fates."""
     return [
-        (event, fate)
-        for event, fate in zip(item.events, item.fates, strict=True)
-        if fate in STANDING
+        (event, fate) for event, fate in zip(item.events, item.fates, strict=True) if stands(fate)
     ]
 
 
@@ -222,19 +276,15 @@ def _closed(events: tuple[Event, ...], fates: tuple[Fate, ...], rules: Rules) ->
 
 def _undo(policy: Policy[Any], item: ItemState, event: Event, rules: Rules) -> ItemState:
     """Replay the item without the worker's last standing event on the question."""
-    places = [
-        place
-        for place, (earlier, fate) in enumerate(zip(item.events, item.fates, strict=True))
-        if (earlier.worker, earlier.question) == (event.worker, event.question) and fate in STANDING
-    ]
-    if not places:
+    about = [(earlier.worker, earlier.question) for earlier in item.events]
+    gone = last_standing(about, item.fates, (event.worker, event.question))
+    if gone is None:
         nothing: tuple[Fate, ...] = (*item.fates, "nothing to undo")
         return replace(item, events=(*item.events, event), fates=nothing)
-    gone = places[-1]
     again = start_item(policy, item.item)
     fates: list[Fate] = []
     for place, (earlier, fate) in enumerate(zip(item.events, item.fates, strict=True)):
-        if place != gone and fate in STANDING:  # what was a duplicate stays one
+        if place != gone and stands(fate):  # what was a duplicate stays one
             again = advance(policy, again, earlier, rules)
             fate = again.fates[-1]
         fates.append("undone" if place == gone else fate)

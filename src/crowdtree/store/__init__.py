@@ -1,4 +1,14 @@
-"""The campaign's database: SQLite in a file by default, PostgreSQL for several processes."""
+"""The campaign database: SQLite in a file by default, PostgreSQL for several processes.
+
+========================= =====================================================================
+``store.db``              engine, tables, statements with their row types, migrations
+``store.serving``         workers: questions out, answers in, in batches of one transaction
+``store.owner``           owners: campaigns, drafts, workers, tokens, webhooks
+``store.queries``         read-only queries for pages, downloads and the API
+``store.background``      what the server does on its own: maintenance, stalled items, webhooks
+``store.replay``          the audit: replay the log and reconcile every stored sum with it
+========================= =====================================================================
+"""
 
 from __future__ import annotations
 
@@ -9,27 +19,34 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sqlalchemy.engine import Connection
 
-from crowdtree.store.campaigns import NotFound
-from crowdtree.store.database import is_sqlite, make_engine, migrate
-from crowdtree.store.desk import Desk
-from crowdtree.store.lanes import Lane
-from crowdtree.store.requests import Call, Next, Refused, Request, Submit, Sweep, Unavailable, Undo
+from crowdtree.store.db.engine import is_sqlite, make_engine, migrate
+from crowdtree.store.errors import NotFound, Refused, Unavailable
+from crowdtree.store.serving.cache import ServingCache
+from crowdtree.store.serving.commands import (
+    Command,
+    ExpireLeases,
+    Next,
+    Submit,
+    Transaction,
+    Undo,
+)
+from crowdtree.store.serving.writer import BatchWriter
 from crowdtree.store.settings import Settings, checked_settings
 
 __all__ = [
-    "Call",
+    "ExpireLeases",
     "Next",
     "NotFound",
     "Refused",
     "Settings",
     "Store",
     "Submit",
-    "Sweep",
+    "Transaction",
     "Unavailable",
     "Undo",
     "checked_settings",
@@ -44,12 +61,12 @@ class Store:
     Parameters
     ----------
     url
-        ``sqlite:///FILE``, a file name, ``postgresql://...``, or ``sqlite://`` for a database
-        that is gone when the store is closed.
+        ``sqlite:///FILE``, a file name, ``postgresql://...``, or ``sqlite://`` for a temporary
+        database that is deleted when the store is closed.
     clock
         Seconds since 1970.
     rng
-        Chooses gold items.
+        Random generator or seed that chooses gold items.
 
     Examples
     --------
@@ -72,13 +89,16 @@ class Store:
         self.engine = make_engine(url)
         migrate(self.engine)
         self.listeners: list[Callable[[dict[int, int]], None]] = []
+        """Called after a commit with the campaigns that changed and how many questions opened."""
         generators = np.random.default_rng(rng).spawn(2)
-        self.answers = Lane(self.engine, Desk(clock, generators[0]), changed=self._changed)
+        cache = ServingCache(clock, generators[0])
+        self.answers = BatchWriter(self.engine, cache, changed=self._changed)
         self.questions = self.answers
         self.alone = is_sqlite(self.engine)
+        """Whether this is the only process that serves the database."""
         if not self.alone:
-            desk = Desk(clock, generators[1], self.answers.desk.last)
-            self.questions = Lane(self.engine, desk, durable=False, changed=self._changed)
+            second = ServingCache(clock, generators[1], cache.last_questions)
+            self.questions = BatchWriter(self.engine, second, durable=False, changed=self._changed)
 
     @contextmanager
     def opened(self) -> Iterator[Store]:
@@ -89,7 +109,7 @@ class Store:
             self.close()
 
     def close(self) -> None:
-        """Finish what is queued and let go of the database."""
+        """Finish the queued commands and close the database."""
         self.answers.close()
         if self.questions is not self.answers:
             self.questions.close()
@@ -101,22 +121,20 @@ class Store:
         for listener in self.listeners:
             listener(campaigns)
 
-    def put(self, request: Request) -> None:
-        """Queue a request on its lane."""
-        (self.questions if isinstance(request, Next) else self.answers).put(request)
+    def put(self, command: Command[Any]) -> None:
+        """Queue a command on its writer."""
+        (self.questions if isinstance(command, Next) else self.answers).put(command)
 
-    def ask(self, request: Request) -> Any:
-        """Make a request and wait for its result."""
+    def ask(self, command: Command[T]) -> T:
+        """Run a command and wait for its result."""
         done = threading.Event()
-        request.done = done.set
-        self.put(request)
+        command.done = done.set
+        self.put(command)
         done.wait()
-        if request.error is not None:
-            raise request.error
-        return request.result
+        return _result(command)
 
-    async def aask(self, request: Request) -> Any:
-        """Make a request and wait for its result, on an event loop."""
+    async def aask(self, command: Command[T]) -> T:
+        """Run a command and wait for its result, on an event loop."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
 
@@ -124,38 +142,47 @@ class Store:
             if not future.done():
                 future.set_result(None)
 
-        def tell() -> None:
+        def notify() -> None:
             try:
                 loop.call_soon_threadsafe(resolve)
-            except RuntimeError:  # the loop is gone: nobody waits any more
+            except RuntimeError:  # the loop is closed: nobody waits any more
                 return
 
-        request.done = tell
-        self.put(request)
+        command.done = notify
+        self.put(command)
         await future
-        if request.error is not None:
-            raise request.error
-        return request.result
+        return _result(command)
 
     def write(self, function: Callable[[Connection], T]) -> T:
         """Run a function in a transaction that is on disk when this returns."""
-        found: T = self.ask(Call(function))
-        return found
+        return self.ask(Transaction(function))
 
     async def awrite(self, function: Callable[[Connection], T]) -> T:
         """Run a function in a transaction that is on disk when this returns."""
-        found: T = await self.aask(Call(function))
-        return found
+        return await self.aask(Transaction(function))
 
     def read(self, function: Callable[[Connection], T]) -> T:
-        """Run a function on a consistent view of the database, without hindering writers."""
+        """Run a function on a consistent snapshot of the database, without blocking writers."""
         with self.engine.connect() as connection:
             connection = connection.execution_options(reading=True)
-            if not self.alone:  # otherwise each statement would see another moment
+            if not self.alone:  # otherwise each statement would see its own snapshot
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 return function(connection)
 
     async def aread(self, function: Callable[[Connection], T]) -> T:
-        """Run a function on a consistent view of the database, off the event loop."""
+        """Run a function on a consistent snapshot of the database, off the event loop."""
         return await asyncio.to_thread(self.read, function)
+
+    async def is_reachable(self) -> bool:
+        """Whether the database answers."""
+        try:
+            return await self.aread(lambda c: c.exec_driver_sql("SELECT 1").scalar_one() == 1)
+        except Exception:  # whatever the driver raises: the health check reports it
+            return False
+
+
+def _result(command: Command[T]) -> T:
+    if command.error is not None:
+        raise command.error
+    return cast(T, command.result)

@@ -1,24 +1,26 @@
-"""The rules of one campaign that its owner may choose."""
+"""The settings of a campaign."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import json
+from collections.abc import Mapping
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["MICRO", "Settings", "checked_settings", "web_address"]
+__all__ = ["MICRO", "Settings", "checked_settings", "stored_settings", "web_address"]
 
 MICRO = 1_000_000
-"""Money is kept in whole millionths."""
+"""Money is stored in whole millionths."""
 Rate = Annotated[float, Field(ge=0, le=1)]
 Short = Annotated[str, Field(max_length=2000)]
 
 
 class Settings(BaseModel):
-    """What an owner may choose for a campaign.
+    """What an owner can choose for a campaign.
 
     >>> Settings(gold_rate=0.1).lease_seconds
     600.0
@@ -29,45 +31,45 @@ class Settings(BaseModel):
     lease_seconds: Annotated[float, Field(ge=1, le=604_800)] = 600.0
     """How long a worker may hold a question."""
     leases_per_worker: Annotated[int, Field(ge=1, le=100)] = 3
-    """Questions that one worker may hold at the same time (the next one is fetched ahead)."""
+    """Questions that one worker may hold at the same time (pages prefetch the next one)."""
     one_question_per_item: bool = False
-    """Whether a worker sees an item once only."""
+    """Whether a worker sees an item only once."""
     dedicated: bool = False
-    """Whether each worker answers one question only, as in the paper."""
+    """Whether each worker answers only one question, as in the paper."""
     most_skips: Annotated[int, Field(ge=1, le=1000)] = 3
-    """Skips of a question on an item after which the item is set aside."""
+    """Number of skips of a question on an item after which the item is set aside."""
     gold_rate: Rate = 0.0
-    """Share of questions that are about items whose class is known."""
+    """Share of questions that are about gold items (items whose class is known)."""
     gold_first: Annotated[int, Field(ge=0, le=1000)] = 0
-    """How many questions about such items each worker gets first, to be known before they count."""
+    """Gold questions that a new worker must answer before ordinary ones."""
     pause_below: Rate | None = None
-    """Reliability (share of right answers) below which a worker is paused."""
+    """Reliability (expected share of right answers) below which a worker is paused."""
     pause_after: Annotated[int, Field(ge=1, le=100_000)] = 10
-    """Judged answers before a worker can be paused."""
+    """Answers to compare with known or decided classes before a worker can be paused."""
     give_up_seconds: Annotated[float, Field(ge=60, le=31_536_000)] | None = 604_800.0
-    """How long an item waits for more workers when nobody here may answer it; then it is set aside
-    with the best label so far. None: for ever, or until the campaign is finished."""
+    """How long an item waits for more workers when nobody present may answer it; then it is set
+    aside with the best label so far. None: until the campaign is finished."""
     answers_per_worker: Annotated[int, Field(ge=1)] | None = None
-    """Answers after which a worker is thanked and done."""
+    """Answers after which a worker has finished."""
     price: Annotated[float, Field(ge=0, le=1_000_000)] = 0.0
-    """What one answer costs."""
+    """Price per answer."""
     budget: Annotated[float, Field(gt=0, le=1_000_000_000)] | None = None
-    """Most that all answers may cost together."""
+    """Maximum cost of all answers together."""
     currency: Annotated[str, Field(max_length=8)] = ""
     finish_by_itself: bool = True
     """Whether the campaign finishes when its last item is labelled."""
     instructions: Annotated[str, Field(max_length=50_000)] = ""
-    """What workers read first; Markdown."""
+    """Instructions for workers, in Markdown."""
     examples: dict[str, Annotated[str, Field(max_length=20_000)]] = {}
-    """Examples for a question, by its name; Markdown."""
+    """Examples for questions, by question name, in Markdown."""
     thanks: Short = ""
     completion_code: Annotated[str, Field(max_length=200)] = ""
     return_url: Short = ""
-    """Where a worker goes at the end; an https address."""
+    """Where workers are sent at the end; an https address."""
     participant_parameter: Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_]*$")] = (
         "PROLIFIC_PID"
     )
-    """Name of the participant id in the address by which a platform sends its workers."""
+    """Query parameter in which a recruiting platform passes the participant id."""
 
     @field_validator("return_url")
     @classmethod
@@ -85,8 +87,8 @@ class Settings(BaseModel):
         return None if self.budget is None else round(self.budget * MICRO)
 
 
-def checked_settings(values: dict[str, Any]) -> Settings:
-    """Read settings, or say in one line what is wrong.
+def checked_settings(values: Mapping[str, object]) -> Settings:
+    """Validate settings that an owner sent, or raise with one line about the first mistake.
 
     >>> checked_settings({"gold_rate": 2})
     Traceback (most recent call last):
@@ -94,11 +96,23 @@ def checked_settings(values: dict[str, Any]) -> Settings:
     crowdtree.errors.CrowdtreeError: settings: gold_rate: Input should be less than or equal to 1
     """
     try:
-        return Settings(**values)
+        return Settings.model_validate(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise CrowdtreeError(f"settings: {where}: {first['msg']}") from None
+
+
+def stored_settings(text: str) -> Settings:
+    """Read the settings of a stored campaign, which another version may have written.
+
+    Settings that are no longer known are ignored, new ones get their default.
+
+    >>> stored_settings('{"price": 0.05, "retired": 1}').price
+    0.05
+    """
+    values: dict[str, object] = json.loads(text)
+    return Settings.model_validate({k: v for k, v in values.items() if k in Settings.model_fields})
 
 
 def web_address(value: str, what: str) -> str:

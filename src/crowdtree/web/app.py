@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from crowdtree.store import Store, Sweep
+from crowdtree.store import ExpireLeases, Store
 from crowdtree.web.errors import add_handlers
 from crowdtree.web.headers import Guard
 from crowdtree.web.limits import BodyLimit
@@ -110,8 +110,8 @@ def _chores(site: Site) -> list[Any]:
     from crowdtree.web import chores, hooks
 
     return [
-        _every(SWEEP_SECONDS, lambda: site.store.aask(Sweep())),
-        _every(SWEEP_SECONDS, lambda: chores.keep_house(site)),
+        _every(SWEEP_SECONDS, lambda: site.store.aask(ExpireLeases())),
+        _every(SWEEP_SECONDS, lambda: chores.maintain(site)),
         _every(SWEEP_SECONDS, lambda: hooks.deliver(site)),
     ]
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from fastapi import Depends, Request, Response
 
-from crowdtree.store import tokens
+from crowdtree.store.owner import tokens
 from crowdtree.web.errors import Problem
 from crowdtree.web.site import Site, site_of
 

@@ -1,4 +1,4 @@
-"""Housekeeping in the background."""
+"""Maintenance in the background."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from functools import partial
 
 from sqlalchemy.engine import Connection
 
-from crowdtree.store.waiting import Findings
+from crowdtree.store.background.stalled import Findings
 from crowdtree.web.site import Site
 
-__all__ = ["keep_house", "see_what_waits"]
+__all__ = ["check_stalled", "maintain"]
 
 
-async def keep_house(site: Site) -> None:
-    """Judge workers, end campaigns (a large one takes several rounds), see what waits."""
-    while await site.store.awrite(site.housekeeper.round):
+async def maintain(site: Site) -> None:
+    """Apply judgements, finish campaigns (in several rounds if large), check stalled items."""
+    while await site.store.awrite(site.maintenance.round):
         pass
-    if site.watch.due():
-        await see_what_waits(site)
+    if site.stalled.due():
+        await check_stalled(site)
 
 
-async def see_what_waits(site: Site) -> None:
-    """Find items that nobody here may answer, and set aside those that have waited too long."""
-    for found in await site.store.aread(site.watch.look):
+async def check_stalled(site: Site) -> None:
+    """Find items that no present worker may answer, and set aside those stalled too long."""
+    for found in await site.store.aread(site.stalled.look):
         await site.store.awrite(partial(_apply, site, found))
 
 
 def _apply(site: Site, found: Findings, connection: Connection) -> int:
-    return site.watch.apply(connection, found)
+    return site.stalled.apply(connection, found)

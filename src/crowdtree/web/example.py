@@ -12,7 +12,9 @@ from crowdtree.files import example
 from crowdtree.policy import PlanPolicy
 from crowdtree.problem import Problem
 from crowdtree.staffing import staff
-from crowdtree.store import Settings, Store, campaigns
+from crowdtree.store import Settings, Store
+from crowdtree.store.db.campaign_row import list_campaigns
+from crowdtree.store.owner import campaigns
 
 __all__ = ["example_items", "load_example"]
 
@@ -40,7 +42,7 @@ def example_items(
 
 def load_example(store: Store, name: str = "animals") -> int | None:
     """Create and start a campaign of an example; nothing where there are campaigns already."""
-    if store.read(campaigns.listed):
+    if store.read(list_campaigns):
         return None
     problem = example(name)
     rng = np.random.default_rng(0)

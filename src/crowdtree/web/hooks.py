@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.store import hooks as store_hooks
+from crowdtree.store.background import outbox
 from crowdtree.web.site import Site
 
 __all__ = ["check_url", "deliver", "sign", "verify_signature"]
@@ -90,27 +90,27 @@ def public_address(host: str, port: int, private: bool) -> str:
 
 async def deliver(site: Site) -> None:
     """Send what is due; each webhook gets one message at a time, in order."""
-    due = await site.store.awrite(lambda c: store_hooks.claim(c, site.now))
+    due = await site.store.awrite(lambda c: outbox.claim(c, site.now))
     await asyncio.gather(*(_deliver(site, message) for message in due))
 
 
-async def _deliver(site: Site, message: dict[str, Any]) -> None:
+async def _deliver(site: Site, message: outbox.Message) -> None:
     error = await asyncio.to_thread(_send, message, site.now, site.options.private_webhooks)
-    await site.store.awrite(lambda c: store_hooks.settle_hook(c, message, error, site.now))
+    await site.store.awrite(lambda c: outbox.settle_hook(c, message, error, site.now))
 
 
-def _send(message: dict[str, Any], now: float, private: bool) -> str:
+def _send(message: outbox.Message, now: float, private: bool) -> str:
     """Post a message; returns what went wrong, or ``""``. Redirects are not followed."""
-    parts = urlsplit(message["url"])
+    parts = urlsplit(message.url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    body = json.dumps(message["body"]).encode()
+    body = json.dumps(message.body).encode()
     try:
         # Connect to the address that was checked: a name could resolve differently a second time.
         address = public_address(str(parts.hostname), port, private)
         connection = _connect(parts, address, port)
         try:
             path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-            signature = sign(message["secret"], body, now)
+            signature = sign(message.secret, body, now)
             headers = {
                 "host": parts.netloc,
                 "content-type": "application/json",

@@ -10,7 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from crowdtree.policy import PlanPolicy, Policy
-from crowdtree.store.codec import problem_to_json
+from crowdtree.store.db.problem_json import ProblemJson, problem_to_json
 from crowdtree.web.building import Wish
 from crowdtree.web.studio import Studio, Tell
 
@@ -33,11 +33,11 @@ class Plans:
         """The same by object: writing out a policy to look it up takes long for a large one."""
         self.under_way: dict[Policy[Any], asyncio.Task[Any]] = {}
 
-    def known(self, problem: dict[str, Any]) -> Any | None:
+    def known(self, problem: ProblemJson) -> Any | None:
         """The choices for a problem as the store keeps it, if they are known."""
         return self.offers.get(_key(problem))
 
-    async def offer(self, problem: dict[str, Any], tell: Tell | None = None) -> Any:
+    async def offer(self, problem: ProblemJson, tell: Tell | None = None) -> Any:
         """Work out the choices for a problem as the store keeps it."""
         from crowdtree.web.pages import choices
 
@@ -55,7 +55,7 @@ class Plans:
         self.keep(problem_to_json(found.problem), found)
         return found
 
-    def keep(self, problem: dict[str, Any], offer: Any) -> None:
+    def keep(self, problem: ProblemJson, offer: Any) -> None:
         """Remember the choices, and what they promise."""
         _remember(self.offers, _key(problem), offer, MOST_OFFERS)
         for choice in offer.choices:
@@ -109,8 +109,8 @@ class Plans:
         self.studio.close()
 
 
-def _key(problem: dict[str, Any]) -> str:
-    text = json.dumps(problem, sort_keys=True)
+def _key(document: object) -> str:
+    text = json.dumps(document, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

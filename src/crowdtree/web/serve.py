@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.store import Store, tokens
+from crowdtree.store import Store
+from crowdtree.store.owner import tokens
 from crowdtree.web.site import Options
 from crowdtree.web.stopping import before_stopping
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from fastapi import Request
 
-from crowdtree.policy import Policy, policy_from_dict
+from crowdtree.policy import Policy
 from crowdtree.store import Store
-from crowdtree.store.codec import problem_from_json
-from crowdtree.store.housekeeping import Housekeeper
-from crowdtree.store.waiting import Watch
+from crowdtree.store.background.maintenance import Maintenance
+from crowdtree.store.background.stalled import StalledItems
+from crowdtree.store.db.campaign_row import Campaign
 from crowdtree.web.limits import RateLimit
 from crowdtree.web.plans import Plans
 
@@ -126,8 +126,8 @@ class Site:
     login_limit: RateLimit = field(default_factory=lambda: RateLimit(FAILURES_A_MINUTE, 60.0))
     join_limit: RateLimit = field(init=False)
     templates: Any = None
-    housekeeper: Housekeeper = field(init=False)
-    watch: Watch = field(init=False)
+    maintenance: Maintenance = field(init=False)
+    stalled: StalledItems = field(init=False)
     plans: Plans = field(default_factory=Plans)
     policies: dict[tuple[int, int], Policy[Any]] = field(default_factory=dict)
     loop: asyncio.AbstractEventLoop | None = None
@@ -136,8 +136,8 @@ class Site:
 
     def __post_init__(self) -> None:
         self.join_limit = RateLimit(self.options.joins_per_minute, 60.0)
-        self.housekeeper = Housekeeper(self.store.clock)
-        self.watch = Watch(self.store.clock)
+        self.maintenance = Maintenance(self.store.clock)
+        self.stalled = StalledItems(self.store.clock)
 
     @property
     def poll_seconds(self) -> float:
@@ -149,14 +149,13 @@ class Site:
         """Seconds since 1970, by the store's clock."""
         return self.store.clock()
 
-    def policy(self, campaign: dict[str, Any]) -> Policy[Any]:
-        """Make the policy of a campaign's row (see :func:`crowdtree.store.campaigns.get`)."""
-        key = (campaign["id"], campaign["version"])
+    def policy(self, campaign: Campaign) -> Policy[Any]:
+        """Make the policy of a campaign, or take it from memory."""
+        key = (campaign.id, campaign.version)
         if key not in self.policies:
             if len(self.policies) > 100:
                 self.policies.clear()
-            problem = problem_from_json(campaign["problem"])
-            self.policies[key] = policy_from_dict(problem, campaign["policy"])
+            self.policies[key] = campaign.make_policy()
         return self.policies[key]
 
     def stop(self) -> None:

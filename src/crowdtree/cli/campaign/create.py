@@ -66,7 +66,7 @@ def create_verb(
       crowdtree campaign create plan.json --set price=0.05 --set budget=100
     """
     store_module = import_server("crowdtree.store")
-    campaigns = import_server("crowdtree.store.campaigns")
+    campaigns = import_server("crowdtree.store.owner.campaigns")
     policy = _policy(file, options)
     settings = store_module.checked_settings(_settings(setting or []))
     with opened(database, new=True) as store:

@@ -53,7 +53,7 @@ def labels_verb(number: Number, target: Target, database: Database = HERE) -> No
 
       crowdtree campaign labels 1 -o labels.csv
     """
-    rows = import_server("crowdtree.store.exports").label_rows
+    rows = import_server("crowdtree.store.queries.export").label_rows
     _export(number, target, database, rows, "classes", exports.LABELS)
 
 
@@ -70,7 +70,7 @@ def answers_verb(
 
       crowdtree campaign answers 1 -o answers.csv
     """
-    rows = import_server("crowdtree.store.exports").answer_rows
+    rows = import_server("crowdtree.store.queries.export").answer_rows
     columns = exports.ANSWERS if log else exports.CROWD_KIT
     read = partial(rows, standing=not log)
     _export(number, target, database, read, "questions", columns)
@@ -79,10 +79,10 @@ def answers_verb(
 def _export(
     number: int, target: Target, database: str, read: Any, names: str, columns: list[str]
 ) -> None:
-    campaigns = import_server("crowdtree.store.campaigns")
-    pieces = import_server("crowdtree.store.exports").pieces
+    campaign_row = import_server("crowdtree.store.db.campaign_row")
+    pieces = import_server("crowdtree.store.queries.export").pieces
     with opened(database) as store:
-        known = store.read(lambda c: campaigns.get(c, number))["problem"][names]
+        known = store.read(lambda c: campaign_row.get_campaign(c, number)).problem[names]
         rows = pieces(lambda after: store.read(lambda c: read(c, number, known, after)))
         if target.kind == "parquet":
             chunks: Iterator[bytes] = iter([exports.parquet(rows, columns)])

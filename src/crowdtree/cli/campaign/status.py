@@ -43,7 +43,7 @@ def pause_verb(number: Number, database: Database = HERE, as_json: AsJson = Fals
 
 
 def _move(number: int, status: str, database: str, as_json: bool) -> None:
-    campaigns = import_server("crowdtree.store.campaigns")
+    campaigns = import_server("crowdtree.store.owner.campaigns")
     with opened(database) as store:
         store.write(lambda c: campaigns.set_status(c, number, status, store.clock()))
 
@@ -67,14 +67,14 @@ def status_verb(
 
       crowdtree campaign status 1
     """
-    campaigns = import_server("crowdtree.store.campaigns")
-    progress = import_server("crowdtree.store.progress").progress
+    rows = import_server("crowdtree.store.db.campaign_row")
+    progress = import_server("crowdtree.store.queries.progress").progress
     with opened(database) as store:
         if number is None:
-            numbers = [row["id"] for row in store.read(campaigns.listed)]
+            numbers = [row.id for row in store.read(rows.list_campaigns)]
         else:
             numbers = [number]
-        found = [store.read(partial(progress, number=n, now=store.clock())) for n in numbers]
+        found = [dict(store.read(partial(progress, number=n, now=store.clock()))) for n in numbers]
 
     def show(console: Any) -> None:
         for row in found:

@@ -22,7 +22,7 @@ def verify_verb(number: Number, database: Database = HERE, as_json: AsJson = Fal
 
       crowdtree campaign verify 1
     """
-    verify = import_server("crowdtree.store.verify").verify
+    verify = import_server("crowdtree.store.replay.verify").verify
     with opened(database) as store:
         found = store.read(lambda c: verify(c, number))
 

@@ -17,7 +17,8 @@ from fastapi import Path as InPath
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
 
-from crowdtree.store import campaigns, tokens
+from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.owner import tokens
 from crowdtree.web.auth import WORKER_COOKIE, OwnerNeeded, owner_or_none, token_from
 from crowdtree.web.errors import Problem
 from crowdtree.web.site import Site, site_of
@@ -77,7 +78,7 @@ async def upload(
         words = "give it a name of letters, digits, spaces and - _ with an ending"
         raise Problem(422, "input", f"{name[:60]}: {words}.")
     _type(name)
-    await site.store.aread(lambda c: campaigns.get(c, number))
+    await site.store.aread(lambda c: get_campaign(c, number))
     folder = _folder(site, number)
     await run_in_threadpool(folder.mkdir, parents=True, exist_ok=True)
     part = folder / f".{secrets.token_hex(8)}.part"

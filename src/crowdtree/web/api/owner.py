@@ -8,11 +8,17 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy.engine import Connection
 from starlette.responses import StreamingResponse
 
-from crowdtree.store import campaigns, checked_settings, hooks, people
-from crowdtree.store.exports import item_trace
-from crowdtree.store.progress import progress
+from crowdtree.store import checked_settings
+from crowdtree.store.db.audit import AuditEntry, audited
+from crowdtree.store.db.campaign_row import CampaignStatus, get_campaign
+from crowdtree.store.db.campaign_row import list_campaigns as campaign_rows
+from crowdtree.store.owner import campaigns, people, webhooks
+from crowdtree.store.queries.items import item_trace
+from crowdtree.store.queries.progress import Progress, progress
+from crowdtree.store.queries.workers import WorkerFacts, listed_workers
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.building import Wish
 from crowdtree.web.hooks import check_url
@@ -23,6 +29,17 @@ __all__ = ["router"]
 router = APIRouter(prefix="/api/campaigns", tags=["owner"])
 Number = Annotated[int, Path(ge=1, le=2**53)]
 EVENT_SECONDS = 1.0
+STATUS_AFTER: dict[str, CampaignStatus] = {
+    "start": "running",
+    "resume": "running",
+    "pause": "paused",
+    "finish": "finishing",
+}
+WORKER_STATUS: dict[str, people.WorkerStatus] = {
+    "pause": "paused",
+    "resume": "active",
+    "block": "blocked",
+}
 
 
 class Created(BaseModel):
@@ -52,7 +69,7 @@ class Hooked(BaseModel):
 async def list_campaigns(request: Request, owner: OwnerNeeded) -> list[dict[str, Any]]:
     """List the campaigns."""
     del owner
-    return await site_of(request).store.aread(campaigns.listed)
+    return [row.to_dict() for row in await site_of(request).store.aread(campaign_rows)]
 
 
 @router.post("", status_code=201)
@@ -73,14 +90,14 @@ async def look(request: Request, number: Number, owner: OwnerNeeded) -> dict[str
     """Say how a campaign is going."""
     del owner
     site = site_of(request)
-    return await site.store.aread(lambda c: progress(c, number, site.now))
+    return dict(await site.store.aread(lambda c: progress(c, number, site.now)))
 
 
 @router.get("/{number}/definition")
 async def definition(request: Request, number: Number, owner: OwnerNeeded) -> dict[str, Any]:
     """Read a campaign's problem, policy and settings."""
     del owner
-    return await site_of(request).store.aread(lambda c: campaigns.get(c, number))
+    return (await site_of(request).store.aread(lambda c: get_campaign(c, number))).to_dict()
 
 
 @router.patch("/{number}/settings")
@@ -91,8 +108,8 @@ async def change(
     del owner
     site = site_of(request)
 
-    def apply(connection: Any) -> dict[str, Any]:
-        policy = site.policy(campaigns.get(connection, number))
+    def apply(connection: Connection) -> dict[str, Any]:
+        policy = site.policy(get_campaign(connection, number))
         return campaigns.change_settings(connection, number, policy, changes, site.now).model_dump()
 
     return await site.store.awrite(apply)
@@ -103,7 +120,7 @@ async def events(request: Request, number: Number, owner: OwnerNeeded) -> Stream
     """Stream the progress as server-sent events, at most one a second."""
     del owner
     site = site_of(request)
-    await site.store.aread(lambda c: campaigns.get(c, number))
+    await site.store.aread(lambda c: get_campaign(c, number))
     return StreamingResponse(_stream(request, site, number), media_type="text/event-stream")
 
 
@@ -137,11 +154,11 @@ async def list_workers(
     del owner
     site = site_of(request)
 
-    def read(connection: Any) -> list[dict[str, Any]]:
-        problem = site.policy(campaigns.get(connection, number)).problem
-        return people.listed_workers(connection, number, problem, after)
+    def read(connection: Connection) -> list[WorkerFacts]:
+        problem = site.policy(get_campaign(connection, number)).problem
+        return listed_workers(connection, number, problem, after)
 
-    return await site.store.aread(read)
+    return [dict(row) for row in await site.store.aread(read)]
 
 
 @router.post("/{number}/workers/invite", status_code=201)
@@ -152,9 +169,9 @@ async def invite(
     del owner
     site = site_of(request)
 
-    def apply(connection: Any) -> tuple[int, str]:
-        campaign = campaigns.get(connection, number)
-        dedicated = campaign["settings"]["dedicated"]
+    def apply(connection: Connection) -> tuple[int, str]:
+        campaign = get_campaign(connection, number)
+        dedicated = campaign.settings.dedicated
         policy = site.policy(campaign)
         return people.invite(connection, number, wish.name, policy, dedicated, site.now)
 
@@ -176,7 +193,7 @@ async def change_worker(
     if verb == "link":
         token = await site.store.awrite(lambda c: people.new_link(c, number, worker, site.now))
         return {"id": worker, "token": token, "link": f"/w/{token}"}
-    status: Any = {"pause": "paused", "resume": "active", "block": "blocked"}[verb]
+    status = WORKER_STATUS[verb]
     await site.store.awrite(lambda c: people.set_worker_status(c, number, worker, status, site.now))
     return {"id": worker, "status": status}
 
@@ -187,8 +204,8 @@ async def join_link(request: Request, number: Number, owner: OwnerNeeded) -> dic
     del owner
     site = site_of(request)
 
-    def apply(connection: Any) -> str:
-        campaigns.get(connection, number)
+    def apply(connection: Connection) -> str:
+        get_campaign(connection, number)
         return people.join_link(connection, number, site.now)
 
     token = await site.store.awrite(apply)
@@ -204,7 +221,7 @@ async def trace(
 ) -> dict[str, Any]:
     """Read an item with every answer to it and its label."""
     del owner
-    return await site_of(request).store.aread(lambda c: item_trace(c, number, item))
+    return dict(await site_of(request).store.aread(lambda c: item_trace(c, number, item)))
 
 
 @router.get("/{number}/webhooks")
@@ -213,7 +230,8 @@ async def list_webhooks(
 ) -> list[dict[str, Any]]:
     """List the webhooks, without their secrets."""
     del owner
-    return await site_of(request).store.aread(lambda c: hooks.listed_hooks(c, number))
+    store = site_of(request).store
+    return [dict(row) for row in await store.aread(lambda c: webhooks.listed_hooks(c, number))]
 
 
 @router.post("/{number}/webhooks", status_code=201)
@@ -224,7 +242,7 @@ async def add_webhook(
     del owner
     site = site_of(request)
     url = check_url(wish.url, site.options.private_webhooks)
-    return await site.store.awrite(lambda c: hooks.add_hook(c, number, url, site.now))
+    return dict(await site.store.awrite(lambda c: webhooks.add_hook(c, number, url, site.now)))
 
 
 @router.get("/{number}/webhooks/{hook}/deliveries")
@@ -236,7 +254,9 @@ async def list_deliveries(
 ) -> list[dict[str, Any]]:
     """List the last messages of a webhook; `error` is empty for those that arrived."""
     del owner
-    return await site_of(request).store.aread(lambda c: hooks.hook_deliveries(c, number, hook))
+    store = site_of(request).store
+    rows = await store.aread(lambda c: webhooks.hook_deliveries(c, number, hook))
+    return [dict(row) for row in rows]
 
 
 @router.post("/{number}/webhooks/{hook}/retry")
@@ -249,7 +269,7 @@ async def retry_webhook(
     """Send what is due at once, also where it was given up."""
     del owner
     site = site_of(request)
-    await site.store.awrite(lambda c: hooks.retry_hook(c, number, hook, site.now))
+    await site.store.awrite(lambda c: webhooks.retry_hook(c, number, hook, site.now))
     return {"done": True}
 
 
@@ -263,7 +283,7 @@ async def remove_webhook(
     """Remove a webhook."""
     del owner
     site = site_of(request)
-    await site.store.awrite(lambda c: hooks.remove_hook(c, number, hook, site.now))
+    await site.store.awrite(lambda c: webhooks.remove_hook(c, number, hook, site.now))
     return {"done": True}
 
 
@@ -271,7 +291,12 @@ async def remove_webhook(
 async def audit(request: Request, number: Number, owner: OwnerNeeded) -> list[dict[str, Any]]:
     """List what the owner and the server did, the last 500."""
     del owner
-    return await site_of(request).store.aread(lambda c: campaigns.audited(c, number))
+
+    def read(connection: Connection) -> list[AuditEntry]:
+        get_campaign(connection, number)
+        return audited(connection, number)
+
+    return [dict(row) for row in await site_of(request).store.aread(read)]
 
 
 @router.post("/{number}/{verb}")
@@ -284,12 +309,12 @@ async def move(
     """Start, pause, resume or finish."""
     del owner
     site = site_of(request)
-    status = {"start": "running", "resume": "running", "pause": "paused"}.get(verb, "finishing")
+    status = STATUS_AFTER[verb]
 
-    def apply(connection: Any) -> dict[str, Any]:
-        if verb == "finish" and campaigns.get(connection, number)["status"] == "finished":
+    def apply(connection: Connection) -> Progress:
+        if verb == "finish" and get_campaign(connection, number).status == "finished":
             return progress(connection, number, site.now)
         campaigns.set_status(connection, number, status, site.now)
         return progress(connection, number, site.now)
 
-    return await site.store.awrite(apply)
+    return dict(await site.store.awrite(apply))

@@ -8,9 +8,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy.engine import Connection
 
-from crowdtree.store import campaigns, people, tokens
-from crowdtree.store.tables import credentials
+from crowdtree.store.db.audit import note
+from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.owner import people, tokens
 from crowdtree.web import auth
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.errors import Problem
@@ -80,10 +82,10 @@ async def login_owner(site: Site, token: str) -> str:
     seconds = site.options.session_seconds
     await known(site, token, "once", USED)
 
-    def exchange(connection: Any) -> str | None:
+    def exchange(connection: Connection) -> str | None:
         if not tokens.take_once(connection, token, site.now):
             return None
-        campaigns.note(connection, site.now, "owner", "login", None)
+        note(connection, site.now, "login", None)
         return tokens.issue(connection, "owner", site.now, name="session", seconds=seconds)
 
     session = await site.store.awrite(exchange)
@@ -115,17 +117,17 @@ async def join_campaign(
     if not site.join_limit.allows(address):
         raise Problem(429, "slow", "Many people join at this moment. Try again in a minute.")
 
-    def exchange(connection: Any) -> str | None:
+    def exchange(connection: Connection) -> str | None:
         found = tokens.find(connection, token, site.now)
         if found is None or found.role != "join" or found.campaign_id is None:
             return None
-        campaign = campaigns.get(connection, found.campaign_id)
+        campaign = get_campaign(connection, found.campaign_id)
         return people.join(
             connection,
             found.campaign_id,
             participant,
             site.policy(campaign),
-            campaign["settings"]["dedicated"],
+            campaign.settings.dedicated,
             site.now,
             details,
             site.options.session_seconds,
@@ -150,8 +152,8 @@ async def start_session(request: Request, response: Response, login: Login) -> d
 async def end_session(request: Request, response: Response, owner: OwnerNeeded) -> dict[str, bool]:
     """Log out; the session stops working everywhere."""
     site = site_of(request)
-    where = credentials.c.token_hash == owner.token_hash
-    await site.store.awrite(lambda c: tokens.revoke(c, site.now, where))
+    mine = owner.token_hash
+    await site.store.awrite(lambda c: tokens.revoke_owner_tokens(c, site.now, mine))
     auth.forget(response, auth.OWNER_COOKIE)
     return {"done": True}
 
@@ -183,8 +185,8 @@ async def login_link(request: Request, owner: OwnerNeeded) -> dict[str, str]:
     del owner
     site = site_of(request)
 
-    def make(connection: Any) -> str:
-        campaigns.note(connection, site.now, "owner", "login link", None)
+    def make(connection: Connection) -> str:
+        note(connection, site.now, "login link", None)
         return tokens.issue(connection, "once", site.now, name="link", seconds=LINK_SECONDS)
 
     return {"link": f"/login?token={await site.store.awrite(make)}"}
@@ -215,8 +217,7 @@ async def end_token(request: Request, token_id: str, owner: OwnerNeeded) -> dict
     site = site_of(request)
     if len(token_id) != tokens.ID_LENGTH or not token_id.isalnum():
         raise Problem(404, "missing", "There is no such token.")
-    where = (credentials.c.role == "owner", credentials.c.token_hash.startswith(token_id))
-    count = await site.store.awrite(lambda c: tokens.revoke(c, site.now, *where))
+    count = await site.store.awrite(lambda c: tokens.revoke_owner_tokens(c, site.now, token_id))
     if not count:
         raise Problem(404, "missing", "There is no such token.")
     return {"revoked": count}

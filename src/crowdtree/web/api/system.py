@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
-import sqlalchemy as sa
 from fastapi import APIRouter, Request
+from sqlalchemy.engine import Connection
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from crowdtree.store.campaigns import listed, tally
+from crowdtree.store.db.campaign_row import list_campaigns, tally
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.site import site_of
 
@@ -22,11 +21,9 @@ STARTED = time.time()
 @router.get("/healthz")
 async def health(request: Request) -> Response:
     """Say whether the server and its database work."""
-    try:
-        await site_of(request).store.aread(lambda c: c.execute(sa.text("SELECT 1")).scalar_one())
-    except Exception:
-        return JSONResponse({"status": "no database"}, 503)
-    return JSONResponse({"status": "ok"})
+    if await site_of(request).store.is_reachable():
+        return JSONResponse({"status": "ok"})
+    return JSONResponse({"status": "no database"}, 503)
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
@@ -35,10 +32,8 @@ async def metrics(request: Request, owner: OwnerNeeded) -> PlainTextResponse:
     del owner
     site = site_of(request)
 
-    def look(connection: Any) -> list[tuple[int, str, dict[str, int]]]:
-        return [
-            (row["id"], row["status"], tally(connection, row["id"])) for row in listed(connection)
-        ]
+    def look(connection: Connection) -> list[tuple[int, dict[str, int]]]:
+        return [(row.id, tally(connection, row.id)) for row in list_campaigns(connection)]
 
     lines = [
         "# TYPE crowdtree_waiting_workers gauge",
@@ -48,7 +43,7 @@ async def metrics(request: Request, owner: OwnerNeeded) -> PlainTextResponse:
         "# TYPE crowdtree_items gauge",
         "# TYPE crowdtree_answers counter",
     ]
-    for number, _, counts in await site.store.aread(look):
+    for number, counts in await site.store.aread(look):
         for name in ("new", "open", "labelled", "set aside"):
             status = name.replace(" ", "_")
             value = counts.get(name, 0)

@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterator
 from typing import IO, Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Request
+from sqlalchemy.engine import Connection
 from starlette.concurrency import iterate_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files import exports
 from crowdtree.files.items import read_items
-from crowdtree.store import campaigns
-from crowdtree.store.exports import answer_rows, label_rows, pieces
+from crowdtree.store import Store
+from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.owner import campaigns
+from crowdtree.store.queries.export import AnswerRow, answer_rows, label_rows, pieces
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.errors import Problem
 from crowdtree.web.site import Site, site_of
@@ -64,9 +67,9 @@ async def add_items(request: Request, number: Number, owner: OwnerNeeded) -> dic
         return await asyncio.to_thread(add_from_file, site.store, number, spool, kind)
 
 
-def add_from_file(store: Any, number: int, file: IO[bytes], kind: str) -> dict[str, int]:
+def add_from_file(store: Store, number: int, file: IO[bytes], kind: str) -> dict[str, int]:
     """Check all rows of a file, then add them a few thousand at a time."""
-    classes = store.read(lambda c: campaigns.get(c, number))["problem"]["classes"]
+    classes = store.read(lambda c: get_campaign(c, number)).problem["classes"]
     read = added = 0
     if file.seek(0, os.SEEK_END):
         read = sum(1 for _ in read_items(file, kind, classes))
@@ -82,10 +85,9 @@ def add_from_file(store: Any, number: int, file: IO[bytes], kind: str) -> dict[s
     return {"read": read, "added": added}
 
 
-def _add(store: Any, number: int, rows: list[dict[str, Any]]) -> int:
+def _add(store: Store, number: int, rows: list[dict[str, Any]]) -> int:
     made = list(rows)
-    found: int = store.write(lambda c: campaigns.add_items(c, number, made))
-    return found
+    return store.write(lambda c: campaigns.add_items(c, number, made))
 
 
 @router.get("/{number}/labels", response_class=Response)
@@ -95,7 +97,7 @@ async def labels(
     """Download the labels so far: task, label, posterior error, status, reason, path."""
     del owner
     site = site_of(request)
-    names = (await site.store.aread(lambda c: campaigns.get(c, number)))["problem"]["classes"]
+    names = (await site.store.aread(lambda c: get_campaign(c, number))).problem["classes"]
     return await _download(site, number, label_rows, names, exports.LABELS, format, "labels")
 
 
@@ -110,13 +112,15 @@ async def answers(
     """Download the answers that counted, as crowd-kit reads them; with `log`, everything."""
     del owner
     site = site_of(request)
-    names = (await site.store.aread(lambda c: campaigns.get(c, number)))["problem"]["questions"]
+    names = (await site.store.aread(lambda c: get_campaign(c, number))).problem["questions"]
     read = answer_rows if log else standing_answers
     columns = exports.ANSWERS if log else exports.CROWD_KIT
     return await _download(site, number, read, names, columns, format, "answers")
 
 
-def standing_answers(connection: Any, number: int, names: list[str], after: int) -> Any:
+def standing_answers(
+    connection: Connection, number: int, names: list[str], after: int
+) -> list[AnswerRow]:
     """Read answers without skips, undos and what was taken back."""
     return answer_rows(connection, number, names, after, standing=True)
 

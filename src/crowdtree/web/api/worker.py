@@ -8,10 +8,13 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from sqlalchemy.engine import Connection
 from starlette.responses import JSONResponse
 
-from crowdtree.store import Next, Submit, Undo, people
-from crowdtree.store import campaigns as rows
+from crowdtree.store import Next, Submit, Undo
+from crowdtree.store.db.campaign_row import Campaign, get_campaign
+from crowdtree.store.owner import people, tokens
+from crowdtree.store.queries.workers import WorkerFacts, get_worker
 from crowdtree.web.auth import WorkerHash
 from crowdtree.web.site import Site, site_of
 
@@ -125,26 +128,25 @@ async def found_question(
     tries = 0
     while True:
         wish = Next(who, tuple(asked.holding))
-        found: dict[str, Any] = await site.store.aask(wish)
+        found = await site.store.aask(wish)
         left = end - time.monotonic()
         over = left <= 0.01 or site.stopping
         if found["task"] is None:
             site.waiters.pass_on(wish.campaign, tries)
         if found["task"] is not None or found["reason"] in NO_WAIT or over:
-            return await _with_end(site, wish.campaign, found)
+            return await _with_end(site, wish.campaign, dict(found))
         tries = await site.waiters.wait(wish.campaign, min(left, site.poll_seconds))
         if await gone():
             site.waiters.pass_on(wish.campaign, tries)
-            return found
+            return dict(found)
 
 
 async def _with_end(site: Site, campaign: int, found: dict[str, Any]) -> dict[str, Any]:
     """Add the thanks where the worker is at the end."""
     if found["reason"] not in AT_THE_END:
         return found
-    row = await site.store.aread(lambda c: rows.get(c, campaign))
-    settings = row["settings"]
-    end = {name: settings[name] for name in ("thanks", "completion_code", "return_url")}
+    row = await site.store.aread(lambda c: get_campaign(c, campaign))
+    end = row.settings.model_dump(include={"thanks", "completion_code", "return_url"})
     return {**found, "end": end}
 
 
@@ -161,8 +163,8 @@ async def answer(request: Request, given: Answered, who: WorkerHash) -> JSONResp
 async def taken_answer(site: Site, given: Answered, who: str) -> dict[str, Any]:
     """Take an answer; see :func:`answer`."""
     wish = Submit(who, given.lease, "answer", int(given.answer == "yes"), given.key)
-    found: dict[str, Any] = await site.store.aask(wish)
-    return found
+    found = await site.store.aask(wish)
+    return dict(found)
 
 
 @router.post("/skip", response_model=Result)
@@ -173,8 +175,8 @@ async def skip(request: Request, given: Skipped, who: WorkerHash) -> JSONRespons
 
 async def taken_skip(site: Site, given: Skipped, who: str) -> dict[str, Any]:
     """Take a skip; see :func:`skip`."""
-    found: dict[str, Any] = await site.store.aask(Submit(who, given.lease, "skip", None, given.key))
-    return found
+    found = await site.store.aask(Submit(who, given.lease, "skip", None, given.key))
+    return dict(found)
 
 
 @router.post("/undo", response_model=Returned)
@@ -198,18 +200,28 @@ async def release(request: Request, given: Held, who: WorkerHash) -> dict[str, i
 async def me(request: Request, who: WorkerHash) -> dict[str, Any]:
     """Say what the worker has done and what the campaign asks for."""
 
-    def look(connection: Any) -> Any:
-        number, worker = people.worker_of(connection, who, site_of(request).now)
-        return rows.get(connection, number), people.get_worker(connection, number, worker)
+    site = site_of(request)
 
-    campaign, worker = await site_of(request).store.aread(look)
-    settings = campaign["settings"]
+    def look(connection: Connection) -> tuple[Campaign, WorkerFacts]:
+        number, worker = tokens.worker_of(connection, who, site.now)
+        campaign = get_campaign(connection, number)
+        problem = site.policy(campaign).problem
+        return campaign, get_worker(connection, number, worker, problem)
+
+    campaign, worker = await site.store.aread(look)
+    settings = campaign.settings
     return {
-        "campaign": campaign["name"],
-        "campaign_id": campaign["id"],
-        "status": campaign["status"],
-        "worker": {name: worker[name] for name in ("id", "name", "status", "answers", "skips")},
-        "instructions": settings["instructions"],
-        "examples": settings["examples"],
-        "answers_per_worker": settings["answers_per_worker"],
+        "campaign": campaign.name,
+        "campaign_id": campaign.id,
+        "status": campaign.status,
+        "worker": {
+            "id": worker["id"],
+            "name": worker["name"],
+            "status": worker["status"],
+            "answers": worker["answers"],
+            "skips": worker["skips"],
+        },
+        "instructions": settings.instructions,
+        "examples": settings.examples,
+        "answers_per_worker": settings.answers_per_worker,
     }

@@ -6,10 +6,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy.engine import Connection
 from starlette.responses import Response
 
 from crowdtree.policy import PlanPolicy, Policy
-from crowdtree.store import campaigns, views
+from crowdtree.store.db.campaign_row import Campaign, get_campaign, tally
+from crowdtree.store.owner import campaigns
+from crowdtree.store.queries.items import divided
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.pages.base import Number, PageRoute, go, render
 from crowdtree.web.pages.markdown import markdown
@@ -41,15 +44,15 @@ async def listed(request: Request, number: Number, owner: OwnerNeeded) -> Respon
     """Show the questions with their examples."""
     site = site_of(request)
 
-    def look(connection: Any) -> Any:
-        campaign = campaigns.get(connection, number)
-        tally = campaigns.tally(connection, number)
-        return campaign, tally, views.divided(connection, number).questions
+    def look(connection: Connection) -> tuple[Campaign, dict[str, int], dict[str, tuple[int, int]]]:
+        campaign = get_campaign(connection, number)
+        counts = tally(connection, number)
+        return campaign, counts, divided(connection, number).questions
 
-    campaign, tally, votes = await site.store.aread(look)
+    campaign, counts, votes = await site.store.aread(look)
     policy = site.policy(campaign)
-    examples = campaign["settings"]["examples"]
-    rows = [_row(policy, q, examples, tally, votes) for q in asked_questions(policy)]
+    examples = campaign.settings.examples
+    rows = [_row(policy, q, examples, counts, votes) for q in asked_questions(policy)]
     return render(
         request, "questions.html", owner=owner, campaign=campaign, rows=rows, few=len(rows) <= FEW
     )
@@ -59,7 +62,7 @@ def _row(
     policy: Policy[Any],
     place: int,
     examples: dict[str, str],
-    tally: dict[str, int],
+    counts: dict[str, int],
     votes: dict[str, tuple[int, int]],
 ) -> dict[str, Any]:
     problem = policy.problem
@@ -70,7 +73,7 @@ def _row(
         "place": place,
         "name": name,
         "text": problem.text(place),
-        "asked": tally.get(f"asked:{place}", 0),
+        "asked": counts.get(f"asked:{place}", 0),
         "expected": float(problem.worker_error[place].mean()),
         "against": against / total if total else None,
         "examples": text,
@@ -85,10 +88,10 @@ async def save(request: Request, number: Number, owner: OwnerNeeded) -> Response
     site = site_of(request)
     form = await request.form()
 
-    def apply(connection: Any) -> None:
-        campaign = campaigns.get(connection, number)
+    def apply(connection: Connection) -> None:
+        campaign = get_campaign(connection, number)
         policy = site.policy(campaign)
-        examples = dict(campaign["settings"]["examples"])
+        examples = dict(campaign.settings.examples)
         for place, name in enumerate(policy.problem.questions):
             if f"example-{place}" in form:
                 examples[name] = str(form[f"example-{place}"]).strip()

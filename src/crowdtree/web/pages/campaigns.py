@@ -6,13 +6,16 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
+from sqlalchemy.engine import Connection
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
 from crowdtree import files
 from crowdtree.errors import CrowdtreeError
-from crowdtree.store import Settings, campaigns, drafts
-from crowdtree.store.progress import progress
+from crowdtree.store import Settings
+from crowdtree.store.db.campaign_row import list_campaigns
+from crowdtree.store.owner import campaigns, drafts
+from crowdtree.store.queries.progress import progress
 from crowdtree.text import plural
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.pages.base import Number, PageRoute, go, render
@@ -31,9 +34,9 @@ async def home(request: Request, owner: OwnerNeeded) -> Response:
     """List the campaigns."""
     site = site_of(request)
 
-    def look(connection: Any) -> list[dict[str, Any]]:
-        rows = campaigns.listed(connection)[:MOST_LISTED]
-        return [{**row, **progress(connection, row["id"], site.now)} for row in rows]
+    def look(connection: Connection) -> list[dict[str, Any]]:
+        rows = list_campaigns(connection)[:MOST_LISTED]
+        return [{**row.to_dict(), **progress(connection, row.id, site.now)} for row in rows]
 
     rows = await site.store.aread(look)
     return render(request, "home.html", owner=owner, campaigns=rows, now=site.now)

@@ -14,7 +14,7 @@ from crowdtree.floors import fano_floor
 from crowdtree.frontier import frontier
 from crowdtree.policy import AdaptivePolicy, PlanPolicy, Policy
 from crowdtree.problem import Problem
-from crowdtree.store.codec import problem_from_json
+from crowdtree.store.db.problem_json import ProblemJson, problem_from_json
 from crowdtree.text import percent
 from crowdtree.web.studio import Tell
 
@@ -107,7 +107,7 @@ def read_offer(tell: Tell, content: bytes, name: str, options: dict[str, Any]) -
     return _offered(tell, problem)
 
 
-def make_offer(tell: Tell, problem: dict[str, Any]) -> Offer:
+def make_offer(tell: Tell, problem: ProblemJson) -> Offer:
     """Work out the choices for a problem as the store keeps it, in the studio."""
     return _offered(tell, problem_from_json(problem))
 

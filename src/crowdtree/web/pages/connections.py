@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import sqlalchemy as sa
 from fastapi import APIRouter, Request
+from sqlalchemy.engine import Connection
 from starlette.responses import Response
 
-from crowdtree.store import campaigns, hooks
-from crowdtree.store.tables import labels
+from crowdtree.store.db.campaign_row import Campaign, get_campaign
+from crowdtree.store.owner.webhooks import WebhookReport, reported_hooks
 from crowdtree.web.api.sessions import list_tokens
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.pages.base import Number, PageRoute, render
@@ -26,16 +24,8 @@ async def webhooks(request: Request, number: Number, owner: OwnerNeeded) -> Resp
     """Show the webhooks of a campaign and what became of their messages."""
     site = site_of(request)
 
-    def look(connection: Any) -> Any:
-        campaign = campaigns.get(connection, number)
-        newest = connection.execute(
-            sa.select(sa.func.max(labels.c.id)).where(labels.c.campaign_id == number)
-        ).scalar_one()
-        rows = hooks.listed_hooks(connection, number)
-        for row in rows:
-            row["deliveries"] = hooks.hook_deliveries(connection, number, row["id"])
-            row["behind"] = (newest or 0) > row["sent_label_id"]
-        return campaign, rows
+    def look(connection: Connection) -> tuple[Campaign, list[WebhookReport]]:
+        return get_campaign(connection, number), reported_hooks(connection, number)
 
     campaign, rows = await site.store.aread(look)
     return render(

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from crowdtree.policy import PlanPolicy
-from crowdtree.store import campaigns
+from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.pages.base import Number, PageRoute, fragment, render
 from crowdtree.web.pages.flow import flow_svg
@@ -33,7 +33,7 @@ async def dashboard(request: Request, number: Number, owner: OwnerNeeded) -> Res
     site = site_of(request)
     picture = await _picture(site, number)
     campaign = picture.campaign
-    if campaign["status"] == "draft":
+    if campaign.status == "draft":
         step = "share" if picture.facts["items"]["total"] else "plan"
         return RedirectResponse(f"/c/{number}/{step}", 303)
     policy = site.policy(campaign)
@@ -54,7 +54,7 @@ async def live(request: Request, number: Number, owner: OwnerNeeded) -> Response
     """Stream what has changed, at most once a second."""
     del owner
     site = site_of(request)
-    await site.store.aread(lambda c: campaigns.get(c, number))
+    await site.store.aread(lambda c: get_campaign(c, number))
     return StreamingResponse(_stream(request, site, number), media_type="text/event-stream")
 
 
@@ -75,7 +75,7 @@ async def _stream(request: Request, site: Site, number: int) -> AsyncIterator[st
 
 
 async def _picture(site: Site, number: int) -> Picture:
-    campaign = await site.store.aread(lambda c: campaigns.get(c, number))
+    campaign = await site.store.aread(lambda c: get_campaign(c, number))
     policy = site.policy(campaign)
     promise = await site.plans.promise_soon(policy)
     return await site.store.aread(lambda c: look(c, campaign, policy, promise, site.now))
@@ -86,7 +86,7 @@ def _message(request: Request, picture: Picture) -> dict[str, Any]:
         "values": picture.values,
         "shares": picture.shares,
         "mood": picture.mood,
-        "status": picture.campaign["status"],
+        "status": picture.campaign.status,
         "parts": _parts(request, picture),
         "flow": picture.flow,
     }

@@ -7,7 +7,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from crowdtree.store import campaigns, tokens
+from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.owner import tokens
 from crowdtree.web import auth
 from crowdtree.web.api.sessions import (
     GONE,
@@ -67,8 +68,8 @@ async def join(request: Request, token: str) -> Response:
 
 async def _parameter(site: Site, number: Any) -> str:
     """Name of the participant's id in the address, as the campaign's owner chose it."""
-    campaign = await site.store.aread(lambda c: campaigns.get(c, number))
-    return str(campaign["settings"]["participant_parameter"])
+    campaign = await site.store.aread(lambda c: get_campaign(c, number))
+    return campaign.settings.participant_parameter
 
 
 async def _is_here(request: Request, site: Site, number: Any) -> bool:

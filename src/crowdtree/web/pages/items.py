@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Query, Request
+from sqlalchemy.engine import Connection
 from starlette.responses import Response
 
 from crowdtree.files.items import MEDIA
-from crowdtree.store import campaigns, views
-from crowdtree.store.exports import item_trace, worker_name
-from crowdtree.store.progress import progress
-from crowdtree.store.tables import ITEM
+from crowdtree.problem import Problem
+from crowdtree.store.db.campaign_row import Campaign, get_campaign
+from crowdtree.store.db.states import ITEM_STATUSES
+from crowdtree.store.queries.export import worker_name
+from crowdtree.store.queries.items import (
+    PAGE,
+    ItemListing,
+    ItemTrace,
+    fates_now,
+    item_trace,
+    some_items,
+    votes_so_far,
+)
+from crowdtree.store.queries.progress import Progress, progress
 from crowdtree.web.api.media import TYPES
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.pages.base import Number, PageRoute, render
@@ -64,20 +73,18 @@ async def listed(
 ) -> Response:
     """List items, and take more."""
     site = site_of(request)
-    status = status if status in ITEM.names else ""
+    status = status if status in ITEM_STATUSES else ""
     find, after = find.strip().replace("\x00", ""), after.replace("\x00", "")
 
-    def look(connection: Any) -> Any:
-        campaign = campaigns.get(connection, number)
-        classes = campaign["problem"]["classes"]
+    def look(connection: Connection) -> tuple[Campaign, list[ItemListing], Progress]:
+        campaign = get_campaign(connection, number)
+        classes = campaign.problem["classes"]
         place = classes.index(label) if label in classes else None
-        rows = views.some_items(
-            connection, number, status=status, label=place, find=find, after=after
-        )
+        rows = some_items(connection, number, status=status, label=place, find=find, after=after)
         return campaign, rows, progress(connection, number, site.now)
 
     campaign, rows, facts = await site.store.aread(look)
-    more = rows[-1]["cursor"] if len(rows) == views.PAGE else None
+    more = rows[-1]["cursor"] if len(rows) == PAGE else None
     asked = {"status": status, "label": label, "find": find}
     return render(
         request,
@@ -89,7 +96,7 @@ async def listed(
         more=more,
         asked=asked,
         reasons=REASONS,
-        statuses={name: STATUSES[name] for name in ITEM.names},
+        statuses={name: STATUSES[name] for name in ITEM_STATUSES},
         query=request.query_params,
         media=None if site.options.media is None else KINDS,
     )
@@ -100,22 +107,20 @@ async def one(request: Request, number: Number, item: Number, owner: OwnerNeeded
     """Show an item with its trace."""
     site = site_of(request)
 
-    def look(connection: Any) -> Any:
-        return campaigns.get(connection, number), item_trace(connection, number, item)
+    def look(connection: Connection) -> tuple[Campaign, ItemTrace]:
+        return get_campaign(connection, number), item_trace(connection, number, item)
 
     campaign, trace = await site.store.aread(look)
     problem = site.policy(campaign).problem
-    undone = _undone(trace["answers"])
+    fates = fates_now(trace["answers"])
     answers = [
         {
             **line,
             "text": problem.text(line["question"]),
             "who": worker_name(line["worker_id"], line["name"]),
-            "words": "taken back"
-            if line["id"] in undone
-            else FATES.get(line["fate"], line["fate"]),
+            "words": FATES.get(fate, fate),
         }
-        for line in trace["answers"]
+        for line, fate in zip(trace["answers"], fates, strict=True)
     ]
     shown = shown_item({"task": trace["task"], **trace["payload"]})
     shown |= {name: media_address(shown[name], number) for name in MEDIA if name in shown}
@@ -134,34 +139,8 @@ async def one(request: Request, number: Number, item: Number, owner: OwnerNeeded
     )
 
 
-def _undone(lines: list[dict[str, Any]]) -> set[int]:
-    """Answers that their worker took back: the last one on the same question before an undo."""
-    standing: dict[tuple[int, int], int] = {}
-    found: set[int] = set()
-    for line in lines:
-        key = (line["worker_id"], line["question"])
-        if line["kind"] == "undo":
-            found |= {standing.pop(key)} if key in standing else set()
-        else:
-            standing[key] = line["id"]
-    return found
-
-
-def _path(trace: dict[str, Any], problem: Any) -> list[dict[str, Any]]:
-    """Votes by question, in order: from the label, or counted while the item is open."""
-    import json
-
-    if trace["label"] is not None:
-        steps = json.loads(trace["label"]["path"])
-        texts = {name: problem.text(q) for q, name in enumerate(problem.questions)}
-        return [{**step, "text": texts[step["question"]]} for step in steps]
-    undone = _undone(trace["answers"])
-    runs: list[dict[str, Any]] = []
-    for line in trace["answers"]:
-        if line["fate"] != "counted" or line["id"] in undone:
-            continue
-        if not runs or runs[-1]["question"] != line["question"]:
-            text = problem.text(line["question"])
-            runs.append({"question": line["question"], "text": text, "yes": 0, "no": 0})
-        runs[-1]["yes" if line["value"] else "no"] += 1
-    return runs
+def _path(trace: ItemTrace, problem: Problem) -> list[dict[str, object]]:
+    """Votes by question, in order, with the texts of the questions."""
+    texts = {name: problem.text(q) for q, name in enumerate(problem.questions)}
+    votes = votes_so_far(trace, problem.questions)
+    return [{**step, "text": texts[step["question"]]} for step in votes]

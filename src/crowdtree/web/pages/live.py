@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
 
 from crowdtree.policy import PlanPolicy, Policy
-from crowdtree.store import campaigns, views
-from crowdtree.store.progress import progress
+from crowdtree.store.db.campaign_row import Campaign, tally
+from crowdtree.store.queries.items import Divided, divided, last_answer_at
+from crowdtree.store.queries.progress import Progress, progress
+from crowdtree.store.queries.workers import paused_workers, some_workers
 from crowdtree.web.pages.choices import Planned
 from crowdtree.web.pages.flow import flow_numbers
 from crowdtree.web.pages.words import ago, brief, count, duration, money, number, percent, plural
@@ -31,17 +33,25 @@ class Note:
     link: str
 
 
+class Votes(NamedTuple):
+    """Where people disagreed, with the texts of the questions."""
+
+    labels: int
+    items: list[dict[str, object]]
+    questions: dict[str, tuple[int, int]]
+
+
 @dataclass(frozen=True)
 class Picture:
     """Everything that the dashboard shows, in words."""
 
-    campaign: dict[str, Any]
-    facts: dict[str, Any]
+    campaign: Campaign
+    facts: Progress
     values: dict[str, str]
     shares: dict[str, float]
     notes: list[Note]
     labels: list[dict[str, Any]]
-    divided: views.Divided
+    divided: Votes
     questions: list[dict[str, Any]]
     flow: dict[str, dict[str, Any]] | None
     places: list[dict[str, Any]]
@@ -51,20 +61,20 @@ class Picture:
 
 def look(
     connection: Connection,
-    campaign: dict[str, Any],
+    campaign: Campaign,
     policy: Policy[Any],
     promise: Planned | None,
     now: float,
 ) -> Picture:
     """Look at a campaign; what was planned may not be known yet."""
-    number_ = campaign["id"]
+    number_ = campaign.id
     facts = progress(connection, number_, now)
-    divided = _in_words(views.divided(connection, number_), policy)
-    last = views.last_answer_at(connection, number_)
+    votes = _in_words(divided(connection, number_), policy)
+    last = last_answer_at(connection, number_)
     forecast = _forecast(facts, promise)
-    notes = _notes(connection, campaign, facts, policy, promise, divided, forecast, last, now)
+    notes = _notes(connection, campaign, facts, policy, promise, votes, forecast, last, now)
     mood, headline = _headline(campaign, facts, forecast, last, now, len(notes))
-    asked = campaigns.tally(connection, number_)
+    asked = tally(connection, number_)
     flow = flow_numbers(policy.plan, facts["nodes"]) if isinstance(policy, PlanPolicy) else None
     return Picture(
         campaign,
@@ -73,7 +83,7 @@ def look(
         _shares(facts),
         notes,
         _labels(facts),
-        divided,
+        votes,
         _questions(policy, asked),
         flow,
         _places(policy, facts["nodes"]),
@@ -104,16 +114,17 @@ def _workers(
     connection: Connection, number_: int, policy: Policy[Any], now: float
 ) -> list[dict[str, Any]]:
     """The workers who were here last."""
-    rows = views.some_workers(connection, number_, policy.problem, sort="seen", most=FEW_ROWS)
+    rows = some_workers(connection, number_, policy.problem, sort="seen", most=FEW_ROWS)
     return [{**row, "seen": ago(row["seen_at"], now)} for row in rows]
 
 
-def _in_words(found: views.Divided, policy: Policy[Any]) -> views.Divided:
+def _in_words(found: Divided, policy: Policy[Any]) -> Votes:
     texts = {name: policy.problem.text(q) for q, name in enumerate(policy.problem.questions)}
-    return found._replace(items=[{**row, "text": texts[row["question"]]} for row in found.items])
+    rows: list[dict[str, object]] = [{**row, "text": texts[row["question"]]} for row in found.items]
+    return Votes(found.labels, rows, found.questions)
 
 
-def _forecast(facts: dict[str, Any], promise: Planned | None) -> dict[str, float | None]:
+def _forecast(facts: Progress, promise: Planned | None) -> dict[str, float | None]:
     """Answers, money and seconds still needed: from this campaign, or at first from the plan."""
     items = facts["items"]
     left = facts["forecast"]["answers_left"]
@@ -131,15 +142,15 @@ def _forecast(facts: dict[str, Any], promise: Planned | None) -> dict[str, float
 
 
 def _headline(
-    campaign: dict[str, Any],
-    facts: dict[str, Any],
+    campaign: Campaign,
+    facts: Progress,
     forecast: dict[str, float | None],
     last: float | None,
     now: float,
     worries: int,
 ) -> tuple[str, str]:
     done, total = facts["items"]["labelled"], facts["items"]["total"]
-    status = campaign["status"]
+    status = campaign.status
     if status == "draft":
         return "still", "Not started yet."
     if status == "finished":
@@ -147,7 +158,7 @@ def _headline(
     if status == "finishing":
         return "still", "Finishing: the items still in work get the best label so far."
     if status == "paused":
-        why = campaign["status_reason"]
+        why = campaign.status_reason
         return "still", f"Paused{f': {why}' if why else ''}. Nobody is given questions."
     if last is None:
         return "still", "Running, and waiting for the first answer."
@@ -161,18 +172,18 @@ def _headline(
 
 
 def _values(
-    campaign: dict[str, Any],
-    facts: dict[str, Any],
+    campaign: Campaign,
+    facts: Progress,
     promise: Planned | None,
     forecast: dict[str, float | None],
 ) -> dict[str, str]:
-    items, answers, currency = facts["items"], facts["answers"], campaign["settings"]["currency"]
+    items, answers, currency = facts["items"], facts["answers"], campaign.settings.currency
     each = facts["answers_per_item"]
     error = facts["estimated_error"]
-    running = campaign["status"] in ("running", "paused")
+    running = campaign.status in ("running", "paused")
     left, cost, seconds = forecast["answers"], forecast["cost"], forecast["seconds"]
     return {
-        "status": campaign["status"],
+        "status": campaign.status,
         "labelled": count(items["labelled"]),
         "total": count(items["total"]),
         "open": count(items["open"]),
@@ -206,14 +217,14 @@ def _pace(rate: float | None, running: bool) -> str:
     return "–" if rate is None or not running else f"{number(rate, 2)} answers a minute"
 
 
-def _shares(facts: dict[str, Any]) -> dict[str, float]:
+def _shares(facts: Progress) -> dict[str, float]:
     total = max(facts["items"]["total"], 1)
     names = ("labelled", "open", "set_aside")
     return {name: round(100 * facts["items"][name] / total, 3) for name in names}
 
 
-def _labels(facts: dict[str, Any]) -> list[dict[str, Any]]:
-    rows = [
+def _labels(facts: Progress) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = [
         {"place": place, "name": name, "count": value}
         for place, (name, value) in enumerate(facts["labels"].items())
     ]
@@ -223,9 +234,9 @@ def _labels(facts: dict[str, Any]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (-row["count"], row["place"]))
 
 
-def _questions(policy: Policy[Any], tally: dict[str, int]) -> list[dict[str, Any]]:
+def _questions(policy: Policy[Any], counts: dict[str, int]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = [
-        {"text": policy.problem.text(q), "count": tally.get(f"asked:{q}", 0)}
+        {"text": policy.problem.text(q), "count": counts.get(f"asked:{q}", 0)}
         for q in range(policy.problem.n_questions)
     ]
     rows = [row for row in rows if row["count"]]
@@ -236,16 +247,16 @@ def _questions(policy: Policy[Any], tally: dict[str, int]) -> list[dict[str, Any
 
 def _notes(
     connection: Connection,
-    campaign: dict[str, Any],
-    facts: dict[str, Any],
+    campaign: Campaign,
+    facts: Progress,
     policy: Policy[Any],
     promise: Planned | None,
-    divided: views.Divided,
+    divided: Votes,
     forecast: dict[str, float | None],
     last: float | None,
     now: float,
 ) -> list[Note]:
-    base = f"/c/{campaign['id']}"
+    base = f"/c/{campaign.id}"
     notes = _worker_notes(connection, campaign, facts, last, now)
     if facts["items"]["set_aside"]:
         words = plural(facts["items"]["set_aside"], "item")
@@ -268,8 +279,8 @@ def _notes(
         )
     budget = facts["budget"]
     expected = facts["spent"] + (forecast["cost"] or 0.0)
-    if budget is not None and expected > 1.02 * budget and campaign["status"] != "finished":
-        currency = campaign["settings"]["currency"]
+    if budget is not None and expected > 1.02 * budget and campaign.status != "finished":
+        currency = campaign.settings.currency
         notes.append(
             Note(
                 f"The budget of {money(budget, currency)} will not be enough: about "
@@ -306,16 +317,16 @@ def _notes(
 
 def _worker_notes(
     connection: Connection,
-    campaign: dict[str, Any],
-    facts: dict[str, Any],
+    campaign: Campaign,
+    facts: Progress,
     last: float | None,
     now: float,
 ) -> list[Note]:
-    base = f"/c/{campaign['id']}"
+    base = f"/c/{campaign.id}"
     notes = []
-    if campaign["status"] == "running" and not sum(facts["workers"].values()):
+    if campaign.status == "running" and not sum(facts["workers"].values()):
         notes.append(Note("Nobody has joined yet.", f"{base}/share", "Share the links"))
-    elif campaign["status"] == "running" and last is not None and now - last > QUIET_SECONDS:
+    elif campaign.status == "running" and last is not None and now - last > QUIET_SECONDS:
         words = f"The last answer came {ago(last, now)}."
         notes.append(Note(words, f"{base}/share", "Invite more people"))
     waiting = facts["waiting_for_workers"]
@@ -326,21 +337,21 @@ def _worker_notes(
             f"answered, or may not.{_patience(campaign)}"
         )
         notes.append(Note(words, f"{base}/share", "Invite more people"))
-    paused = views.paused_workers(connection, campaign["id"])
+    paused = paused_workers(connection, campaign.id)
     if paused:
         words = f"{plural(paused, 'worker')} paused because of low reliability."
         notes.append(Note(words, f"{base}/workers", "Look at them"))
     return notes
 
 
-def _patience(campaign: dict[str, Any]) -> str:
-    seconds = campaign["settings"].get("give_up_seconds")
+def _patience(campaign: Campaign) -> str:
+    seconds = campaign.settings.give_up_seconds
     if seconds is None:
         return ""
     return f" After {duration(seconds)} without anybody an item is set aside, with its best label."
 
 
-def _question_notes(policy: Policy[Any], divided: views.Divided, base: str) -> list[Note]:
+def _question_notes(policy: Policy[Any], divided: Votes, base: str) -> list[Note]:
     """Questions on which people differ far more than their assumed error says."""
     problem = policy.problem
     notes = []

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Query, Request
+from sqlalchemy.engine import Connection
 from starlette.responses import Response
 
-from crowdtree.problem import DASH
-from crowdtree.store import campaigns, people, views
+from crowdtree.problem import DASH, Problem
+from crowdtree.store.db.campaign_row import Campaign, get_campaign
+from crowdtree.store.queries.workers import (
+    WORKER_ORDERS,
+    WORKERS_PAGE,
+    WorkerAnswer,
+    WorkerFacts,
+    get_worker,
+    some_workers,
+    worker_log,
+)
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.pages.base import Number, PageRoute, render
 from crowdtree.web.pages.items import FATES
@@ -30,15 +38,15 @@ async def listed(
 ) -> Response:
     """List workers."""
     site = site_of(request)
-    sort = sort if sort in views.WORKER_ORDERS else "answers"
+    sort = sort if sort in WORKER_ORDERS else "answers"
 
-    def look(connection: Any) -> Any:
-        campaign = campaigns.get(connection, number)
+    def look(connection: Connection) -> tuple[Campaign, list[WorkerFacts], float]:
+        campaign = get_campaign(connection, number)
         problem = site.policy(campaign).problem
         error = float(problem.worker_error.mean())
         return (
             campaign,
-            views.some_workers(connection, number, problem, sort=sort, skip=skip),
+            some_workers(connection, number, problem, sort=sort, skip=skip),
             error,
         )
 
@@ -49,7 +57,7 @@ async def listed(
         owner=owner,
         campaign=campaign,
         rows=[{**row, "seen": ago(row["seen_at"], site.now)} for row in rows],
-        more=skip + len(rows) if len(rows) == views.WORKERS_PAGE else None,
+        more=skip + len(rows) if len(rows) == WORKERS_PAGE else None,
         sort=sort,
         expected=1 - error,
     )
@@ -60,18 +68,22 @@ async def one(request: Request, number: Number, worker: Number, owner: OwnerNeed
     """Show a worker with the last answers."""
     site = site_of(request)
 
-    def look(connection: Any) -> Any:
-        campaign = campaigns.get(connection, number)
-        problem = site.policy(campaign).problem
-        facts = people.worker_facts(people.get_worker(connection, number, worker), problem)
-        return campaign, facts, views.worker_log(connection, number, worker)
+    def look(connection: Connection) -> tuple[Campaign, WorkerFacts, list[WorkerAnswer]]:
+        campaign = get_campaign(connection, number)
+        facts = get_worker(connection, number, worker, site.policy(campaign).problem)
+        return campaign, facts, worker_log(connection, number, worker)
 
-    campaign, facts, log = await site.store.aread(look)
+    campaign, facts, lines = await site.store.aread(look)
     problem = site.policy(campaign).problem
-    for line in log:
-        line["text"] = problem.text(line["question"])
-        line["words"] = FATES.get(line["fate"], line["fate"])
-        line["agrees"] = _agrees(problem, line)
+    log = [
+        {
+            **line,
+            "text": problem.text(line["question"]),
+            "words": FATES.get(line["fate"], line["fate"]),
+            "agrees": _agrees(problem, line),
+        }
+        for line in lines
+    ]
     return render(
         request,
         "person.html",
@@ -83,7 +95,7 @@ async def one(request: Request, number: Number, worker: Number, owner: OwnerNeed
     )
 
 
-def _agrees(problem: Any, line: dict[str, Any]) -> bool | None:
+def _agrees(problem: Problem, line: WorkerAnswer) -> bool | None:
     """Whether an answer fits what is known or was decided about the item."""
     truth = line["label"] if line["gold"] is None else line["gold"]
     if truth is None or line["value"] is None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
+from sqlalchemy.engine import Connection
 from starlette.responses import Response
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.store import Settings, campaigns, drafts
-from crowdtree.store.progress import progress
+from crowdtree.store import Settings
+from crowdtree.store.db.campaign_row import Campaign, get_campaign
+from crowdtree.store.owner import campaigns
+from crowdtree.store.queries.progress import Progress, progress
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.pages.base import Number, PageRoute, go, render
 from crowdtree.web.site import site_of
@@ -53,8 +56,8 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
     """Show what workers read, what they get, and the links."""
     site = site_of(request)
 
-    def look(connection: Any) -> Any:
-        return campaigns.get(connection, number), progress(connection, number, site.now)
+    def look(connection: Connection) -> tuple[Campaign, Progress]:
+        return get_campaign(connection, number), progress(connection, number, site.now)
 
     campaign, facts = await site.store.aread(look)
     promise = await site.plans.promise(site.policy(campaign))
@@ -66,8 +69,8 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
         facts=facts,
         promise=promise,
         cost=promise.answers * facts["items"]["total"] * facts["price"],
-        written=shown_settings(campaign["settings"]),
-        examples=sum(1 for text in campaign["settings"]["examples"].values() if text.strip()),
+        written=shown_settings(campaign.settings.model_dump()),
+        examples=sum(1 for text in campaign.settings.examples.values() if text.strip()),
         base=site.options.url,
     )
 
@@ -83,11 +86,11 @@ async def save(request: Request, number: Number, owner: OwnerNeeded) -> Response
         changes |= {name: form.get(name) == "on" for name in FLAGS}
     name = str(form.get("name", "")).strip()
 
-    def apply(connection: Any) -> None:
-        policy = site.policy(campaigns.get(connection, number))
+    def apply(connection: Connection) -> None:
+        policy = site.policy(get_campaign(connection, number))
         campaigns.change_settings(connection, number, policy, changes, site.now)
         if name:
-            drafts.rename(connection, number, name, site.now)
+            campaigns.rename(connection, number, name, site.now)
 
     await site.store.awrite(apply)
     return go(request, f"/c/{number}/share?saved=1")

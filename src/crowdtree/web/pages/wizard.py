@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from fastapi import APIRouter, Request
+from sqlalchemy.engine import Connection
 from starlette.datastructures import UploadFile
 from starlette.responses import HTMLResponse, Response
 
@@ -15,7 +16,8 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.plots.html import tree_section
 from crowdtree.plots.trees import tree_views
 from crowdtree.policy import PlanPolicy, Policy
-from crowdtree.store import campaigns, drafts
+from crowdtree.store.db.campaign_row import Campaign, get_campaign
+from crowdtree.store.owner import campaigns, drafts
 from crowdtree.web.api.transfer import add_from_file
 from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.pages.base import Number, PageRoute, fragment, go, render
@@ -31,8 +33,8 @@ router = APIRouter(route_class=PageRoute)
 MOST_PASTED = 400
 
 
-async def _campaign(site: Site, number: int) -> dict[str, Any]:
-    return await site.store.aread(lambda c: campaigns.get(c, number))
+async def _campaign(site: Site, number: int) -> Campaign:
+    return await site.store.aread(lambda c: get_campaign(c, number))
 
 
 @router.get("/c/{number}/plan")
@@ -42,8 +44,8 @@ async def plan(request: Request, number: Number, owner: OwnerNeeded) -> Response
     campaign = await _campaign(site, number)
     policy = site.policy(campaign)
     values: dict[str, Any] = {"owner": owner, "campaign": campaign}
-    found = site.plans.known(campaign["problem"])
-    if campaign["status"] == "draft" and found is None:
+    found = site.plans.known(campaign.problem)
+    if campaign.status == "draft" and found is None:
         return render(request, "working.html", **values)
     promise = await site.plans.promise(policy)
     values |= {"promise": promise, "tree": await asyncio.to_thread(_tree, request, policy)}
@@ -61,7 +63,7 @@ async def ready(request: Request, number: Number, owner: OwnerNeeded) -> Respons
     campaign = await _campaign(site, number)
 
     async def make(tell: Tell) -> str:
-        await site.plans.offer(campaign["problem"], tell)
+        await site.plans.offer(campaign.problem, tell)
         return f"/c/{number}/plan"
 
     return await told(request, make)
@@ -72,7 +74,7 @@ async def tree(request: Request, number: Number, owner: OwnerNeeded, choice: str
     """Draw the tree of a choice."""
     del owner
     campaign = await _campaign(site_of(request), number)
-    found = await site_of(request).plans.offer(campaign["problem"])
+    found = await site_of(request).plans.offer(campaign.problem)
     policy = found.get(choice).policy
     return HTMLResponse(await asyncio.to_thread(_tree, request, policy))
 
@@ -89,10 +91,10 @@ async def choose(request: Request, number: Number, owner: OwnerNeeded) -> Respon
     site = site_of(request)
     form = await request.form()
     campaign = await _campaign(site, number)
-    choice = (await site.plans.offer(campaign["problem"])).get(str(form.get("choice", "")))
+    choice = (await site.plans.offer(campaign.problem)).get(str(form.get("choice", "")))
     changes = changes_of(form, ("price", "currency"))
 
-    def apply(connection: Any) -> None:
+    def apply(connection: Connection) -> None:
         drafts.change_policy(connection, number, choice.policy, site.now)
         campaigns.change_settings(connection, number, choice.policy, changes, site.now)
 

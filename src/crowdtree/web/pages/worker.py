@@ -46,7 +46,8 @@ async def next_question(request: Request, asked: api.Asked, who: WorkerHash) -> 
 @router.post("/work/undo")
 async def undo(request: Request, given: api.Undone, who: WorkerHash) -> dict[str, Any]:
     """Take back the last answer, and show the question again."""
-    return _ready(await site_of(request).store.aask(Undo(who, given.key)))
+    found = await site_of(request).store.aask(Undo(who, given.key))
+    return _ready(dict(found))
 
 
 def _ready(found: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,107 @@
+"""Maintenance: apply judgements of workers, and finish campaigns a few items at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.store.db import statements as sql
+from crowdtree.store.db.audit import note
+from crowdtree.store.db.campaign_row import add_to_tallies
+from crowdtree.store.db.labels import write_labels
+from crowdtree.store.db.sql import Sql, exists, fetch_ids, run
+from crowdtree.store.db.states import ItemStatus
+from crowdtree.store.db.tables import budgets, campaigns
+from crowdtree.store.owner.campaigns import set_status
+from crowdtree.store.serving.cache import ServingCache
+from crowdtree.store.serving.settle import settle
+from crowdtree.store.serving.unit_of_work import UnitOfWork
+from crowdtree.store.serving.worker_quality import apply_judgements
+from crowdtree.store.settings import Settings, stored_settings
+
+__all__ = ["Maintenance"]
+
+OPEN_AT_ONCE = 200
+NEW_AT_ONCE = 5000
+WITH_STATUS = Sql(
+    """SELECT id FROM items WHERE campaign_id = :campaign AND status = :status
+    ORDER BY id LIMIT :most {lock items}"""
+)
+SET_ASIDE = Sql(f"UPDATE items SET status = {ItemStatus.SET_ASIDE:d} WHERE id IN :ids")
+
+
+class Maintenance:
+    """Finishes campaigns, pauses those whose budget is spent, and applies judgements."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.cache = ServingCache(clock, np.random.default_rng(0))
+
+    def round(self, connection: Connection) -> bool:
+        """Do one round; true when there is more to do at once."""
+        rows = connection.execute(
+            sa.select(campaigns.c.id, campaigns.c.status, campaigns.c.settings).where(
+                campaigns.c.status.in_(["running", "finishing"])
+            )
+        ).all()
+        more = apply_judgements(connection, self.cache)
+        for row in rows:
+            if row.status == "finishing":
+                more |= self._finish(connection, row.id)
+            else:
+                self._check_running(connection, row.id, stored_settings(row.settings))
+        return more
+
+    def _finish(self, connection: Connection, number: int) -> bool:
+        """Label open items on the evidence so far, and set aside those never asked about."""
+        open_items = self._some(connection, number, ItemStatus.OPEN, OPEN_AT_ONCE)
+        if open_items:
+            self._conclude(connection, open_items)
+            return True
+        new = self._some(connection, number, ItemStatus.NEW, NEW_AT_ONCE)
+        if new:
+            self._set_aside(connection, number, new)
+            return True
+        set_status(connection, number, "finished", self.cache.clock())
+        return False
+
+    def _some(
+        self, connection: Connection, number: int, status: ItemStatus, most: int
+    ) -> list[int]:
+        return fetch_ids(connection, WITH_STATUS, campaign=number, status=int(status), most=most)
+
+    def _conclude(self, connection: Connection, ids: list[int]) -> None:
+        unit = UnitOfWork(connection, self.cache, self.cache.clock())
+        unit.load_items(ids)
+        for number in ids:
+            item = unit.items[number]
+            item.close(item.campaign.policy.conclude(item.item.state, "finished"))
+            settle(unit, item)
+        unit.write()
+
+    def _set_aside(self, connection: Connection, number: int, ids: list[int]) -> None:
+        now = self.cache.clock()
+        reason = "never asked"
+        made = [sql.NewLabel(number, item, None, None, reason, 0, "[]", now) for item in ids]
+        write_labels(connection, made)
+        run(connection, SET_ASIDE, ids=ids)
+        moved = {ItemStatus.NEW.label: -len(ids), ItemStatus.SET_ASIDE.label: len(ids)}
+        add_to_tallies(connection, number, moved)
+
+    def _check_running(self, connection: Connection, number: int, settings: Settings) -> None:
+        """Finish a campaign without open items, pause one without money."""
+        now = self.cache.clock()
+        unfinished = exists(connection, sql.ANY_UNFINISHED, campaign=number)
+        if settings.finish_by_itself and not unfinished:
+            set_status(connection, number, "finished", now)
+            return
+        if settings.budget is None:
+            return
+        budget = connection.execute(
+            sa.select(budgets).where(budgets.c.campaign_id == number)
+        ).one_or_none()
+        if budget and not budget.reserved and budget.spent + settings.price_micros > budget.cap:
+            set_status(connection, number, "paused", now, "the budget is spent")
+            note(connection, now, "budget spent", number, actor="server")

@@ -1,0 +1,276 @@
+"""Stalled items: those that no worker who is present can answer.
+
+An open item is stalled when it has a question to hand out, nobody holds a question of it, and
+nobody who is present may answer it: every active worker who was seen recently and has answers left
+has had the question (or the item, where a worker sees an item only once), or is dedicated to
+another question. Any present worker who may answer an item gets it sooner or later, so stalled
+items are exactly those that need somebody else. The owner sees their number; after
+``give_up_seconds`` they are set aside.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.campaign import open_questions
+from crowdtree.policy import PlanPolicy
+from crowdtree.store.db import statements as sql
+from crowdtree.store.db.sql import Query, Sql, fetch, fetch_ids, run, run_many
+from crowdtree.store.db.states import ItemStatus, LeaseState
+from crowdtree.store.db.tables import campaigns, waiting
+from crowdtree.store.serving.cache import ServingCache
+from crowdtree.store.serving.item import NO_WORKERS, ServedCampaign, item_state
+from crowdtree.store.serving.settle import settle
+from crowdtree.store.serving.unit_of_work import UnitOfWork
+
+__all__ = ["AWAY_SECONDS", "Findings", "StalledItems"]
+
+AWAY_SECONDS = 900.0
+"""A worker who was not seen for this long is not present."""
+LOOK_SECONDS = 5.0
+AT_ONCE = 500
+MOST_WORKERS = 2000
+MOST_REPLAYED = 20
+"""Adaptive items per look that are computed for every worker."""
+UNLIMITED = 2**31 - 1
+
+
+class PresentWorker(NamedTuple):
+    """A worker who is present, and the question that a dedicated one answers."""
+
+    id: int
+    question: int | None
+
+
+class Candidate(NamedTuple):
+    """An open question that nobody holds, and how many present workers have had it."""
+
+    id: int
+    item_id: int
+    question: int
+    had: int
+
+
+class ItemState(NamedTuple):
+    """An item with the state of its policy."""
+
+    id: int
+    task: str
+    state: str | None
+
+
+PRESENT = Query(
+    PresentWorker,
+    """SELECT id, question FROM workers WHERE campaign_id = :campaign AND status = 'active'
+    AND seen_at > :since AND answers < :most ORDER BY seen_at DESC LIMIT :limit""",
+)
+_HAD = f"""(SELECT count(DISTINCT leases.worker_id) FROM leases
+    WHERE leases.item_id = open_questions.item_id {{same}} AND {sql.TAKEN}
+    AND leases.worker_id IN :present)"""
+_UNHELD = f"""NOT EXISTS (SELECT 1 FROM leases WHERE leases.item_id = open_questions.item_id
+    AND {sql.ACTIVE})"""
+
+
+def _candidates(once: bool) -> Query[Candidate]:
+    same = "" if once else "AND leases.question = open_questions.question"
+    return Query(
+        Candidate,
+        f"""SELECT id, item_id, question, {_HAD.replace("{same}", same)} AS had
+        FROM open_questions WHERE campaign_id = :campaign AND id > :after
+        AND (:all = 1 OR item_id IN :ids) AND {_UNHELD} ORDER BY id LIMIT :most""",
+    )
+
+
+CANDIDATES = {once: _candidates(once) for once in (False, True)}
+"""By whether a worker sees an item only once."""
+SOME_WAITING = Sql(
+    """SELECT item_id FROM waiting WHERE campaign_id = :campaign AND item_id > :after
+    ORDER BY item_id LIMIT :most"""
+)
+NO_LONGER_STALLED = Sql(
+    f"""SELECT waiting.item_id FROM waiting WHERE waiting.item_id IN :ids
+    AND NOT EXISTS (SELECT 1 FROM open_questions
+        WHERE open_questions.item_id = waiting.item_id AND {_UNHELD})"""
+)
+WAITING_SINCE = Sql(
+    """SELECT item_id FROM waiting WHERE campaign_id = :campaign AND since <= :since
+    ORDER BY item_id LIMIT :most"""
+)
+ITEMS = Query(ItemState, "SELECT id, task, state FROM items WHERE id IN :ids")
+ADD_WAITING = sql.many(
+    """INSERT INTO waiting (item_id, campaign_id, since) VALUES (:item_id, :campaign_id, :since)
+    ON CONFLICT (item_id) DO NOTHING"""
+)
+DROP_WAITING = Sql("DELETE FROM waiting WHERE item_id IN :ids")
+
+
+@dataclass
+class Findings:
+    """What a look at a campaign found: items newly stalled, no longer stalled, and to give up."""
+
+    campaign: int
+    stalled: list[int] = field(default_factory=list)
+    fine: list[int] = field(default_factory=list)
+    expired: list[int] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.stalled or self.fine or self.expired)
+
+
+class StalledItems:
+    """Looks for stalled items, a few hundred at a time, so that large campaigns cost no more."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
+        self.cache = ServingCache(clock, np.random.default_rng(0))
+        self.began = clock()
+        self.positions: dict[int, int] = {}
+        self.waiting_positions: dict[int, int] = {}
+        self.last = -LOOK_SECONDS
+
+    def due(self) -> bool:
+        """Whether it is time to look again."""
+        now = time.monotonic()
+        if now - self.last < LOOK_SECONDS:
+            return False
+        self.last = now
+        return True
+
+    def look(self, connection: Connection) -> list[Findings]:
+        """Look at the next items of each running campaign; only reads."""
+        columns = [campaigns.c[name] for name in sql.CampaignState._fields]
+        rows = connection.execute(sa.select(*columns).where(campaigns.c.status == "running")).all()
+        loaded = [self.cache.campaign(connection, sql.CampaignState(*row)) for row in rows]
+        return [found for campaign in loaded if (found := self._look(connection, campaign))]
+
+    def _look(self, connection: Connection, campaign: ServedCampaign) -> Findings:
+        number = campaign.id
+        rows = self._candidates(connection, campaign, self.positions.get(number, 0))
+        self.positions[number] = rows[-1].id if len(rows) == AT_ONCE else 0
+        found = self._sorted(connection, campaign, rows)
+        known = self._known(connection, [*found.stalled, *found.fine])
+        found.stalled = [item for item in found.stalled if item not in known]
+        found.fine = [item for item in found.fine if item in known]
+        found.fine += self._no_longer_stalled(connection, number)
+        patience = campaign.settings.give_up_seconds
+        now = self.clock()
+        # After a restart, wait before giving up: workers may have come back in the meantime.
+        if patience is not None and now - self.began >= min(patience, AWAY_SECONDS):
+            found.expired = fetch_ids(
+                connection, WAITING_SINCE, campaign=number, since=now - patience, most=AT_ONCE
+            )
+        return found
+
+    def _no_longer_stalled(self, connection: Connection, number: int) -> list[int]:
+        """Find waiting items that were labelled, or of which a worker holds a question."""
+        after = self.waiting_positions.get(number, 0)
+        some = fetch_ids(connection, SOME_WAITING, campaign=number, after=after, most=AT_ONCE)
+        self.waiting_positions[number] = some[-1] if len(some) == AT_ONCE else 0
+        return fetch_ids(connection, NO_LONGER_STALLED, ids=some)
+
+    def _known(self, connection: Connection, ids: list[int]) -> set[int]:
+        mine = sa.select(waiting.c.item_id).where(waiting.c.item_id.in_(ids))
+        return set(connection.execute(mine).scalars())
+
+    def _candidates(
+        self,
+        connection: Connection,
+        campaign: ServedCampaign,
+        after: int = 0,
+        ids: Sequence[int] | None = None,
+    ) -> list[Candidate]:
+        return fetch(
+            connection,
+            CANDIDATES[campaign.settings.one_question_per_item],
+            campaign=campaign.id,
+            after=after,
+            all=int(ids is None),
+            ids=list(ids or ()),
+            present=[worker.id for worker in self._present(connection, campaign)],
+            most=AT_ONCE,
+        )
+
+    def _present(self, connection: Connection, campaign: ServedCampaign) -> list[PresentWorker]:
+        return fetch(
+            connection,
+            PRESENT,
+            campaign=campaign.id,
+            since=self.clock() - AWAY_SECONDS,
+            most=campaign.settings.answers_per_worker or UNLIMITED,
+            limit=MOST_WORKERS,
+        )
+
+    def _sorted(
+        self, connection: Connection, campaign: ServedCampaign, rows: Sequence[Candidate]
+    ) -> Findings:
+        """Separate stalled items from those that a present worker may answer."""
+        present = self._present(connection, campaign)
+
+        def may_answer(question: int) -> int:
+            return sum(worker.question in (None, question) for worker in present)
+
+        fine = {row.item_id for row in rows if row.had < may_answer(row.question)}
+        stalled = sorted({row.item_id for row in rows} - fine)
+        if not isinstance(campaign.policy, PlanPolicy):
+            stalled = stalled[:MOST_REPLAYED]
+            others = self._with_other_question(connection, campaign, stalled, present)
+            fine |= others
+            stalled = [item for item in stalled if item not in others]
+        return Findings(campaign.id, stalled, sorted(fine))
+
+    def _with_other_question(
+        self,
+        connection: Connection,
+        campaign: ServedCampaign,
+        ids: list[int],
+        present: Sequence[PresentWorker],
+    ) -> set[int]:
+        """Find items of which a present worker may be asked another question than the open one."""
+        if campaign.settings.one_question_per_item or not ids:
+            return set()
+        log: dict[int, list[sql.LogLine]] = {}
+        for line in fetch(connection, sql.LOG, ids=ids):
+            log.setdefault(line.item_id, []).append(line)
+        found = set()
+        for row in fetch(connection, ITEMS, ids=ids):
+            item = item_state(campaign, row.task, row.state, log.get(row.id, []))
+            if any(
+                open_questions(campaign.policy, item, (), str(worker.id), campaign.rules)
+                for worker in present
+            ):
+                found.add(row.id)
+        return found
+
+    def apply(self, connection: Connection, found: Findings) -> int:
+        """Record which items are stalled, and set aside those stalled too long; count those."""
+        if found.fine:
+            run(connection, DROP_WAITING, ids=found.fine)
+        values = {"campaign_id": found.campaign, "since": self.clock()}
+        run_many(connection, ADD_WAITING, ({**values, "item_id": item} for item in found.stalled))
+        return self._give_up(connection, found) if found.expired else 0
+
+    def _give_up(self, connection: Connection, found: Findings) -> int:
+        unit = UnitOfWork(connection, self.cache, self.clock())
+        unit.load_items(found.expired)  # locks them: check once more before giving up
+        campaign = unit.campaigns[found.campaign]
+        rows = self._candidates(connection, campaign, ids=found.expired)
+        again = self._sorted(connection, campaign, rows)
+        done = list(again.fine)
+        for number in again.stalled:
+            item = unit.items[number]
+            held = any(lease.state == LeaseState.ACTIVE for lease in item.leases.values())
+            if item.status == ItemStatus.OPEN and not held:
+                item.close(campaign.policy.conclude(item.item.state, NO_WORKERS))
+                settle(unit, item)
+                done.append(number)
+        run(connection, DROP_WAITING, ids=done)
+        count = len(unit.labels)
+        unit.write()
+        return count

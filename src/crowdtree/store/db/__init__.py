@@ -1,0 +1,1 @@
+"""The database itself: engine, tables, statements with their row types, migrations."""

@@ -1,0 +1,127 @@
+"""Campaigns as the database stores them, and their tallies."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.policy import policy_from_dict
+from crowdtree.store.db import statements as sql
+from crowdtree.store.db.problem_json import ProblemJson, problem_from_json
+from crowdtree.store.db.sql import run_many
+from crowdtree.store.db.tables import campaigns, tallies
+from crowdtree.store.errors import NotFound
+from crowdtree.store.settings import Settings, stored_settings
+from crowdtree.store.types import AnyPolicy, JsonObject
+
+__all__ = [
+    "Campaign",
+    "CampaignStatus",
+    "CampaignSummary",
+    "add_to_tallies",
+    "get_campaign",
+    "list_campaigns",
+    "read_policy",
+    "tally",
+    "touch",
+]
+
+CampaignStatus = Literal["draft", "running", "paused", "finishing", "finished"]
+
+
+@dataclass(frozen=True)
+class CampaignSummary:
+    """A campaign without its definition."""
+
+    id: int
+    name: str
+    status: CampaignStatus
+    status_reason: str
+    version: int
+    created_at: float
+    started_at: float | None
+    finished_at: float | None
+
+    def to_dict(self) -> JsonObject:
+        """Write the campaign as plain JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Campaign(CampaignSummary):
+    """A campaign with its definition."""
+
+    problem: ProblemJson
+    policy: JsonObject
+    settings: Settings
+
+    def to_dict(self) -> JsonObject:
+        """Write the campaign as plain JSON."""
+        return {**vars(self), "settings": self.settings.model_dump(mode="json")}
+
+    def make_policy(self) -> AnyPolicy:
+        """Make the policy."""
+        return policy_from_dict(problem_from_json(self.problem), self.policy)
+
+
+_SUMMARY = [campaigns.c[name] for name in CampaignSummary.__dataclass_fields__]
+_DEFINITION = [campaigns.c.problem, campaigns.c.policy, campaigns.c.settings]
+
+
+def get_campaign(connection: Connection, number: int, lock: bool = False) -> Campaign:
+    """Read a campaign; with `lock`, nobody else changes it until the commit."""
+    mine = sa.select(*_SUMMARY, *_DEFINITION).where(campaigns.c.id == number)
+    if lock:
+        mine = mine.with_for_update(key_share=True)
+    row = connection.execute(mine).one_or_none()
+    if row is None:
+        raise NotFound(f"campaign {number} does not exist")
+    found = dict(row._mapping)
+    found |= {name: json.loads(found[name]) for name in ("problem", "policy")}
+    return Campaign(**{**found, "settings": stored_settings(found["settings"])})
+
+
+def list_campaigns(connection: Connection) -> list[CampaignSummary]:
+    """List all campaigns, the newest first."""
+    rows = connection.execute(sa.select(*_SUMMARY).order_by(campaigns.c.id.desc()))
+    return [CampaignSummary(*row) for row in rows]
+
+
+def read_policy(definition: sql.Definition) -> AnyPolicy:
+    """Make the policy of a campaign from its JSON documents."""
+    problem = problem_from_json(json.loads(definition.problem))
+    return policy_from_dict(problem, json.loads(definition.policy))
+
+
+def touch(connection: Connection, number: int) -> None:
+    """Count a change of the definition, so that server processes read the campaign again."""
+    connection.execute(
+        campaigns.update().where(campaigns.c.id == number).values(version=campaigns.c.version + 1)
+    )
+
+
+# ------------------------------------------------------------------------------ tallies
+
+
+def tally(connection: Connection, number: int) -> dict[str, int]:
+    """Add up the tallies of a campaign over their shards."""
+    rows = connection.execute(
+        sa.select(tallies.c.name, sa.func.sum(tallies.c.value))
+        .where(tallies.c.campaign_id == number)
+        .group_by(tallies.c.name)
+    )
+    return {name: int(value) for name, value in rows}
+
+
+def add_to_tallies(connection: Connection, number: int, counts: dict[str, int]) -> None:
+    """Add to the tallies of a campaign."""
+    rows = [
+        {"campaign_id": number, "name": name, "shard": 0, "value": value}
+        for name, value in counts.items()
+        if value
+    ]
+    run_many(connection, sql.ADD_TALLY, rows)

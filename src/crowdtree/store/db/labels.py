@@ -1,0 +1,34 @@
+"""Writing labels so that a reader who continues from an id misses none.
+
+PostgreSQL assigns a row's id before its transaction commits: with several server processes, a
+reader can see id 8 before id 7 is committed and would then skip 7. So writers of labels hold a
+shared lock until the commit, and a reader that continues from an id waits for that lock once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy.engine import Connection
+
+from crowdtree.store.db import statements as sql
+from crowdtree.store.db.engine import is_sqlite
+from crowdtree.store.db.sql import Sql, run, send_many
+
+__all__ = ["wait_for_labels", "write_labels"]
+
+WRITING = Sql("SELECT pg_advisory_xact_lock_shared(7420818)")
+READING = Sql("SELECT pg_advisory_xact_lock(7420818)")
+
+
+def write_labels(connection: Connection, rows: Sequence[sql.NewLabel]) -> None:
+    """Write labels."""
+    if rows and not is_sqlite(connection):
+        run(connection, WRITING)
+    send_many(connection, sql.ADD_LABEL, (row._asdict() for row in rows))
+
+
+def wait_for_labels(connection: Connection) -> None:
+    """Wait for labels that are being written; nobody writes more until the commit."""
+    if not is_sqlite(connection):
+        run(connection, READING)

@@ -1,0 +1,230 @@
+"""SQL text for the statements that run per question and per answer, in either dialect.
+
+Owner queries are SQLAlchemy expressions. The statements of the serving path are text
+(:class:`Sql`), executed by the driver inside the same transaction: composing them each time would
+cost more than running them. A :class:`Query` names the type of its rows, whose fields are the
+selected columns in order.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Generic, Protocol, TypeVar, cast
+
+from sqlalchemy.engine import Connection
+
+from crowdtree.store.db.engine import is_sqlite
+
+__all__ = [
+    "Many",
+    "Pending",
+    "Query",
+    "Sql",
+    "exists",
+    "fetch",
+    "fetch_ids",
+    "fetch_one",
+    "pipelined",
+    "run",
+    "run_many",
+    "send",
+    "send_many",
+]
+
+Values = Mapping[str, object]
+
+
+class Row(Protocol):
+    """A NamedTuple: made from the columns of a row in order."""
+
+    def __init__(self, *columns: object) -> None: ...
+
+
+R = TypeVar("R", bound=Row)
+
+_LEASED = "UNION ALL SELECT item_id FROM leases WHERE id IN :leases"
+
+
+class Sql:
+    """A statement written once for both dialects, with ``:name`` and ``IN :names`` for lists.
+
+    ``{lock items}`` and ``{skip items, workers}`` become ``FOR NO KEY UPDATE OF`` (with ``SKIP
+    LOCKED``) on PostgreSQL and nothing on SQLite, which has a single writer. Not ``FOR UPDATE``:
+    that would also block inserts of rows that refer to the locked one.
+    ``{of items}`` selects the items ``:ids`` and those of the leases ``:leases``.
+
+    >>> sql = Sql("SELECT id FROM items WHERE id IN :ids AND open > :n {lock items}")
+    >>> sql.postgresql
+    'SELECT id FROM items WHERE id = ANY(%(ids)s) AND open > %(n)s FOR NO KEY UPDATE OF items'
+    >>> sql.sqlite
+    'SELECT id FROM items WHERE id IN (SELECT value FROM json_each(:ids)) AND open > :n '
+    """
+
+    def __init__(self, text: str) -> None:
+        text = " ".join(text.split())
+        lite = text.replace("{of items}", f"IN (SELECT value FROM json_each(:ids) {_LEASED})")
+        lite = re.sub(r"\{[^}]*\}", "", lite)
+        self.sqlite = re.sub(r"IN :(\w+)", r"IN (SELECT value FROM json_each(:\1))", lite)
+        # An array, not a join or an OR, so that PostgreSQL uses the index for any number of items.
+        meant = f"= ANY(ARRAY(SELECT unnest(:ids::bigint[]) {_LEASED}))"
+        text = text.replace("{of items}", meant)
+        post = re.sub(r"\{lock ([^}]*)\}", r"FOR NO KEY UPDATE OF \1", text)
+        post = re.sub(r"\{skip ([^}]*)\}", r"FOR NO KEY UPDATE OF \1 SKIP LOCKED", post)
+        post = re.sub(r"IN :(\w+)", r"= ANY(:\1)", post)
+        self.postgresql = re.sub(r"(?<!:):(\w+)", r"%(\1)s", post)
+
+
+class Query(Sql, Generic[R]):
+    """A statement that returns rows of a type."""
+
+    def __init__(self, row: type[R], text: str) -> None:
+        super().__init__(text)
+        self.row = row
+
+
+class Many(Sql):
+    """A statement that runs for many rows at once.
+
+    SQLite runs it row by row. PostgreSQL gets all rows in one JSON parameter: one message and one
+    plan for any number of rows. `types` gives the PostgreSQL type of each name.
+
+    >>> sql = Many("UPDATE items SET status = :status WHERE id = :id", status="int", id="bigint")
+    >>> print(sql.postgresql)
+    UPDATE items SET status = r."status" FROM json_to_recordset(%(rows)s::json) AS r("status" int, \
+"id" bigint) WHERE items.id = r."id"
+    >>> print(Many("INSERT INTO t (a) VALUES (:a)", a="text").postgresql)
+    INSERT INTO t (a) SELECT r."a" FROM json_to_recordset(%(rows)s::json) AS r("a" text)
+    """
+
+    def __init__(self, text: str, **types: str) -> None:
+        super().__init__(text)
+        columns = ", ".join(f'"{name}" {kind}' for name, kind in types.items())
+        rows = f"json_to_recordset(%(rows)s::json) AS r({columns})"
+        text = " ".join(text.split())
+        if text.startswith("INSERT"):
+            made = re.sub(r"VALUES \(([^)]*)\)", rf"SELECT \1 FROM {rows}", text, count=1)
+        else:
+            word = "FROM" if text.startswith("UPDATE") else "USING"
+            table = text.removeprefix("UPDATE ").removeprefix("DELETE FROM ").split(" ")[0]
+            made = text.replace(" WHERE id = ", f" {word} {rows} WHERE {table}.id = ")
+        self.postgresql = re.sub(r"(?<!:):(\w+)", r'r."\1"', made)
+
+
+# ------------------------------------------------------------------------------ running
+
+
+class Cursor(Protocol):
+    """What the cursors of sqlite3 and psycopg have in common."""
+
+    rowcount: int
+
+    def fetchall(self) -> list[tuple[object, ...]]:
+        """Fetch the remaining rows."""
+        ...
+
+    def fetchone(self) -> tuple[object, ...] | None:
+        """Fetch the next row."""
+        ...
+
+
+class Driver(Protocol):
+    """What the connections of sqlite3 and psycopg have in common."""
+
+    def execute(self, statement: str, values: Values, /) -> Cursor:
+        """Run a statement."""
+        ...
+
+    def executemany(self, statement: str, rows: Sequence[Values], /) -> Cursor:
+        """Run a statement for many rows (sqlite3 only)."""
+        ...
+
+    def pipeline(self) -> AbstractContextManager[object]:
+        """Send statements without waiting for results (psycopg only)."""
+        ...
+
+
+class Pending(Generic[R]):
+    """The result of a statement that was sent; in a pipeline, reading it waits for it."""
+
+    def __init__(self, cursor: Cursor, row: type[R]) -> None:
+        self._cursor = cursor
+        self._row = row
+
+    def rows(self) -> list[R]:
+        """Read the rows."""
+        row = self._row
+        return [row(*columns) for columns in self._cursor.fetchall()]
+
+
+def _driver(connection: Connection) -> Driver:
+    return cast(Driver, connection.connection.driver_connection)
+
+
+def _run(connection: Connection, sql: Sql, values: Values) -> Cursor:
+    """Run a statement on the driver's own connection, inside the open transaction."""
+    driver = _driver(connection)
+    if is_sqlite(connection):
+        made = {
+            name: json.dumps(value) if isinstance(value, list) else value
+            for name, value in values.items()
+        }
+        return driver.execute(sql.sqlite, made)
+    return driver.execute(sql.postgresql, values)
+
+
+def run(connection: Connection, sql: Sql, **values: object) -> None:
+    """Run a statement."""
+    _run(connection, sql, values)
+
+
+def send(connection: Connection, query: Query[R], **values: object) -> Pending[R]:
+    """Run a query; inside :func:`pipelined` without waiting for its rows."""
+    return Pending(_run(connection, query, values), query.row)
+
+
+def fetch(connection: Connection, query: Query[R], **values: object) -> list[R]:
+    """Run a query and fetch all rows."""
+    return send(connection, query, **values).rows()
+
+
+def fetch_one(connection: Connection, query: Query[R], **values: object) -> R | None:
+    """Run a query and fetch the first row, or ``None``."""
+    found = _run(connection, query, values).fetchone()
+    return None if found is None else query.row(*found)
+
+
+def fetch_ids(connection: Connection, sql: Sql, **values: object) -> list[int]:
+    """Run a statement that selects one id per row, and fetch the ids."""
+    return [cast(int, number) for (number,) in _run(connection, sql, values).fetchall()]
+
+
+def exists(connection: Connection, sql: Sql, **values: object) -> bool:
+    """Whether a statement finds a row."""
+    return _run(connection, sql, values).fetchone() is not None
+
+
+def pipelined(connection: Connection) -> AbstractContextManager[object]:
+    """Send statements on PostgreSQL without waiting for each result before the next."""
+    return nullcontext() if is_sqlite(connection) else _driver(connection).pipeline()
+
+
+def run_many(connection: Connection, sql: Many, rows: Iterable[Values]) -> int:
+    """Run a statement for many rows, in order; count the rows that it changed."""
+    cursor = _run_many(connection, sql, list(rows))
+    return 0 if cursor is None else cursor.rowcount
+
+
+def send_many(connection: Connection, sql: Many, rows: Iterable[Values]) -> None:
+    """Run a statement for many rows, in order, without waiting for its result."""
+    _run_many(connection, sql, list(rows))
+
+
+def _run_many(connection: Connection, sql: Many, rows: list[Values]) -> Cursor | None:
+    if not rows:
+        return None
+    if is_sqlite(connection):
+        return _driver(connection).executemany(sql.sqlite, rows)
+    return _driver(connection).execute(sql.postgresql, {"rows": json.dumps(rows)})

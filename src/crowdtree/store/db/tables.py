@@ -1,0 +1,322 @@
+"""The tables of the campaign's database.
+
+`answers` is an append-only log and the source of truth: `items`, `open_questions`, `leases` and
+`labels` can be rebuilt from it (see :mod:`crowdtree.store.replay`). Money is in whole millionths,
+times are in seconds since 1970.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.types import TypeEngine
+
+from crowdtree.store.db.states import LIVE_LEASES, LeaseState
+
+__all__ = [
+    "answers",
+    "audit",
+    "budgets",
+    "campaigns",
+    "credentials",
+    "deliveries",
+    "items",
+    "judgements",
+    "labels",
+    "leases",
+    "metadata",
+    "open_questions",
+    "tallies",
+    "waiting",
+    "webhooks",
+    "workers",
+]
+
+metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+BigId = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+"""SQLite generates ids only in a column of type INTEGER."""
+
+ByteText = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+"""Text ordered by its bytes, so that the index serves searches by prefix."""
+
+T = TypeVar("T")
+
+
+def _id() -> sa.Column[int]:
+    return sa.Column("id", BigId, primary_key=True, autoincrement=True)
+
+
+def _ref(name: str, table: str, unique: bool = False) -> sa.Column[int]:
+    reference = sa.ForeignKey(f"{table}.id")
+    return sa.Column(name, BigId, reference, nullable=False, unique=unique or None)
+
+
+def _copy(name: str) -> sa.Column[int]:
+    """Repeat a reference that another column implies (a lease its item, an item its campaign).
+
+    :mod:`crowdtree.store.replay` checks it; a foreign key would double the cost of each write.
+    """
+    return sa.Column(name, BigId, nullable=False)
+
+
+def _number(name: str, kind: type[TypeEngine[T]] | TypeEngine[T]) -> sa.Column[T]:
+    return sa.Column(name, kind, nullable=False, server_default="0")
+
+
+def _count(name: str) -> sa.Column[int]:
+    return _number(name, sa.Integer)
+
+
+def _text(name: str, default: str | None = "") -> sa.Column[str]:
+    return sa.Column(name, sa.Text, nullable=default is None, server_default=default)
+
+
+campaigns = sa.Table(
+    "campaigns",
+    metadata,
+    _id(),
+    _text("name"),
+    _text("status", "draft"),
+    _text("status_reason"),
+    _text("problem"),
+    _text("policy"),
+    _text("settings", "{}"),
+    _count("version"),
+    _number("created_at", sa.Float),
+    sa.Column("started_at", sa.Float),
+    sa.Column("finished_at", sa.Float),
+    sqlite_autoincrement=True,
+)
+
+budgets = sa.Table(
+    "budgets",
+    metadata,
+    sa.Column("campaign_id", BigId, sa.ForeignKey("campaigns.id"), primary_key=True),
+    sa.Column("cap", sa.BigInteger, nullable=False),
+    _number("spent", sa.BigInteger),
+    _number("reserved", sa.BigInteger),
+)
+
+items = sa.Table(
+    "items",
+    metadata,
+    _id(),
+    _ref("campaign_id", "campaigns"),
+    sa.Column("task", ByteText, nullable=False),
+    _text("payload", "{}"),
+    _number("status", sa.SmallInteger),
+    sa.Column("gold", sa.SmallInteger),
+    _text("state", None),
+    sa.UniqueConstraint("campaign_id", "task"),
+    sa.Index("ix_items_campaign_id_status_id", "campaign_id", "status", "id"),
+    sqlite_autoincrement=True,
+)
+
+# A question of an item that can be handed out `needed` more times. A question that opens again gets
+# a new row with a new id, so that a scan can continue from the last id that it has seen.
+open_questions = sa.Table(
+    "open_questions",
+    metadata,
+    _id(),
+    _copy("campaign_id"),
+    _ref("item_id", "items"),
+    sa.Column("question", sa.Integer, nullable=False),
+    sa.Column("needed", sa.Integer, nullable=False),
+    sa.UniqueConstraint("item_id", "question"),
+    sa.Index("ix_open_questions_campaign_id_id", "campaign_id", "id"),
+    sa.Index("ix_open_questions_campaign_id_question_id", "campaign_id", "question", "id"),
+    sqlite_autoincrement=True,
+)
+
+# Open items that no worker who is present can answer, and since when. Written only by
+# crowdtree.store.background.stalled.
+waiting = sa.Table(
+    "waiting",
+    metadata,
+    sa.Column("item_id", BigId, sa.ForeignKey("items.id"), primary_key=True, autoincrement=False),
+    _copy("campaign_id"),
+    _number("since", sa.Float),
+    sa.Index("ix_waiting_campaign_id_item_id", "campaign_id", "item_id"),
+)
+
+workers = sa.Table(
+    "workers",
+    metadata,
+    _id(),
+    _ref("campaign_id", "campaigns"),
+    _text("name"),
+    sa.Column("external_id", sa.Text),
+    _text("status", "active"),
+    _text("status_reason"),
+    sa.Column("question", sa.Integer),
+    _count("last_question"),
+    _number("skill", sa.Float),
+    _number("precision", sa.Float),
+    _count("gold_right"),
+    _count("gold_asked"),
+    _count("agreed"),
+    _count("judged"),
+    _count("answers"),
+    _count("skips"),
+    _count("overdue"),
+    _number("earned", sa.BigInteger),
+    _number("joined_at", sa.Float),
+    _number("seen_at", sa.Float),
+    _text("details", "{}"),
+    sa.UniqueConstraint("campaign_id", "external_id"),
+    sqlite_autoincrement=True,
+)
+
+leases = sa.Table(
+    "leases",
+    metadata,
+    _id(),
+    sa.Column("nonce", sa.Text, nullable=False),
+    _copy("campaign_id"),
+    _ref("item_id", "items"),
+    _ref("worker_id", "workers"),
+    sa.Column("question", sa.Integer, nullable=False),
+    _number("state", sa.SmallInteger),
+    _count("attempts"),
+    _number("given_at", sa.Float),
+    _number("expires_at", sa.Float),
+    sa.UniqueConstraint("item_id", "worker_id", "question"),
+    sqlite_autoincrement=True,
+)
+_live = leases.c.state.in_(LIVE_LEASES)
+sa.Index("ix_leases_expires_at", leases.c.expires_at, sqlite_where=_live, postgresql_where=_live)
+sa.Index("ix_leases_given_at", leases.c.given_at, sqlite_where=_live, postgresql_where=_live)
+_active = leases.c.state == LeaseState.ACTIVE
+sa.Index("ix_leases_worker_id", leases.c.worker_id, sqlite_where=_active, postgresql_where=_active)
+
+answers = sa.Table(
+    "answers",
+    metadata,
+    _id(),
+    _copy("campaign_id"),
+    _copy("item_id"),
+    _ref("lease_id", "leases"),
+    _copy("worker_id"),
+    sa.Column("question", sa.Integer, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("value", sa.SmallInteger),
+    sa.Column("key", sa.Text, nullable=False),
+    _number("skill", sa.Float),
+    sa.Column("fate", sa.Text, nullable=False),
+    _number("overdue", sa.SmallInteger),
+    _number("price", sa.BigInteger),
+    _number("at", sa.Float),
+    sa.UniqueConstraint("lease_id", "key"),
+    sa.Index("ix_answers_item_id_id", "item_id", "id"),
+    sa.Index("ix_answers_campaign_id_id", "campaign_id", "id"),
+    sa.Index("ix_answers_worker_id_id", "worker_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+labels = sa.Table(
+    "labels",
+    metadata,
+    _id(),
+    _copy("campaign_id"),
+    _ref("item_id", "items", unique=True),
+    sa.Column("label", sa.Integer),
+    sa.Column("posterior_error", sa.Float),
+    sa.Column("reason", sa.Text, nullable=False),
+    _count("answers"),
+    _text("path", "[]"),
+    _number("at", sa.Float),
+    sa.Index("ix_labels_campaign_id_id", "campaign_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+# Evidence about workers that is not in their rows yet. Every transaction appends, one background
+# task applies, so that two answers to one item never lock each other's worker rows.
+judgements = sa.Table(
+    "judgements",
+    metadata,
+    _id(),
+    _copy("worker_id"),
+    sa.Column("question", sa.Integer, nullable=False),
+    sa.Column("value", sa.SmallInteger, nullable=False),
+    sa.Column("cls", sa.Integer, nullable=False),
+    _number("error", sa.Float),
+    _number("gold", sa.SmallInteger),
+    sqlite_autoincrement=True,
+)
+
+credentials = sa.Table(
+    "credentials",
+    metadata,
+    sa.Column("token_hash", sa.Text, primary_key=True),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("campaign_id", BigId, sa.ForeignKey("campaigns.id")),
+    sa.Column("worker_id", BigId, sa.ForeignKey("workers.id")),
+    _text("name"),
+    _number("created_at", sa.Float),
+    sa.Column("expires_at", sa.Float),
+    sa.Column("revoked_at", sa.Float),
+    sa.Index("ix_credentials_worker_id", "worker_id"),
+    sa.Index("ix_credentials_role_campaign_id", "role", "campaign_id"),
+)
+
+webhooks = sa.Table(
+    "webhooks",
+    metadata,
+    _id(),
+    _ref("campaign_id", "campaigns"),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Column("secret", sa.Text, nullable=False),
+    _number("sent_label_id", BigId),
+    _number("finish_sent", sa.SmallInteger),
+    _count("failures"),
+    _number("next_try_at", sa.Float),
+    _text("status", "active"),
+    _text("last_error"),
+    sqlite_autoincrement=True,
+)
+
+# The last messages of each webhook, for the owner's page.
+deliveries = sa.Table(
+    "deliveries",
+    metadata,
+    _id(),
+    _ref("webhook_id", "webhooks"),
+    _number("at", sa.Float),
+    sa.Column("message", sa.Text, nullable=False),
+    sa.Column("event", sa.Text, nullable=False),
+    _count("labels"),
+    _text("error"),
+    sa.Index("ix_deliveries_webhook_id_id", "webhook_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+audit = sa.Table(
+    "audit",
+    metadata,
+    _id(),
+    _number("at", sa.Float),
+    sa.Column("actor", sa.Text, nullable=False),
+    sa.Column("action", sa.Text, nullable=False),
+    sa.Column("campaign_id", BigId),
+    _text("detail", "{}"),
+    sa.Index("ix_audit_campaign_id_id", "campaign_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+# Counts for the pages, in shards so that server processes do not lock each other's rows.
+tallies = sa.Table(
+    "tallies",
+    metadata,
+    sa.Column("campaign_id", BigId, sa.ForeignKey("campaigns.id"), primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("shard", sa.Integer, primary_key=True),
+    _number("value", sa.BigInteger),
+)

@@ -1,0 +1,1 @@
+"""What an owner does: campaigns, drafts, workers, tokens, webhooks."""

@@ -1,0 +1,217 @@
+"""Campaigns: create, rename, change settings, add items, start, pause, finish."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.store.db import statements as sql
+from crowdtree.store.db.audit import note
+from crowdtree.store.db.campaign_row import (
+    Campaign,
+    CampaignStatus,
+    add_to_tallies,
+    get_campaign,
+    tally,
+    touch,
+)
+from crowdtree.store.db.problem_json import problem_to_json
+from crowdtree.store.db.sql import exists, run_many
+from crowdtree.store.db.states import LIVE_LEASES, ItemStatus
+from crowdtree.store.db.tables import budgets, campaigns, leases, waiting
+from crowdtree.store.settings import MICRO, Settings, checked_settings
+from crowdtree.store.types import AnyPolicy
+
+__all__ = [
+    "MOST_NAME",
+    "add_items",
+    "change_settings",
+    "create",
+    "rename",
+    "set_status",
+    "storable",
+]
+
+MOVES: dict[CampaignStatus, tuple[CampaignStatus, ...]] = {
+    "running": ("draft", "paused", "finished"),
+    "paused": ("running",),
+    "finishing": ("draft", "running", "paused"),
+    "finished": ("finishing", "running"),
+}
+"""From which statuses a campaign can get to a status."""
+VERBS = {"running": "start", "paused": "pause", "finishing": "finish", "finished": "finish"}
+MOST_NAME = 200
+
+
+def create(
+    connection: Connection, name: str, policy: AnyPolicy, settings: Settings, now: float
+) -> int:
+    """Create a campaign as a draft; returns its number."""
+    _check(policy, settings)
+    if not storable(name):
+        raise CrowdtreeError(
+            f"campaign: expected a name of at most {MOST_NAME} characters without NUL"
+        )
+    made = connection.execute(
+        campaigns.insert()
+        .values(
+            name=name.strip() or "Campaign",
+            problem=json.dumps(problem_to_json(policy.problem)),
+            policy=json.dumps(policy.to_dict()),
+            settings=settings.model_dump_json(),
+            created_at=now,
+        )
+        .returning(campaigns.c.id)
+    )
+    number = int(made.scalar_one())
+    if settings.budget_micros is not None:
+        connection.execute(budgets.insert().values(campaign_id=number, cap=settings.budget_micros))
+    note(connection, now, "create", number, {"name": name})
+    return number
+
+
+def _check(policy: AnyPolicy, settings: Settings) -> None:
+    unknown = set(settings.examples) - set(policy.problem.questions)
+    if unknown:
+        raise CrowdtreeError(f"settings: examples: {sorted(unknown)[0]!r} is not a question")
+    if settings.budget is not None and settings.price == 0:
+        raise CrowdtreeError("settings: budget: give a price per answer as well")
+    if settings.dedicated and policy.to_dict()["policy"] != "plan":
+        raise CrowdtreeError("settings: dedicated: needs a plan; adaptive questions vary by item")
+
+
+def storable(name: str) -> bool:
+    """Whether a name is short enough, and free of NUL, which PostgreSQL rejects.
+
+    >>> storable("Ann"), storable("a\\x00b")
+    (True, False)
+    """
+    return len(name) <= MOST_NAME and "\x00" not in name
+
+
+def rename(connection: Connection, number: int, name: str, now: float) -> None:
+    """Rename a campaign."""
+    get_campaign(connection, number)
+    name = name.strip()
+    if not name or not storable(name):
+        raise CrowdtreeError(
+            f"campaign: expected a name of 1 to {MOST_NAME} characters without NUL"
+        )
+    connection.execute(campaigns.update().where(campaigns.c.id == number).values(name=name))
+    note(connection, now, "rename", number, {"name": name})
+
+
+def change_settings(
+    connection: Connection,
+    number: int,
+    policy: AnyPolicy,
+    changes: Mapping[str, object],
+    now: float,
+) -> Settings:
+    """Change some settings; a new budget applies from the next question on."""
+    found = get_campaign(connection, number, lock=True)
+    old = found.settings
+    settings = checked_settings({**old.model_dump(), **changes})
+    if found.status != "draft" and settings.most_skips != old.most_skips:
+        raise CrowdtreeError(
+            "settings: most_skips: cannot change after the start: items set aside so far depend "
+            "on it"
+        )
+    _check(policy, settings)
+    connection.execute(
+        campaigns.update()
+        .where(campaigns.c.id == number)
+        .values(settings=settings.model_dump_json(), version=campaigns.c.version + 1)
+    )
+    committed = _change_budget(connection, number, settings)
+    if committed > (settings.budget_micros or committed) and (
+        (settings.price, settings.budget) != (old.price, old.budget)
+    ):
+        raise CrowdtreeError(
+            f"settings: budget: {committed / MICRO:.2f} are spent or reserved for questions that "
+            "workers hold; give at least that, or pause and wait for their answers"
+        )
+    note(connection, now, "settings", number, changes)
+    return settings
+
+
+def _change_budget(connection: Connection, number: int, settings: Settings) -> int:
+    """Write the new cap, and reserve the new price for the questions that workers hold.
+
+    Returns what is spent and reserved, in millionths.
+    """
+    cap = settings.budget_micros
+    where = budgets.c.campaign_id == number
+    if cap is None:
+        connection.execute(budgets.delete().where(where))
+        return 0
+    # The update locks the row and so waits for transactions that are handing out questions.
+    if not connection.execute(budgets.update().where(where).values(cap=cap)).rowcount:
+        spent = tally(connection, number).get("spent", 0)
+        connection.execute(budgets.insert().values(campaign_id=number, cap=cap, spent=spent))
+    live = sa.select(sa.func.count()).where(
+        leases.c.campaign_id == number, leases.c.state.in_(LIVE_LEASES)
+    )
+    reserved = int(connection.execute(live).scalar_one()) * settings.price_micros
+    changed = budgets.update().where(where).values(reserved=reserved).returning(budgets.c.spent)
+    return int(connection.execute(changed).scalar_one()) + reserved
+
+
+def set_status(
+    connection: Connection,
+    number: int,
+    status: CampaignStatus,
+    now: float,
+    reason: str = "",
+) -> Campaign:
+    """Start, pause, resume or finish a campaign."""
+    found = get_campaign(connection, number, lock=True)
+    if found.status == status:
+        return found
+    if found.status not in MOVES[status]:
+        raise CrowdtreeError(f"campaign {number} cannot {VERBS[status]}: it is {found.status}")
+    if status == "running" and not exists(connection, sql.ANY_UNFINISHED, campaign=number):
+        raise CrowdtreeError(f"campaign {number} has no items left to label; add items first")
+    # Pausing resets the give-up timers.
+    connection.execute(waiting.delete().where(waiting.c.campaign_id == number))
+    started, finished = found.started_at, found.finished_at
+    if status == "running":
+        started, finished = started or now, None
+    elif status == "finished":
+        finished = now
+    connection.execute(
+        campaigns.update()
+        .where(campaigns.c.id == number)
+        .values(status=status, status_reason=reason, started_at=started, finished_at=finished)
+    )
+    note(connection, now, VERBS[status], number, {"reason": reason} if reason else {})
+    return get_campaign(connection, number)
+
+
+def add_items(connection: Connection, number: int, rows: Sequence[Mapping[str, object]]) -> int:
+    """Add items (``task``, ``payload``, ``gold``); known tasks stay as they are.
+
+    Returns how many were added.
+    """
+    new: dict[str, int] = {}
+    for status in (ItemStatus.NEW, ItemStatus.GOLD):
+        made = [
+            {
+                "campaign_id": number,
+                "task": row["task"],
+                "payload": row["payload"],
+                "status": status,
+                "gold": row.get("gold"),
+            }
+            for row in rows
+            if (row.get("gold") is not None) == (status == ItemStatus.GOLD)
+        ]
+        new[status.label] = run_many(connection, sql.ADD_ITEM, made)
+    add_to_tallies(connection, number, new)
+    if new[ItemStatus.GOLD.label]:
+        touch(connection, number)
+    return sum(new.values())

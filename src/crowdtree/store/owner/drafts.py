@@ -1,0 +1,59 @@
+"""Drafts: a campaign that was not started can change its policy or be deleted."""
+
+from __future__ import annotations
+
+import json
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.store.db.audit import note
+from crowdtree.store.db.campaign_row import Campaign, get_campaign
+from crowdtree.store.db.problem_json import problem_to_json
+from crowdtree.store.db.tables import (
+    budgets,
+    campaigns,
+    credentials,
+    deliveries,
+    items,
+    tallies,
+    webhooks,
+    workers,
+)
+from crowdtree.store.types import AnyPolicy
+
+__all__ = ["change_policy", "discard"]
+
+
+def change_policy(connection: Connection, number: int, policy: AnyPolicy, now: float) -> None:
+    """Replace the policy of a draft; items and workers stay."""
+    _draft(connection, number)
+    connection.execute(
+        campaigns.update()
+        .where(campaigns.c.id == number)
+        .values(
+            problem=json.dumps(problem_to_json(policy.problem)),
+            policy=json.dumps(policy.to_dict()),
+            version=campaigns.c.version + 1,
+        )
+    )
+    note(connection, now, "policy", number)
+
+
+def discard(connection: Connection, number: int, now: float) -> None:
+    """Delete a draft with its items and invitations; the audit log keeps an entry."""
+    name = _draft(connection, number).name
+    hooks = sa.select(webhooks.c.id).where(webhooks.c.campaign_id == number)
+    connection.execute(deliveries.delete().where(deliveries.c.webhook_id.in_(hooks)))
+    for table in (credentials, webhooks, tallies, budgets, items, workers):
+        connection.execute(table.delete().where(table.c.campaign_id == number))
+    connection.execute(campaigns.delete().where(campaigns.c.id == number))
+    note(connection, now, "discard", number, {"name": name})
+
+
+def _draft(connection: Connection, number: int) -> Campaign:
+    found = get_campaign(connection, number)
+    if found.status != "draft":
+        raise CrowdtreeError(f"campaign {number} has started and keeps its plan and its items")
+    return found

@@ -1,0 +1,197 @@
+"""Workers of a campaign: invite, join, pause, block, release their leases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Literal
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.policy import Ask, PlanPolicy
+from crowdtree.store.db.audit import note
+from crowdtree.store.db.states import LeaseState
+from crowdtree.store.db.tables import credentials, leases, workers
+from crowdtree.store.errors import NotFound
+from crowdtree.store.owner import tokens
+from crowdtree.store.owner.campaigns import MOST_NAME, storable
+from crowdtree.store.types import AnyPolicy
+
+__all__ = [
+    "WorkerStatus",
+    "invite",
+    "join",
+    "join_link",
+    "new_link",
+    "release",
+    "set_worker_status",
+]
+
+MOST_DIGITS = 18
+"""Longest lease number; more digits would not fit a column of the database."""
+WorkerStatus = Literal["active", "paused", "blocked"]
+
+
+def invite(
+    connection: Connection, number: int, name: str, policy: AnyPolicy, dedicated: bool, now: float
+) -> tuple[int, str]:
+    """Add a worker; returns the id and a personal token, which is shown only here."""
+    worker = _add(connection, number, name, None, policy, dedicated, now, {})
+    token = tokens.issue(connection, "worker", now, campaign_id=number, worker_id=worker, name=name)
+    note(connection, now, "invite", number, {"worker": worker})
+    return worker, token
+
+
+def join_link(connection: Connection, number: int, now: float) -> str:
+    """Make the open join token of a campaign; the previous one stops working."""
+    where = (credentials.c.role == "join", credentials.c.campaign_id == number)
+    tokens.revoke(connection, now, *where)
+    note(connection, now, "join link", number)
+    return tokens.issue(connection, "join", now, campaign_id=number)
+
+
+def join(
+    connection: Connection,
+    number: int,
+    external_id: str | None,
+    policy: AnyPolicy,
+    dedicated: bool,
+    now: float,
+    details: dict[str, str],
+    seconds: float,
+) -> str:
+    """Add a worker, or find the one with the same external id; returns a session token."""
+    if external_id is not None and (not external_id or not storable(external_id)):
+        raise CrowdtreeError(
+            f"participant: expected an id of 1 to {MOST_NAME} characters without NUL"
+        )
+    worker = None if external_id is None else _by_external(connection, number, external_id)
+    if worker is None:
+        name = external_id or ""
+        worker = _add(connection, number, name, external_id, policy, dedicated, now, details)
+    return tokens.issue(
+        connection, "worker", now, campaign_id=number, worker_id=worker, seconds=seconds
+    )
+
+
+def _by_external(connection: Connection, number: int, external_id: str) -> int | None:
+    found = connection.execute(
+        sa.select(workers.c.id).where(
+            workers.c.campaign_id == number, workers.c.external_id == external_id
+        )
+    ).scalar_one_or_none()
+    return None if found is None else int(found)
+
+
+def _add(
+    connection: Connection,
+    number: int,
+    name: str,
+    external_id: str | None,
+    policy: AnyPolicy,
+    dedicated: bool,
+    now: float,
+    details: dict[str, str],
+) -> int:
+    if not storable(name):
+        raise CrowdtreeError(
+            f"worker: expected a name of at most {MOST_NAME} characters without NUL"
+        )
+    question = _needed_question(connection, number, policy) if dedicated else None
+    first = policy.ask(policy.start())
+    root = first.questions[0] if isinstance(first, Ask) else 0
+    made = connection.execute(
+        workers.insert()
+        .values(
+            campaign_id=number,
+            name=name,
+            external_id=external_id,
+            question=question,
+            last_question=root if question is None else question,
+            joined_at=now,
+            seen_at=now,
+            details=json.dumps(details),
+        )
+        .returning(workers.c.id)
+    )
+    return int(made.scalar_one())
+
+
+def _needed_question(connection: Connection, number: int, policy: AnyPolicy) -> int:
+    """Question with the most planned answers per worker, with the new worker counted."""
+    if not isinstance(policy, PlanPolicy):
+        raise CrowdtreeError("settings: dedicated: needs a plan; adaptive questions vary by item")
+    plan = policy.plan
+    load: dict[int, float] = {}
+    for question, share, votes in zip(plan.tree.question, plan.tree.share, plan.votes, strict=True):
+        load[int(question)] = load.get(int(question), 0.0) + float(share) * float(votes)
+    rows = connection.execute(
+        sa.select(workers.c.question, sa.func.count().label("workers"))
+        .where(workers.c.campaign_id == number, workers.c.status == "active")
+        .group_by(workers.c.question)
+    )
+    team: dict[int | None, int] = {row.question: row.workers for row in rows}
+    return max(load, key=lambda q: (load[q] / (team.get(q, 0) + 1), -q))
+
+
+def _check_worker(connection: Connection, number: int, worker: int) -> None:
+    where = (workers.c.id == worker, workers.c.campaign_id == number)
+    if connection.execute(sa.select(workers.c.id).where(*where)).one_or_none() is None:
+        raise NotFound(f"worker {worker} is not in campaign {number}")
+
+
+def set_worker_status(
+    connection: Connection, number: int, worker: int, status: WorkerStatus, now: float
+) -> None:
+    """Pause, block or reactivate a worker.
+
+    The links of a blocked worker stop working, and the questions that they hold are released.
+    """
+    _check_worker(connection, number, worker)
+    connection.execute(
+        workers.update()
+        .where(workers.c.id == worker)
+        .values(status=status, status_reason="" if status == "active" else "by the owner")
+    )
+    if status == "blocked":
+        tokens.revoke(connection, now, credentials.c.worker_id == worker)
+        held = (leases.c.worker_id == worker, leases.c.state == LeaseState.ACTIVE)
+        # ExpireLeases takes them back, with the money that is reserved for them.
+        connection.execute(leases.update().where(*held).values(expires_at=now - 1.0))
+    note(connection, now, f"worker {status}", number, {"worker": worker})
+
+
+def release(connection: Connection, token_hash: str, held: Sequence[str], now: float) -> int:
+    """Give back questions that a worker will not answer now; count them.
+
+    ExpireLeases takes them back, with the money that is reserved for them. An answer that still
+    arrives counts if the engine can use it.
+    """
+    _, worker = tokens.worker_of(connection, token_hash, now)
+    count = 0
+    for lease in held:
+        number, _, nonce = lease.partition(".")
+        if len(number) > MOST_DIGITS:
+            continue
+        found = connection.execute(
+            leases.update()
+            .where(
+                leases.c.id == int(number),
+                leases.c.nonce == nonce,
+                leases.c.worker_id == worker,
+                leases.c.state == LeaseState.ACTIVE,
+            )
+            .values(expires_at=now - 1.0)
+        )
+        count += found.rowcount
+    return count
+
+
+def new_link(connection: Connection, number: int, worker: int, now: float) -> str:
+    """Make a new personal token for a worker; the previous ones stop working."""
+    _check_worker(connection, number, worker)
+    tokens.revoke(connection, now, credentials.c.worker_id == worker)
+    note(connection, now, "new link", number, {"worker": worker})
+    return tokens.issue(connection, "worker", now, campaign_id=number, worker_id=worker)

@@ -1,0 +1,160 @@
+"""Tokens: random, stored only as hashes, revocable."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from typing import Literal, NamedTuple, TypedDict
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.store.db.tables import credentials
+from crowdtree.store.errors import Refused
+
+__all__ = [
+    "Credential",
+    "OwnerToken",
+    "Role",
+    "find",
+    "hashed",
+    "issue",
+    "listed",
+    "revoke",
+    "revoke_owner_tokens",
+    "take_once",
+    "worker_of",
+]
+
+Role = Literal["owner", "once", "worker", "join"]
+"""`once` is the owner's one-time link; `join` lets anyone become a worker of a campaign."""
+ID_LENGTH = 16
+MOST_LISTED = 200
+
+
+class Credential(NamedTuple):
+    """What a token stands for."""
+
+    token_hash: str
+    role: Role
+    campaign_id: int | None
+    worker_id: int | None
+    name: str
+
+
+class OwnerToken(TypedDict):
+    """A token or session of the owner; the id is the beginning of its hash."""
+
+    id: str
+    name: str
+    kind: Literal["token", "session"]
+    created_at: float
+    expires_at: float | None
+
+
+def hashed(token: str) -> str:
+    """Hash a token. Tokens have 256 random bits, so a fast hash cannot be searched.
+
+    >>> len(hashed("secret"))
+    64
+    """
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def issue(
+    connection: Connection,
+    role: Role,
+    now: float,
+    *,
+    campaign_id: int | None = None,
+    worker_id: int | None = None,
+    name: str = "",
+    seconds: float | None = None,
+) -> str:
+    """Make a token and store its hash; the token itself is returned only here."""
+    token = secrets.token_urlsafe(32)
+    connection.execute(
+        credentials.insert().values(
+            token_hash=hashed(token),
+            role=role,
+            campaign_id=campaign_id,
+            worker_id=worker_id,
+            name=name,
+            created_at=now,
+            expires_at=None if seconds is None else now + seconds,
+        )
+    )
+    return token
+
+
+def find(connection: Connection, token: str, now: float) -> Credential | None:
+    """Find what a token stands for, unless it is unknown, expired or revoked."""
+    table, wanted = credentials, hashed(token)
+    columns = [table.c[name] for name in Credential._fields]
+    row = connection.execute(
+        sa.select(*columns).where(table.c.token_hash == wanted, *_valid(now))
+    ).one_or_none()
+    if row is None or not secrets.compare_digest(row.token_hash, wanted):
+        return None
+    return Credential(*row)
+
+
+def worker_of(connection: Connection, token_hash: str, now: float) -> tuple[int, int]:
+    """Return the campaign and the worker of a valid worker token, or refuse."""
+    found = connection.execute(
+        sa.select(credentials.c.campaign_id, credentials.c.worker_id).where(
+            credentials.c.token_hash == token_hash, credentials.c.role == "worker", *_valid(now)
+        )
+    ).one_or_none()
+    if found is None:
+        raise Refused("unknown", "This link is not valid any more. Ask for a new one.")
+    return int(found.campaign_id), int(found.worker_id)
+
+
+def take_once(connection: Connection, token: str, now: float) -> bool:
+    """Use up a one-time token; true only for the first caller."""
+    mine = (credentials.c.token_hash == hashed(token), credentials.c.role == "once")
+    return revoke(connection, now, *mine, *_valid(now)) == 1
+
+
+def listed(connection: Connection, now: float) -> list[OwnerToken]:
+    """List the owner's valid tokens and sessions."""
+    columns = [credentials.c[name] for name in ("token_hash", "name", "created_at", "expires_at")]
+    rows = connection.execute(
+        sa.select(*columns)
+        .where(credentials.c.role == "owner", *_valid(now))
+        .order_by(credentials.c.created_at.desc(), credentials.c.token_hash)
+        .limit(MOST_LISTED)
+    )
+    return [
+        {
+            "id": row.token_hash[:ID_LENGTH],
+            "name": row.name,
+            "kind": "token" if row.expires_at is None else "session",
+            "created_at": row.created_at,
+            "expires_at": row.expires_at,
+        }
+        for row in rows
+    ]
+
+
+def revoke(connection: Connection, now: float, *where: sa.ColumnElement[bool]) -> int:
+    """Revoke all tokens that match; count them."""
+    table = credentials
+    done = connection.execute(
+        table.update().where(table.c.revoked_at.is_(None), *where).values(revoked_at=now)
+    )
+    return done.rowcount
+
+
+def revoke_owner_tokens(connection: Connection, now: float, start_of_hash: str) -> int:
+    """Revoke the owner tokens and sessions whose hash starts like this; count them."""
+    mine = credentials.c.token_hash.startswith(start_of_hash, autoescape=True)
+    return revoke(connection, now, credentials.c.role == "owner", mine)
+
+
+def _valid(now: float) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
+    """Conditions for a token that is neither revoked nor expired."""
+    table = credentials
+    unexpired = sa.or_(table.c.expires_at.is_(None), table.c.expires_at > now)
+    return table.c.revoked_at.is_(None), unexpired

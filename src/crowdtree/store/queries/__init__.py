@@ -1,0 +1,1 @@
+"""Read-only queries for pages, downloads and the API."""

@@ -1,0 +1,129 @@
+"""Labels and answers for downloads, read in pieces so that a million rows fit in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypedDict, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.store.db.standing import STANDS
+from crowdtree.store.db.states import ItemStatus
+from crowdtree.store.db.tables import answers, items, labels, workers
+from crowdtree.store.votes import Votes
+
+__all__ = ["AnswerRow", "LabelRow", "answer_rows", "label_rows", "pieces", "worker_name"]
+
+PIECE = 5000
+M = TypeVar("M", bound=Mapping[str, object])
+
+
+class LabelRow(TypedDict):
+    """The label of an item; an item without one was set aside for a reason."""
+
+    id: int
+    task: str
+    label: str | None
+    status: str
+    posterior_error: float | None
+    reason: str
+    answers: int
+    path: list[Votes]
+    at: float
+
+
+class AnswerRow(TypedDict):
+    """A line of the log, in the words of crowd-kit: `label` is 1 (yes), 0 (no) or empty."""
+
+    id: int
+    task: str
+    question: str
+    worker: str
+    label: int | None
+    kind: str
+    fate: str
+    late: bool
+    at: float
+
+
+def label_rows(
+    connection: Connection, number: int, classes: Sequence[str], after: int = 0, most: int = PIECE
+) -> list[LabelRow]:
+    """Read up to `most` labels after a position (their ``id``), in the order they were made."""
+    found = connection.execute(
+        sa.select(labels, items.c.task, items.c.status)
+        .join(items, items.c.id == labels.c.item_id)
+        .where(labels.c.campaign_id == number, labels.c.id > after)
+        .order_by(labels.c.id)
+        .limit(most)
+    )
+    return [
+        {
+            "id": row.id,
+            "task": row.task,
+            "label": None if row.label is None else classes[row.label],
+            "status": ItemStatus(row.status).label,
+            "posterior_error": row.posterior_error,
+            "reason": row.reason,
+            "answers": row.answers,
+            "path": json.loads(row.path),
+            "at": row.at,
+        }
+        for row in found
+    ]
+
+
+def answer_rows(
+    connection: Connection,
+    number: int,
+    questions: Sequence[str],
+    after: int = 0,
+    most: int = PIECE,
+    standing: bool = False,
+) -> list[AnswerRow]:
+    """Read up to `most` lines of the log after a position, in order.
+
+    With `standing`, only answers, without those that were taken back.
+    """
+    kept = [answers.c.kind == "answer", sa.literal_column(STANDS, sa.Boolean)] if standing else []
+    found = connection.execute(
+        sa.select(answers, items.c.task, workers.c.name)
+        .join(items, items.c.id == answers.c.item_id)
+        .join(workers, workers.c.id == answers.c.worker_id)
+        .where(answers.c.campaign_id == number, answers.c.id > after, *kept)
+        .order_by(answers.c.id)
+        .limit(most)
+    )
+    return [
+        {
+            "id": row.id,
+            "task": row.task,
+            "question": questions[row.question],
+            "worker": worker_name(row.worker_id, row.name),
+            "label": row.value,
+            "kind": row.kind,
+            "fate": row.fate,
+            "late": bool(row.overdue),
+            "at": row.at,
+        }
+        for row in found
+    ]
+
+
+def worker_name(number: int, name: str) -> str:
+    """Make a unique name of a worker.
+
+    >>> worker_name(7, ""), worker_name(7, "Ann")
+    ('w7', 'w7 Ann')
+    """
+    return f"w{number} {name}".strip()
+
+
+def pieces(read: Callable[[int], list[M]]) -> Iterator[list[M]]:
+    """Call ``read(after)`` with the last ``id`` so far until it returns nothing."""
+    after = 0
+    while rows := read(after):
+        yield rows
+        after = int(str(rows[-1]["id"]))

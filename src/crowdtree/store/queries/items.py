@@ -1,0 +1,268 @@
+"""Items for the owner's pages: by status, with their history, and where votes are divided."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple, TypedDict, cast
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.campaign import after_undos
+from crowdtree.store.db.states import ITEM_STATUSES, ItemStatus
+from crowdtree.store.db.tables import answers, items, labels, workers
+from crowdtree.store.errors import NotFound
+from crowdtree.store.types import JsonObject
+from crowdtree.store.votes import Votes, counted_votes
+
+__all__ = [
+    "PAGE",
+    "Divided",
+    "DividedVote",
+    "HistoryLine",
+    "ItemListing",
+    "ItemTrace",
+    "divided",
+    "fates_now",
+    "item_trace",
+    "last_answer_at",
+    "some_items",
+    "votes_so_far",
+]
+
+RECENT_LABELS = 500
+PAGE = 50
+LAST_CHARACTER = "\U0010ffff"
+"""The last character there is, so that ``prefix <= x < prefix + LAST_CHARACTER``."""
+
+
+class ItemListing(TypedDict):
+    """An item in a list; `cursor` is the position from which the list continues."""
+
+    id: int
+    task: str
+    status: str
+    gold: int | None
+    label: int | None
+    posterior_error: float | None
+    reason: str | None
+    answers: int | None
+    cursor: str | int
+
+
+def some_items(
+    connection: Connection,
+    number: int,
+    *,
+    status: str = "",
+    label: int | None = None,
+    find: str = "",
+    after: str = "",
+    most: int = PAGE,
+) -> list[ItemListing]:
+    """Read a page of items with their labels; the last one's `cursor` leads to the next page.
+
+    Items whose name begins with `find` are ordered by name, those with a label by label, others
+    by id, so that an index serves each of these queries.
+    """
+    mine = [items.c.campaign_id == number]
+    key: sa.ColumnElement[str] | sa.ColumnElement[int]
+    if find:
+        key = items.c.task
+        where = [key > after if after else key >= find, key < find + LAST_CHARACTER]
+    else:
+        key = items.c.id if label is None else labels.c.id
+        where = [key > (int(after) if after.isdecimal() and len(after) < 16 else 0)]
+    if label is not None:
+        where += [labels.c.campaign_id == number, labels.c.label == label]
+    if not status and (find or label is not None):
+        return _page(connection, [*mine, *where], key, label, most)
+    # Query per status so that the index is used.
+    found: list[ItemListing] = []
+    for name in [status] if status else ITEM_STATUSES:
+        there = items.c.status == ITEM_STATUSES.index(name)
+        found += _page(connection, [*mine, there, *where], key, label, most)
+    return sorted(found, key=lambda row: row["cursor"])[:most]
+
+
+def _page(
+    connection: Connection,
+    where: Sequence[sa.ColumnElement[bool]],
+    key: sa.ColumnElement[str] | sa.ColumnElement[int],
+    label: int | None,
+    most: int,
+) -> list[ItemListing]:
+    rows = connection.execute(
+        sa.select(
+            items.c.id,
+            items.c.task,
+            items.c.status,
+            items.c.gold,
+            labels.c.label,
+            labels.c.posterior_error,
+            labels.c.reason,
+            labels.c.answers,
+            key.label("cursor"),
+        )
+        .join_from(items, labels, labels.c.item_id == items.c.id, isouter=label is None)
+        .where(*where)
+        .order_by(key)
+        .limit(most)
+    )
+    return [
+        cast(ItemListing, {**row._mapping, "status": ItemStatus(row.status).label}) for row in rows
+    ]
+
+
+# ------------------------------------------------------------------------------ one item
+
+
+class HistoryLine(TypedDict):
+    """A line of the log of an item, with the name of the worker."""
+
+    id: int
+    question: int
+    worker_id: int
+    kind: str
+    value: int | None
+    fate: str
+    overdue: int
+    skill: float
+    at: float
+    name: str
+
+
+class StoredLabel(TypedDict):
+    """The label of an item; `path` is JSON text."""
+
+    id: int
+    campaign_id: int
+    item_id: int
+    label: int | None
+    posterior_error: float | None
+    reason: str
+    answers: int
+    path: str
+    at: float
+
+
+class ItemTrace(TypedDict):
+    """An item with its history and its label."""
+
+    id: int
+    task: str
+    status: str
+    gold: int | None
+    payload: JsonObject
+    answers: list[HistoryLine]
+    label: StoredLabel | None
+
+
+def item_trace(connection: Connection, number: int, item: int) -> ItemTrace:
+    """Read an item with every answer to it and its label."""
+    row = connection.execute(
+        sa.select(items).where(items.c.id == item, items.c.campaign_id == number)
+    ).one_or_none()
+    if row is None:
+        raise NotFound(f"item {item} is not in campaign {number}")
+    kept = [answers.c[name] for name in HistoryLine.__annotations__ if name != "name"]
+    log = connection.execute(
+        sa.select(*kept, workers.c.name)
+        .join(workers, workers.c.id == answers.c.worker_id)
+        .where(answers.c.item_id == item)
+        .order_by(answers.c.id)
+    )
+    label = connection.execute(sa.select(labels).where(labels.c.item_id == item)).one_or_none()
+    return {
+        "id": row.id,
+        "task": row.task,
+        "status": ItemStatus(row.status).label,
+        "gold": row.gold,
+        "payload": json.loads(row.payload),
+        "answers": [cast(HistoryLine, dict(line._mapping)) for line in log],
+        "label": None if label is None else cast(StoredLabel, dict(label._mapping)),
+    }
+
+
+def fates_now(lines: Sequence[HistoryLine]) -> list[str]:
+    """Fates of the lines as they are now: those that were taken back are ``"undone"``."""
+    about = [(line["worker_id"], line["question"]) for line in lines]
+    return after_undos(about, [line["fate"] for line in lines])
+
+
+def votes_so_far(trace: ItemTrace, questions: Sequence[str]) -> list[Votes]:
+    """Votes by question, in order: from the label, or counted while the item is open."""
+    if trace["label"] is not None:
+        found: list[Votes] = json.loads(trace["label"]["path"])
+        return found
+    lines = trace["answers"]
+    fates = fates_now(lines)
+    return counted_votes(
+        questions,
+        [(line["question"], line["value"], f) for line, f in zip(lines, fates, strict=True)],
+    )
+
+
+# ------------------------------------------------------------------------------ disagreement
+
+
+class DividedVote(TypedDict):
+    """A vote on one question of an item in which workers disagreed."""
+
+    id: int
+    task: str
+    label: int | None
+    question: str
+    yes: int
+    no: int
+
+
+class Divided(NamedTuple):
+    """Items and questions on which workers disagreed, among the last labels."""
+
+    labels: int
+    items: list[DividedVote]
+    questions: dict[str, tuple[int, int]]
+    """Votes against the majority, and all votes, by question."""
+
+
+def divided(connection: Connection, number: int, most: int = 6) -> Divided:
+    """Find where workers disagreed most, among the last few hundred labels."""
+    rows = connection.execute(
+        sa.select(labels.c.item_id, items.c.task, labels.c.path, labels.c.label)
+        .join(items, items.c.id == labels.c.item_id)
+        .where(labels.c.campaign_id == number)
+        .order_by(labels.c.id.desc())
+        .limit(RECENT_LABELS)
+    ).all()
+    found: list[tuple[float, int, DividedVote]] = []
+    votes: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for row in rows:
+        steps: list[Votes] = json.loads(row.path)
+        for step in steps:
+            against, total = min(step["yes"], step["no"]), step["yes"] + step["no"]
+            before = votes[step["question"]]
+            votes[step["question"]] = (before[0] + against, before[1] + total)
+            if against:
+                vote: DividedVote = {
+                    "id": row.item_id,
+                    "task": row.task,
+                    "label": row.label,
+                    **step,
+                }
+                found.append((-against / total, -total, vote))
+    found.sort(key=lambda entry: entry[:2])
+    return Divided(len(rows), [vote for _, _, vote in found[:most]], dict(votes))
+
+
+def last_answer_at(connection: Connection, number: int) -> float | None:
+    """When the last answer came."""
+    found = connection.execute(
+        sa.select(answers.c.at)
+        .where(answers.c.campaign_id == number)
+        .order_by(answers.c.id.desc())
+        .limit(1)
+    ).scalar_one_or_none()
+    return None if found is None else float(found)

@@ -1,0 +1,142 @@
+"""Progress of a campaign: counts, costs and a forecast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.store.db.campaign_row import get_campaign, tally
+from crowdtree.store.db.states import ITEM_STATUSES
+from crowdtree.store.db.tables import answers, waiting, workers
+from crowdtree.store.settings import MICRO
+
+__all__ = ["Forecast", "Progress", "progress"]
+
+RECENT = 500
+FATES = ("counted", "gold", "skipped", "surplus", "late", "over budget")
+
+
+class Forecast(TypedDict):
+    """What is left to do, estimated from the campaign so far."""
+
+    answers_left: float | None
+    answers_per_minute: float | None
+    seconds_left: float | None
+    cost_left: float | None
+
+
+class Progress(TypedDict):
+    """A campaign in a few numbers; counts are by the name of what they count."""
+
+    id: int
+    name: str
+    status: str
+    status_reason: str
+    items: dict[str, int]
+    undecided: int
+    waiting_for_workers: int
+    answers: dict[str, int]
+    answers_per_item: float | None
+    estimated_error: float | None
+    spent: float
+    price: float
+    budget: float | None
+    currency: str
+    labels: dict[str, int]
+    nodes: dict[str, dict[str, int]]
+    workers: dict[str, int]
+    forecast: Forecast
+
+
+def progress(connection: Connection, number: int, now: float) -> Progress:
+    """Sum up a campaign; the cost does not depend on its size."""
+    campaign = get_campaign(connection, number)
+    settings = campaign.settings
+    counts = tally(connection, number)
+    items = {name.replace(" ", "_"): counts.get(name, 0) for name in ITEM_STATUSES}
+    given = {name.replace(" ", "_"): counts.get(f"fate:{name}", 0) for name in FATES}
+    closed = items["labelled"] + items["set_aside"]
+    estimated = counts.get("estimated", 0)
+    rate = _rate(connection, number, now)
+    left = _answers_left(items, given["counted"], closed)
+    return {
+        "id": number,
+        "name": campaign.name,
+        "status": campaign.status,
+        "status_reason": campaign.status_reason,
+        "items": {**items, "total": sum(items.values()) - items["gold"]},
+        "undecided": counts.get("undecided", 0),
+        "waiting_for_workers": _waiting_items(connection, number),
+        "answers": {**given, "expired_leases": counts.get("expired", 0)},
+        "answers_per_item": counts.get("taken", 0) / estimated if estimated else None,
+        "estimated_error": counts["error_nanos"] / 1e9 / estimated if estimated else None,
+        "spent": counts.get("spent", 0) / MICRO,
+        "price": settings.price,
+        "budget": settings.budget,
+        "currency": settings.currency,
+        "labels": _labels(campaign.problem["classes"], counts),
+        "nodes": _nodes(counts),
+        "workers": _workers(connection, number),
+        "forecast": {
+            "answers_left": left,
+            "answers_per_minute": None if rate is None else 60 * rate,
+            "seconds_left": left / rate if left is not None and rate else None,
+            "cost_left": None if left is None else left * settings.price,
+        },
+    }
+
+
+def _waiting_items(connection: Connection, number: int) -> int:
+    """Count the items that no worker who is present can answer."""
+    found = sa.select(sa.func.count()).where(waiting.c.campaign_id == number)
+    return int(connection.execute(found).scalar_one())
+
+
+def _answers_left(items: dict[str, int], counted: int, closed: int) -> float | None:
+    """Estimate the answers still needed from the answers per item so far."""
+    if not closed:
+        return None
+    unfinished = items["new"] + items["open"]
+    per_item = counted / closed if items["open"] == 0 else counted / (closed + items["open"] / 2)
+    return per_item * (items["new"] + items["open"] / 2) if unfinished else 0.0
+
+
+def _rate(connection: Connection, number: int, now: float) -> float | None:
+    """Answers per second over the last few hundred."""
+    rows = (
+        sa.select(answers.c.at)
+        .where(answers.c.campaign_id == number)
+        .order_by(answers.c.id.desc())
+        .limit(RECENT)
+    )
+    times = [float(at) for (at,) in connection.execute(rows)]
+    if len(times) < 2:
+        return None
+    return len(times) / max(now - times[-1], 1e-3)
+
+
+def _labels(classes: Sequence[str], counts: dict[str, int]) -> dict[str, int]:
+    return {name: counts.get(f"label:{c}", 0) for c, name in enumerate(classes)}
+
+
+def _nodes(counts: dict[str, int]) -> dict[str, dict[str, int]]:
+    """Count items that entered and left each node (a leaf is ``~leaf``, below zero)."""
+    found: dict[str, dict[str, int]] = {}
+    for name, value in counts.items():
+        way, _, node = name.partition(":")
+        if way in ("in", "out"):
+            found.setdefault(node, {"in": 0, "out": 0})[way] = value
+    return found
+
+
+def _workers(connection: Connection, number: int) -> dict[str, int]:
+    rows = connection.execute(
+        sa.select(workers.c.status, sa.func.count().label("workers"))
+        .where(workers.c.campaign_id == number)
+        .group_by(workers.c.status)
+    )
+    found: dict[str, int] = {row.status: row.workers for row in rows}
+    return {status: found.get(status, 0) for status in ("active", "paused", "blocked")}

@@ -1,0 +1,179 @@
+"""Workers for the owner: their record, reliability and last answers."""
+
+from __future__ import annotations
+
+from typing import TypedDict, cast
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.problem import Problem
+from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.db.tables import answers, items, labels, workers
+from crowdtree.store.errors import NotFound
+from crowdtree.store.reliability import expected_right
+from crowdtree.store.settings import MICRO
+
+__all__ = [
+    "WORKERS_PAGE",
+    "WORKER_ORDERS",
+    "WorkerAnswer",
+    "WorkerFacts",
+    "get_worker",
+    "listed_workers",
+    "paused_workers",
+    "some_workers",
+    "worker_log",
+]
+
+WORKERS_PAGE = 100
+WORKER_ORDERS: dict[str, sa.ColumnElement[object]] = {
+    "answers": workers.c.answers.desc(),
+    "reliability": workers.c.skill,  # reliability increases with skill
+    "seen": workers.c.seen_at.desc(),
+    "name": sa.func.lower(workers.c.name),
+}
+
+
+class WorkerFacts(TypedDict):
+    """What an owner sees of a worker."""
+
+    id: int
+    name: str
+    external_id: str | None
+    status: str
+    status_reason: str
+    question: int | None
+    answers: int
+    skips: int
+    overdue: int
+    joined_at: float
+    seen_at: float
+    gold_right: int
+    gold_asked: int
+    agreed: int
+    judged: int
+    reliability: float
+    skill: float
+    earned: float
+
+
+def _facts(row: sa.Row[tuple[object, ...]], problem: Problem) -> WorkerFacts:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "external_id": row.external_id,
+        "status": row.status,
+        "status_reason": row.status_reason,
+        "question": row.question,
+        "answers": row.answers,
+        "skips": row.skips,
+        "overdue": row.overdue,
+        "joined_at": row.joined_at,
+        "seen_at": row.seen_at,
+        "gold_right": row.gold_right,
+        "gold_asked": row.gold_asked,
+        "agreed": row.agreed,
+        "judged": row.judged,
+        "reliability": expected_right(problem, row.skill),
+        "skill": row.skill,
+        "earned": row.earned / MICRO,
+    }
+
+
+def get_worker(connection: Connection, number: int, worker: int, problem: Problem) -> WorkerFacts:
+    """Read a worker of a campaign."""
+    row = connection.execute(
+        sa.select(workers).where(workers.c.id == worker, workers.c.campaign_id == number)
+    ).one_or_none()
+    if row is None:
+        raise NotFound(f"worker {worker} is not in campaign {number}")
+    return _facts(row, problem)
+
+
+def listed_workers(
+    connection: Connection, number: int, problem: Problem, after: int = 0, most: int = 1000
+) -> list[WorkerFacts]:
+    """List workers by id, up to `most` after an id."""
+    rows = connection.execute(
+        sa.select(workers)
+        .where(workers.c.campaign_id == number, workers.c.id > after)
+        .order_by(workers.c.id)
+        .limit(most)
+    )
+    return [_facts(row, problem) for row in rows]
+
+
+def some_workers(
+    connection: Connection,
+    number: int,
+    problem: Problem,
+    *,
+    sort: str = "answers",
+    skip: int = 0,
+    most: int = WORKERS_PAGE,
+) -> list[WorkerFacts]:
+    """Read a page of workers, in one of `WORKER_ORDERS`."""
+    rows = connection.execute(
+        sa.select(workers)
+        .where(workers.c.campaign_id == number)
+        .order_by(WORKER_ORDERS[sort], workers.c.id)
+        .offset(skip)
+        .limit(most)
+    )
+    return [_facts(row, problem) for row in rows]
+
+
+def paused_workers(connection: Connection, number: int) -> int:
+    """Count workers whom the server paused."""
+    return int(
+        connection.execute(
+            sa.select(sa.func.count()).where(
+                workers.c.campaign_id == number,
+                workers.c.status == "paused",
+                workers.c.status_reason != "by the owner",
+            )
+        ).scalar_one()
+    )
+
+
+class WorkerAnswer(TypedDict):
+    """An answer of a worker, with what is known or was decided about the item."""
+
+    id: int
+    item_id: int
+    task: str
+    question: int
+    kind: str
+    value: int | None
+    fate: str
+    at: float
+    gold: int | None
+    label: int | None
+
+
+def worker_log(
+    connection: Connection, number: int, worker: int, most: int = 200
+) -> list[WorkerAnswer]:
+    """Read a worker's last answers, the newest first."""
+    get_campaign(connection, number)
+    rows = connection.execute(
+        sa.select(
+            answers.c.id,
+            answers.c.item_id,
+            items.c.task,
+            answers.c.question,
+            answers.c.kind,
+            answers.c.value,
+            answers.c.fate,
+            answers.c.at,
+            items.c.gold,
+            labels.c.label,
+        )
+        .join(items, items.c.id == answers.c.item_id)
+        .outerjoin(labels, labels.c.item_id == answers.c.item_id)
+        .where(answers.c.worker_id == worker, answers.c.campaign_id == number)
+        .order_by(answers.c.id.desc())
+        .limit(most)
+    )
+    return [cast(WorkerAnswer, dict(row._mapping)) for row in rows]

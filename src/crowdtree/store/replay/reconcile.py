@@ -1,0 +1,205 @@
+"""Reconcile the stored counts, money and workers' records with sums over the log."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.campaign import ItemState, after_undos, stands
+from crowdtree.problem import Problem
+from crowdtree.store.db.campaign_row import tally
+from crowdtree.store.db.sql import Sql, fetch_ids
+from crowdtree.store.db.statements import RELEARN
+from crowdtree.store.db.states import ITEM_STATUSES, LIVE_LEASES, ItemStatus
+from crowdtree.store.db.tables import budgets, judgements, workers
+from crowdtree.store.replay.stored import StoredItem
+from crowdtree.store.serving.item import ServedCampaign
+from crowdtree.store.serving.worker_quality import outcome_counts
+
+__all__ = ["Sums", "check_references", "check_sums"]
+
+RECORD = ("answers", "skips", "overdue", "earned")
+LEARNED = ("gold_right", "gold_asked", "agreed", "judged")
+TALLY_GROUPS = ("fate:", "asked:", "label:")
+TALLIES = ("spent", "estimated", "taken", "error_nanos", "undecided", *ITEM_STATUSES)
+
+# The database enforces one reference per row; repeated references are checked here.
+REFERENCES = {
+    "answers that do not match their lease": Sql(
+        """SELECT answers.id FROM answers LEFT JOIN leases ON leases.id = answers.lease_id
+        WHERE (answers.campaign_id = :campaign
+            OR answers.item_id IN (SELECT id FROM items WHERE campaign_id = :campaign)
+            OR answers.worker_id IN (SELECT id FROM workers WHERE campaign_id = :campaign)
+            OR leases.campaign_id = :campaign)
+        AND (leases.id IS NULL OR leases.campaign_id <> answers.campaign_id
+            OR leases.item_id <> answers.item_id OR leases.worker_id <> answers.worker_id
+            OR leases.question <> answers.question) ORDER BY answers.id LIMIT 10"""
+    ),
+    "leases that do not match their item and worker": Sql(
+        """SELECT leases.id FROM leases LEFT JOIN items ON items.id = leases.item_id
+        LEFT JOIN workers ON workers.id = leases.worker_id
+        WHERE (leases.campaign_id = :campaign OR items.campaign_id = :campaign
+            OR workers.campaign_id = :campaign)
+        AND (items.id IS NULL OR workers.id IS NULL OR items.campaign_id <> leases.campaign_id
+            OR workers.campaign_id <> leases.campaign_id) ORDER BY leases.id LIMIT 10"""
+    ),
+    "open questions that do not match their item": Sql(
+        """SELECT open_questions.id FROM open_questions
+        LEFT JOIN items ON items.id = open_questions.item_id
+        WHERE (open_questions.campaign_id = :campaign OR items.campaign_id = :campaign)
+        AND (items.id IS NULL OR items.campaign_id <> open_questions.campaign_id) LIMIT 10"""
+    ),
+    "labels that do not match their item": Sql(
+        """SELECT labels.id FROM labels LEFT JOIN items ON items.id = labels.item_id
+        WHERE (labels.campaign_id = :campaign OR items.campaign_id = :campaign)
+        AND (items.id IS NULL OR items.campaign_id <> labels.campaign_id) LIMIT 10"""
+    ),
+    "waiting items that do not match": Sql(
+        """SELECT waiting.item_id FROM waiting LEFT JOIN items ON items.id = waiting.item_id
+        WHERE (waiting.campaign_id = :campaign OR items.campaign_id = :campaign)
+        AND (items.id IS NULL OR items.campaign_id <> waiting.campaign_id) LIMIT 10"""
+    ),
+    "judgements about unknown workers": Sql(
+        """SELECT judgements.id FROM judgements LEFT JOIN workers
+        ON workers.id = judgements.worker_id
+        WHERE workers.id IS NULL AND :campaign = :campaign LIMIT 10"""
+    ),
+}
+
+
+def check_references(connection: Connection, number: int) -> Iterator[str]:
+    """Find rows whose repeated references disagree."""
+    for what, statement in REFERENCES.items():
+        found = fetch_ids(connection, statement, campaign=number)
+        if found:
+            yield f"{what}: {', '.join(map(str, found))}"
+
+
+class Sums:
+    """Sums over the log of a campaign, added up item by item."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.items = self.lines = self.labelled = self.live_leases = 0
+        self.finished = False
+        self.tallies: Counter[str] = Counter()
+        self.workers: dict[int, Counter[str]] = defaultdict(Counter)
+
+    def add(self, stored: StoredItem, item: ItemState) -> None:
+        """Add an item, as stored and as replayed."""
+        self.items += 1
+        self.lines += len(stored.log)
+        self.tallies[stored.status.label] += 1
+        self.live_leases += sum(lease.state in LIVE_LEASES for lease in stored.leases)
+        self._add_label(stored)
+        self._add_log(stored)
+        if stored.status == ItemStatus.LABELLED and stored.label is not None:
+            for event, fate in zip(item.events, item.fates, strict=True):
+                if fate == "counted" and event.value is not None:
+                    cls = stored.label.label
+                    self._judge(int(event.worker), event.question, event.value, cls)
+
+    def _add_label(self, stored: StoredItem) -> None:
+        label = stored.label
+        if label is None:
+            return
+        self.labelled += 1
+        self.finished |= label.reason == "finished"
+        if label.posterior_error is not None:
+            self.tallies["estimated"] += 1
+            self.tallies["taken"] += label.answers
+            self.tallies["error_nanos"] += round(label.posterior_error * 1e9)
+        if label.reason == "undecided":
+            self.tallies["undecided"] += 1
+        if stored.status == ItemStatus.LABELLED:
+            self.tallies[f"label:{label.label}"] += 1
+
+    def _add_log(self, stored: StoredItem) -> None:
+        """Add the lines of an item; whatever was taken back counts in neither direction."""
+        log = stored.log
+        fates = after_undos([line.lease_id for line in log], [line.fate for line in log])
+        for line, now in zip(log, fates, strict=True):
+            worker = self.workers[line.worker_id]
+            self.tallies["spent"] += line.price
+            worker["earned"] += line.price
+            if line.kind == "undo":
+                continue
+            self.tallies[f"asked:{line.question}"] += 1
+            if not stands(now):
+                continue
+            self.tallies[f"fate:{line.fate}"] += 1
+            worker["answers" if line.kind == "answer" else "skips"] += 1
+            worker["overdue"] += line.overdue
+            if line.fate == "gold" and line.value is not None:
+                self._judge(line.worker_id, line.question, line.value, stored.gold, gold=True)
+
+    def _judge(
+        self, worker: int, question: int, value: int, cls: int | None, gold: bool = False
+    ) -> None:
+        if cls is not None and 0 <= cls < self.problem.n_classes:
+            self.workers[worker].update(outcome_counts(self.problem, question, value, cls, gold))
+
+
+def check_sums(connection: Connection, campaign: ServedCampaign, sums: Sums) -> Iterator[str]:
+    """Compare the stored tallies, budget and workers' records with the sums over the log."""
+    stored = tally(connection, campaign.id)
+    for name in sorted({*stored, *sums.tallies}):
+        if name in TALLIES or name.startswith(TALLY_GROUPS):
+            there, expected = stored.get(name, 0), sums.tallies[name]
+            if there != expected:
+                yield f"the tally {name!r} is {there}, the log gives {expected}"
+    yield from _check_budget(connection, campaign, sums)
+    yield from _check_workers(connection, campaign, sums)
+
+
+def _check_budget(connection: Connection, campaign: ServedCampaign, sums: Sums) -> Iterator[str]:
+    found = connection.execute(
+        sa.select(budgets).where(budgets.c.campaign_id == campaign.id)
+    ).one_or_none()
+    if (found is None) != (campaign.settings.budget is None):
+        yield "the budget in the settings is not the stored one"
+    if found is None:
+        return
+    spent, cap = sums.tallies["spent"], campaign.settings.budget_micros
+    if cap is not None and spent > cap:
+        yield f"{spent} was spent of a budget of {cap} (millionths)"
+    reserved = sums.live_leases * campaign.settings.price_micros
+    if (found.spent, found.reserved) != (spent, reserved):
+        yield (
+            f"the budget says {found.spent} spent and {found.reserved} reserved (millionths), "
+            f"the log gives {spent} and {reserved}"
+        )
+
+
+def _check_workers(connection: Connection, campaign: ServedCampaign, sums: Sums) -> Iterator[str]:
+    pending, relearned = _pending(connection, campaign)
+    columns = [workers.c.id, *(workers.c[name] for name in (*RECORD, *LEARNED))]
+    rows = connection.execute(sa.select(*columns).where(workers.c.campaign_id == campaign.id)).all()
+    for row in rows:
+        expected = sums.workers.pop(row.id, Counter())
+        for name in RECORD if row.id in relearned else (*RECORD, *LEARNED):
+            there = row._mapping[name] + pending.get(row.id, Counter())[name]
+            if there != expected[name]:
+                yield f"worker {row.id}: {name} is {there}, the log gives {expected[name]}"
+    for number in sums.workers:
+        yield f"worker {number} has answers, but is not in the campaign"
+
+
+def _pending(
+    connection: Connection, campaign: ServedCampaign
+) -> tuple[dict[int, Counter[str]], set[int]]:
+    """Count judgements that are not applied yet, and find records to be recomputed."""
+    mine = sa.select(workers.c.id).where(workers.c.campaign_id == campaign.id)
+    found: dict[int, Counter[str]] = defaultdict(Counter)
+    relearned = set()
+    for row in connection.execute(sa.select(judgements).where(judgements.c.worker_id.in_(mine))):
+        if row.gold == RELEARN:
+            relearned.add(row.worker_id)
+            continue
+        gold = bool(row.gold)
+        counts = outcome_counts(campaign.problem, row.question, row.value, row.cls, gold)
+        found[row.worker_id].update(counts)
+    return found, relearned

@@ -1,0 +1,129 @@
+"""Everything that the database holds about the items of a campaign."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeVar
+
+from sqlalchemy.engine import Connection
+
+from crowdtree.store.db.sql import Query, fetch
+from crowdtree.store.db.statements import LOG, LogLine
+from crowdtree.store.db.states import ItemStatus
+
+__all__ = ["StoredItem", "StoredLabel", "StoredLease", "stored_items"]
+
+AT_ONCE = 500
+
+
+class StoredLabel(NamedTuple):
+    """The label of an item."""
+
+    item_id: int
+    label: int | None
+    posterior_error: float | None
+    reason: str
+    answers: int
+    path: str
+
+
+class StoredQuestion(NamedTuple):
+    """An open question of an item."""
+
+    item_id: int
+    question: int
+    needed: int
+
+
+class StoredLease(NamedTuple):
+    """A lease on a question of an item."""
+
+    item_id: int
+    id: int
+    worker_id: int
+    question: int
+    state: int
+    attempts: int
+
+
+class _ItemRow(NamedTuple):
+    id: int
+    task: str
+    status: int
+    gold: int | None
+    state: str | None
+
+
+ITEMS_AFTER = Query(
+    _ItemRow,
+    """SELECT id, task, status, gold, state FROM items WHERE campaign_id = :campaign
+    AND id > :after ORDER BY id LIMIT :most""",
+)
+LABELS = Query(
+    StoredLabel,
+    """SELECT item_id, label, posterior_error, reason, answers, path FROM labels
+    WHERE item_id IN :ids""",
+)
+QUESTIONS = Query(
+    StoredQuestion, "SELECT item_id, question, needed FROM open_questions WHERE item_id IN :ids"
+)
+LEASES = Query(
+    StoredLease,
+    """SELECT item_id, id, worker_id, question, state, attempts FROM leases WHERE item_id IN :ids
+    ORDER BY id""",
+)
+
+
+@dataclass
+class StoredItem:
+    """What the database holds about one item."""
+
+    id: int
+    task: str
+    status: ItemStatus
+    gold: int | None
+    state: str | None
+    log: list[LogLine]
+    label: StoredLabel | None
+    questions: list[StoredQuestion]
+    leases: list[StoredLease]
+
+
+def stored_items(connection: Connection, number: int) -> Iterator[StoredItem]:
+    """Read the items of a campaign, a few hundred at a time."""
+    after = 0
+    while rows := fetch(connection, ITEMS_AFTER, campaign=number, after=after, most=AT_ONCE):
+        ids = [row.id for row in rows]
+        log, questions = _by_item(connection, LOG, ids), _by_item(connection, QUESTIONS, ids)
+        leases, labels = _by_item(connection, LEASES, ids), _by_item(connection, LABELS, ids)
+        for row in rows:
+            yield StoredItem(
+                row.id,
+                row.task,
+                ItemStatus(row.status),
+                row.gold,
+                row.state,
+                log.get(row.id, []),
+                next(iter(labels.get(row.id, [])), None),
+                questions.get(row.id, []),
+                leases.get(row.id, []),
+            )
+        after = ids[-1]
+
+
+class _OfItem(Protocol):
+    def __init__(self, *columns: object) -> None: ...
+
+    @property
+    def item_id(self) -> int: ...
+
+
+R = TypeVar("R", bound=_OfItem)
+
+
+def _by_item(connection: Connection, query: Query[R], ids: list[int]) -> dict[int, list[R]]:
+    found: dict[int, list[R]] = {}
+    for row in fetch(connection, query, ids=ids):
+        found.setdefault(row.item_id, []).append(row)
+    return found

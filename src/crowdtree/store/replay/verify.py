@@ -1,0 +1,306 @@
+"""Replay the log of a campaign and compare it with everything that the database stores."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypedDict
+
+import numpy as np
+from sqlalchemy.engine import Connection
+
+from crowdtree.campaign import ItemState, advance, open_questions, start_item
+from crowdtree.policy import AdaptivePolicy, Answer, Label, PlanPolicy
+from crowdtree.problem import DASH
+from crowdtree.store.db import statements as sql
+from crowdtree.store.db.sql import Sql, exists, fetch_one
+from crowdtree.store.db.states import ItemStatus, LeaseState
+from crowdtree.store.errors import NotFound
+from crowdtree.store.replay.reconcile import Sums, check_references, check_sums
+from crowdtree.store.replay.stored import StoredItem, stored_items
+from crowdtree.store.serving.cache import ServingCache
+from crowdtree.store.serving.item import (
+    CONCLUDED,
+    OUTSIDE_ENGINE,
+    SET_ASIDE,
+    ServedCampaign,
+    event_of,
+    path_of,
+)
+
+__all__ = ["Verification", "verify"]
+
+MOST_REPORTED = 100
+FINISHED = Sql("SELECT 1 FROM audit WHERE campaign_id = :campaign AND action = 'finish' LIMIT 1")
+RELATIVE, ABSOLUTE = 1e-9, 1e-12
+"""Tolerances for floating-point numbers."""
+LEASE_STATES = {
+    "answer": (LeaseState.ANSWERED,),
+    "skip": (LeaseState.SKIPPED,),
+    "undo": (LeaseState.ACTIVE, LeaseState.EXPIRED, LeaseState.WITHDRAWN),
+}
+"""States that a lease can have after the last line about it; without a line as after an undo."""
+
+
+class Verification(TypedDict):
+    """The result of a replay; `differences` is empty when everything agrees."""
+
+    campaign: int
+    items: int
+    answers: int
+    labelled: int
+    agrees: bool
+    differences: list[str]
+
+
+def verify(connection: Connection, number: int) -> Verification:
+    """Replay every item of a campaign and compare it with the database.
+
+    Checked per item: each question handed out was one that the policy asked at some point of the
+    log; the fate of every answer; the policy's state; when it stopped; the label with its error,
+    reason and path; no vote got more answers than it takes and nobody counted twice; exactly the
+    questions are open that the engine asks for. Checked per campaign: rows refer to each other
+    consistently; counts, money and workers' records are the sums over the log.
+    """
+    state = fetch_one(connection, sql.CAMPAIGNS, ids=[number])
+    if state is None:
+        raise NotFound(f"campaign {number} does not exist")
+    campaign = ServingCache(lambda: 0.0, np.random.default_rng(0)).campaign(connection, state)
+    differences = list(check_references(connection, number))
+    sums = Sums(campaign.problem)
+    for stored in stored_items(connection, number):
+        item = _replayed(campaign, stored)
+        differences += [f"item {stored.task!r}: {text}" for text in item.differences]
+        sums.add(stored, item.state)
+    if sums.finished and not exists(connection, FINISHED, campaign=number):
+        differences.append("items were labelled by a finish that is not in the audit log")
+    differences += check_sums(connection, campaign, sums)
+    return {
+        "campaign": number,
+        "items": sums.items,
+        "answers": sums.lines,
+        "labelled": sums.labelled,
+        "agrees": not differences,
+        "differences": differences[:MOST_REPORTED],
+    }
+
+
+# ------------------------------------------------------------------------------ one item
+
+
+@dataclass
+class Replayed:
+    """An item as its log makes it, and where the database differs."""
+
+    state: ItemState
+    differences: list[str]
+
+
+def _replayed(campaign: ServedCampaign, stored: StoredItem) -> Replayed:
+    if stored.gold is not None:
+        blank = start_item(campaign.policy, stored.task)
+        return Replayed(blank, [*_gold(campaign, stored), *_lease_lines(stored)])
+    differences: list[str] = []
+    visited = _visited(campaign, stored, differences)
+    item = visited[-1]
+    differences += _lease_lines(stored)
+    differences += _asked(campaign, stored, visited)
+    differences += _counted(campaign, item)
+    differences += _label(campaign, item, stored)
+    if stored.state is not None:
+        if not _same(json.loads(stored.state), campaign.policy.dump(item.state)):
+            differences.append("its state is not the replay of its answers")
+    elif item.answers:
+        differences.append("has answers, but no state")
+    differences += _open(campaign, item, stored)
+    return Replayed(item, differences)
+
+
+def _visited(
+    campaign: ServedCampaign, stored: StoredItem, differences: list[str]
+) -> list[ItemState]:
+    """Replay the log; returns every state of the item, the present one last."""
+    visited = [start_item(campaign.policy, stored.task)]
+    concluded = stored.label is not None and stored.label.reason in CONCLUDED
+    over = False
+    for line in stored.log:
+        item, fate = visited[-1], line.fate
+        if fate == "over budget":
+            continue
+        if fate in OUTSIDE_ENGINE:
+            differences.append("is not gold, but has an answer to gold")
+            continue
+        if fate == "late" and (line.kind == "skip" or (concluded and item.label is None)):
+            over = True  # it came after the label, or after the item was closed from outside
+            continue
+        what = f"{line.kind} of worker {line.worker_id} was {fate}"
+        if over:
+            differences.append(f"{what} after the item was closed")
+        item = advance(campaign.policy, item, event_of(stored.task, line), campaign.rules)
+        if item.fates[-1] != fate:
+            differences.append(f"{what}, replayed {item.fates[-1]}")
+        visited.append(item)
+    return visited
+
+
+def _lease_lines(stored: StoredItem) -> Iterator[str]:
+    """Compare each lease with its lines of the log: an answer or skip, an undo, and so on."""
+    lines: dict[int, list[str]] = {}
+    for line in stored.log:
+        lines.setdefault(line.lease_id, []).append(line.kind)
+    for lease in stored.leases:
+        kinds = lines.pop(lease.id, [])
+        what = f"lease {lease.id} (worker {lease.worker_id}, question {lease.question})"
+        given = [kind for kind in kinds if kind != "undo"]
+        if len(given) != lease.attempts:
+            yield f"{what} was answered {lease.attempts} times, in the log {len(given)} times"
+        if any((kind == "undo") != bool(place % 2) for place, kind in enumerate(kinds)):
+            yield f"{what} has the lines {', '.join(kinds)}: answers and undos must alternate"
+        last = kinds[-1] if kinds else "undo"
+        if lease.state not in LEASE_STATES.get(last, LEASE_STATES["undo"]):
+            yield f"{what} is in state {lease.state}, but its last line is {last!r}"
+    for number in lines:
+        yield f"has answers to lease {number}, which is not one of its leases"
+
+
+def _gold(campaign: ServedCampaign, stored: StoredItem) -> Iterator[str]:
+    if stored.label is not None:
+        yield "is gold, but has a label"
+    if stored.questions or stored.status != ItemStatus.GOLD:
+        yield "is gold, but is treated like an ordinary item"
+    for line in stored.log:
+        if line.fate not in ("gold", "undone"):
+            yield f"is gold, but an answer to it was {line.fate}"
+    for lease in stored.leases:
+        if campaign.problem.outcome[lease.question, stored.gold] == DASH:
+            yield f"is gold, but question {lease.question} has no right answer there"
+
+
+def _asked(campaign: ServedCampaign, stored: StoredItem, visited: list[ItemState]) -> Iterator[str]:
+    """Check that each question handed out was asked by the policy at some point of the log."""
+    policy, rules = campaign.policy, campaign.rules
+    if isinstance(policy, PlanPolicy):
+        due = {
+            question
+            for item in visited
+            if item.label is None
+            for question in range(policy.problem.n_questions)
+            if policy.wants(item.state, question)
+        }
+        for lease in stored.leases:
+            if lease.question not in due:
+                yield f"question {lease.question} was handed out, but the tree never came to it"
+        return
+    if not isinstance(policy, AdaptivePolicy) or policy.width > 1:
+        return  # what is asked then depends on leases at the time, which the log does not keep
+    usual = {q for item in visited for q in open_questions(policy, item, rules=rules)}
+    for lease in stored.leases:
+        if lease.question in usual:
+            continue
+        worker = lease.worker_id
+        mine = (open_questions(policy, item, (), str(worker), rules) for item in visited)
+        if not any(lease.question in found for found in mine):
+            yield (
+                f"question {lease.question} was handed to worker {worker}, "
+                "but was never the best to ask"
+            )
+
+
+def _counted(campaign: ServedCampaign, item: ItemState) -> Iterator[str]:
+    """Check that nobody counts twice, and that no vote has more answers than it takes."""
+    policy = campaign.policy
+    state, votes = policy.start(), Counter[int]()
+    seen: Counter[tuple[str, int]] = Counter()
+    for event, fate in zip(item.events, item.fates, strict=True):
+        if fate == "counted" and event.value is not None:
+            votes[getattr(state, "node", -1)] += 1
+            seen[event.worker, event.question] += 1
+            state = policy.update(state, Answer(event.question, event.value, event.skill))
+    for (worker, question), count in seen.items():
+        if count > 1:
+            yield f"worker {worker} was counted {count} times on question {question}"
+    if isinstance(policy, PlanPolicy):
+        if policy.voted.vote == "margin":  # no fixed number of answers; the replay finds the end
+            return
+        for node, count in votes.items():
+            if node >= 0 and count > int(policy.voted.votes[node]):
+                yield f"node {node} has {count} answers for {int(policy.voted.votes[node])} votes"
+        return
+    most = getattr(policy, "max_answers", None)
+    if most is not None and sum(votes.values()) > most:
+        yield f"has {sum(votes.values())} answers, at most {most} are allowed"
+
+
+def _label(campaign: ServedCampaign, item: ItemState, stored: StoredItem) -> Iterator[str]:
+    label, status = stored.label, stored.status
+    closed = status in (ItemStatus.LABELLED, ItemStatus.SET_ASIDE)
+    if closed != (label is not None):
+        yield f"is {status.label}, but {'has a' if label is not None else 'has no'} label"
+    if label is None:
+        if item.label is not None:
+            yield f"should be labelled {campaign.problem.classes[item.label.label]}"
+        return
+    cls, error, reason = label.label, label.posterior_error, label.reason
+    if closed and (status == ItemStatus.SET_ASIDE) != (reason in SET_ASIDE):
+        yield f"is {status.label} with reason {reason!r}"
+    expected: Label | None = item.label
+    if expected is None and reason in CONCLUDED:
+        expected = campaign.policy.conclude(item.state, reason)
+    if expected is None:
+        if reason != "never asked" or stored.log or cls is not None or error is not None:
+            yield f"has a label ({reason}) that its answers do not give"
+        return
+    if (cls, reason) != (expected.label, expected.reason):
+        yield f"has label {cls} ({reason}), replayed {expected.label} ({expected.reason})"
+    if error is None or not _same(float(error), expected.posterior_error):
+        yield f"has posterior error {error}, replayed {expected.posterior_error}"
+    if label.answers != item.answers:
+        yield f"says {label.answers} answers, replayed {item.answers}"
+    if not _same(json.loads(label.path), path_of(campaign.problem.questions, item)):
+        yield "has a path that is not the replay of its answers"
+
+
+def _open(campaign: ServedCampaign, item: ItemState, stored: StoredItem) -> Iterator[str]:
+    """Check that exactly the questions are open that the engine asks for beside those held."""
+    there = Counter({row.question: row.needed for row in stored.questions})
+    held = [row.question for row in stored.leases if row.state == LeaseState.ACTIVE]
+    if stored.status != ItemStatus.OPEN:
+        if stored.questions:
+            yield f"is {stored.status.label}, but still has open questions"
+        if held:
+            yield f"is {stored.status.label}, but workers still hold questions"
+        if stored.status == ItemStatus.NEW and stored.log:
+            yield "is new, but has answers"
+        return
+    policy = campaign.policy
+    expected = Counter(open_questions(policy, item, held, rules=campaign.rules))
+    if there != expected:
+        yield f"has {dict(there)} open and {held} held, expected {dict(expected)} open"
+    total = Counter(open_questions(policy, item, (), rules=campaign.rules))
+    if isinstance(policy, PlanPolicy) and Counter(held) - total:
+        yield f"has questions {held} held, expected at most {dict(total)}"
+    if isinstance(policy, AdaptivePolicy):
+        most = min(policy.width, policy.max_answers - item.answers)
+        if len(held) + there.total() > most:
+            yield f"has {len(held) + there.total()} questions open or held, at most {most} matter"
+
+
+def _same(stored: object, replayed: object) -> bool:
+    if isinstance(stored, dict):
+        return (
+            isinstance(replayed, dict)
+            and stored.keys() == replayed.keys()
+            and all(_same(stored[key], replayed[key]) for key in stored)
+        )
+    if isinstance(stored, list):
+        return (
+            isinstance(replayed, list)
+            and len(stored) == len(replayed)
+            and all(map(_same, stored, replayed))
+        )
+    if isinstance(stored, float) and isinstance(replayed, float | int):
+        return math.isclose(stored, replayed, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
+    return stored == replayed

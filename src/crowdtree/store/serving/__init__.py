@@ -1,0 +1,1 @@
+"""Serving workers: questions handed out and answers taken, in batches of one transaction."""

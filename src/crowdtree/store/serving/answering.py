@@ -1,0 +1,291 @@
+"""Taking answers, skips and undos: checked inside the transaction, decided by the engine."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+from crowdtree.campaign import Event, stands
+from crowdtree.store.db import statements as sql
+from crowdtree.store.db.sql import fetch, fetch_one
+from crowdtree.store.db.statements import Lease, Worker
+from crowdtree.store.db.states import LeaseState
+from crowdtree.store.errors import Refused
+from crowdtree.store.serving.commands import Submit, Taken, Task, Undo, Undone
+from crowdtree.store.serving.item import OpenItem, make_task
+from crowdtree.store.serving.settle import settle
+from crowdtree.store.serving.unit_of_work import UnitOfWork
+
+__all__ = ["submit_all"]
+
+MOST_DIGITS = 18
+"""Longest lease number; more digits would not fit a column of the database."""
+
+
+def submit_all(unit: UnitOfWork, requests: Sequence[Submit | Undo]) -> None:
+    """Take answers, skips and undos, in order."""
+    leases = [_lease_number(r.lease) for r in requests if isinstance(r, Submit)]
+    unit.load([request.token_hash for request in requests], leases)
+    undoing = [
+        r.token_hash for r in requests if isinstance(r, Undo) and r.token_hash in unit.workers
+    ]
+    last = [_last_answer(unit, unit.workers[token_hash]) for token_hash in undoing]
+    ids = [row.item_id for row in last if row is not None]
+    if ids:
+        unit.load_items(ids)
+    for request in requests:
+        try:
+            worker = unit.worker(request.token_hash)
+            if isinstance(request, Submit):
+                request.result = _submit(unit, worker, request)
+            else:
+                request.result = _undo(unit, worker, request)
+        except Refused as error:
+            request.error = error
+
+
+def _last_answer(unit: UnitOfWork, worker: Worker) -> sql.LastAnswer | None:
+    return fetch_one(unit.connection, sql.LAST_ANSWER, worker=worker.id)
+
+
+def _submit(unit: UnitOfWork, worker: Worker, request: Submit) -> Taken:
+    """Take one answer or skip; a repeated one gets the result of the first."""
+    item, lease = _leased(unit, worker, request.lease)
+    if lease.attempts:
+        first = _earlier(unit, lease, request.key)
+        if first is not None:
+            return _taken(first)
+    if lease.state in (LeaseState.ANSWERED, LeaseState.SKIPPED):
+        raise Refused("answered", "This question has been answered already.")
+    if item.gold is not None:
+        return _answer_gold(unit, worker, request, item, lease, item.gold)
+    fate, price = _advance(unit, worker, request, item, lease)
+    return _record(unit, worker, request, item, lease, fate, price)
+
+
+def _leased(unit: UnitOfWork, worker: Worker, token: str) -> tuple[OpenItem, Lease]:
+    number = _lease_number(token)
+    for item in unit.items.values():
+        lease = item.leases.get(number)
+        if lease is not None and lease.worker_id == worker.id:
+            if secrets.compare_digest(lease.nonce, token.partition(".")[2]):
+                return item, lease
+            break
+    raise Refused("gone", "This question is not open any more. Ask for the next one.")
+
+
+def _earlier(unit: UnitOfWork, lease: Lease, key: str) -> sql.Outcome | None:
+    """Find an answer with the same key, in the database or earlier in this transaction."""
+    found = fetch_one(unit.connection, sql.ANSWER_BY_KEY, lease=lease.id, key=key)
+    if found is not None:
+        return found
+    for row in unit.answers:
+        if row.lease_id == lease.id and row.key == key:
+            return sql.Outcome(row.fate, row.overdue)
+    return None
+
+
+def _advance(
+    unit: UnitOfWork, worker: Worker, request: Submit, item: OpenItem, lease: Lease
+) -> tuple[str, int]:
+    """Let the engine decide, unless an overdue answer can no longer be paid.
+
+    Returns the fate of the answer and its price.
+    """
+    full_price = item.campaign.settings.price_micros
+    price = full_price if request.kind == "answer" else 0
+    budget = unit.budgets.get(item.campaign.id)
+    reserved = lease.state != LeaseState.EXPIRED  # the price was reserved with the lease
+    if budget is not None and not reserved and price and not budget.allows(price):
+        return "over budget", 0
+    if item.closed:  # the engine is done with this item
+        if budget is not None and reserved:
+            budget.add(spent=price, reserved=-full_price)
+        return "late", price if reserved else 0
+    before = item.node
+    event = Event(
+        item=item.task,
+        question=lease.question,
+        worker=str(worker.id),
+        value=request.value,
+        kind=request.kind,
+        key=f"{lease.id}:{request.key}",
+        skill=worker.skill,
+    )
+    fate = item.take(event)
+    unit.count_move(item, before)
+    price = price if reserved or fate == "counted" else 0
+    if budget is not None:
+        budget.add(spent=price, reserved=-full_price if reserved else 0)
+    return fate, price
+
+
+def _answer_gold(
+    unit: UnitOfWork, worker: Worker, request: Submit, item: OpenItem, lease: Lease, cls: int
+) -> Taken:
+    """Compare an answer to a gold item with its known class."""
+    full_price = item.campaign.settings.price_micros
+    price = full_price if request.kind == "answer" else 0
+    budget = unit.budgets.get(item.campaign.id)
+    if budget is not None:
+        reserved = lease.state != LeaseState.EXPIRED
+        if not reserved and not budget.allows(price):
+            price = 0
+        budget.add(spent=price, reserved=-full_price if reserved else 0)
+    if request.value is not None:
+        judgement = sql.Judgement(worker.id, lease.question, request.value, cls, 0.0, gold=1)
+        unit.judgements.append(judgement)
+    return _record(unit, worker, request, item, lease, "gold", price)
+
+
+def _record(
+    unit: UnitOfWork,
+    worker: Worker,
+    request: Submit,
+    item: OpenItem,
+    lease: Lease,
+    fate: str,
+    price: int,
+) -> Taken:
+    """Append the answer to the log and to the counts."""
+    skipped = request.kind == "skip"
+    line = _line(unit, worker, item, lease, request.key)
+    line = line._replace(kind=request.kind, value=request.value, fate=fate, price=price)
+    unit.answers.append(line)
+    lease.attempts += 1
+    lease.become(LeaseState.SKIPPED if skipped else LeaseState.ANSWERED)
+    delta = unit.deltas[worker.id]
+    delta.skips += skipped
+    delta.answers += not skipped
+    delta.overdue += line.overdue
+    delta.earned += price
+    delta.last_question = lease.question
+    unit.count(item.campaign.id, f"fate:{fate}")
+    unit.count(item.campaign.id, f"asked:{lease.question}")
+    unit.count(item.campaign.id, "spent", price)
+    if item.gold is None:
+        settle(unit, item)
+    return _taken(sql.Outcome(fate, line.overdue))
+
+
+def _line(
+    unit: UnitOfWork, worker: Worker, item: OpenItem, lease: Lease, key: str
+) -> sql.NewAnswer:
+    """Make a line of the log, to be completed; as it stands it is an undo without a price."""
+    return sql.NewAnswer(
+        campaign_id=item.campaign.id,
+        item_id=item.id,
+        lease_id=lease.id,
+        worker_id=worker.id,
+        question=lease.question,
+        kind="undo",
+        value=None,
+        key=key,
+        skill=worker.skill,
+        fate="undone",
+        overdue=int(lease.overdue(unit.now)),
+        price=0,
+        at=unit.now,
+    )
+
+
+# -------------------------------------------------------------------------------- undo
+
+
+def _undo(unit: UnitOfWork, worker: Worker, request: Undo) -> Undone:
+    """Take back the worker's last answer or skip, and hand the question out again."""
+    last = _last_answer(unit, worker)
+    if last is None or any(row.worker_id == worker.id for row in unit.answers):
+        raise Refused("nothing", "There is nothing to undo.")
+    if last.kind == "undo":
+        if last.key != request.key:
+            raise Refused("nothing", "There is nothing to undo: only the last answer can be.")
+        item = unit.items[last.item_id]
+        return {"undone": True, "task": _task(unit, item, _read_lease(unit, item, last.lease_id))}
+    if last.item_id not in unit.items:
+        raise Refused("busy", "Try again.")
+    if last.fate == "over budget":
+        raise Refused("late", "Too late to undo.")
+    item = unit.items[last.item_id]
+    lease = item.leases.get(last.lease_id) or _read_lease(unit, item, last.lease_id)
+    key_used = fetch_one(unit.connection, sql.ANSWER_BY_KEY, lease=lease.id, key=request.key)
+    if key_used is not None:
+        raise Refused("nothing", "There is nothing to undo: this key was used before.")
+    full_price = item.campaign.settings.price_micros
+    budget = unit.budgets.get(item.campaign.id)
+    more = full_price - last.price  # what the question may cost when it is handed out again
+    if budget is not None and more > 0 and not budget.allows(more):
+        raise Refused("late", "Too late to undo: there is no money left for another answer.")
+    if item.gold is None:
+        _undo_in_engine(unit, worker, item, lease, request.key)
+    elif last.value is not None:
+        unit.judgements.append(
+            sql.Judgement(worker.id, last.question, last.value, item.gold, 0.0, gold=sql.RELEARN)
+        )
+    _record_undo(unit, worker, item, lease, request.key, last)
+    lease.given_at = unit.now
+    lease.expires_at = unit.now + item.campaign.settings.lease_seconds
+    lease.become(LeaseState.ACTIVE)
+    if budget is not None:
+        budget.add(spent=-last.price, reserved=full_price)
+    if item.gold is None:
+        settle(unit, item)
+    return {"undone": True, "task": _task(unit, item, lease)}
+
+
+def _record_undo(
+    unit: UnitOfWork, worker: Worker, item: OpenItem, lease: Lease, key: str, last: sql.LastAnswer
+) -> None:
+    """Append the undo to the log, and subtract the answer from the counts."""
+    delta = unit.deltas[worker.id]
+    delta.answers -= last.kind == "answer"
+    delta.skips -= last.kind == "skip"
+    delta.overdue -= last.overdue
+    delta.earned -= last.price
+    unit.count(item.campaign.id, f"fate:{last.fate}", -1)
+    unit.count(item.campaign.id, "spent", -last.price)
+    unit.answers.append(_line(unit, worker, item, lease, key)._replace(price=-last.price))
+
+
+def _undo_in_engine(
+    unit: UnitOfWork, worker: Worker, item: OpenItem, lease: Lease, key: str
+) -> None:
+    if item.closed:
+        raise Refused("late", "Too late to undo: this item is finished.")
+    mine = (str(worker.id), lease.question)
+    standing = [
+        (event.worker, event.question)
+        for event, fate in zip(item.item.events, item.item.fates, strict=True)
+        if stands(fate)
+    ]
+    if not standing or standing[-1] != mine:
+        raise Refused("late", "Too late to undo: somebody has answered after you.")
+    before = item.node
+    item.take(Event(item.task, lease.question, mine[0], None, "undo", f"{lease.id}:{key}"))
+    unit.count_move(item, before)
+
+
+def _task(unit: UnitOfWork, item: OpenItem, lease: Lease) -> Task:
+    found = fetch_one(unit.connection, sql.ITEM, id=item.id)
+    payload = "{}" if found is None else found.payload
+    token, left = f"{lease.id}.{lease.nonce}", lease.expires_at - unit.now
+    return make_task(item.campaign, token, lease.question, item.task, payload, left)
+
+
+def _read_lease(unit: UnitOfWork, item: OpenItem, lease_id: int) -> Lease:
+    rows = fetch(unit.connection, sql.LEASES_OF_ITEMS, ids=[item.id], leases=[lease_id])
+    for row in rows:
+        item.leases.setdefault(row.id, row)
+    return item.leases[lease_id]
+
+
+def _lease_number(token: str) -> int:
+    number = token.partition(".")[0]
+    usable = number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS
+    return int(number) if usable else -1
+
+
+def _taken(outcome: sql.Outcome) -> Taken:
+    """What the worker sees: an answer to a gold item looks like any other."""
+    fate = "counted" if outcome.fate == "gold" else outcome.fate
+    return {"fate": fate, "late": bool(outcome.overdue)}

@@ -1,0 +1,93 @@
+"""What a writer keeps in memory between its transactions: campaigns and search positions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from sqlalchemy.engine import Connection
+
+from crowdtree.campaign import Rules
+from crowdtree.store.db import statements as sql
+from crowdtree.store.db.campaign_row import read_policy
+from crowdtree.store.db.sql import fetch, fetch_one
+from crowdtree.store.errors import NotFound
+from crowdtree.store.serving.item import ServedCampaign
+from crowdtree.store.settings import stored_settings
+
+__all__ = ["KnownWorker", "ServingCache"]
+
+MOST_HINTS = 200_000
+SHARDS = 64
+
+
+class KnownWorker(NamedTuple):
+    """What never changes about the worker behind a token."""
+
+    id: int
+    campaign_id: int
+    question: int | None
+
+
+class ServingCache:
+    """What one writer keeps between its transactions.
+
+    Everything except the campaigns is a hint: without it, a search starts from the beginning.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        rng: np.random.Generator,
+        last_questions: dict[int, int] | None = None,
+    ) -> None:
+        self.clock = clock
+        self.rng = rng
+        self.shard = int.from_bytes(os.urandom(2), "big") % SHARDS
+        self.campaigns: dict[int, ServedCampaign] = {}
+        self.positions: dict[tuple[int, int], int] = {}
+        """Id of the open question up to which a worker has searched, by worker and question."""
+        self.scanned: dict[int, tuple[float, float]] = {}
+        """When a worker's last full search began, and how long it took."""
+        self.idle: set[int] = set()
+        """Workers for whom the last search found nothing."""
+        self.waiting: dict[int, tuple[float, str]] = {}
+        """Why a worker waits, and until when that need not be checked again."""
+        self.workers: dict[str, KnownWorker] = {}
+        """By token. A token's worker never changes; whether it is valid is checked per request."""
+        self.last_questions: dict[int, int] = {} if last_questions is None else last_questions
+
+    def trim(self) -> None:
+        """Drop the hints when there are too many."""
+        if len(self.positions) > MOST_HINTS or len(self.workers) > MOST_HINTS:
+            self.positions.clear()
+            self.workers.clear()
+            self.last_questions.clear()
+            self.scanned.clear()
+            self.idle.clear()
+            self.waiting.clear()
+
+    def campaign(self, connection: Connection, state: sql.CampaignState) -> ServedCampaign:
+        """Take a campaign from memory, or read it where its version has changed."""
+        found = self.campaigns.get(state.id)
+        if found is None or found.version != state.version:
+            found = self._load(connection, state)
+            self.campaigns[state.id] = found
+        found.status, found.status_reason = state.status, state.status_reason
+        return found
+
+    def _load(self, connection: Connection, state: sql.CampaignState) -> ServedCampaign:
+        definition = fetch_one(connection, sql.DEFINITION, id=state.id)
+        if definition is None:
+            raise NotFound(f"campaign {state.id} does not exist")
+        settings = stored_settings(definition.settings)
+        return ServedCampaign(
+            id=state.id,
+            version=state.version,
+            policy=read_policy(definition),
+            settings=settings,
+            rules=Rules(most_skips=settings.most_skips),
+            gold=fetch(connection, sql.GOLD_ITEMS, campaign=state.id),
+        )

@@ -1,0 +1,215 @@
+"""An item inside a transaction: engine state, leases, open questions and what to write of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, cast
+
+from crowdtree.campaign import (
+    Event,
+    Fate,
+    ItemState,
+    Kind,
+    Rules,
+    advance,
+    after_undos,
+    open_questions,
+    start_item,
+)
+from crowdtree.policy import Label
+from crowdtree.problem import Problem
+from crowdtree.store.db.statements import GoldItem, Lease, LogLine, OpenQuestion
+from crowdtree.store.db.states import ItemStatus, LeaseState
+from crowdtree.store.serving.commands import Task
+from crowdtree.store.settings import Settings
+from crowdtree.store.types import AnyPolicy
+from crowdtree.store.votes import Votes, counted_votes
+
+__all__ = [
+    "CLOSED",
+    "CONCLUDED",
+    "NO_WORKERS",
+    "OUTSIDE_ENGINE",
+    "SET_ASIDE",
+    "OpenItem",
+    "QuestionChange",
+    "ServedCampaign",
+    "event_of",
+    "item_state",
+    "make_task",
+    "path_of",
+]
+
+CLOSED = Label(0, 1.0, "closed")
+"""Placeholder for the label of a closed item: the engine only checks that there is one."""
+OUTSIDE_ENGINE = ("gold", "over budget")
+"""Fates of answers that the engine is not shown."""
+NO_WORKERS = "no workers"
+"""Reason of an item that was set aside because nobody was left who could answer."""
+CONCLUDED = ("finished", NO_WORKERS)
+"""Reasons of labels that were given on the evidence so far, not by the policy."""
+SET_ASIDE = ("skipped", "never asked", NO_WORKERS)
+"""Reasons of items that are set aside; all others are labelled."""
+
+
+@dataclass
+class ServedCampaign:
+    """A campaign as the serving cache holds it."""
+
+    id: int
+    version: int
+    policy: AnyPolicy
+    settings: Settings
+    rules: Rules
+    gold: list[GoldItem]
+    status: str = "draft"
+    status_reason: str = ""
+
+    @property
+    def problem(self) -> Problem:
+        """The campaign's problem."""
+        return self.policy.problem
+
+
+class QuestionChange(NamedTuple):
+    """An open question to write; without a row it is new, with `needed` 0 it is deleted."""
+
+    question: int
+    row: int | None
+    needed: int
+
+
+@dataclass
+class OpenItem:
+    """An item, its leases and its open questions, and what has to be written of them."""
+
+    id: int
+    task: str
+    status: ItemStatus
+    gold: int | None
+    campaign: ServedCampaign
+    item: ItemState
+    leases: dict[int, Lease] = field(default_factory=dict)
+    questions: dict[int, OpenQuestion] = field(default_factory=dict)
+    changed: bool = False
+    label: Label | None = None
+    needed: Counter[int] | None = None
+    """What the open questions should be; ``None`` until that was computed."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the item has its label or was set aside."""
+        return self.status in (ItemStatus.LABELLED, ItemStatus.SET_ASIDE)
+
+    @property
+    def outstanding(self) -> list[int]:
+        """Questions that workers hold and that still matter."""
+        return [
+            lease.question for lease in self.leases.values() if lease.state == LeaseState.ACTIVE
+        ]
+
+    @property
+    def node(self) -> int | None:
+        """The item's node in the tree, for policies that walk a tree."""
+        found: int | None = getattr(self.item.state, "node", None)
+        return found
+
+    def take(self, event: Event) -> Fate:
+        """Advance the engine by an event; returns the event's fate."""
+        self.item = advance(self.campaign.policy, self.item, event, self.campaign.rules)
+        self.changed = True
+        if self.item.label is not None and not self.closed:
+            self.close(self.item.label)
+        return self.item.fates[-1]
+
+    def close(self, label: Label) -> None:
+        """Label the item, or set it aside where the label's reason says so."""
+        aside = label.reason in SET_ASIDE
+        self.status = ItemStatus.SET_ASIDE if aside else ItemStatus.LABELLED
+        self.label, self.changed = label, True
+        self.item = replace(self.item, label=label)
+
+    def refresh(self) -> int:
+        """Bring leases and open questions in line with the engine; count the newly open ones."""
+        policy = self.campaign.policy
+        for lease in self.leases.values():
+            if lease.state == LeaseState.ACTIVE and (
+                self.closed or not policy.wants(self.item.state, lease.question)
+            ):
+                lease.become(LeaseState.WITHDRAWN)
+        before = self.needed
+        if before is None:
+            before = Counter({q: row.needed for q, row in self.questions.items()})
+        self.needed = Counter()
+        if not self.closed:
+            self.needed.update(
+                open_questions(policy, self.item, self.outstanding, rules=self.campaign.rules)
+            )
+        return sum((self.needed - before).values())
+
+    def question_changes(self) -> Iterator[QuestionChange]:
+        """Compare the open questions with their rows."""
+        if self.needed is None:
+            return
+        for question, row in self.questions.items():
+            if self.needed[question] != row.needed:
+                yield QuestionChange(question, row.id, self.needed[question])
+        for question, count in self.needed.items():
+            if question not in self.questions:
+                yield QuestionChange(question, None, count)
+
+    def state_text(self) -> str:
+        """Write the policy's state as JSON."""
+        return json.dumps(self.campaign.policy.dump(self.item.state), separators=(",", ":"))
+
+
+def item_state(
+    campaign: ServedCampaign, task: str, state: str | None, log: Iterable[LogLine]
+) -> ItemState:
+    """Make the engine's view of an item from its row and its part of the log."""
+    if state is None:
+        blank = start_item(campaign.policy, task)
+    else:
+        blank = ItemState(task, campaign.policy.load(json.loads(state)))
+    lines = [line for line in log if line.fate not in OUTSIDE_ENGINE]
+    fates = after_undos([line.lease_id for line in lines], [line.fate for line in lines])
+    return replace(
+        blank,
+        events=tuple(event_of(task, line) for line in lines),
+        fates=cast(tuple[Fate, ...], tuple(fates)),
+    )
+
+
+def event_of(task: str, line: LogLine) -> Event:
+    """Read a line of the log as an event of the engine."""
+    return Event(
+        task,
+        line.question,
+        str(line.worker_id),
+        line.value,
+        cast(Kind, line.kind),
+        f"{line.lease_id}:{line.key}",
+        line.skill,
+    )
+
+
+def path_of(names: Sequence[str], item: ItemState) -> list[Votes]:
+    """Sum up how an item came to its label."""
+    events = zip(item.events, item.fates, strict=True)
+    return counted_votes(names, ((event.question, event.value, fate) for event, fate in events))
+
+
+def make_task(
+    campaign: ServedCampaign, lease: str, question: int, task: str, payload: str, seconds: float
+) -> Task:
+    """Make what a worker sees: an item and a question."""
+    problem = campaign.problem
+    return {
+        "lease": lease,
+        "seconds": round(seconds, 3),
+        "item": {"task": task, **json.loads(payload)},
+        "question": {"name": problem.questions[question], "text": problem.text(question)},
+    }

@@ -1,0 +1,279 @@
+"""One transaction: rows loaded and locked, changes collected, everything written at the end.
+
+The rules that decide what changes are in :mod:`~crowdtree.store.serving.assign`,
+:mod:`~crowdtree.store.serving.answering` and :mod:`~crowdtree.store.serving.settle`. Results are
+returned to workers only after the commit (see :mod:`crowdtree.store.serving.writer`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import NamedTuple
+
+from sqlalchemy.engine import Connection
+
+from crowdtree.store.db import statements as sql
+from crowdtree.store.db.labels import write_labels
+from crowdtree.store.db.sql import Pending, exists, fetch, run, send, send_many
+from crowdtree.store.db.statements import Worker
+from crowdtree.store.db.states import ItemStatus
+from crowdtree.store.errors import Refused
+from crowdtree.store.serving.cache import KnownWorker, ServingCache
+from crowdtree.store.serving.item import CLOSED, OpenItem, ServedCampaign, item_state
+
+__all__ = ["Budget", "PendingItems", "UnitOfWork", "WorkerDelta"]
+
+
+@dataclass
+class WorkerDelta:
+    """What a transaction adds to a worker's record."""
+
+    answers: int = 0
+    skips: int = 0
+    overdue: int = 0
+    earned: int = 0
+    last_question: int = -1
+
+
+@dataclass
+class Budget:
+    """What a campaign has spent of its cap, and what its leases may still cost."""
+
+    cap: int
+    spent: int
+    reserved: int
+    changed: bool = False
+
+    def allows(self, price: int) -> bool:
+        """Whether one more answer can be paid."""
+        return self.spent + self.reserved + price <= self.cap
+
+    def add(self, spent: int = 0, reserved: int = 0) -> None:
+        """Add to what is spent and reserved."""
+        self.spent += spent
+        self.reserved += reserved
+        self.changed = True
+
+
+class PendingItems(NamedTuple):
+    """Everything about some items, requested in one go."""
+
+    items: Pending[sql.ItemRow]
+    log: Pending[sql.LogLine]
+    leases: Pending[sql.Lease]
+    questions: Pending[sql.OpenQuestion]
+
+
+@dataclass
+class UnitOfWork:
+    """The rows of one transaction, and what it changes."""
+
+    connection: Connection
+    cache: ServingCache
+    now: float
+    workers: dict[str, Worker] = field(default_factory=dict)
+    """By the hash of their token."""
+    campaigns: dict[int, ServedCampaign] = field(default_factory=dict)
+    budgets: dict[int, Budget] = field(default_factory=dict)
+    items: dict[int, OpenItem] = field(default_factory=dict)
+    answers: list[sql.NewAnswer] = field(default_factory=list)
+    labels: list[sql.NewLabel] = field(default_factory=list)
+    judgements: list[sql.Judgement] = field(default_factory=list)
+    deltas: dict[int, WorkerDelta] = field(default_factory=lambda: defaultdict(WorkerDelta))
+    tallies: Counter[tuple[int, str]] = field(default_factory=Counter)
+    opened: Counter[int] = field(default_factory=Counter)
+    """Questions that were opened, by campaign."""
+    touched: set[int] = field(default_factory=set)
+    """Campaigns whose pages should be refreshed."""
+    unfinished: dict[int, bool] = field(default_factory=dict)
+
+    # ---------------------------------------------------------------- loading
+
+    def load(self, hashes: Iterable[str], leases: Sequence[int]) -> None:
+        """Load the workers behind tokens, and lock and load the items of leases."""
+        workers = send(self.connection, sql.WORKERS, hashes=sorted(set(hashes)))
+        # Budgets must be locked before items. Where no known campaign has one, request everything
+        # at once; if another process has just added a budget, the worst case is a deadlock, which
+        # is retried.
+        known = self.cache.campaigns.values()
+        if not known or any(c.settings.budget is not None for c in known):
+            self.read_workers(workers)
+            self.read_items(self.request_items((), leases))
+        else:
+            items = self.request_items((), leases)
+            self.read_workers(workers)
+            self.read_items(items)
+
+    def read_workers(self, pending: Pending[Worker]) -> None:
+        """Read workers and their campaigns."""
+        capped = set()
+        for worker in pending.rows():
+            number = worker.campaign_id
+            if number not in self.campaigns:
+                campaign = self.cache.campaign(self.connection, worker.campaign)
+                self.campaigns[number] = campaign
+                if campaign.settings.budget is not None:
+                    capped.add(number)
+            expired = worker.expires_at is not None and worker.expires_at <= self.now
+            if worker.role == "worker" and not expired:
+                self.workers[worker.token_hash] = worker
+                self.cache.workers[worker.token_hash] = KnownWorker(
+                    worker.id, number, worker.question
+                )
+                self.cache.last_questions[worker.id] = worker.last_question
+        self._lock_budgets(capped)
+
+    def load_campaigns(self, ids: Iterable[int]) -> None:
+        """Load campaigns, and lock the budgets of those that have one."""
+        missing = sorted(set(ids) - set(self.campaigns))
+        if not missing:
+            return
+        for state in fetch(self.connection, sql.CAMPAIGNS, ids=missing):
+            self.campaigns[state.id] = self.cache.campaign(self.connection, state)
+        self._lock_budgets({n for n in missing if self.campaigns[n].settings.budget is not None})
+
+    def _lock_budgets(self, campaigns: set[int]) -> None:
+        if campaigns:
+            for row in fetch(self.connection, sql.BUDGETS, ids=sorted(campaigns)):
+                self.budgets[row.campaign_id] = Budget(row.cap, row.spent, row.reserved)
+
+    def load_items(self, ids: Sequence[int] = (), leases: Sequence[int] = ()) -> None:
+        """Lock items, by their ids or by leases on them, and load what the engine needs."""
+        self.read_items(self.request_items(ids, leases))
+
+    def request_items(self, ids: Sequence[int], leases: Sequence[int]) -> PendingItems:
+        """Request items; on PostgreSQL all four statements share one round trip."""
+        c, which, held = self.connection, list(ids), list(leases)
+        return PendingItems(
+            send(c, sql.ITEMS, ids=which, leases=held),
+            send(c, sql.LOG_OF_ITEMS, ids=which, leases=held),
+            send(c, sql.LEASES_OF_ITEMS, ids=which, leases=held),
+            send(c, sql.QUESTIONS_OF_ITEMS, ids=which, leases=held),
+        )
+
+    def read_items(self, pending: PendingItems) -> None:
+        """Read items that were requested; those that are loaded already stay as they are."""
+        rows = pending.items.rows()
+        log: dict[int, list[sql.LogLine]] = defaultdict(list)
+        for line in pending.log.rows():
+            log[line.item_id].append(line)
+        leases, questions = pending.leases.rows(), pending.questions.rows()
+        new = {row.id for row in rows} - set(self.items)
+        self.load_campaigns({row.campaign_id for row in rows})
+        for row in rows:
+            if row.id in new:
+                self.items[row.id] = self._open_item(row, log[row.id])
+        for lease in leases:
+            if lease.item_id in new:
+                self.items[lease.item_id].leases[lease.id] = lease
+        for question in questions:
+            if question.item_id in new:
+                self.items[question.item_id].questions[question.question] = question
+
+    def _open_item(self, row: sql.ItemRow, log: list[sql.LogLine]) -> OpenItem:
+        campaign = self.campaigns[row.campaign_id]
+        lines = log if row.gold is None else []  # the engine is not shown gold items
+        item = item_state(campaign, row.task, row.state, lines)
+        found = OpenItem(row.id, row.task, ItemStatus(row.status), row.gold, campaign, item)
+        if found.closed:
+            found.item = replace(item, label=CLOSED)
+        return found
+
+    def any_unfinished(self, campaign: int) -> bool:
+        """Whether a campaign has items without a label; queried once per transaction."""
+        if campaign not in self.unfinished:
+            found = exists(self.connection, sql.ANY_UNFINISHED, campaign=campaign)
+            self.unfinished[campaign] = found
+        return self.unfinished[campaign]
+
+    def worker(self, token_hash: str) -> Worker:
+        """Return the worker behind a token, or refuse."""
+        worker = self.workers.get(token_hash)
+        if worker is None:
+            raise Refused("unknown", "This link is not valid any more. Ask for a new one.")
+        if worker.status == "blocked":
+            raise Refused("blocked", "You cannot take part in this any more.")
+        return worker
+
+    # ---------------------------------------------------------------- changes
+
+    def count(self, campaign: int, name: str, by: int = 1) -> None:
+        """Add to a tally of a campaign."""
+        self.tallies[campaign, name] += by
+
+    def count_move(self, item: OpenItem, before: int | None) -> None:
+        """Count an item that moved from a node of the tree to another."""
+        after = item.node
+        if before is not None and after is not None and after != before:
+            self.count(item.campaign.id, f"out:{before}")
+            self.count(item.campaign.id, f"in:{after}")
+
+    # ---------------------------------------------------------------- writing
+
+    def write(self) -> None:
+        """Write everything that has changed."""
+        c, items = self.connection, self.items.values()
+        send_many(c, sql.ADD_ANSWER, (row._asdict() for row in self.answers))
+        self._write_leases()
+        changed = (item for item in items if item.changed)
+        send_many(
+            c,
+            sql.SAVE_ITEM,
+            ({"id": i.id, "status": i.status, "state": i.state_text()} for i in changed),
+        )
+        self.write_questions(items)
+        write_labels(c, self.labels)
+        for number, budget in self.budgets.items():
+            if budget.changed:
+                values = {"spent": budget.spent, "reserved": budget.reserved}
+                run(c, sql.SAVE_BUDGET, campaign_id=number, **values)
+        self._write_workers()
+        shard = self.cache.shard
+        tallies = sorted((*key, value) for key, value in self.tallies.items() if value)
+        send_many(
+            c,
+            sql.ADD_TALLY,
+            (
+                {"campaign_id": number, "name": name, "shard": shard, "value": value}
+                for number, name, value in tallies
+            ),
+        )
+
+    def _write_leases(self) -> None:
+        leases = (lease for item in self.items.values() for lease in item.leases.values())
+        names = ("id", "state", "attempts", "given_at", "expires_at")
+        changed = ({name: getattr(x, name) for name in names} for x in leases if x.changed)
+        send_many(self.connection, sql.SAVE_LEASE, changed)
+
+    def write_questions(self, items: Iterable[OpenItem]) -> None:
+        """Write the open questions of items."""
+        added, saved, dropped = [], [], []
+        for item in items:
+            for question, row, needed in item.question_changes():
+                if row is None:
+                    values = {"campaign_id": item.campaign.id, "item_id": item.id}
+                    added.append({**values, "question": question, "needed": needed})
+                elif needed:
+                    saved.append({"id": row, "needed": needed})
+                else:
+                    dropped.append({"id": row})
+        send_many(self.connection, sql.DROP_QUESTION, dropped)
+        send_many(self.connection, sql.SAVE_QUESTION, saved)
+        send_many(self.connection, sql.ADD_QUESTION, added)
+
+    def _write_workers(self) -> None:
+        """Write what the workers did, and what was learned about any worker."""
+        deltas = sorted(self.deltas.items())
+        if len(deltas) > 1:  # lock workers by id to avoid deadlocks
+            run(self.connection, sql.LOCK_WORKERS, ids=[number for number, _ in deltas])
+        send_many(
+            self.connection,
+            sql.ADD_TO_WORKER,
+            ({"id": number, "now": self.now, **asdict(delta)} for number, delta in deltas),
+        )
+        for number, delta in deltas:
+            if delta.last_question >= 0:
+                self.cache.last_questions[number] = delta.last_question
+        send_many(self.connection, sql.ADD_JUDGEMENT, (row._asdict() for row in self.judgements))

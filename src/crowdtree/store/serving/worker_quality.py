@@ -1,0 +1,141 @@
+"""Learning how reliable workers are, and pausing those who are not reliable enough."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy.engine import Connection
+
+from crowdtree.learn.book import WorkerBook
+from crowdtree.problem import DASH, Problem
+from crowdtree.store.db import statements as sql
+from crowdtree.store.db.sql import Query, Sql, exists, fetch, run, run_many
+from crowdtree.store.db.standing import STANDS
+from crowdtree.store.db.statements import RELEARN, Judgement, WorkerRecord
+from crowdtree.store.db.states import ItemStatus
+from crowdtree.store.reliability import expected_right
+from crowdtree.store.serving.cache import ServingCache
+from crowdtree.store.serving.item import ServedCampaign
+
+__all__ = ["apply_judgements", "outcome_counts"]
+
+AT_ONCE = 5000
+UNRELIABLE = "reliability"
+"""First word of the reason where the server paused a worker."""
+DROP_PENDING = Sql(
+    """DELETE FROM judgements WHERE id IN
+    (SELECT id FROM judgements WHERE worker_id = :worker {skip judgements})"""
+)
+ANY_PENDING = Sql("SELECT 1 FROM judgements WHERE worker_id = :worker LIMIT 1")
+JUDGEMENTS_IN_LOG = Query(
+    Judgement,
+    f"""SELECT worker_id, question, value, cls, error, gold FROM (
+    SELECT answers.worker_id, answers.question, answers.value, items.gold AS cls, 0.0 AS error,
+    1 AS gold, answers.at AS at, answers.id AS id
+    FROM answers JOIN items ON items.id = answers.item_id
+    WHERE answers.worker_id = :worker AND answers.fate = 'gold' AND answers.kind = 'answer'
+    AND {STANDS}
+    UNION ALL SELECT answers.worker_id, answers.question, answers.value, labels.label,
+    labels.posterior_error, 0, labels.at, answers.id
+    FROM answers JOIN items ON items.id = answers.item_id
+    JOIN labels ON labels.item_id = answers.item_id
+    WHERE answers.worker_id = :worker AND answers.fate = 'counted'
+    AND items.status = {ItemStatus.LABELLED:d} AND {STANDS}) AS found ORDER BY at, id""",
+)
+
+
+def apply_judgements(connection: Connection, cache: ServingCache) -> bool:
+    """Apply the waiting judgements to the workers' rows; true when there may be more."""
+    taken = fetch(connection, sql.TAKE_JUDGEMENTS, most=AT_ONCE)
+    by_worker: dict[int, list[Judgement]] = {}
+    for judgement in taken:
+        by_worker.setdefault(judgement.worker_id, []).append(judgement)
+    if not by_worker:
+        return False
+    records = fetch(connection, sql.LOCK_RECORDS, ids=sorted(by_worker))
+    numbers = sorted({record.campaign_id for record in records})
+    campaigns = {
+        state.id: cache.campaign(connection, state)
+        for state in fetch(connection, sql.CAMPAIGNS, ids=numbers)
+    }
+    books = {number: WorkerBook(campaign.problem) for number, campaign in campaigns.items()}
+    rows = []
+    for record in records:
+        judgements: list[Judgement] | None = by_worker[record.id]
+        if any(judgement.gold == RELEARN for judgement in by_worker[record.id]):
+            record, judgements = _blank(record), _from_log(connection, record.id)
+        if judgements is not None:
+            number = record.campaign_id
+            rows.append(_learned(campaigns[number], books[number], record, judgements))
+    run_many(connection, sql.SAVE_RECORD, (row._asdict() for row in rows))
+    return len(taken) == AT_ONCE
+
+
+def _blank(record: WorkerRecord) -> WorkerRecord:
+    """Forget what was learned about a worker, and a pause that followed from it."""
+    status, reason = record.status, record.status_reason
+    if status == "paused" and reason.startswith(UNRELIABLE):
+        status, reason = "active", ""
+    return WorkerRecord(record.id, record.campaign_id, status, reason, 0.0, 0.0, 0, 0, 0, 0)
+
+
+def _from_log(connection: Connection, worker: int) -> list[Judgement] | None:
+    """Read all evidence about a worker from the log; ``None`` while more is being written.
+
+    A step of learning cannot be reversed, so after an undo the record is recomputed from the log.
+    """
+    run(connection, DROP_PENDING, worker=worker)  # they are in the log as well
+    found = fetch(connection, JUDGEMENTS_IN_LOG, worker=worker)
+    if not exists(connection, ANY_PENDING, worker=worker):
+        return found
+    again = Judgement(worker, question=0, value=0, cls=0, error=0.0, gold=RELEARN)
+    run_many(connection, sql.ADD_JUDGEMENT, [again._asdict()])
+    return None
+
+
+def _learned(
+    campaign: ServedCampaign, book: WorkerBook, record: WorkerRecord, judgements: list[Judgement]
+) -> WorkerRecord:
+    """Learn from judgements, and pause a worker who is not reliable enough."""
+    entry = book.resume(record.id, record.skill, record.precision)
+    for row in judgements:
+        mass = _posterior(campaign.problem, row.cls, row.error)
+        book.update(record.id, row.question, row.value, mass)
+        counts = outcome_counts(campaign.problem, row.question, row.value, row.cls, row.gold == 1)
+        record = record._replace(**{n: getattr(record, n) + by for n, by in counts.items()})
+    record = record._replace(skill=entry.skill, precision=entry.precision)
+    return _paused_if_unreliable(campaign, record)
+
+
+def outcome_counts(
+    problem: Problem, question: int, value: int, cls: int, gold: bool
+) -> dict[str, int]:
+    """What an answer adds to the counts of a worker, given the class of the item.
+
+    >>> problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2)
+    >>> outcome_counts(problem, 0, 1, 1, gold=True), outcome_counts(problem, 0, 1, 0, gold=False)
+    ({'gold_asked': 1, 'gold_right': 1}, {'judged': 1, 'agreed': 0})
+    """
+    truth = int(problem.outcome[question, cls])
+    if truth == DASH:
+        return {}
+    asked, right = ("gold_asked", "gold_right") if gold else ("judged", "agreed")
+    return {asked: 1, right: int(value == truth)}
+
+
+def _posterior(problem: Problem, cls: int, error: float) -> NDArray[np.float64]:
+    """Posterior of a labelled item: the label's error is spread evenly over the other classes."""
+    made = np.full(problem.n_classes, error / (problem.n_classes - 1))
+    made[cls] = 1 - error
+    return made
+
+
+def _paused_if_unreliable(campaign: ServedCampaign, record: WorkerRecord) -> WorkerRecord:
+    least, after = campaign.settings.pause_below, campaign.settings.pause_after
+    if record.status != "active" or least is None or record.gold_asked + record.judged < after:
+        return record
+    right = expected_right(campaign.problem, record.skill)
+    if right >= least:
+        return record
+    reason = f"{UNRELIABLE} {right:.0%} is below {least:.0%}"
+    return record._replace(status="paused", status_reason=reason)
