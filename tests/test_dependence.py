@@ -20,7 +20,7 @@ from crowdtree.files import load_problem, save_problem
 from crowdtree.policy import PlanPolicy, expected_answers, margin_plan
 from crowdtree.problem import Problem
 from crowdtree.simulate import simulate
-from crowdtree.store.codec import problem_from_json, problem_to_json
+from crowdtree.store.db.problem_json import problem_from_json, problem_to_json
 
 PROBLEM = ct.example("table1").replace(worker_error=0.2)
 TOGETHER = PROBLEM.replace(dependence=0.3)
