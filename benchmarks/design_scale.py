@@ -1,6 +1,6 @@
 """Design at scale, side by side with scikit-learn on the same table, in one run.
 
-    python benchmarks/design_scale.py --out docs/benchmarks.md
+    python benchmarks/design_scale.py --out docs/measured/benchmarks.md
 
 Every case runs in a process of its own, so that its peak memory is its own. Times are wall clock
 with all threads, and processor seconds with one thread (as scikit-learn has); the latter are hardly
@@ -153,7 +153,7 @@ def _head(stream: Facts) -> list[str]:
     return [
         "# Benchmarks",
         "",
-        "Written by `python benchmarks/design_scale.py --out docs/benchmarks.md`; do not edit.",
+        "Written by `python benchmarks/design_scale.py --out docs/measured/benchmarks.md`; do not edit.",
         "",
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
         f"numpy {np.__version__}; load averages when this was written: {load}. "

@@ -1,4 +1,4 @@
-"""Write the tables and figures of ``docs/learning.md`` from what the benchmarks found.
+"""Write the tables and figures of ``docs/measured/learning.md`` from what the benchmarks found.
 
 ``python benchmarks/learn_docs.py [--folder out/bench]`` reads ``learn_end_to_end*.json`` and
 ``learn_speed.json``, as their ``--json`` wrote them. Each table stands between two marks; the words
@@ -18,7 +18,7 @@ from crowdtree.plots.vega import draw_chart
 from learn_end_to_end import summary
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "learning.md"
+PAGE = ROOT / "docs" / "measured" / "learning.md"
 FIGURES = ROOT / "docs" / "figures"
 TITLES = {
     "leuven": "leuven_animals: 129 animals, the fourth person's answers (4 splits)",
@@ -57,7 +57,7 @@ def end_to_end(found: dict[str, Any]) -> str:
         parts.append(
             f"**{TITLES[name]}**\n\n{table(head, rows)}\n\n{kinds:.0f} sub-types in all (mean); "
             f"{result['cpu']:.0f} s of processor time.\n\n"
-            f"![{TITLES[name]}](figures/learn-{name}.svg)"
+            f"![{TITLES[name]}](../figures/learn-{name}.svg)"
         )
     return "\n\n".join(parts)
 

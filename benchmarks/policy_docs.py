@@ -1,4 +1,4 @@
-"""Write the tables of ``docs/policies.md`` from what the benchmarks found.
+"""Write the tables of ``docs/measured/policies.md`` from what the benchmarks found.
 
 Each table stands between two marks; the words around are written by hand. The numbers come from
 ``--json`` files: ``policy_compare``, ``policy_honesty``, ``real_people`` and ``throughput``, each
@@ -19,7 +19,7 @@ import numpy as np
 from policy_compare import interval
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "policies.md"
+PAGE = ROOT / "docs" / "measured" / "policies.md"
 NAMES = ("policy_compare", "policy_honesty", "real_people", "throughput")
 
 

@@ -8,12 +8,12 @@
 # go (out/mutation by default; kept, so that a second run goes on where the first stopped).
 # ROOMS="fusion scores" limits what is mutated; JOBS sets the processes. Each room is judged by its
 # own tests, with few Hypothesis examples that are always the same (CROWDTREE_EXAMPLES).
-# Survivors are killed with a better test or explained in docs/mutation.md; exit 1 if any is neither.
+# Survivors are killed with a better test or explained in docs/internals/mutation.md; exit 1 if any is neither.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=$(realpath "${1:-.venv/bin}")
 out=${2:-out/mutation}
-explained=$PWD/docs/mutation.md
+explained=$PWD/docs/internals/mutation.md
 export CROWDTREE_EXAMPLES="${CROWDTREE_EXAMPLES:-0.03}"
 unset CROWDTREE_DATA
 
