@@ -153,7 +153,8 @@ def _head(stream: Facts) -> list[str]:
     return [
         "# Benchmarks",
         "",
-        "Written by `python benchmarks/design_scale.py --out docs/measured/benchmarks.md`; do not edit.",
+        "Written by `python benchmarks/design_scale.py --out docs/measured/benchmarks.md`; "
+        "do not edit.",
         "",
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
         f"numpy {np.__version__}; load averages when this was written: {load}. "

@@ -59,9 +59,9 @@ def report(repeats: int) -> str:
     lines = [
         "## Small problems",
         "",
-        f"Written by `python benchmarks/small.py --out docs/measured/benchmarks.md`: best of {repeats} "
-        "fresh processes, the start of Python included. None of them loads the compiler (checked "
-        f"in the run). Load averages when this was written: {load}.",
+        f"Written by `python benchmarks/small.py --out docs/measured/benchmarks.md`: best of "
+        f"{repeats} fresh processes, the start of Python included. None of them loads the "
+        f"compiler (checked in the run). Load averages when this was written: {load}.",
         "",
         "| what | wall s | cpu s | wanted below |",
         "|---|---|---|---|",

@@ -5,7 +5,8 @@ One rule serves theory and the live run: :func:`decide` fuses real answers,
 
 People may err together on an item. With `dependence` ``rho`` the item's own share of wrong answers
 is Beta distributed around the worker error, so that two answers have correlation ``rho``
-(docs/model.md, section 13). More votes then tend to the probability that this share exceeds one half, not to 0.
+(docs/model.md, section 13). More votes then tend to the probability that this share exceeds one
+half, not to 0.
 """
 
 from __future__ import annotations
