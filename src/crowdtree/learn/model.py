@@ -452,13 +452,15 @@ def label_problem(
     """
     prior = prior / prior.sum()
     if len(labels) == 2:
-        made = make_problem(labels, prior, (question,), np.array([[0, 1]]), fit.error)
-        return made.replace(dependence=dependence_of(worth))
+        outcome = np.array([[0, 1]])
+        return make_problem(
+            labels, prior, (question,), outcome, fit.error, dependence=dependence_of(worth)
+        )
     wrong, right = _one_against_rest(fit, confusion)
     error = wrong / (wrong + right)
     names = tuple(f"{question} is {label}" for label in labels)
-    made = make_problem(labels, prior, names, np.eye(len(labels), dtype=np.int8), error)
-    return made.replace(dependence=dependence_of(worth))
+    outcome = np.eye(len(labels), dtype=np.int8)
+    return make_problem(labels, prior, names, outcome, error, dependence=dependence_of(worth))
 
 
 def dependence_of(worth: Worth | None) -> float:
@@ -508,6 +510,7 @@ def make_problem(
     outcome: NDArray[Any],
     error: FloatArray,
     like: Problem | None = None,
+    dependence: float = 0.0,
 ) -> Problem:
     """Make a problem of learned numbers; a flag, not a warning, tells errors above one half."""
     dash: Dash = "either" if bool((outcome == DASH).any()) else "inapplicable"
@@ -523,4 +526,5 @@ def make_problem(
             descriptions=like.descriptions if like and like.descriptions else None,
             dash=like.dash if like is not None else dash,
             normalise=True,
+            dependence=like.dependence if like is not None else dependence,
         )

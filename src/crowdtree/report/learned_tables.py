@@ -34,8 +34,10 @@ def accuracy_words(learned: Learned) -> list[str]:
     if (learned.gold >= 0).all():
         return ["Every item is of known class."]
     found = learned.accuracy
-    right = f"{percent(found.value)} of the labels are right, between {percent(found.low)} and "
-    words = [f"{right}{percent(found.high)} (estimate, {percent(found.level)} interval)."]
+    ends = f"{percent(found.low)} to {percent(found.high)}"
+    words = [
+        f"{percent(found.value)} of the labels are right (estimate; {percent(found.level)}: {ends})."
+    ]
     if found.known:
         words.append(f"This rests on {plural(found.known, 'item')} of known class.")
     else:

@@ -32,7 +32,7 @@ def show_learned(console: Any, learned: Any) -> None:
         f"a typical worker errs with [bold]{percent(learned.typical_error)}[/]."
     )
     for words in accuracy_words(learned):
-        console.print(words, soft_wrap=True)
+        console.print(words)
     console.print()
     _workers(console, learned)
     _errors(console, learned)
