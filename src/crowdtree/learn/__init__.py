@@ -158,7 +158,9 @@ def _learn_labels(
     skill = labels.label_skills(read, fit)
     confusion = model.crowd_confusion(fit.counts)
     return model.Learned(
-        problem=model.label_problem(read.labels, skill, confusion, skill.prior, read.questions[0]),
+        problem=model.label_problem(
+            read.labels, skill, confusion, skill.prior, read.questions[0], fit.worth
+        ),
         kind="labels",
         answers=read,
         posterior=model.stated(fit.posterior, gold, np.diff(read.start), fit.worth),

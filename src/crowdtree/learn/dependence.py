@@ -13,11 +13,15 @@ how it differs between crowds whose truth is known; items of known class then up
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.stats import normal_quantile
 
 __all__ = ["Accuracy", "Worth", "weighted_quantile"]
 
@@ -36,15 +40,33 @@ class Accuracy(NamedTuple):
     """Share of the labels that are right: an estimate with its interval.
 
     `known` is the number of items of known class behind it: 0 where it rests on agreement alone.
+
+    Examples
+    --------
+    >>> accuracy = Accuracy(0.79, 0.68, 0.90, known=0)
+    >>> round(float(accuracy), 2), accuracy.needed(0.05)
+    (0.79, 203)
     """
 
     value: float
     low: float
     high: float
     known: int
+    level: float = 0.95
 
     def __float__(self) -> float:
         return self.value
+
+    def needed(self, half_width: float = 0.05) -> int:
+        """Estimate how many (more) known items make the interval this narrow: ± `half_width`.
+
+        What is known already and what each item adds are taken as normal.
+        """
+        if not half_width > 0:
+            raise CrowdtreeError(f"half_width: expected a number above 0, got {half_width!r}")
+        z = normal_quantile(self.level)
+        held = (2 * z / max(self.high - self.low, 1e-9)) ** 2
+        return max(0, math.ceil(self.value * (1 - self.value) * ((z / half_width) ** 2 - held)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +133,7 @@ class Worth:
         from scipy.special import ndtri
 
         if not len(posterior):
-            return Accuracy(1.0, 1.0, 1.0, self.known)
+            return Accuracy(1.0, 1.0, 1.0, self.known, level)
         label = posterior.argmax(axis=1)
         row = np.arange(len(label))
         mean, noise = np.empty(len(GRID)), np.empty(len(GRID))
@@ -125,7 +147,7 @@ class Worth:
         tail = (1 - level) / 2
         low, high = (float(np.clip(weighted_quantile(value, weight, q), 0, 1))
                      for q in (tail, 1 - tail))  # fmt: skip
-        return Accuracy(float(self.weight @ mean), low, high, self.known)
+        return Accuracy(float(self.weight @ mean), low, high, self.known, level)
 
 
 def _discounted(posterior: FloatArray, answers: NDArray[Any], worth: float) -> FloatArray:

@@ -18,6 +18,7 @@ from crowdtree.learn.compare import against_assumed, confused_pairs
 from crowdtree.learn.dependence import Accuracy, Worth
 from crowdtree.learn.skills import SkillFit
 from crowdtree.problem import DASH, Dash, Problem
+from crowdtree.stats import normal_quantile
 
 if TYPE_CHECKING:
     import polars as pl
@@ -253,7 +254,7 @@ class Learned:
         from scipy.special import expit, logit
 
         count, agreement = self._worker_columns
-        half = _quantile(self.level) * self.fit.skill_sd
+        half = normal_quantile(self.level) * self.fit.skill_sd
         base = logit(np.clip(self._error_at_centre(), 1e-4, 1 - 1e-4))
         skill = self.fit.skill
         low, high = self._with_dependence(base, skill - half, skill + half)
@@ -286,7 +287,7 @@ class Learned:
 
         mean, deviation = worker_rates(self.answers, self.posterior)
         skill = base - (np.log(mean) - np.log1p(-mean))
-        half = _quantile(self.level) * deviation / (mean * (1 - mean))
+        half = normal_quantile(self.level) * deviation / (mean * (1 - mean))
         return np.minimum(low, skill - half), np.maximum(high, skill + half)
 
     def book(self) -> WorkerBook:
@@ -405,7 +406,7 @@ class Learned:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that was learned as plain JSON; of confused classes the worst pairs."""
-        problem, (low, high) = self.problem, self.intervals.worker_error
+        problem, share, (low, high) = self.problem, *self.intervals[1:]
         return {
             "classes": list(problem.classes),
             "questions": list(problem.questions),
@@ -414,8 +415,11 @@ class Learned:
             "worker_error": problem.worker_error.tolist(),
             "intervals": {
                 "level": self.intervals.level,
+                "prior": {"low": share.low.tolist(), "high": share.high.tolist()},
                 "worker_error": {"low": low.tolist(), "high": high.tolist()},
             },
+            "accuracy": self.accuracy._asdict(),
+            "converged": self.converged,
             "workers": [worker._asdict() for worker in self.workers.values()],
             "confused": [pair._asdict() for pair in confused_pairs(self)[:_MOST_PAIRS]],
             "against_assumed": [
@@ -433,14 +437,13 @@ class Learned:
         )
 
 
-def _quantile(level: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri(0.5 + level / 2))
-
-
 def label_problem(
-    labels: tuple[str, ...], fit: SkillFit, confusion: FloatArray, prior: FloatArray, question: str
+    labels: tuple[str, ...],
+    fit: SkillFit,
+    confusion: FloatArray,
+    prior: FloatArray,
+    question: str,
+    worth: Worth | None = None,
 ) -> Problem:
     """Write a one-question set as a problem: one question, or one against the rest.
 
@@ -449,11 +452,29 @@ def label_problem(
     """
     prior = prior / prior.sum()
     if len(labels) == 2:
-        return make_problem(labels, prior, (question,), np.array([[0, 1]]), fit.error)
+        outcome = np.array([[0, 1]])
+        return make_problem(
+            labels, prior, (question,), outcome, fit.error, dependence=dependence_of(worth)
+        )
     wrong, right = _one_against_rest(fit, confusion)
     error = wrong / (wrong + right)
     names = tuple(f"{question} is {label}" for label in labels)
-    return make_problem(labels, prior, names, np.eye(len(labels), dtype=np.int8), error)
+    outcome = np.eye(len(labels), dtype=np.int8)
+    return make_problem(labels, prior, names, outcome, error, dependence=dependence_of(worth))
+
+
+def dependence_of(worth: Worth | None) -> float:
+    """Correlation of the answers about an item that makes three of them worth as much.
+
+    Three answers are worth ``1 + 2 worth`` independent ones, and ``3 / (1 + 2 dependence)`` of
+    them by the correlation that plans and policies know (docs/model.md, section 13).
+
+    >>> dependence_of(None)
+    0.0
+    """
+    if worth is None:
+        return 0.0
+    return float(max(0.0, (3 / (1 + 2 * worth.mean) - 1) / 2))
 
 
 def crowd_confusion(counts: FloatArray) -> FloatArray:
@@ -489,6 +510,7 @@ def make_problem(
     outcome: NDArray[Any],
     error: FloatArray,
     like: Problem | None = None,
+    dependence: float = 0.0,
 ) -> Problem:
     """Make a problem of learned numbers; a flag, not a warning, tells errors above one half."""
     dash: Dash = "either" if bool((outcome == DASH).any()) else "inapplicable"
@@ -504,4 +526,5 @@ def make_problem(
             descriptions=like.descriptions if like and like.descriptions else None,
             dash=like.dash if like is not None else dash,
             normalise=True,
+            dependence=like.dependence if like is not None else dependence,
         )

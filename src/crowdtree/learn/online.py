@@ -301,7 +301,12 @@ def _write_back(learned: Learned, online: Online) -> None:
         learned.fit = skills_of_counts(learned.fit, learned.counts)
         confusion = model.crowd_confusion(learned.counts)
         learned.problem = model.label_problem(
-            problem.classes, learned.fit, confusion, problem.prior, online.base.questions[0]
+            problem.classes,
+            learned.fit,
+            confusion,
+            problem.prior,
+            online.base.questions[0],
+            learned.worth,
         )
         return
     learned.problem = model.make_problem(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from crowdtree import fusion
 from crowdtree.errors import CrowdtreeError
+from crowdtree.evaluate import evaluate
 from crowdtree.plan import Plan, as_plan
 from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
@@ -21,6 +23,8 @@ __all__ = ["Credible", "Pilot", "credible_interval", "plan_pilot", "sensitivity"
 
 FloatArray = NDArray[np.float64]
 MOST_ERROR = 0.499
+CAUTION = 3.0
+"""Real labels may be wrong this many times as often as a plan says (docs/learning.md)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +45,10 @@ class Pilot:
         ``d misclassification / d e`` per cell: exact. Absent when only a problem was given.
     half_width, level
         What was asked for.
+    known_items
+        Labelled items to check so that the share of wrong labels is known to ± `half_width`,
+        whatever people do (an estimate: the normal approximation). Absent when only a problem was
+        given.
     """
 
     answers_per_cell: NDArray[np.int64]
@@ -51,6 +59,7 @@ class Pilot:
     half_width: float
     level: float
     sensitivity: FloatArray | None = None
+    known_items: int | None = None
 
 
 def plan_pilot(
@@ -86,10 +95,13 @@ def plan_pilot(
     error = problem.worker_error
     need = np.ceil(np.maximum(z**2 * error * (1 - error) / half_width**2, z**2 / 4))
     used = problem.outcome != DASH
-    slope = None
+    slope, known = None, None
     if not isinstance(design, Problem):
         slope = sensitivity(design)
         used &= _asked(as_plan(design))
+        # people err together, so the labels may be wrong several times as often as planned
+        wrong = min(0.5, CAUTION * evaluate(design).misclassification)
+        known = math.ceil(max(z**2 * wrong * (1 - wrong) / half_width**2, z**2 / 4))
     need = np.where(used, need, 0).astype(np.int64)
     per_class = -(-need.max(axis=0) // answers_per_item)
     return Pilot(
@@ -101,6 +113,7 @@ def plan_pilot(
         half_width=half_width,
         level=level,
         sensitivity=slope,
+        known_items=known,
     )
 
 
