@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import re
 import subprocess
 import sys
@@ -46,3 +48,34 @@ def test_every_package_of_the_core_is_pinned():
     for requirement in needed:
         name = re.split(r"[<>=\[; ]", requirement)[0].lower()
         assert name in pinned or name == project["name"], name
+
+
+def test_names_in_the_docs_exist():
+    """Modules and functions that the pages name in full can be imported."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]
+    named = {
+        (page.name, name)
+        for page in pages
+        if page.name != "mutation.md"  # names mutants, which exist in copies only
+        for name in re.findall(r"`(crowdtree(?:\.\w+)+)", page.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 50
+    missing = sorted(where for where in named if not _exists(where[1]))
+    assert not missing
+
+
+def _exists(name: str) -> bool:
+    """Whether a dotted name is a module, or an attribute of one."""
+    module, _, attribute = name.rpartition(".")
+    with contextlib.suppress(ModuleNotFoundError):
+        importlib.import_module(name)
+        return True
+    return bool(module) and _exists(module) and hasattr(_resolved(module), attribute)
+
+
+def _resolved(name: str) -> object:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        module, _, attribute = name.rpartition(".")
+        return getattr(_resolved(module), attribute)
