@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Mutation testing (mutmut) of the rooms whose numbers everything rests on: every change to a line
+# Mutation testing (mutmut) of the modules whose numbers everything rests on: every change to a line
 # that no test notices is a survivor. Works in copies, so that the repository stays as it is.
 #
 #   tools/mutation.sh [BIN] [OUT]
 #
 # BIN: folder of the tools (.venv/bin by default). OUT: where the copies and the lists of survivors
 # go (out/mutation by default; kept, so that a second run goes on where the first stopped).
-# ROOMS="fusion scores" limits what is mutated; JOBS sets the processes. Each room is judged by its
+# MODULES="fusion scores" limits what is mutated; JOBS sets the processes. Each module is tested by its
 # own tests, with few Hypothesis examples that are always the same (CROWDTREE_EXAMPLES).
 # Survivors are killed with a better test or explained in docs/internals/mutation.md; exit 1 if any is neither.
 set -euo pipefail
@@ -49,8 +49,8 @@ mutate() {  # ROOM: copy, mutate, run its tests
 }
 
 mkdir -p "$out"
-for room in ${ROOMS:-fusion scores evaluate staffing}; do
-  mutate "$room"
+for module in ${MODULES:-fusion scores evaluate staffing}; do
+  mutate "$module"
 done
 
 "$bin/python" - "$explained" "$out"/*/results.txt <<'PY'
