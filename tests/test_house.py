@@ -50,6 +50,25 @@ def test_every_package_of_the_core_is_pinned():
         assert name in pinned or name == project["name"], name
 
 
+def test_every_setting_is_documented_with_its_default():
+    from crowdtree.store.settings import Settings
+
+    page = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", page, re.MULTILINE))
+    shown = {None: "none", "": "empty", True: "true", False: "false"}
+    for name, field in Settings.model_fields.items():
+        default = field.default
+        if isinstance(default, float):
+            expected = f"{default:g}" if default < 1e5 else f"{default:.0f}"
+        elif isinstance(default, dict):
+            expected = "none"
+        elif isinstance(default, int) and not isinstance(default, bool):
+            expected = str(default)
+        else:
+            expected = shown.get(default, f"`{default}`")
+        assert rows.get(name, "").strip() == expected, name
+
+
 def test_names_in_the_docs_exist():
     """Modules and functions that the pages name in full can be imported."""
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]
