@@ -23,7 +23,7 @@ from scipy.special import expit, logit
 from scipy.stats import beta
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from crowdtree.learn import learn
+from crowdtree.learning import learn
 from learn_crowds import (
     ERRORS,
     Crowd,

@@ -11,8 +11,8 @@ from crowdtree.problem import DASH
 from crowdtree.text import percent, plural
 
 if TYPE_CHECKING:
-    from crowdtree.learn.flags import Flag
-    from crowdtree.learn.model import Learned
+    from crowdtree.learning.flags import Flag
+    from crowdtree.learning.model import Learned
 
 __all__ = ["ErrorCells", "accuracy_words", "ranked_flags", "share", "worst_cells"]
 
@@ -25,7 +25,7 @@ def accuracy_words(learned: Learned) -> list[str]:
 
     Examples
     --------
-    >>> from crowdtree.learn import learn
+    >>> from crowdtree.learning import learn
     >>> answers = {"task": [1, 1, 2, 2, 3, 3], "worker": ["ann", "ben"] * 3,
     ...            "label": ["cat", "cat", "dog", "dog", "cat", "dog"]}
     >>> print(accuracy_words(learn(answers))[1])
@@ -34,10 +34,8 @@ def accuracy_words(learned: Learned) -> list[str]:
     if (learned.gold >= 0).all():
         return ["Every item is of known class."]
     found = learned.accuracy
-    ends = f"{percent(found.low)} to {percent(found.high)}"
-    words = [
-        f"{percent(found.value)} of the labels are right (estimate; {percent(found.level)}: {ends})."
-    ]
+    ends = f"{percent(found.level)}: {percent(found.low)} to {percent(found.high)}"
+    words = [f"{percent(found.value)} of the labels are right (estimate; {ends})."]
     if found.known:
         words.append(f"This rests on {plural(found.known, 'item')} of known class.")
     else:
