@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ErrorCells", "accuracy_words", "ranked_flags", "share", "worst_cells"]
 
-NARROW = 0.05
+NARROW = (0.05, 0.1)
 """Half the width of an interval of the accuracy that is worth checking items for."""
 
 
@@ -40,10 +40,15 @@ def accuracy_words(learned: Learned) -> list[str]:
         words.append(f"This rests on {plural(found.known, 'item')} of known class.")
     else:
         words.append("This rests on how people agree and on how other crowds err together.")
-    more = found.needed(NARROW)
-    if 0 < more < int((learned.gold < 0).sum()):
-        items = plural(more, "more item" if found.known else "item")
-        words.append(f"About {items} of known class would narrow it to ± {percent(NARROW)}.")
+    open_ = int((learned.gold < 0).sum())
+    for half_width in NARROW:
+        more = found.needed(half_width)
+        if 0 < more < open_:
+            items = plural(more, "more item" if found.known else "item")
+            words.append(
+                f"About {items} of known class would narrow it to ± {percent(half_width)}."
+            )
+            break
     return words
 
 
