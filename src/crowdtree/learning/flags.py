@@ -136,7 +136,8 @@ def _constant_or_random(learned: Learned) -> Iterator[Flag]:
         spread = math.sqrt(float(np.sum((hit * (1 - hit) + 0.25 / was[met]) / was[met])))
         high = score + 1.645 * spread / met.sum() / (1 - chance)
         if high < COIN:
-            message = f"right {_share(hit.mean())} of the time over {total[w]:.0f} answers, no better than chance"
+            often = f"right {_share(hit.mean())} of the time over {total[w]:.0f} answers"
+            message = f"{often}, no better than chance"
             yield Flag("random", names[w], message, float(score))
 
 
