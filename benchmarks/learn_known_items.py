@@ -11,8 +11,8 @@ import warnings
 
 import numpy as np
 
-from crowdtree.learn import learn
-from crowdtree.learn.answers import gold_codes, read_gold
+from crowdtree.learning import learn
+from crowdtree.learning.answers import gold_codes, read_gold
 from learn_calibration import crowds
 from realdata import folder
 

@@ -23,7 +23,7 @@ from scipy.special import expit, logit
 from scipy.stats import beta
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from crowdtree.learn import learn
+from crowdtree.learning import learn
 from learn_crowds import (
     ERRORS,
     Crowd,
@@ -205,13 +205,17 @@ def bias(runs: int) -> None:
                 _bias_row(known, fit, classes, spammer, runs)
 
 
+KNOWN_ITEMS = (400, 60, 0)
+"""Items of known class, of 400, in :func:`label_bias`."""
+
+
 def label_bias(runs: int) -> None:
     """The same for one question of 2, 4 and 10 labels, a tenth of the workers spammers or none."""
     print(
         f"\none question: learned / actual error of {runs} crowds per row, 400 items, 30 workers,"
     )
     print("6 answers per item; in the intervals are shared errors, of which there are none here")
-    for known in (400, 60, 0):
+    for known in KNOWN_ITEMS:
         for labels in (2, 4, 10):
             for spammer in ("none", "random", "constant"):
                 ratio, hits = [], ([], [], [])

@@ -12,8 +12,8 @@ import warnings
 import numpy as np
 from scipy.special import expit, logit
 
-from crowdtree.learn import labels as labelling
-from crowdtree.learn.answers import Answers, read_answers
+from crowdtree.learning import labels as labelling
+from crowdtree.learning.answers import Answers, read_answers
 
 
 def deal(rng, items: int, workers: int, each: int) -> tuple[np.ndarray, np.ndarray]:

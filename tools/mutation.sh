@@ -6,7 +6,7 @@
 #
 # BIN: folder of the tools (.venv/bin by default). OUT: where the copies and the lists of survivors
 # go (out/mutation by default; kept, so that a second run goes on where the first stopped).
-# MODULES="fusion scores" limits what is mutated; JOBS sets the processes. Each module is tested by its
+# MODULES="voting scores" limits what is mutated; JOBS sets the processes. Each module is tested by its
 # own tests, with few Hypothesis examples that are always the same (CROWDTREE_EXAMPLES).
 # Survivors are killed with a better test or explained in docs/internals/mutation.md; exit 1 if any is neither.
 set -euo pipefail
@@ -23,7 +23,7 @@ entry() {  # a list in the form of setup.cfg
   printf '  %s\n' "$@"
 }
 
-mutate() {  # ROOM: copy, mutate, run its tests
+mutate() {  # MODULE: copy, mutate, run its tests
   local copy=$out/$1
   mkdir -p "$copy"
   cp -ru src tests pyproject.toml README.md LICENSE "$copy/"
@@ -49,7 +49,7 @@ mutate() {  # ROOM: copy, mutate, run its tests
 }
 
 mkdir -p "$out"
-for module in ${MODULES:-fusion scores evaluate staffing}; do
+for module in ${MODULES:-voting scores evaluation staffing}; do
   mutate "$module"
 done
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crowdtree.files.atomic import write_atomically
-from crowdtree.learn.compare import Against, against_assumed, confused_pairs
+from crowdtree.learning.compare import Against, against_assumed, confused_pairs
 from crowdtree.plots.html import page
 from crowdtree.plots.text import clean
 from crowdtree.problem import DASH
@@ -15,7 +15,7 @@ from crowdtree.report.learned_tables import accuracy_words, ranked_flags, share,
 from crowdtree.text import percent, plural
 
 if TYPE_CHECKING:
-    from crowdtree.learn.model import Learned, Worker
+    from crowdtree.learning.model import Learned, Worker
 
 __all__ = ["learned_page", "write_learned_report"]
 
@@ -36,7 +36,7 @@ def learned_page(learned: Learned, title: str = TITLE) -> str:
 
     Examples
     --------
-    >>> from crowdtree.learn import learn
+    >>> from crowdtree.learning import learn
     >>> answers = {"task": [1, 1, 2, 2], "worker": ["ann", "<ben>"] * 2, "label": [0, 0, 1, 1]}
     >>> html = learned_page(learn(answers))
     >>> "&lt;ben&gt;" in html and "<ben>" not in html

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from crowdtree import files
-from crowdtree.design import design
+from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
 from crowdtree.plan import Plan
 from crowdtree.policy import AdaptivePolicy, PlanPolicy, Policy

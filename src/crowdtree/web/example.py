@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdtree.design import design
+from crowdtree.designers import design
 from crowdtree.files import example
 from crowdtree.policy import PlanPolicy
 from crowdtree.problem import Problem

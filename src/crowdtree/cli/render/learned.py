@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdtree.learn.compare import against_assumed, confused_pairs
+from crowdtree.learning.compare import against_assumed, confused_pairs
 from crowdtree.report.learned_tables import accuracy_words, ranked_flags, share, worst_cells
 from crowdtree.text import percent, plural
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from crowdtree.bounds import fano_floor
 from crowdtree.errors import CrowdtreeError
-from crowdtree.evaluate import evaluate
-from crowdtree.floors import fano_floor
-from crowdtree.frontier import frontier
+from crowdtree.evaluation import evaluate
+from crowdtree.frontiers import frontier
 from crowdtree.policy import AdaptivePolicy, PlanPolicy, Policy
 from crowdtree.problem import Problem
 from crowdtree.store.db.problem_json import ProblemJson, problem_from_json
@@ -92,7 +92,7 @@ class Offer:
 def read_offer(tell: Tell, content: bytes, name: str, options: dict[str, Any]) -> Offer:
     """Read an uploaded table (or ``example:NAME``) and work out its choices, in the studio."""
     from crowdtree import files
-    from crowdtree.design import design, refuse_groups
+    from crowdtree.designers import design, refuse_groups
     from crowdtree.web.building import problem_from_bytes
 
     tell(0.02, "Reading the table")
@@ -170,7 +170,7 @@ def _adaptive(problem: Problem, tell: Tell) -> Iterator[Choice]:
 
 
 def _simulated(policy: Policy[Any]) -> tuple[float, float]:
-    from crowdtree.simulate import simulate
+    from crowdtree.simulation import simulate
 
     run = simulate(policy.problem, policy, items=SIMULATED, rng=0)
     return float(run.misclassification), float(run.answers_per_item)
