@@ -111,22 +111,32 @@ def vote_shares(
 
 
 @njit(cache=True, fastmath=True)
-def _score_states(
+def _weigh_states(
     first: int,
     last: int,
     worker: IntArray,
     label: NDArray[np.int8],
     log_answer: FloatArray,
     log_prior: FloatArray,
+    low: int,
+    high: int,
     score: FloatArray,
-) -> None:
-    """Log joint probability of an item's answers with each state."""
-    for s in range(len(log_prior)):
+) -> tuple[float, float]:
+    """Weight of each state of an item from `low` to before `high`: scale (a log) and their sum."""
+    for s in range(low, high):
         score[s] = log_prior[s]
     for j in range(first, last):
         row = log_answer[worker[j], label[j]]
-        for s in range(len(log_prior)):
+        for s in range(low, high):
             score[s] += row[s]
+    top = score[low]
+    for s in range(low + 1, high):
+        top = max(top, score[s])
+    whole = 0.0
+    for s in range(low, high):
+        score[s] = np.exp(score[s] - top)
+        whole += score[s]
+    return top, whole
 
 
 @njit(cache=True, fastmath=True)
@@ -149,22 +159,16 @@ def state_pass(
     states, classes = len(log_prior), posterior.shape[1]
     tilts = states // classes
     counts[:] = 0.0
+    posterior[:] = 0.0
     total = 0.0
     score = np.empty(states)
     for t in range(len(start) - 1):
-        _score_states(start[t], start[t + 1], worker, label, log_answer, log_prior, score)
-        low, high = 0, states
-        if gold[t] >= 0:
-            low, high = gold[t] * tilts, (gold[t] + 1) * tilts
-        top = score[low]
-        for s in range(low + 1, high):
-            top = max(top, score[s])
-        whole = 0.0
-        for s in range(states):
-            score[s] = np.exp(score[s] - top) if low <= s < high else 0.0
-            whole += score[s]
+        low = gold[t] * tilts if gold[t] >= 0 else 0
+        high = low + tilts if gold[t] >= 0 else states
+        top, whole = _weigh_states(
+            start[t], start[t + 1], worker, label, log_answer, log_prior, low, high, score
+        )
         total += top + np.log(whole)
-        posterior[t] = 0.0
         for s in range(low, high):
             score[s] /= whole
             posterior[t, s // tilts] += score[s]
@@ -196,17 +200,11 @@ def draw_pass(
     counts[:] = 0.0
     score = np.empty(states)
     for t in range(len(start) - 1):
-        _score_states(start[t], start[t + 1], worker, label, log_answer, log_prior, score)
-        low, high = 0, states
-        if gold[t] >= 0:
-            low, high = gold[t] * tilts, (gold[t] + 1) * tilts
-        top = score[low]
-        for s in range(low + 1, high):
-            top = max(top, score[s])
-        whole = 0.0
-        for s in range(low, high):
-            score[s] = np.exp(score[s] - top)
-            whole += score[s]
+        low = gold[t] * tilts if gold[t] >= 0 else 0
+        high = low + tilts if gold[t] >= 0 else states
+        _, whole = _weigh_states(
+            start[t], start[t + 1], worker, label, log_answer, log_prior, low, high, score
+        )
         reached, drawn = 0.0, high - 1
         for s in range(low, high):
             if reached <= uniform[t] * whole:
