@@ -42,7 +42,7 @@ def adaptive(policy: AdaptivePolicy, values: np.ndarray) -> tuple[np.ndarray, np
     """Labels after each budget of answers; at most one answer a question.
 
     All items at once by the policy's own choice: ``policy.ask`` for one item after the other gives
-    the same (tests/test_learn_subtypes.py).
+    the same (tests/learning/test_subtypes.py).
     """
     items = np.arange(len(values))
     log_posterior = np.tile(policy.start().log_posterior, (len(values), 1))

@@ -1,4 +1,4 @@
-"""crowdtree: labels from an unreliable crowd, at the error you ask for and the lowest cost.
+"""crowdtree: labels from an unreliable crowd for few answers, with their estimated error.
 
 >>> import crowdtree as ct
 >>> tree = ct.design(ct.example("table1"))

@@ -34,7 +34,7 @@ INTERRUPTED = 130
 
 app = typer.Typer(
     name="crowdtree",
-    help="Labels from an unreliable crowd, at the error you ask for and the lowest cost.",
+    help="Labels from an unreliable crowd for few answers, with their estimated error.",
     epilog="Start with: crowdtree design example:animals",
     no_args_is_help=True,
     add_completion=False,

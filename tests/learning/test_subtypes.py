@@ -16,7 +16,7 @@ from crowdtree.learning.subtypes import _em, _Sheet
 from crowdtree.policy import AdaptivePolicy, Answer, Ask, SubtypePolicy, policy_from_dict
 from crowdtree.trace import from_crowd
 
-BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 def kinds_of_things(rng, items, kinds):

@@ -17,7 +17,7 @@ from crowdtree.learning.pilot import credible_interval
 from crowdtree.learning.rates import Counts, cell_rates
 from learn_crowds import gold_of, many_questions, with_spammer
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("CROWDTREE_DATA", ROOT.parent / "shared" / "data"))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import crowdtree as ct
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from crowdtree.learning.answers import read_answers
 from crowdtree.learning.labels import LABEL_METHODS
 from learn_crowds import crowd_error, labelled, many_questions, one_question
 
-DATA = Path(os.environ.get("CROWDTREE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("CROWDTREE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
 def accuracy(learned, gold):
