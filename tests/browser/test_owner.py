@@ -293,7 +293,7 @@ def test_without_a_session_the_page_says_how_to_log_in(open_page, shot) -> None:
         assert page.goto(path).status == 401
         expect(page.locator("h1")).to_have_text("Open your owner link")
     assert page.goto("/login?token=wrong").status == 401
-    expect(page.locator("body")).to_contain_text("used already or is not valid")
+    expect(page.locator("body")).to_contain_text("already used or is not valid")
     assert page.goto("/work").status == 401
     expect(page.locator("body")).to_contain_text("Open your personal link first")
     shot(page, "no-link")

@@ -17,7 +17,7 @@ from typing import Any
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store import Store
 from crowdtree.store.owner import tokens
-from crowdtree.web.site import Options
+from crowdtree.web.state import Options
 from crowdtree.web.stopping import before_stopping
 
 __all__ = ["Serving", "application", "media_beside", "owner_link", "run"]
@@ -94,7 +94,7 @@ def application() -> Any:
     store = Store(serving.database)
     atexit.register(store.close)
     app = create_app(store, serving.options)
-    before_stopping(app.state.site.stop)
+    before_stopping(app.state.crowdtree.stop)
     return app
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy.engine import Connection
 
-from crowdtree.policy import PlanPolicy, Policy
+from crowdtree.advise import Promise
+from crowdtree.plots.live_tree import flow_numbers
+from crowdtree.policy import PlanPolicy
 from crowdtree.store.db.campaign_row import Campaign, tally
 from crowdtree.store.queries.items import Divided, divided, last_answer_at
 from crowdtree.store.queries.progress import Progress, progress
 from crowdtree.store.queries.workers import paused_workers, some_workers
-from crowdtree.web.pages.choices import Planned
-from crowdtree.web.pages.flow import flow_numbers
+from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.web.pages.words import ago, brief, count, duration, money, number, percent, plural
 
 __all__ = ["Picture", "look"]
@@ -50,20 +51,20 @@ class Picture:
     values: dict[str, str]
     shares: dict[str, float]
     notes: list[Note]
-    labels: list[dict[str, Any]]
+    labels: list[JsonObject]
     divided: Votes
-    questions: list[dict[str, Any]]
-    flow: dict[str, dict[str, Any]] | None
-    places: list[dict[str, Any]]
-    workers: list[dict[str, Any]]
+    questions: list[JsonObject]
+    flow: dict[str, JsonObject] | None
+    places: list[JsonObject]
+    workers: list[JsonObject]
     mood: str
 
 
 def look(
     connection: Connection,
     campaign: Campaign,
-    policy: Policy[Any],
-    promise: Planned | None,
+    policy: AnyPolicy,
+    promise: Promise | None,
     now: float,
 ) -> Picture:
     """Look at a campaign; what was planned may not be known yet."""
@@ -92,12 +93,12 @@ def look(
     )
 
 
-def _places(policy: Policy[Any], nodes: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
+def _places(policy: AnyPolicy, nodes: dict[str, dict[str, int]]) -> list[JsonObject]:
     """Where most items are, for a tree that is too large to see at once."""
     if not isinstance(policy, PlanPolicy) or policy.plan.tree.n_nodes < MANY_NODES:
         return []
     tree = policy.plan.tree
-    rows: list[dict[str, Any]] = [
+    rows: list[JsonObject] = [
         {
             "text": policy.problem.text(int(tree.question[int(node)])),
             "here": max(found["in"] - found["out"], 0),
@@ -111,20 +112,20 @@ def _places(policy: Policy[Any], nodes: dict[str, dict[str, int]]) -> list[dict[
 
 
 def _workers(
-    connection: Connection, number_: int, policy: Policy[Any], now: float
-) -> list[dict[str, Any]]:
+    connection: Connection, number_: int, policy: AnyPolicy, now: float
+) -> list[JsonObject]:
     """The workers who were here last."""
     rows = some_workers(connection, number_, policy.problem, sort="seen", most=FEW_ROWS)
     return [{**row, "seen": ago(row["seen_at"], now)} for row in rows]
 
 
-def _in_words(found: Divided, policy: Policy[Any]) -> Votes:
+def _in_words(found: Divided, policy: AnyPolicy) -> Votes:
     texts = {name: policy.problem.text(q) for q, name in enumerate(policy.problem.questions)}
     rows: list[dict[str, object]] = [{**row, "text": texts[row["question"]]} for row in found.items]
     return Votes(found.labels, rows, found.questions)
 
 
-def _forecast(facts: Progress, promise: Planned | None) -> dict[str, float | None]:
+def _forecast(facts: Progress, promise: Promise | None) -> dict[str, float | None]:
     """Answers, money and seconds still needed: from this campaign, or at first from the plan."""
     items = facts["items"]
     left = facts["forecast"]["answers_left"]
@@ -174,7 +175,7 @@ def _headline(
 def _values(
     campaign: Campaign,
     facts: Progress,
-    promise: Planned | None,
+    promise: Promise | None,
     forecast: dict[str, float | None],
 ) -> dict[str, str]:
     items, answers, currency = facts["items"], facts["answers"], campaign.settings.currency
@@ -205,7 +206,7 @@ def _values(
     }
 
 
-def _planned(promise: Planned | None, what: str) -> str:
+def _planned(promise: Promise | None, what: str) -> str:
     if promise is None:
         return "the plan is being worked out"
     about = "about" if promise.exact else "by simulation about"
@@ -223,8 +224,8 @@ def _shares(facts: Progress) -> dict[str, float]:
     return {name: round(100 * facts["items"][name] / total, 3) for name in names}
 
 
-def _labels(facts: Progress) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = [
+def _labels(facts: Progress) -> list[JsonObject]:
+    rows: list[JsonObject] = [
         {"place": place, "name": name, "count": value}
         for place, (name, value) in enumerate(facts["labels"].items())
     ]
@@ -234,8 +235,8 @@ def _labels(facts: Progress) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (-row["count"], row["place"]))
 
 
-def _questions(policy: Policy[Any], counts: dict[str, int]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = [
+def _questions(policy: AnyPolicy, counts: dict[str, int]) -> list[JsonObject]:
+    rows: list[JsonObject] = [
         {"text": policy.problem.text(q), "count": counts.get(f"asked:{q}", 0)}
         for q in range(policy.problem.n_questions)
     ]
@@ -249,8 +250,8 @@ def _notes(
     connection: Connection,
     campaign: Campaign,
     facts: Progress,
-    policy: Policy[Any],
-    promise: Planned | None,
+    policy: AnyPolicy,
+    promise: Promise | None,
     divided: Votes,
     forecast: dict[str, float | None],
     last: float | None,
@@ -351,7 +352,7 @@ def _patience(campaign: Campaign) -> str:
     return f" After {duration(seconds)} without anybody an item is set aside, with its best label."
 
 
-def _question_notes(policy: Policy[Any], divided: Votes, base: str) -> list[Note]:
+def _question_notes(policy: AnyPolicy, divided: Votes, base: str) -> list[Note]:
     """Questions on which people differ far more than their assumed error says."""
     problem = policy.problem
     notes = []

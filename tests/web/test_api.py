@@ -21,7 +21,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 from crowdtree.store import ExpireLeases
 from crowdtree.store.owner import tokens
 from crowdtree.store.replay.verify import verify
-from crowdtree.web.hooks import verify_signature
+from crowdtree.webhooks import verify_signature
 from weblab import CSV, Lab, lab
 
 
@@ -90,7 +90,7 @@ def test_long_poll_wakes_when_a_question_opens(app: Lab) -> None:
     found: list[Any] = []
     waiting = threading.Thread(target=lambda: found.append(second.next(wait=20)))
     waiting.start()
-    assert until(app.client.app.state.site.waiters.waiting)
+    assert until(app.client.app.state.crowdtree.waiters.waiting)
     app_answer = first.answer(lease, "no")
     assert app_answer.json()["fate"] == "counted"
     waiting.join(15)
@@ -486,7 +486,7 @@ def test_health_metrics_and_events(app: Lab) -> None:
     assert app.client.get("/healthz").json() == {"status": "ok"}
     assert app.client.get("/metrics").status_code == 401
     text = app.get("/metrics").text
-    assert f'crowdtree_answers{{campaign="{number}",fate="counted"}} 1' in text
+    assert f'crowdtree_answers_total{{campaign="{number}",fate="counted"}} 1.0' in text
     trace = app.get(f"/api/campaigns/{number}/items/1").json()
     assert trace["answers"][0]["fate"] == "counted"
     assert app.get(f"/api/campaigns/{number}/audit").json()[0]["action"] == "invite"

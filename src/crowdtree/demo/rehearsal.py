@@ -137,7 +137,7 @@ def rehearse(
     """Run a whole campaign and compare its labels with the truth.
 
     `policy` is as in the API (``POST /api/campaigns``), `items` as
-    :func:`crowdtree.web.example.example_items` makes them; `tell` hears now and then how many are
+    :func:`crowdtree.demo.example.example_items` makes them; `tell` hears now and then how many are
     done. People work at the same time, so two rehearsals with the same `rng` differ a little.
     """
     begin = time.monotonic()

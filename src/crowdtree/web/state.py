@@ -1,37 +1,37 @@
-"""What the handlers share: the store, who waits for a question, limits, templates."""
+"""The state of a running application: the store, waiting workers, limits, caches, templates."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from fastapi import Request
-
-from crowdtree.policy import Policy
 from crowdtree.store import Store
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.stalled import StalledItems
 from crowdtree.store.db.campaign_row import Campaign
-from crowdtree.web.limits import RateLimit
-from crowdtree.web.plans import Plans
+from crowdtree.store.types import AnyPolicy
+from crowdtree.web.plan_cache import PlanCache
+from crowdtree.web.rate_limit import RateLimit
 
-__all__ = ["Options", "Site", "Waiters", "site_of"]
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["AppState", "Options", "Waiters"]
 
 HERE = Path(__file__).parent
-FAILURES_A_MINUTE = 20
-"""Links that do not work, a minute and address, before the address has to wait."""
+FAILURES_PER_MINUTE = 20
+"""Failed logins allowed per address per minute."""
 POLL_SECONDS = {True: 10.0, False: 3.0}
-"""How often a waiting worker looks again without being woken: in one process, and in several,
-where another may have opened a question."""
+"""Seconds between polls of a waiting worker that nobody wakes: with a single server process, and
+with several, where another process may have opened a question."""
 
 TRIES = 5
-"""How many waiting workers may try a question that opened before it is left to whoever looks."""
+"""Waiting workers that are offered a new question in turn, before it is left to the next poll."""
 
 
 @dataclass(frozen=True)
@@ -39,33 +39,33 @@ class Options:
     """How the server runs."""
 
     media: Path | None = None
-    """Folder of uploaded media; none: uploads are refused."""
+    """Folder of uploaded media; without one, uploads are refused."""
     secure_cookies: bool = False
-    """Whether cookies are sent over https only; set it behind https."""
+    """Send cookies over https only; set it behind https."""
     private_webhooks: bool = False
-    """Whether webhooks may go to private and loopback addresses."""
+    """Allow webhooks to private and loopback addresses."""
     trusted_hosts: tuple[str, ...] = ()
-    """Names by which the server may be addressed; none: any."""
+    """Host names the server answers to; empty for any."""
     joins_per_minute: int = 600
-    """Most people who may join by open links from one address: a lecture hall has only one."""
+    """People who may join by open links per address; a lecture hall shares one address."""
     session_seconds: float = 7 * 86_400.0
     docs: bool = True
     url: str = ""
-    """The address by which people reach the server; none: as the owner's browser does."""
+    """Public address of the server; empty for the one that the owner's browser uses."""
 
 
 @dataclass
 class Waiter:
-    """A worker who waits: woken for a question that opened, which others may try after them."""
+    """A waiting worker; `tries` more may be offered the question if this one cannot take it."""
 
     event: asyncio.Event = field(default_factory=asyncio.Event)
     tries: int = 0
 
 
 class Waiters:
-    """Workers who wait for a question: one is woken for each question that opened.
+    """Workers who wait for a question: one is woken per question that opens.
 
-    Who is woken and cannot take it (they had it before) passes it on, a few times.
+    A worker who cannot take it (they answered it before) passes it on, a few times.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Waiters:
         self.changes: dict[int, set[asyncio.Event]] = defaultdict(set)
 
     async def wait(self, campaign: int, seconds: float) -> int:
-        """Wait for a question to open, or for some seconds; say how many may try it after us."""
+        """Wait for a question to open, or for some seconds; return how many may try it next."""
         waiter = Waiter()
         queue = self.queues[campaign]
         queue.append(waiter)
@@ -87,7 +87,7 @@ class Waiters:
         return waiter.tries
 
     def wake(self, opened: dict[int, int]) -> None:
-        """Wake workers of campaigns where questions opened, and everybody who watches."""
+        """Wake workers of campaigns where questions opened, and all watchers."""
         for campaign, count in opened.items():
             for _ in range(min(count, len(self.queues.get(campaign, ())))):
                 self.pass_on(campaign, TRIES)
@@ -95,7 +95,7 @@ class Waiters:
                 watcher.set()
 
     def pass_on(self, campaign: int, tries: int) -> None:
-        """Wake the worker who has waited longest; so many may try, this one included."""
+        """Wake the worker who has waited longest; `tries` counts this one."""
         queue = self.queues.get(campaign)
         if queue and tries > 0:
             waiter = queue.popleft()
@@ -103,11 +103,11 @@ class Waiters:
             waiter.event.set()
 
     def waiting(self) -> int:
-        """Count the workers who wait."""
+        """Count the waiting workers."""
         return sum(len(queue) for queue in self.queues.values())
 
     def wake_all(self) -> None:
-        """Wake everybody who waits or watches."""
+        """Wake all waiting workers and watchers."""
         for queue in self.queues.values():
             while queue:
                 queue.popleft().event.set()
@@ -117,22 +117,22 @@ class Waiters:
 
 
 @dataclass
-class Site:
+class AppState:
     """One running application."""
 
     store: Store
     options: Options
     waiters: Waiters = field(default_factory=Waiters)
-    login_limit: RateLimit = field(default_factory=lambda: RateLimit(FAILURES_A_MINUTE, 60.0))
+    login_limit: RateLimit = field(default_factory=lambda: RateLimit(FAILURES_PER_MINUTE, 60.0))
     join_limit: RateLimit = field(init=False)
-    templates: Any = None
+    templates: Environment | None = None
     maintenance: Maintenance = field(init=False)
     stalled: StalledItems = field(init=False)
-    plans: Plans = field(default_factory=Plans)
-    policies: dict[tuple[int, int], Policy[Any]] = field(default_factory=dict)
+    plans: PlanCache = field(default_factory=PlanCache)
+    policies: dict[tuple[int, int], AnyPolicy] = field(default_factory=dict)
     loop: asyncio.AbstractEventLoop | None = None
     stopping: bool = False
-    """Whether the server is going away: streams and long polls end."""
+    """The server is shutting down: streams and long polls end."""
 
     def __post_init__(self) -> None:
         self.join_limit = RateLimit(self.options.joins_per_minute, 60.0)
@@ -141,7 +141,7 @@ class Site:
 
     @property
     def poll_seconds(self) -> float:
-        """How often a waiting worker looks again, a little different each time."""
+        """Seconds until a waiting worker polls again, with jitter."""
         return POLL_SECONDS[self.store.alone] * random.uniform(0.8, 1.2)
 
     @property
@@ -149,8 +149,8 @@ class Site:
         """Seconds since 1970, by the store's clock."""
         return self.store.clock()
 
-    def policy(self, campaign: Campaign) -> Policy[Any]:
-        """Make the policy of a campaign, or take it from memory."""
+    def policy(self, campaign: Campaign) -> AnyPolicy:
+        """Make the policy of a campaign, or take it from the cache."""
         key = (campaign.id, campaign.version)
         if key not in self.policies:
             if len(self.policies) > 100:
@@ -159,27 +159,16 @@ class Site:
         return self.policies[key]
 
     def stop(self) -> None:
-        """Send home everybody who waits; called from a signal handler."""
+        """End all waits; called from a signal handler."""
         self.stopping = True
         if self.loop is not None and not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self.waiters.wake_all)
 
     def listen(self, loop: asyncio.AbstractEventLoop) -> Callable[[dict[int, int]], None]:
-        """Make the listener that brings changes from the store's threads to the event loop."""
+        """Make the listener that passes changes from the store's threads to the event loop."""
 
         def changed(opened: dict[int, int]) -> None:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(self.waiters.wake, opened)
 
         return changed
-
-
-def site_of(request: Request) -> Site:
-    """Find the application that serves a request."""
-    found: Site = request.app.state.site
-    return found
-
-
-def event_line(name: str, data: Any) -> str:
-    """Write one server-sent event."""
-    return f"event: {name}\ndata: {json.dumps(data)}\n\n"

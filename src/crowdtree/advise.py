@@ -1,10 +1,10 @@
-"""What an owner can choose from: how many answers each error costs, with a tree or adaptively."""
+"""Advice on a plan: how many answers each error costs, with a tree or adaptively."""
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,17 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluate import evaluate
 from crowdtree.floors import fano_floor
 from crowdtree.frontier import frontier
-from crowdtree.policy import AdaptivePolicy, PlanPolicy, Policy
+from crowdtree.plots.curves import curve_chart
+from crowdtree.plots.vega import chart_svg
+from crowdtree.policy import AdaptivePolicy, PlanPolicy, Policy, expected_answers
 from crowdtree.problem import Problem
-from crowdtree.store.db.problem_json import ProblemJson, problem_from_json
+from crowdtree.simulate import simulate
 from crowdtree.text import percent
-from crowdtree.web.studio import Tell
 
-__all__ = ["Choice", "Offer", "Planned", "make_offer", "make_promise", "planned", "read_offer"]
+__all__ = ["Choice", "Offer", "Promise", "Report", "make_offer", "make_promise", "promise_of"]
+
+Report = Callable[[float, str], None]
+"""Receives the share of the work that is done (0 to 1), and what is being done."""
 
 TARGETS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.001)
 SIMULATED = 2000
@@ -41,14 +45,14 @@ class Choice:
     policy: Policy[Any]
 
     @property
-    def promise(self) -> Planned:
+    def promise(self) -> Promise:
         """What it is expected to do: exactly for trees, else from simulated items."""
-        return Planned(self.error, self.answers, self.kind == "tree")
+        return Promise(self.error, self.answers, self.kind == "tree")
 
 
 @dataclass(frozen=True)
-class Planned:
-    """What a policy is expected to do, an item."""
+class Promise:
+    """What a policy is expected to do, per item."""
 
     error: float
     answers: float
@@ -64,7 +68,7 @@ class Offer:
     chart: str
 
     def rows(self) -> list[tuple[float, Choice | None, Choice | None]]:
-        """Choices by target: with the tree, adaptively."""
+        """Choices by target: of the tree, and of the adaptive policy."""
         found = {(choice.kind, choice.target): choice for choice in self.choices}
         targets = sorted({choice.target for choice in self.choices}, reverse=True)
         return [(t, found.get(("tree", t)), found.get(("adaptive", t))) for t in targets]
@@ -76,63 +80,41 @@ class Offer:
                 return choice
         raise CrowdtreeError("plan: choose one of the points")
 
-    def nearest(self, policy: Policy[Any], promise: Planned) -> Choice:
-        """Find the choice that a draft has now, or the one that is nearest to it."""
+    def nearest(self, policy: Policy[Any], promise: Promise) -> Choice:
+        """Find the choice that a draft has now, or the one nearest to it."""
         kind = "adaptive" if isinstance(policy, AdaptivePolicy) else "tree"
         same = [c for c in self.choices if c.policy.to_dict() == policy.to_dict()]
         mine = [c for c in self.choices if c.kind == kind] or list(self.choices)
         return same[0] if same else min(mine, key=lambda c: abs(c.error - promise.error))
 
     def first(self) -> Choice:
-        """Find a sensible choice to begin with."""
+        """The default choice."""
         keys = {choice.key: choice for choice in self.choices}
         return next((keys[key] for key in DEFAULT if key in keys), self.choices[0])
 
 
-def read_offer(tell: Tell, content: bytes, name: str, options: dict[str, Any]) -> Offer:
-    """Read an uploaded table (or ``example:NAME``) and work out its choices, in the studio."""
-    from crowdtree import files
-    from crowdtree.design import design, refuse_groups
-    from crowdtree.web.building import problem_from_bytes
-
-    tell(0.02, "Reading the table")
-    example = name.removeprefix("example:")
-    if example != name:
-        problem = files.example(example)
-    else:
-        problem = problem_from_bytes(content, name, **options)
+def make_offer(report: Report, problem: Problem) -> Offer:
+    """Work out the choices for a problem."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        refuse_groups(design(problem, "gain", allow_groups=True))
-    return _offered(tell, problem)
-
-
-def make_offer(tell: Tell, problem: ProblemJson) -> Offer:
-    """Work out the choices for a problem as the store keeps it, in the studio."""
-    return _offered(tell, problem_from_json(problem))
-
-
-def make_promise(tell: Tell, policy: Policy[Any]) -> Planned:
-    """Work out what a policy promises, in the studio."""
-    del tell
-    return planned(policy)
-
-
-def _offered(tell: Tell, problem: Problem) -> Offer:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        tell(0.1, "Comparing trees")
+        report(0.1, "Comparing trees")
         trees = tuple(_trees(problem))
-        choices = (*trees, *_adaptive(problem, tell))
+        choices = (*trees, *_adaptive(problem, report))
     if not choices:
         raise CrowdtreeError("plan: no plan reaches an error below 20 %; add better questions")
     return Offer(problem, choices, _chart(problem, choices))
 
 
+def make_promise(report: Report, policy: Policy[Any]) -> Promise:
+    """Work out what a policy is expected to do, as a job."""
+    del report
+    return promise_of(policy)
+
+
 def _trees(problem: Problem) -> Iterator[Choice]:
     """Trees whose votes stop as soon as one side leads by enough, from the greedy frontier.
 
-    Greedy, because a page must answer in seconds whatever the problem; the command line proves.
+    Greedy, because a page must respond within seconds; the command line finds optimal plans.
     """
     front = frontier(
         problem,
@@ -156,11 +138,11 @@ def _trees(problem: Problem) -> Iterator[Choice]:
         yield last
 
 
-def _adaptive(problem: Problem, tell: Tell) -> Iterator[Choice]:
+def _adaptive(problem: Problem, report: Report) -> Iterator[Choice]:
     last: Choice | None = None
     for done, target in enumerate(reversed(TARGETS)):
         share = 0.5 + 0.5 * done / len(TARGETS)
-        tell(share, f"Trying the adaptive way on simulated items, {done + 1} of {len(TARGETS)}")
+        report(share, f"Simulating the adaptive policy, {done + 1} of {len(TARGETS)}")
         policy = AdaptivePolicy(problem, target, MOST_ANSWERS, strict=False)
         error, answers = _simulated(policy)
         if error > target or (last is not None and answers >= last.answers * 0.995):
@@ -170,34 +152,27 @@ def _adaptive(problem: Problem, tell: Tell) -> Iterator[Choice]:
 
 
 def _simulated(policy: Policy[Any]) -> tuple[float, float]:
-    from crowdtree.simulate import simulate
-
     run = simulate(policy.problem, policy, items=SIMULATED, rng=0)
     return float(run.misclassification), float(run.answers_per_item)
 
 
-def planned(policy: Policy[Any]) -> Planned:
-    """What a policy promises: exactly for a plan, by simulation for others.
+def promise_of(policy: Policy[Any]) -> Promise:
+    """What a policy is expected to do: exactly for a plan, by simulation for others.
 
     >>> import crowdtree as ct
-    >>> round(planned(PlanPolicy(ct.design(ct.example("table1")))).error, 4)
+    >>> round(promise_of(PlanPolicy(ct.design(ct.example("table1")))).error, 4)
     0.0823
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if isinstance(policy, PlanPolicy):
-            from crowdtree.policy import expected_answers
-
             error = evaluate(policy.voted).misclassification
-            return Planned(error, expected_answers(policy.plan, policy.stopping), True)
-        return Planned(*_simulated(policy), exact=False)
+            return Promise(error, expected_answers(policy.plan, policy.stopping), True)
+        return Promise(*_simulated(policy), exact=False)
 
 
 def _chart(problem: Problem, choices: tuple[Choice, ...]) -> str:
-    """Error over cost for both kinds, with a mark for each choice."""
-    from crowdtree.plots.curves import curve_chart
-    from crowdtree.plots.vega import chart_svg
-
+    """Plot error over cost for both kinds, with a mark per choice."""
     names = {"tree": ("tree", "plain"), "adaptive": ("adaptive (estimate)", "dashed")}
     rows: list[dict[str, Any]] = []
     for choice in choices:
@@ -212,7 +187,7 @@ def _chart(problem: Problem, choices: tuple[Choice, ...]) -> str:
         curve_chart(
             rows,
             title="What each error costs: lower left is better",
-            x="expected answers an item",
+            x="expected answers per item",
             subtitle=["Click a point, or choose below. Nothing can go below the Fano floor."],
             points=points,
         ),
@@ -222,12 +197,12 @@ def _chart(problem: Problem, choices: tuple[Choice, ...]) -> str:
 
 
 def _named_points(svg: str, choices: tuple[Choice, ...]) -> str:
-    """Give each mark the key of its choice, for the script; the table below says the same."""
+    """Give each mark the key of its choice, for the script."""
     keys = iter(choices)
 
     def named(match: re.Match[str]) -> str:
         choice = next(keys)
-        words = f"{choice.kind}: {percent(choice.error)}, {choice.answers:.3g} answers an item"
+        words = f"{choice.kind}: {percent(choice.error)}, {choice.answers:.3g} answers per item"
         return (
             f'<path class="choice" data-choice="{choice.key}" aria-hidden="true" '
             f"{match.group(1)}><title>{words}</title></path>"

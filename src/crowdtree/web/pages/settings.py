@@ -13,13 +13,13 @@ from crowdtree.store import Settings
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.store.owner import campaigns
 from crowdtree.store.queries.progress import Progress, progress
-from crowdtree.web.auth import OwnerNeeded
-from crowdtree.web.pages.base import Number, PageRoute, go, render
-from crowdtree.web.site import site_of
+from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
+from crowdtree.web.pages.base import PageRoute, go, render
+from crowdtree.web.requests import Number, state_of
 
 __all__ = ["FIELDS", "changes_of", "router", "shown_settings"]
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 
 
 class Field(NamedTuple):
@@ -54,13 +54,13 @@ WORDS = (
 @router.get("/c/{number}/share")
 async def share(request: Request, number: Number, owner: OwnerNeeded) -> Response:
     """Show what workers read, what they get, and the links."""
-    site = site_of(request)
+    state = state_of(request)
 
     def look(connection: Connection) -> tuple[Campaign, Progress]:
-        return get_campaign(connection, number), progress(connection, number, site.now)
+        return get_campaign(connection, number), progress(connection, number, state.now)
 
-    campaign, facts = await site.store.aread(look)
-    promise = await site.plans.promise(site.policy(campaign))
+    campaign, facts = await state.store.aread(look)
+    promise = await state.plans.promise(state.policy(campaign))
     return render(
         request,
         "share.html",
@@ -71,15 +71,14 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
         cost=promise.answers * facts["items"]["total"] * facts["price"],
         written=shown_settings(campaign.settings.model_dump()),
         examples=sum(1 for text in campaign.settings.examples.values() if text.strip()),
-        base=site.options.url,
+        base=state.options.url,
     )
 
 
 @router.post("/c/{number}/share")
-async def save(request: Request, number: Number, owner: OwnerNeeded) -> Response:
+async def save(request: Request, number: Number) -> Response:
     """Save what workers read and get."""
-    del owner
-    site = site_of(request)
+    state = state_of(request)
     form = await request.form()
     changes = changes_of(form, tuple(name for name in (*FIELDS, *WORDS) if name in form))
     if "flags" in form:  # the form has them: one that is not sent is off
@@ -87,12 +86,12 @@ async def save(request: Request, number: Number, owner: OwnerNeeded) -> Response
     name = str(form.get("name", "")).strip()
 
     def apply(connection: Connection) -> None:
-        policy = site.policy(get_campaign(connection, number))
-        campaigns.change_settings(connection, number, policy, changes, site.now)
+        policy = state.policy(get_campaign(connection, number))
+        campaigns.change_settings(connection, number, policy, changes, state.now)
         if name:
-            campaigns.rename(connection, number, name, site.now)
+            campaigns.rename(connection, number, name, state.now)
 
-    await site.store.awrite(apply)
+    await state.store.awrite(apply)
     return go(request, f"/c/{number}/share?saved=1")
 
 

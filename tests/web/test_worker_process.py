@@ -18,16 +18,16 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import AdaptivePolicy
 from crowdtree.store import Unavailable
 from crowdtree.store.db.problem_json import problem_to_json
-from crowdtree.web import studio as module
-from crowdtree.web.pages.choices import read_offer
-from crowdtree.web.plans import Plans
-from crowdtree.web.studio import Studio
+from crowdtree.web import worker_process as module
+from crowdtree.web.plan_cache import PlanCache
+from crowdtree.web.plan_jobs import read_offer
+from crowdtree.web.worker_process import WorkerProcess
 from weblab import lab
 
 
-def count(tell, steps):
+def count(report, steps):
     for step in range(steps):
-        tell(step / steps, f"step {step}")
+        report(step / steps, f"step {step}")
     return steps
 
 
@@ -35,8 +35,8 @@ def fail(_, words):
     raise CrowdtreeError(words)
 
 
-def sleep(tell, seconds):
-    tell(0.0, str(os.getpid()))
+def sleep(report, seconds):
+    report(0.0, str(os.getpid()))
     time.sleep(seconds)
 
 
@@ -50,7 +50,7 @@ def hungry(_):
 
 @pytest.fixture(scope="module")
 def room():
-    made = Studio()
+    made = WorkerProcess()
     yield made
     made.close()
 
@@ -58,7 +58,7 @@ def room():
 def test_a_job_tells_how_far_it_is_and_others_go_on_meanwhile(room):
     async def go():
         heard = []
-        job = asyncio.create_task(room.work(count, 3, tell=lambda *news: heard.append(news)))
+        job = asyncio.create_task(room.run(count, 3, report=lambda *news: heard.append(news)))
         others = 0
         while not job.done():
             others += 1
@@ -73,19 +73,19 @@ def test_a_job_tells_how_far_it_is_and_others_go_on_meanwhile(room):
 
 def test_a_mistake_is_said_and_the_next_job_runs(room):
     with pytest.raises(CrowdtreeError, match="the table is bad"):
-        aside.run(room.work(fail, "the table is bad"))
+        aside.run(room.run(fail, "the table is bad"))
     with pytest.raises(CrowdtreeError, match="too much memory"):
-        aside.run(room.work(hungry))
+        aside.run(room.run(hungry))
     with pytest.raises(CrowdtreeError, match="without a result"):
-        aside.run(room.work(die))
-    assert aside.run(room.work(count, 2)) == 2
+        aside.run(room.run(die))
+    assert aside.run(room.run(count, 2)) == 2
 
 
 def test_a_job_that_takes_too_long_is_stopped_with_its_process(room):
     heard = []
     room.seconds = 0.5
     with pytest.raises(CrowdtreeError, match="takes longer than 0 s; make the plan with"):
-        aside.run(room.work(sleep, 600, tell=lambda _, words: heard.append(int(words))))
+        aside.run(room.run(sleep, 600, report=lambda _, words: heard.append(int(words))))
     room.seconds = module.MOST_SECONDS
     assert room._process is None
     for pid in heard:  # empty where the process was not even ready by then
@@ -94,10 +94,10 @@ def test_a_job_that_takes_too_long_is_stopped_with_its_process(room):
 
 
 def test_nobody_waits_in_an_endless_queue():
-    crowded = Studio()
+    crowded = WorkerProcess()
     crowded.waiting = module.MOST_WAITING
     with pytest.raises(Unavailable, match="Try again"):
-        aside.run(crowded.work(count, 1))
+        aside.run(crowded.run(count, 1))
     assert crowded.waiting == module.MOST_WAITING
 
 
@@ -106,14 +106,14 @@ def test_plans_are_worked_out_once(monkeypatch):
     policy = AdaptivePolicy(problem, 0.05, 50, strict=False)
     asked = []
 
-    async def work(job, *values, tell=None):
-        del tell
+    async def run(job, *values, report=None):
+        del report
         asked.append(job.__name__)
         return job(module.silent, *values)
 
     async def go():
-        plans = Plans()
-        monkeypatch.setattr(plans.studio, "work", work)
+        plans = PlanCache()
+        monkeypatch.setattr(plans.process, "run", run)
         offer = await plans.read(b"", "example:table1", {}, module.silent)
         assert plans.known(problem_to_json(problem)) is offer
         assert await plans.offer(problem_to_json(problem)) is offer
@@ -122,7 +122,7 @@ def test_plans_are_worked_out_once(monkeypatch):
         assert asked == ["read_offer"]
         assert await plans.promise_soon(policy) is None  # on its way
         assert await plans.promise_soon(policy) is None
-        while plans.under_way:
+        while plans.pending:
             await asyncio.sleep(0.01)
         found = await plans.promise_soon(policy)
         again = AdaptivePolicy(problem, 0.05, 50, strict=False)
@@ -158,7 +158,7 @@ def test_the_wizard_hears_how_far_the_server_is():
         plain = app.client.post("/new", data=form, headers=app.owner, follow_redirects=False)
         assert (plain.status_code, plain.headers["location"]) == (303, "/c/2/plan")
         # after a restart the choices are worked out again
-        app.client.app.state.site.plans.offers.clear()
+        app.client.app.state.crowdtree.plans.offers.clear()
         assert "Working out what each error costs" in app.get("/c/1/plan").text
         again = app.client.post("/c/1/plan/ready", data={}, headers=headers)
         assert json.loads(again.text.splitlines()[-1]) == {"go": "/c/1/plan"}

@@ -1,4 +1,4 @@
-"""The tree with the items that flow through it: drawn once, its numbers change in place."""
+"""The tree with the items that pass through it: drawn once, its numbers are updated in place."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from crowdtree.plots.text import clean, wrap
 from crowdtree.plots.tree_drawing import Drawing
 from crowdtree.plots.tree_fold import views
 from crowdtree.plots.tree_model import Facts
-from crowdtree.web.pages.words import count
+from crowdtree.text import plural
 
 __all__ = ["flow_numbers", "flow_svg"]
 
-ROOM = "888,888 here · 888,888 passed"
-"""The widest text of a node, so that nothing moves while the numbers grow."""
+WIDEST = "888,888 here · 888,888 passed"
+"""The widest text of a node, so that the layout does not move as the numbers grow."""
 CAPTION = (
     "Under a question: items whose answers are being collected there now · items that have passed. "
     "Under a label: items that got it. A line is as thick as the share of items that took it."
@@ -28,13 +28,13 @@ THINNEST, THICKEST = 1.25, 14.0
 
 class _LiveFacts(Facts):
     def small(self, node: int) -> str:
-        """Room for the small print of a question."""
+        """Reserve the width of the numbers."""
         del node
-        return ROOM
+        return WIDEST
 
 
 class Flow(Drawing):
-    """A drawing whose small print is filled in later."""
+    """A drawing whose numbers are filled in later."""
 
     def __init__(self, plan: Plan) -> None:
         facts = _LiveFacts(plan)
@@ -85,7 +85,7 @@ class Flow(Drawing):
 
 @lru_cache(maxsize=32)
 def flow_svg(plan: Plan) -> str:
-    """Draw the tree of a plan with room for live numbers.
+    """Draw the tree of a plan with space for live numbers.
 
     >>> import crowdtree as ct
     >>> flow_svg(ct.staff(ct.design(ct.example("table1")), workers=8)).count("data-flow")
@@ -95,7 +95,7 @@ def flow_svg(plan: Plan) -> str:
 
 
 def flow_numbers(plan: Plan, nodes: dict[str, dict[str, int]]) -> dict[str, dict[str, Any]]:
-    """Say what stands under each box, and how thick the line to it is.
+    """The text under each box, and the width of the line to it.
 
     >>> import crowdtree as ct
     >>> plan = ct.staff(ct.design(ct.example("table1")), workers=8)
@@ -110,9 +110,9 @@ def flow_numbers(plan: Plan, nodes: dict[str, dict[str, int]]) -> dict[str, dict
         found = nodes.get(str(key), {"in": 0, "out": 0})
         here = max(found["in"] - found["out"], 0)
         text[str(key)] = (
-            f"{count(here)} here · {count(found['out'])} passed"
+            f"{here:,} here · {found['out']:,} passed"
             if key >= 0
-            else f"{count(found['in'])} {'item' if found['in'] == 1 else 'items'}"
+            else f"{plural(found['in'], 'item')}"
         )
         share = found["in"] / total if total else 0.0
         thick[str(key)] = round(THINNEST + (THICKEST - THINNEST) * min(share, 1.0), 2)

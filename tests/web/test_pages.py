@@ -11,21 +11,20 @@ import pytest
 pytest.importorskip("fastapi", reason="needs the server's packages")
 
 from crowdtree import files
+from crowdtree.advise import make_offer, promise_of
 from crowdtree.errors import CrowdtreeError
+from crowdtree.plots.live_tree import flow_numbers, flow_svg
 from crowdtree.plots.style import css_variables
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.store import Settings
 from crowdtree.store.db.campaign_row import get_campaign
-from crowdtree.store.db.problem_json import problem_to_json
-from crowdtree.web.api.media import TYPES
-from crowdtree.web.building import problem_from_bytes
-from crowdtree.web.pages.choices import make_offer, planned
-from crowdtree.web.pages.flow import flow_numbers, flow_svg
 from crowdtree.web.pages.live import look
 from crowdtree.web.pages.markdown import markdown
-from crowdtree.web.pages.sharing import FIELDS, FLAGS, WORDS, shown_settings, value_of
+from crowdtree.web.pages.settings import FIELDS, FLAGS, WORDS, shown_settings, value_of
 from crowdtree.web.pages.wizard import _pasted
-from crowdtree.web.studio import silent
+from crowdtree.web.plan_jobs import problem_from_bytes
+from crowdtree.web.services.items import MEDIA_TYPES
+from crowdtree.web.worker_process import silent
 from storelab import Small
 
 WEB = Path(files.__file__).parents[1] / "web"
@@ -37,7 +36,7 @@ class Room(Small):
     def picture(self):
         row = self.store.read(lambda c: get_campaign(c, self.number))
         return self.store.read(
-            lambda c: look(c, row, self.policy, planned(self.policy), self.clock.now)
+            lambda c: look(c, row, self.policy, promise_of(self.policy), self.clock.now)
         )
 
     def notes(self) -> str:
@@ -91,7 +90,7 @@ def test_only_what_the_server_made_is_shown_unescaped():
 
 
 def test_nothing_that_a_browser_runs_can_be_uploaded():
-    assert not {"svg", "html", "htm", "xml", "js", "pdf", "xhtml"} & set(TYPES)
+    assert not {"svg", "html", "htm", "xml", "js", "pdf", "xhtml"} & set(MEDIA_TYPES)
 
 
 def test_the_table_to_download_is_the_one_that_is_shown_and_can_be_read():
@@ -136,7 +135,7 @@ def test_markdown_is_markdown():
 
 @pytest.fixture(scope="module")
 def animals():
-    return make_offer(silent, problem_to_json(files.example("animals")))
+    return make_offer(silent, files.example("animals"))
 
 
 def test_every_choice_keeps_its_promise(animals):
@@ -196,7 +195,7 @@ def test_pasted_items_may_be_lines_or_tables():
     lines, kind = _pasted("one, with a comma\n\n  two ")
     assert kind == "jsonl"
     assert [json.loads(line)["text"] for line in lines.splitlines()] == ["one, with a comma", "two"]
-    with pytest.raises(CrowdtreeError, match="paste one item a line"):
+    with pytest.raises(CrowdtreeError, match="paste one item per line"):
         _pasted(" \n ")
 
 

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.engine import Connection
 from starlette.responses import Response
 
-from crowdtree.policy import PlanPolicy, Policy
+from crowdtree.policy import PlanPolicy
 from crowdtree.store.db.campaign_row import Campaign, get_campaign, tally
 from crowdtree.store.owner import campaigns
 from crowdtree.store.queries.items import divided
-from crowdtree.web.auth import OwnerNeeded
-from crowdtree.web.pages.base import Number, PageRoute, go, render
+from crowdtree.store.types import AnyPolicy, JsonObject
+from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
+from crowdtree.web.pages.base import PageRoute, go, render
 from crowdtree.web.pages.markdown import markdown
-from crowdtree.web.site import site_of
+from crowdtree.web.requests import Number, state_of
 
 __all__ = ["asked_questions", "router"]
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 FEW = 12
 """So many questions are shown unfolded."""
 
@@ -32,7 +33,7 @@ class Draft(BaseModel):
     text: Annotated[str, Field(max_length=50_000)]
 
 
-def asked_questions(policy: Policy[Any]) -> list[int]:
+def asked_questions(policy: AnyPolicy) -> list[int]:
     """Number the questions that may be asked: those of the tree from its root on, or all."""
     if isinstance(policy, PlanPolicy):
         return list(dict.fromkeys(int(q) for q in policy.plan.tree.question))
@@ -42,15 +43,15 @@ def asked_questions(policy: Policy[Any]) -> list[int]:
 @router.get("/c/{number}/questions")
 async def listed(request: Request, number: Number, owner: OwnerNeeded) -> Response:
     """Show the questions with their examples."""
-    site = site_of(request)
+    state = state_of(request)
 
     def look(connection: Connection) -> tuple[Campaign, dict[str, int], dict[str, tuple[int, int]]]:
         campaign = get_campaign(connection, number)
         counts = tally(connection, number)
         return campaign, counts, divided(connection, number).questions
 
-    campaign, counts, votes = await site.store.aread(look)
-    policy = site.policy(campaign)
+    campaign, counts, votes = await state.store.aread(look)
+    policy = state.policy(campaign)
     examples = campaign.settings.examples
     rows = [_row(policy, q, examples, counts, votes) for q in asked_questions(policy)]
     return render(
@@ -59,12 +60,12 @@ async def listed(request: Request, number: Number, owner: OwnerNeeded) -> Respon
 
 
 def _row(
-    policy: Policy[Any],
+    policy: AnyPolicy,
     place: int,
     examples: dict[str, str],
     counts: dict[str, int],
     votes: dict[str, tuple[int, int]],
-) -> dict[str, Any]:
+) -> JsonObject:
     problem = policy.problem
     name = problem.questions[place]
     against, total = votes.get(name, (0, 0))
@@ -82,31 +83,30 @@ def _row(
 
 
 @router.post("/c/{number}/questions")
-async def save(request: Request, number: Number, owner: OwnerNeeded) -> Response:
+async def save(request: Request, number: Number) -> Response:
     """Save the examples."""
-    del owner
-    site = site_of(request)
+    state = state_of(request)
     form = await request.form()
 
     def apply(connection: Connection) -> None:
         campaign = get_campaign(connection, number)
-        policy = site.policy(campaign)
+        policy = state.policy(campaign)
         examples = dict(campaign.settings.examples)
         for place, name in enumerate(policy.problem.questions):
             if f"example-{place}" in form:
                 examples[name] = str(form[f"example-{place}"]).strip()
         kept = {name: text for name, text in examples.items() if text}
-        changes: dict[str, Any] = {"examples": kept}
+        changes: JsonObject = {"examples": kept}
         if "instructions" in form:
             changes["instructions"] = str(form["instructions"]).strip()
-        campaigns.change_settings(connection, number, policy, changes, site.now)
+        campaigns.change_settings(connection, number, policy, changes, state.now)
 
-    await site.store.awrite(apply)
+    await state.store.awrite(apply)
     return go(request, f"/c/{number}/questions?saved=1")
 
 
 @router.post("/preview")
-async def preview(request: Request, draft: Draft, owner: OwnerNeeded) -> dict[str, str]:
+async def preview(request: Request, draft: Draft) -> dict[str, str]:
     """Show Markdown as workers will see it."""
-    del request, owner
+    del request
     return {"html": markdown(draft.text)}

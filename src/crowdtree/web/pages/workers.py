@@ -17,15 +17,15 @@ from crowdtree.store.queries.workers import (
     some_workers,
     worker_log,
 )
-from crowdtree.web.auth import OwnerNeeded
-from crowdtree.web.pages.base import Number, PageRoute, render
+from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
+from crowdtree.web.pages.base import PageRoute, render
 from crowdtree.web.pages.items import FATES
 from crowdtree.web.pages.words import ago
-from crowdtree.web.site import site_of
+from crowdtree.web.requests import Number, state_of
 
 __all__ = ["router"]
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 
 
 @router.get("/c/{number}/workers")
@@ -37,12 +37,12 @@ async def listed(
     skip: int = Query(0, ge=0, le=10**9),
 ) -> Response:
     """List workers."""
-    site = site_of(request)
+    state = state_of(request)
     sort = sort if sort in WORKER_ORDERS else "answers"
 
     def look(connection: Connection) -> tuple[Campaign, list[WorkerFacts], float]:
         campaign = get_campaign(connection, number)
-        problem = site.policy(campaign).problem
+        problem = state.policy(campaign).problem
         error = float(problem.worker_error.mean())
         return (
             campaign,
@@ -50,13 +50,13 @@ async def listed(
             error,
         )
 
-    campaign, rows, error = await site.store.aread(look)
+    campaign, rows, error = await state.store.aread(look)
     return render(
         request,
         "workers.html",
         owner=owner,
         campaign=campaign,
-        rows=[{**row, "seen": ago(row["seen_at"], site.now)} for row in rows],
+        rows=[{**row, "seen": ago(row["seen_at"], state.now)} for row in rows],
         more=skip + len(rows) if len(rows) == WORKERS_PAGE else None,
         sort=sort,
         expected=1 - error,
@@ -66,15 +66,15 @@ async def listed(
 @router.get("/c/{number}/workers/{worker}")
 async def one(request: Request, number: Number, worker: Number, owner: OwnerNeeded) -> Response:
     """Show a worker with the last answers."""
-    site = site_of(request)
+    state = state_of(request)
 
     def look(connection: Connection) -> tuple[Campaign, WorkerFacts, list[WorkerAnswer]]:
         campaign = get_campaign(connection, number)
-        facts = get_worker(connection, number, worker, site.policy(campaign).problem)
+        facts = get_worker(connection, number, worker, state.policy(campaign).problem)
         return campaign, facts, worker_log(connection, number, worker)
 
-    campaign, facts, lines = await site.store.aread(look)
-    problem = site.policy(campaign).problem
+    campaign, facts, lines = await state.store.aread(look)
+    problem = state.policy(campaign).problem
     log = [
         {
             **line,
@@ -91,7 +91,7 @@ async def one(request: Request, number: Number, worker: Number, owner: OwnerNeed
         campaign=campaign,
         row=facts,
         log=log,
-        now=site.now,
+        now=state.now,
     )
 
 

@@ -23,14 +23,14 @@ def app() -> Iterator[Lab]:
 def test_the_server_watches_by_itself(app: Lab) -> None:
     number = app.campaign(ONE, settings={"give_up_seconds": 60})
     app.worker(number).work("no")
-    site: Any = app.client.app.state.site  # type: ignore[attr-defined]
-    from crowdtree.web.chores import check_stalled
+    state: Any = app.client.app.state.crowdtree  # type: ignore[attr-defined]
+    from crowdtree.web.background import check_stalled
 
-    app.client.portal.call(check_stalled, site)  # type: ignore[union-attr]
+    app.client.portal.call(check_stalled, state)  # type: ignore[union-attr]
     assert app.get(f"/api/campaigns/{number}").json()["waiting_for_workers"] == 1
     page = app.get(f"/c/{number}").text
     assert "1 item waits for more workers" in page
     app.clock.now += 1000
-    app.client.portal.call(check_stalled, site)  # type: ignore[union-attr]
+    app.client.portal.call(check_stalled, state)  # type: ignore[union-attr]
     found = app.get(f"/api/campaigns/{number}").json()
     assert (found["waiting_for_workers"], found["items"]["set_aside"]) == (0, 1)

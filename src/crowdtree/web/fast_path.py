@@ -1,46 +1,45 @@
-"""The short way for what workers ask all the time: next, answer and skip.
+"""Fast path for a worker's next, answer and skip.
 
-The framework's way through routing, dependencies and checks takes more processor time than the
-engine and the database driver together. Here the same models check the body, the same function
-finds the worker and the same calls are made. Whatever is not plain (another content type, a body
-that does not fit, no token) goes the long way with its body, so that there is one place that says
-what is wrong.
+Routing, dependencies and validation of the framework take more processor time than the engine and
+the database driver together. Here the same models validate the body and the same services are
+called. Anything else (another content type, an invalid body, no token) is passed on to the
+framework with its body, so that errors are reported in one place.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.web.api import worker
 from crowdtree.web.auth import worker_hash
-from crowdtree.web.errors import Problem, refusal
-from crowdtree.web.site import Site
+from crowdtree.web.errors import HttpError, error_response, refusal_of
+from crowdtree.web.services import assignments
+from crowdtree.web.state import AppState
 
-__all__ = ["Hot"]
+__all__ = ["FastPath"]
 
-HOT: dict[str, type[BaseModel]] = {
-    "/api/worker/next": worker.Asked,
-    "/api/worker/answer": worker.Answered,
-    "/api/worker/skip": worker.Skipped,
+BODIES: dict[str, type[BaseModel]] = {
+    "/api/worker/next": assignments.Asked,
+    "/api/worker/answer": assignments.Answered,
+    "/api/worker/skip": assignments.Skipped,
 }
 
 
-class Hot:
-    """Serve a worker's next, answer and skip; everything else goes on."""
+class FastPath:
+    """Serve a worker's next, answer and skip; pass everything else on."""
 
-    def __init__(self, app: ASGIApp, site: Site) -> None:
+    def __init__(self, app: ASGIApp, state: AppState) -> None:
         self.app = app
-        self.site = site
+        self.state = state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        found = HOT.get(scope["path"]) if scope["type"] == "http" else None
+        found = BODIES.get(scope["path"]) if scope["type"] == "http" else None
         if found is None or scope["method"] != "POST":
             await self.app(scope, receive, send)
             return
@@ -48,10 +47,10 @@ class Hot:
         request = Request(scope)
         try:
             if not request.headers.get("content-type", "").startswith("application/json"):
-                raise Problem(415, "json", "")
+                raise HttpError(415, "json", "")
             given = found.model_validate_json(body)
             who = await worker_hash(request)
-        except (ValidationError, Problem):
+        except (ValidationError, HttpError):
             await self.app(scope, _again(messages, receive), send)
             return
         await self._serve(given, who, scope, receive, send)
@@ -60,17 +59,9 @@ class Hot:
         self, given: BaseModel, who: str, scope: Scope, receive: Receive, send: Send
     ) -> None:
         try:
-            if isinstance(given, worker.Asked):
-                gone = Request(scope, receive).is_disconnected
-                made = await worker.found_question(self.site, given, who, gone)
-            elif isinstance(given, worker.Answered):
-                made = await worker.taken_answer(self.site, given, who)
-            else:
-                assert isinstance(given, worker.Skipped)
-                made = await worker.taken_skip(self.site, given, who)
+            made = await self._result(given, who, Request(scope, receive))
         except CrowdtreeError as error:
-            refused: Response = refusal(error)
-            await refused(scope, receive, send)
+            await error_response(*refusal_of(error))(scope, receive, send)
             return
         text = json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode()
         headers = [
@@ -80,9 +71,19 @@ class Hot:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": text})
 
+    async def _result(self, given: BaseModel, who: str, request: Request) -> Mapping[str, object]:
+        if isinstance(given, assignments.Asked):
+            gone = request.is_disconnected
+            return await assignments.find_question(self.state, given, who, gone)
+        if isinstance(given, assignments.Answered):
+            return await assignments.submit_answer(self.state, given, who)
+        if isinstance(given, assignments.Skipped):
+            return await assignments.submit_skip(self.state, given, who)
+        raise TypeError(type(given))
+
 
 async def _body(receive: Receive) -> tuple[list[Message], bytes]:
-    """Read the whole body; it is small, or :class:`crowdtree.web.limits.BodyLimit` objects."""
+    """Read the whole body, which :class:`crowdtree.web.limits.BodyLimit` keeps small."""
     messages = [await receive()]
     while messages[-1].get("more_body"):
         messages.append(await receive())
@@ -90,7 +91,7 @@ async def _body(receive: Receive) -> tuple[list[Message], bytes]:
 
 
 def _again(messages: list[Message], receive: Receive) -> Receive:
-    """Give the messages that were read already once more, then go on."""
+    """Replay the messages that were read, then receive more."""
     left = iter(messages)
 
     async def replay() -> Message:

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
+from crowdtree.demo.example import ITEMS, example_items, load_example
+from crowdtree.demo.rehearsal import Person, people, rehearse, served
 from crowdtree.errors import CrowdtreeError
 from crowdtree.report import LiveCampaign, LiveWorker, report_html
 from crowdtree.store import Store
 from crowdtree.store.db.campaign_row import get_campaign, list_campaigns, tally
 from crowdtree.store.replay.verify import verify
-from crowdtree.web.example import ITEMS, example_items, load_example
-from crowdtree.web.rehearsal import Person, people, rehearse, served
 
 
 def test_a_campaign_from_the_link_to_the_labels(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ import crowdtree as ct
 from crowdtree.policy import PlanPolicy
 from crowdtree.store import Next, Settings, Store
 from crowdtree.store.owner import campaigns, people, tokens
-from crowdtree.web.site import TRIES, Waiters
+from crowdtree.web.state import TRIES, Waiters
 from serving import Client, free_port
 
 # ------------------------------------------------------------------------------ who is woken

@@ -1,68 +1,31 @@
-"""Webhooks: signed, sent at least once, never to places they must not reach.
-
-The signature is ``t=SECONDS,v1=HEX``: HMAC-SHA256 of ``SECONDS.BODY`` with the webhook's secret.
-Receivers check it with :func:`verify_signature`, which refuses old messages, and drop ids that they
-have seen.
-"""
+"""Send webhooks: signed, at least once, and never to private addresses unless allowed."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import http.client
 import ipaddress
 import json
 import socket
 import ssl
-from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.background import outbox
-from crowdtree.web.site import Site
+from crowdtree.web.state import AppState
+from crowdtree.webhooks import sign
 
-__all__ = ["check_url", "deliver", "sign", "verify_signature"]
+__all__ = ["check_url", "deliver", "public_address"]
 
 TIMEOUT = 10.0
-OLDEST_SECONDS = 300.0
-WORDS: dict[type[Exception], str] = {
-    TimeoutError: f"no answer within {TIMEOUT:.0f} s",
+REASONS: dict[type[Exception], str] = {
+    TimeoutError: f"no response within {TIMEOUT:.0f} s",
     ConnectionRefusedError: "connection refused",
-    ConnectionError: "the connection was cut",
-    socket.gaierror: "there is no such host",
-    ssl.SSLError: "its certificate is not accepted",
-    http.client.HTTPException: "it does not answer in HTTP",
+    ConnectionError: "connection lost",
+    socket.gaierror: "unknown host",
+    ssl.SSLError: "invalid certificate",
+    http.client.HTTPException: "not an HTTP response",
 }
-
-
-def sign(secret: str, body: bytes, now: float) -> str:
-    """Sign a message.
-
-    >>> sign("secret", b"{}", 1.0)[:8]
-    't=1,v1=1'
-    """
-    seconds = str(int(now))
-    signed = hmac.new(secret.encode(), f"{seconds}.".encode() + body, hashlib.sha256)
-    return f"t={seconds},v1={signed.hexdigest()}"
-
-
-def verify_signature(secret: str, header: str, body: bytes, now: float) -> bool:
-    """Check a message's signature and age.
-
-    >>> header = sign("secret", b"{}", 1000.0)
-    >>> verify_signature("secret", header, b"{}", 1010.0)
-    True
-    >>> verify_signature("secret", header, b"{}", 2000.0)
-    False
-    """
-    parts = dict(part.partition("=")[::2] for part in header.split(","))
-    seconds = parts.get("t", "")
-    if not seconds.isascii() or not seconds.isdigit() or len(seconds) > 12:
-        return False
-    if abs(now - int(seconds)) > OLDEST_SECONDS:
-        return False
-    return hmac.compare_digest(sign(secret, body, int(seconds)).encode(), header.encode())
 
 
 def check_url(url: str, private: bool) -> str:
@@ -81,31 +44,31 @@ def check_url(url: str, private: bool) -> str:
 
 
 def public_address(host: str, port: int, private: bool) -> str:
-    """Resolve a name once, and refuse it unless all its addresses are public."""
+    """Resolve a name, and refuse it unless all its addresses are public."""
     found = [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
     if not private and not all(ipaddress.ip_address(a.partition("%")[0]).is_global for a in found):
         raise OSError("the address is not public")
     return found[0]
 
 
-async def deliver(site: Site) -> None:
+async def deliver(state: AppState) -> None:
     """Send what is due; each webhook gets one message at a time, in order."""
-    due = await site.store.awrite(lambda c: outbox.claim(c, site.now))
-    await asyncio.gather(*(_deliver(site, message) for message in due))
+    due = await state.store.awrite(lambda c: outbox.claim(c, state.now))
+    await asyncio.gather(*(_deliver(state, message) for message in due))
 
 
-async def _deliver(site: Site, message: outbox.Message) -> None:
-    error = await asyncio.to_thread(_send, message, site.now, site.options.private_webhooks)
-    await site.store.awrite(lambda c: outbox.settle_hook(c, message, error, site.now))
+async def _deliver(state: AppState, message: outbox.Message) -> None:
+    error = await asyncio.to_thread(_send, message, state.now, state.options.private_webhooks)
+    await state.store.awrite(lambda c: outbox.settle_hook(c, message, error, state.now))
 
 
 def _send(message: outbox.Message, now: float, private: bool) -> str:
-    """Post a message; returns what went wrong, or ``""``. Redirects are not followed."""
+    """Post a message; returns the error, or ``""``. Redirects are not followed."""
     parts = urlsplit(message.url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     body = json.dumps(message.body).encode()
     try:
-        # Connect to the address that was checked: a name could resolve differently a second time.
+        # Connect to the address that was checked: a second lookup could give another one.
         address = public_address(str(parts.hostname), port, private)
         connection = _connect(parts, address, port)
         try:
@@ -126,22 +89,23 @@ def _send(message: outbox.Message, now: float, private: bool) -> str:
 
 
 def _words(error: Exception) -> str:
-    """Say what went wrong with a message.
+    """Describe a failed delivery.
 
     >>> _words(ConnectionRefusedError()), _words(ssl.SSLError("x")), _words(OSError(28, "Full"))
-    ('connection refused', 'its certificate is not accepted', 'full')
+    ('connection refused', 'invalid certificate', 'full')
     """
-    for kind, words in WORDS.items():
+    for kind, words in REASONS.items():
         if isinstance(error, kind):
             return words
     return str(getattr(error, "strerror", None) or error or type(error).__name__).lower()[:100]
 
 
-def _connect(parts: Any, address: str, port: int) -> http.client.HTTPConnection:
+def _connect(parts: SplitResult, address: str, port: int) -> http.client.HTTPConnection:
     if parts.scheme == "http":
         return http.client.HTTPConnection(address, port, timeout=TIMEOUT)
-    connection = http.client.HTTPSConnection(parts.hostname, port, timeout=TIMEOUT)
+    host = str(parts.hostname)
+    connection = http.client.HTTPSConnection(host, port, timeout=TIMEOUT)
     raw = socket.create_connection((address, port), TIMEOUT)
     context = ssl.create_default_context()
-    connection.sock = context.wrap_socket(raw, server_hostname=parts.hostname)
+    connection.sock = context.wrap_socket(raw, server_hostname=host)
     return connection

@@ -33,7 +33,7 @@ def serving(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")},
     )
     try:
         yield process
