@@ -27,7 +27,7 @@ def test_a_campaign_from_the_link_to_the_labels(tmp_path: Path) -> None:
     policy = {"example": "table1", "kind": "adaptive", "target_error": 0.02}
     with served(tmp_path / "live.db") as owner:
         run = rehearse(
-            owner, "small", problem, policy, items, crowd, tell=lambda *at: seen.append(at)
+            owner, "small", problem, policy, items, crowd, report=lambda *at: seen.append(at)
         )
     assert len(run.truth) == len(run.labels) == 12
     assert run.truth == [item["class"] for item in items if "gold" not in item]

@@ -159,7 +159,7 @@ def test_the_wizard_hears_how_far_the_server_is():
         assert (plain.status_code, plain.headers["location"]) == (303, "/c/2/plan")
         # after a restart the choices are worked out again
         app.client.app.state.crowdtree.plans.offers.clear()
-        assert "Working out what each error costs" in app.get("/c/1/plan").text
+        assert "Computing what each error costs" in app.get("/c/1/plan").text
         again = app.client.post("/c/1/plan/ready", data={}, headers=headers)
         assert json.loads(again.text.splitlines()[-1]) == {"go": "/c/1/plan"}
         assert "How sure do you want to be?" in app.get("/c/1/plan").text

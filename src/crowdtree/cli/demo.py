@@ -119,7 +119,15 @@ def _campaigns(plan: Plan, out: Path, console: Any, quiet: bool) -> list[LiveCam
         for name, (policy, promised) in wishes.items():
             with progress(counting(name)) as watch:
                 run = rehearsal.rehearse(
-                    owner, name, problem, policy, items, crowd, promised=promised, rng=1, tell=watch
+                    owner,
+                    name,
+                    problem,
+                    policy,
+                    items,
+                    crowd,
+                    promised=promised,
+                    rng=1,
+                    report=watch,
                 )
             runs.append(run)
             if not quiet:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
+from sqlalchemy.engine import Connection
 
 from crowdtree.design import design
 from crowdtree.files import example
@@ -15,17 +15,18 @@ from crowdtree.staffing import staff
 from crowdtree.store import Settings, Store
 from crowdtree.store.db.campaign_row import list_campaigns
 from crowdtree.store.owner import campaigns
+from crowdtree.store.types import JsonObject
 
 __all__ = ["example_items", "load_example"]
 
 ITEMS, GOLD = 200, 20
-PAIRS_A_NODE = 1
+PAIRS_PER_NODE = 1
 
 
 def example_items(
     problem: Problem, count: int, rng: np.random.Generator, gold: int = 0
 ) -> list[dict[str, str]]:
-    """Make items that people can answer about: each says in words what it shows.
+    """Make items that people can answer questions about: each describes what it shows.
 
     The first `gold` are marked as of known class; ``class`` is kept by the caller, not sent.
     """
@@ -41,20 +42,20 @@ def example_items(
 
 
 def load_example(store: Store, name: str = "animals") -> int | None:
-    """Create and start a campaign of an example; nothing where there are campaigns already."""
+    """Create and start a campaign of an example, unless there are campaigns already."""
     if store.read(list_campaigns):
         return None
     problem = example(name)
     rng = np.random.default_rng(0)
     tree = design(problem)
-    policy = PlanPolicy(staff(tree, workers=2 * PAIRS_A_NODE * tree.n_nodes), "curtailed")
+    policy = PlanPolicy(staff(tree, workers=2 * PAIRS_PER_NODE * tree.n_nodes), "curtailed")
     settings = Settings(
         gold_rate=0.1,
         instructions="Imagine the photograph that is described, and answer the question about it.",
     )
     rows = [_row(item, problem) for item in example_items(problem, ITEMS, rng, GOLD)]
 
-    def make(connection: Any) -> int:
+    def make(connection: Connection) -> int:
         title = f"Example: {name}"
         number = campaigns.create(connection, title, policy, settings, store.clock())
         campaigns.add_items(connection, number, rows)
@@ -64,6 +65,6 @@ def load_example(store: Store, name: str = "animals") -> int | None:
     return store.write(make)
 
 
-def _row(item: dict[str, str], problem: Problem) -> dict[str, Any]:
+def _row(item: dict[str, str], problem: Problem) -> JsonObject:
     gold = problem.classes.index(item["gold"]) if "gold" in item else None
     return {"task": item["task"], "payload": json.dumps({"text": item["text"]}), "gold": gold}

@@ -1,4 +1,4 @@
-"""A campaign with simulated workers over HTTP on loopback: all of it is real but the people."""
+"""A real campaign over HTTP on this machine, with simulated workers."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ __all__ = ["Person", "people", "rehearse", "served"]
 
 START_SECONDS = 60.0
 STILL_SECONDS = 60.0
-"""How long nothing may happen before a rehearsal is given up."""
+"""Seconds without progress after which a rehearsal is given up."""
 SKILL_SPREAD = 0.5
 SETTINGS = {"gold_rate": 0.1, "gold_first": 10, "pause_below": 0.65, "pause_after": 10}
 
 
 @dataclass(frozen=True)
 class Person:
-    """A simulated worker: a skill in logits of the error, or a spammer who tosses a coin."""
+    """A simulated worker: a skill in logits of the error, or a spammer who answers at random."""
 
     name: str
     skill: float
@@ -63,7 +63,7 @@ def people(count: int, spammers: int, rng: np.random.Generator) -> list[Person]:
 
 @contextmanager
 def served(database: Path) -> Iterator[Client]:
-    """Start ``crowdtree serve`` in a process of its own, log in by its link, and stop it after."""
+    """Start ``crowdtree serve`` in a process, log in by its link, and stop it afterwards."""
     command = [sys.executable, "-m", "crowdtree", "serve", "--json", "--port", "0"]
     command += ["--database", str(database)]
     server = subprocess.Popen(
@@ -88,9 +88,9 @@ def served(database: Path) -> Iterator[Client]:
 
 
 def _started(server: subprocess.Popen[str]) -> dict[str, str]:
-    """Read what the server says of itself when it starts."""
+    """Read the JSON line that the server prints when it starts."""
     assert server.stdout is not None
-    said = "it said nothing"
+    said = "it printed nothing"
     for line in server.stdout:
         if line.startswith("{"):
             threading.Thread(target=_drain, args=(server.stdout,), daemon=True).start()
@@ -101,7 +101,7 @@ def _started(server: subprocess.Popen[str]) -> dict[str, str]:
 
 
 def _drain(said: IO[str]) -> None:
-    """Read on, so that a server that says much does not wait for a reader."""
+    """Keep reading, so that the server does not block on a full pipe."""
     with suppress(ValueError):  # closed meanwhile
         for _ in said:
             pass
@@ -132,13 +132,14 @@ def rehearse(
     *,
     promised: float | None = None,
     rng: np.random.Generator | int = 0,
-    tell: Callable[[int, int], None] | None = None,
+    report: Callable[[int, int], None] | None = None,
 ) -> LiveCampaign:
     """Run a whole campaign and compare its labels with the truth.
 
     `policy` is as in the API (``POST /api/campaigns``), `items` as
-    :func:`crowdtree.demo.example.example_items` makes them; `tell` hears now and then how many are
-    done. People work at the same time, so two rehearsals with the same `rng` differ a little.
+    :func:`crowdtree.demo.example.example_items` makes them; `report` is called with
+    the items done and their total. Workers run concurrently, so two rehearsals with the same `rng`
+    differ a little.
     """
     begin = time.monotonic()
     wish = {"name": name, "policy": policy, "settings": SETTINGS}
@@ -163,7 +164,7 @@ def rehearse(
             for client, person, stream in zip(clients, crowd, streams, strict=True)
         ]
         try:
-            _watch(owner, here, tell)
+            _watch(owner, here, report)
         finally:
             stop.set()
         for job in jobs:
@@ -174,7 +175,7 @@ def rehearse(
 def _answerer(
     person: Person, problem: Problem, truth: dict[str, int], rng: np.random.Generator
 ) -> Callable[[dict[str, Any], dict[str, Any]], bool]:
-    """Make the mind of a simulated worker."""
+    """Make the answering function of a simulated worker."""
     model = AnswerModel.of(problem)
     place = {name: q for q, name in enumerate(problem.questions)}
 
@@ -186,21 +187,21 @@ def _answerer(
     return answer
 
 
-def _watch(owner: Client, here: str, tell: Callable[[int, int], None] | None) -> None:
-    """Wait for the end; give up where nothing happens any more."""
+def _watch(owner: Client, here: str, report: Callable[[int, int], None] | None) -> None:
+    """Wait for the end; give up when nothing changes any more."""
     seen, since = -1, time.monotonic()
     while True:
         found = owner.get(here)
         total = found["items"]["total"]
         done = found["items"]["labelled"] + found["items"]["set_aside"]
-        if tell is not None:
-            tell(done, total)
+        if report is not None:
+            report(done, total)
         if found["status"] == "finished":
             return
         if sum(found["answers"].values()) != seen:
             seen, since = sum(found["answers"].values()), time.monotonic()
         if time.monotonic() - since > STILL_SECONDS:
-            raise CrowdtreeError(f"the campaign stands still at {done} of {total} items")
+            raise CrowdtreeError(f"the campaign is stuck at {done} of {total} items")
         time.sleep(0.2)
 
 

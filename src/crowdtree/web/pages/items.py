@@ -1,4 +1,4 @@
-"""Items: the list, and the page of one with everything that happened to it."""
+"""Items: the list, and the page of an item with its history."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FATES = {
     "counted": "counted",
     "undone": "taken back",
     "surplus": "not needed: the vote was over",
-    "late": "too late: the item had its label",
+    "late": "too late: the item already had its label",
     "duplicate": "sent twice",
     "skipped": "could not tell",
     "gold": "check item",
@@ -50,14 +50,14 @@ STATUSES = {
 KINDS = {ending: kind.partition("/")[0] for ending, kind in MEDIA_TYPES.items()}
 REASONS = {
     "leaf": "the tree ended here",
-    "target": "sure enough",
+    "target": "the label was certain enough",
     "budget": "no answers left for this item",
-    "questions": "no question could tell more",
-    "undecided": "more answers would hardly have decided it; this is the best guess",
+    "questions": "no question was informative any more",
+    "undecided": "more answers were unlikely to decide it; this is the best guess",
     "skipped": "too many people could not tell",
     "finished": "the campaign was finished early",
     "never asked": "the campaign was finished before anybody was asked",
-    "no workers": "nobody was left who could answer",
+    "no workers": "no workers were left to answer",
 }
 
 
@@ -71,7 +71,7 @@ async def listed(
     find: str = Query("", max_length=200),
     after: str = Query("", max_length=1000),
 ) -> Response:
-    """List items, and take more."""
+    """List items, and the form to add more."""
     state = state_of(request)
     status = status if status in ITEM_STATUSES else ""
     find, after = find.strip().replace("\x00", ""), after.replace("\x00", "")

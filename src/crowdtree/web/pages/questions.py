@@ -1,4 +1,4 @@
-"""The questions that people are asked: how they do, and examples to explain them."""
+"""The questions that people are asked: their statistics, and examples to explain them."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ __all__ = ["asked_questions", "router"]
 
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 FEW = 12
-"""So many questions are shown unfolded."""
+"""Up to this many questions are shown unfolded."""
 
 
 class Draft(BaseModel):
-    """Markdown to be seen before it is saved."""
+    """Markdown to preview before it is saved."""
 
     model_config = ConfigDict(extra="forbid")
     text: Annotated[str, Field(max_length=50_000)]
 
 
 def asked_questions(policy: AnyPolicy) -> list[int]:
-    """Number the questions that may be asked: those of the tree from its root on, or all."""
+    """The questions that may be asked: those of the tree from its root on, or all."""
     if isinstance(policy, PlanPolicy):
         return list(dict.fromkeys(int(q) for q in policy.plan.tree.question))
     return list(range(policy.problem.n_questions))

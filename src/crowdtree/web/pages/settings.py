@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fastapi import APIRouter, Request
 from sqlalchemy.engine import Connection
+from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from crowdtree.errors import CrowdtreeError
@@ -13,6 +14,7 @@ from crowdtree.store import Settings
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.store.owner import campaigns
 from crowdtree.store.queries.progress import Progress, progress
+from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.web.pages.base import PageRoute, go, render
 from crowdtree.web.requests import Number, state_of
@@ -23,11 +25,11 @@ router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 
 
 class Field(NamedTuple):
-    """How people write a setting: one written unit is so many of ours."""
+    """How a setting is written in a form: `unit` converts what is written to the stored value."""
 
     unit: float = 1.0
     whole: bool = False
-    blank: Any = None
+    blank: float | None = None
     """What an empty field means."""
 
 
@@ -53,7 +55,7 @@ WORDS = (
 
 @router.get("/c/{number}/share")
 async def share(request: Request, number: Number, owner: OwnerNeeded) -> Response:
-    """Show what workers read, what they get, and the links."""
+    """Show the links for workers and the settings."""
     state = state_of(request)
 
     def look(connection: Connection) -> tuple[Campaign, Progress]:
@@ -77,11 +79,11 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
 
 @router.post("/c/{number}/share")
 async def save(request: Request, number: Number) -> Response:
-    """Save what workers read and get."""
+    """Save the settings."""
     state = state_of(request)
     form = await request.form()
     changes = changes_of(form, tuple(name for name in (*FIELDS, *WORDS) if name in form))
-    if "flags" in form:  # the form has them: one that is not sent is off
+    if "flags" in form:  # browsers do not send unchecked boxes
         changes |= {name: form.get(name) == "on" for name in FLAGS}
     name = str(form.get("name", "")).strip()
 
@@ -95,13 +97,13 @@ async def save(request: Request, number: Number) -> Response:
     return go(request, f"/c/{number}/share?saved=1")
 
 
-def changes_of(form: Any, names: tuple[str, ...]) -> dict[str, Any]:
+def changes_of(form: FormData, names: tuple[str, ...]) -> JsonObject:
     """Read some settings from a form."""
     return {name: value_of(name, str(form.get(name, "")).strip()) for name in names}
 
 
-def value_of(name: str, text: str) -> Any:
-    """Read one field as people write it: a blank is the usual, a decimal comma is fine.
+def value_of(name: str, text: str) -> str | float | None:
+    """Read a field of a form; a blank is the default, a decimal comma is accepted.
 
     >>> value_of("price", "0,05"), value_of("gold_rate", "10 %"), value_of("budget", "")
     (0.05, 0.1, None)
@@ -122,8 +124,8 @@ def value_of(name: str, text: str) -> Any:
     return int(value) if field.whole and value == int(value) else value
 
 
-def shown_settings(settings: dict[str, Any]) -> dict[str, str]:
-    """Write the settings as people do: what they would type to get them.
+def shown_settings(settings: JsonObject) -> dict[str, str]:
+    """Write the settings as they are typed in the form.
 
     >>> shown_settings({"price": 0.05, "gold_rate": 0.1, "budget": None, "lease_seconds": 600.0})
     {'price': '0.05', 'budget': '', 'gold_rate': '10', 'lease_seconds': '10'}

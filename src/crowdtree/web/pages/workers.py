@@ -96,7 +96,7 @@ async def one(request: Request, number: Number, worker: Number, owner: OwnerNeed
 
 
 def _agrees(problem: Problem, line: WorkerAnswer) -> bool | None:
-    """Whether an answer fits what is known or was decided about the item."""
+    """Whether an answer agrees with the gold class or the label of the item."""
     truth = line["label"] if line["gold"] is None else line["gold"]
     if truth is None or line["value"] is None:
         return None

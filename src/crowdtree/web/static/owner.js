@@ -260,10 +260,10 @@ for (const input of document.querySelectorAll('.drop input[type="file"]')) {
 // Markdown can be seen before it is saved.
 for (const area of document.querySelectorAll("[data-preview]")) {
   const place = area.nextElementSibling;
-  const button = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: "See how it looks" });
+  const button = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: "Preview" });
   area.after(button);
   const words = area.labels[0]?.textContent ?? "";
-  button.setAttribute("aria-label", `See how it looks: ${words.trim()}`);
+  button.setAttribute("aria-label", `Preview: ${words.trim()}`);
   button.addEventListener("click", async () => {
     try {
       const found = await send("/preview", { text: area.value });
@@ -303,7 +303,7 @@ export function hint() {
     const fit = Object.assign(document.createElement("button"), { type: "button", className: "plain inline" });
     const set = (small) => {
       region.classList.toggle("fit", small);
-      words.firstChild.textContent = small ? "All of it, made small: " : "The drawing is wider than the page: scroll it, or ";
+      words.firstChild.textContent = small ? "Scaled to fit: " : "The drawing is wider than the page: scroll it, or ";
       fit.textContent = small ? "see it in full size" : "see all of it";
     };
     fit.addEventListener("click", () => set(!region.classList.contains("fit")));
