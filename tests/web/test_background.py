@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-
 from storelab import ONE
-from weblab import Lab, lab
-
-
-@pytest.fixture
-def app() -> Iterator[Lab]:
-    with lab() as made:
-        yield made
+from weblab import Lab
 
 
 def test_the_server_watches_by_itself(app: Lab) -> None:

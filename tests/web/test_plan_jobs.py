@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
 import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
+import numpy as np
+
 import crowdtree as ct
 from crowdtree.calibration import Calibration
+from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, Policy, SubtypePolicy
 from crowdtree.store import Settings
 from crowdtree.store.owner import campaigns
-from crowdtree.web.plan_jobs import Wish, policy_of, wish_of
-from weblab import Lab, lab
+from crowdtree.web import worker_process as module
+from crowdtree.web.plan_jobs import Wish, policy_of, read_offer, wish_of
+from weblab import Lab
+
+
+def test_an_uploaded_table_is_read_with_its_faults_named():
+    with pytest.raises(CrowdtreeError, match=r"upload one of \.csv"):
+        read_offer(module.silent, b"x", "table.exe", {})
+    with pytest.raises(CrowdtreeError, match="no question splits"):
+        read_offer(module.silent, b"question,error,a,b\nq,0.1,1,1\n", "t.csv", {})
+
 
 CALIBRATED = Calibration(0.5, 0.1, 30, 0.02, ((0.5, 0.1, 0.02),), (0.2, 0.01))
-
-
-@pytest.fixture
-def app() -> Iterator[Lab]:
-    with lab() as made:
-        yield made
 
 
 def policies() -> list[Policy]:

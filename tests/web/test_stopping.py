@@ -1,10 +1,8 @@
-"""Workers who wait: who is woken, and what they hear when the server stops."""
+"""Graceful shutdown."""
 
 from __future__ import annotations
 
-import asyncio
 import http.client
-import json
 import os
 import signal
 import subprocess
@@ -18,62 +16,11 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-import aside
 import crowdtree as ct
 from crowdtree.policy import PlanPolicy
 from crowdtree.store import Next, Settings, Store
 from crowdtree.store.owner import campaigns, people, tokens
-from crowdtree.web.state import TRIES, Waiters
 from serving import Client, free_port
-
-# ------------------------------------------------------------------------------ who is woken
-
-
-async def waiting(waiters: Waiters, count: int) -> list[asyncio.Task[int]]:
-    made = [asyncio.create_task(waiters.wait(1, 30)) for _ in range(count)]
-    while waiters.waiting() < count:
-        await asyncio.sleep(0)
-    return made
-
-
-async def settled() -> None:
-    for _ in range(5):
-        await asyncio.sleep(0)
-
-
-def test_one_worker_is_woken_for_each_question() -> None:
-    async def play() -> None:
-        waiters = Waiters()
-        tasks = await waiting(waiters, 10)
-        waiters.wake({1: 3, 2: 5})
-        await settled()
-        assert [task.done() for task in tasks] == [True] * 3 + [False] * 7  # first come
-        waiters.wake({1: 100})
-        await settled()
-        assert all(task.done() for task in tasks)
-
-    aside.run(play())
-
-
-def test_a_question_is_passed_on_a_few_times() -> None:
-    async def play() -> None:
-        waiters = Waiters()
-        tasks = await waiting(waiters, TRIES + 3)
-        waiters.wake({1: 1})
-        for place in range(TRIES):
-            left = await tasks[place]
-            assert left == TRIES - 1 - place
-            waiters.pass_on(1, left)  # it was not for this one
-        await settled()
-        assert not any(task.done() for task in tasks[TRIES:])
-        waiters.wake_all()
-        assert await asyncio.gather(*tasks[TRIES:]) == [0, 0, 0]
-        assert waiters.waiting() == 0
-
-    aside.run(play())
-
-
-# ------------------------------------------------------------------------------ stopping
 
 
 def campaign_where_two_must_wait(url: str) -> tuple[str, list[str]]:
@@ -143,39 +90,3 @@ def metrics(port: int, token: str) -> str:
         return ""
     finally:
         connection.close()
-
-
-# ------------------------------------------------------------------------------ the short way
-
-
-def test_the_short_way_and_the_long_way_say_the_same() -> None:
-    """A trailing part of the content type makes a request go the long way or the short one."""
-    from starlette.testclient import TestClient
-
-    from crowdtree.web import create_app
-
-    with Store("sqlite://").opened() as store:
-        app = create_app(store)
-        with TestClient(app, base_url="http://127.0.0.1") as client:
-            bodies = [
-                ("next", {}),
-                ("next", {"wait": -1}),
-                ("next", {"extra": 1}),
-                ("answer", {"lease": "1.ab", "key": "k", "answer": "yes"}),
-                ("answer", {"lease": "1.ab", "key": "k", "answer": "perhaps"}),
-                ("skip", {"lease": "1.ab", "key": "k"}),
-                ("skip", {"lease": "x", "key": "k"}),
-            ]
-            for name, body in bodies:
-                for headers in ({}, {"authorization": "Bearer nobody"}):
-                    said = [
-                        client.post(
-                            f"/api/worker/{name}",
-                            content=json.dumps(body),
-                            headers={**headers, "content-type": kind},
-                        )
-                        for kind in ("application/json", "application/vnd.x+json")
-                    ]
-                    assert said[0].status_code == said[1].status_code >= 400
-                    assert said[0].json() == said[1].json()
-                    assert said[0].headers["x-content-type-options"] == "nosniff"
