@@ -12,8 +12,6 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluate import evaluate
 from crowdtree.floors import fano_floor
 from crowdtree.frontier import frontier
-from crowdtree.plots.curves import curve_chart
-from crowdtree.plots.vega import chart_svg
 from crowdtree.policy import AdaptivePolicy, PlanPolicy, Policy, expected_answers
 from crowdtree.problem import Problem
 from crowdtree.simulate import simulate
@@ -173,6 +171,10 @@ def promise_of(policy: Policy[Any]) -> Promise:
 
 def _chart(problem: Problem, choices: tuple[Choice, ...]) -> str:
     """Plot error over cost for both kinds, with a mark per choice."""
+    # altair is slow to import, and only this function needs it
+    from crowdtree.plots.curves import curve_chart
+    from crowdtree.plots.vega import chart_svg
+
     names = {"tree": ("tree", "plain"), "adaptive": ("adaptive (estimate)", "dashed")}
     rows: list[dict[str, Any]] = []
     for choice in choices:

@@ -53,7 +53,7 @@ def test_the_wizard_from_the_table_to_the_running_campaign(open_page, shot) -> N
     page.set_input_files("input[name=items]", [])
     page.fill("#pasted", "a robin in the snow\na trout in a brook\n\na robin in the snow")
     page.click("text=Add items")
-    expect(page.locator(".banner")).to_contain_text("2 items added. 1 item was there already")
+    expect(page.locator(".banner")).to_contain_text("2 items added. 1 item already existed")
     shot(page, "wizard-3-items", full=True)
     page.click("text=Go on with 2 items")
     page.wait_for_url("**/share")
@@ -114,7 +114,7 @@ def test_the_dashboard_changes_without_a_reload(open_page, campaign, shot) -> No
     answer(worker, 4)
     worker.close()  # hands over the last one
     expect(page.locator("dl.facts [data-live=labelled]")).to_have_text("4")
-    expect(page.locator("[data-part=notes]")).to_contain_text("Nothing now")
+    expect(page.locator("[data-part=notes]")).to_contain_text("Nothing at the moment")
     # every number is the one that the API tells
     facts = made.progress()
     assert (facts["items"]["labelled"], facts["answers"]["counted"]) == (4, 4)
@@ -281,7 +281,7 @@ def test_a_webhook_is_added_watched_and_removed(open_page, campaign, shot) -> No
     shot(page, "webhooks", full=True)
     page.click("text=Try again now")
     page.locator("#hooks >> text=Remove").click()
-    expect(page.locator("#ask")).to_contain_text("127.0.0.1:9/labels hears nothing more")
+    expect(page.locator("#ask")).to_contain_text("127.0.0.1:9/labels gets no more messages")
     page.click("#ask-yes")
     expect(page.locator("#hooks")).to_contain_text("None yet")
     assert made.api.get(hooks).json() == []

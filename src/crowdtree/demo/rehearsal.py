@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -89,11 +90,11 @@ def served(database: Path) -> Iterator[Client]:
 
 def _started(server: subprocess.Popen[str]) -> dict[str, str]:
     """Read the JSON line that the server prints when it starts."""
-    assert server.stdout is not None
     said = "it printed nothing"
-    for line in server.stdout:
+    output = server.stdout or io.StringIO()
+    for line in output:
         if line.startswith("{"):
-            threading.Thread(target=_drain, args=(server.stdout,), daemon=True).start()
+            threading.Thread(target=_drain, args=(output,), daemon=True).start()
             found: dict[str, str] = json.loads(line)
             return found
         said = line.strip() or said

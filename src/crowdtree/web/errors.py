@@ -91,7 +91,6 @@ def add_handlers(app: FastAPI, page: Callable[[Request, int, str, str], Response
 def _first(errors: Sequence[Mapping[str, object]]) -> str:
     """Describe the first error, without repeating what was sent."""
     first = errors[0]
-    location = first["loc"]
-    assert isinstance(location, tuple)
+    location = first["loc"] if isinstance(first["loc"], tuple) else ()
     where = ".".join(str(part) for part in location if part != "body")
     return f"{where or 'body'}: {first['msg']}"

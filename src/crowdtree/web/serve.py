@@ -17,6 +17,7 @@ from typing import Any
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store import Store
 from crowdtree.store.owner import tokens
+from crowdtree.web.app import create_app
 from crowdtree.web.state import Options
 from crowdtree.web.stopping import before_stopping
 
@@ -86,8 +87,6 @@ def owner_link(store: Store, base: str) -> str:
 
 def application() -> Any:
     """Make the application of a server process, as :func:`run` configured it in the environment."""
-    from crowdtree.web.app import create_app
-
     values = json.loads(os.environ[VARIABLE])
     serving = Serving(**{**values, "trusted_hosts": tuple(values["trusted_hosts"])})
     _quiet(serving.access_log)

@@ -78,7 +78,7 @@ async def create(request: Request, wish: Created) -> JsonObject:
 
 @router.get("/{number}")
 async def look(request: Request, number: Number) -> JsonObject:
-    """Say how a campaign is going."""
+    """Report the progress of a campaign."""
     state = state_of(request)
     return dict(await state.store.aread(lambda c: progress(c, number, state.now)))
 
@@ -166,7 +166,7 @@ async def change_worker(
 
 @router.post("/{number}/join-link", status_code=201)
 async def join_link(request: Request, number: Number) -> dict[str, str]:
-    """Make the open join link; the one before stops working."""
+    """Make the open join link; the previous one stops working."""
     state = state_of(request)
 
     def apply(connection: Connection) -> str:
@@ -208,7 +208,7 @@ async def list_deliveries(
     number: Number,
     hook: Number,
 ) -> list[JsonObject]:
-    """List the last messages of a webhook; `error` is empty for those that arrived."""
+    """List the last messages of a webhook; `error` is empty for those delivered."""
     store = state_of(request).store
     rows = await store.aread(lambda c: webhooks.hook_deliveries(c, number, hook))
     return [dict(row) for row in rows]
@@ -220,7 +220,7 @@ async def retry_webhook(
     number: Number,
     hook: Number,
 ) -> dict[str, bool]:
-    """Send what is due at once, also where it was given up."""
+    """Send pending messages now, also after the webhook was given up."""
     state = state_of(request)
     await state.store.awrite(lambda c: webhooks.retry_hook(c, number, hook, state.now))
     return {"done": True}
@@ -240,7 +240,7 @@ async def remove_webhook(
 
 @router.get("/{number}/audit")
 async def audit(request: Request, number: Number) -> list[JsonObject]:
-    """List what the owner and the server did, the last 500."""
+    """List the last 500 actions of the owner and the server."""
 
     def read(connection: Connection) -> list[AuditEntry]:
         get_campaign(connection, number)

@@ -19,7 +19,7 @@ STARTED = time.time()
 
 @router.get("/healthz")
 async def health(request: Request) -> Response:
-    """Say whether the server and its database work."""
+    """Report whether the server and its database work."""
     if await state_of(request).store.is_reachable():
         return JSONResponse({"status": "ok"})
     return JSONResponse({"status": "no database"}, 503)

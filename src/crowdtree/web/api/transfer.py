@@ -52,7 +52,7 @@ IN_MEMORY = 2**20
 async def add_items(request: Request, number: Number) -> dict[str, int]:
     """Add items from a CSV or JSON-lines body, a million rows or more; all are checked first.
 
-    Items whose `task` is there already are left as they are, so sending a file again is harmless.
+    Items whose `task` exists are left unchanged, so sending a file again is harmless.
     """
     state = state_of(request)
     kind = KINDS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
@@ -91,7 +91,7 @@ async def answers(
 def standing_answers(
     connection: Connection, number: int, names: list[str], after: int
 ) -> list[AnswerRow]:
-    """Read answers without skips, undos and what was taken back."""
+    """Read the standing answers, without skips and undone ones."""
     return answer_rows(connection, number, names, after, standing=True)
 
 

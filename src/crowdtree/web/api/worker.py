@@ -45,7 +45,7 @@ class Handed(BaseModel):
 
 
 class Result(BaseModel):
-    """What became of an answer."""
+    """The outcome of an answer."""
 
     fate: str
     late: bool
@@ -73,7 +73,7 @@ async def next_question(request: Request, asked: Asked, who: WorkerHash) -> JSON
 
 @router.post("/answer", response_model=Result)
 async def answer(request: Request, given: Answered, who: WorkerHash) -> JSONResponse:
-    """Answer a question. The same key again gets the first result again.
+    """Answer a question. Repeating a key returns the first result.
 
     `fate` is "counted", or why not: "surplus" (the vote was over), "late" (the item has its
     label), "over budget" (it came too late to be paid). `late` says that the lease had expired.
@@ -83,7 +83,7 @@ async def answer(request: Request, given: Answered, who: WorkerHash) -> JSONResp
 
 @router.post("/skip", response_model=Result)
 async def skip(request: Request, given: Skipped, who: WorkerHash) -> JSONResponse:
-    """Pass on a question that one cannot tell."""
+    """Skip a question that the worker cannot answer."""
     return JSONResponse(await assignments.submit_skip(state_of(request), given, who))
 
 
@@ -104,5 +104,5 @@ async def release(request: Request, given: Held, who: WorkerHash) -> dict[str, i
 
 @router.get("/me")
 async def me(request: Request, who: WorkerHash) -> JsonObject:
-    """Say what the worker has done and what the campaign asks for."""
+    """Report what the worker has done and what the campaign asks for."""
     return dict(await assignments.report_worker(state_of(request), who))

@@ -21,7 +21,7 @@ EVENTS = {"items.labelled": "labels", "campaign.finished": "the end"}
 
 @router.get("/c/{number}/webhooks")
 async def webhooks(request: Request, number: Number, owner: OwnerNeeded) -> Response:
-    """Show the webhooks of a campaign and what became of their messages."""
+    """Show the webhooks of a campaign and their last messages."""
     state = state_of(request)
 
     def look(connection: Connection) -> tuple[Campaign, list[WebhookReport]]:

@@ -1,10 +1,10 @@
-// The worker's page: show a question, take the answer, have the next one ready.
+// The worker's page: show a question, send the answer, prefetch the next question.
 
 import { Refusal, newKey, send } from "./api.js";
 import { draw, prefetch, spoken } from "./item.js";
 import { Outbox } from "./outbox.js";
 
-const HOLD = 4000; // so long the last answer stays here, where it can surely be undone
+const HOLD = 4000; // milliseconds before the last answer is sent, while it can be undone here
 const GUARD = 200; // a second click of a double click must not answer the next question
 const WAIT = 20;
 const AHEAD = 2;
@@ -146,7 +146,7 @@ async function request(mine) {
   }
 }
 
-// Take what the server said; returns after how long to ask again, null for not at all.
+// Handle a response; returns the milliseconds until the next request, or null for none.
 function arrived(found) {
   if (found.task) {
     const have = tasks.some((task) => task.lease === found.task.lease) || outbox.leases.includes(found.task.lease);
