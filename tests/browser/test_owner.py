@@ -55,7 +55,7 @@ def test_the_wizard_from_the_table_to_the_running_campaign(open_page, shot) -> N
     page.click("text=Add items")
     expect(page.locator(".banner")).to_contain_text("2 items added. 1 item already existed")
     shot(page, "wizard-3-items", full=True)
-    page.click("text=Go on with 2 items")
+    page.click("text=Continue with 2 items")
     page.wait_for_url("**/share")
     page.click("text=Make a join link")
     expect(page.locator("#join input")).to_have_value(re.compile(r"^http://.*/join/.{40,}"))

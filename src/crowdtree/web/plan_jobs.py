@@ -67,19 +67,19 @@ def policy_of(wish: Wish) -> AnyPolicy:
     >>> policy_of(Wish(example="table1", workers=8))
     PlanPolicy(Plan(...), stopping='curtailed')
     """
-    source = _source(wish)
     spec = PolicySpec(
         **wish.model_dump(exclude={"problem", "example", "plan", "options"}),
         options=_checked_options(wish.options),
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if not wish.options:
-            return make_policy(source, spec)
+        source = _source(wish)
         try:
             return make_policy(source, spec)
+        except CrowdtreeError:
+            raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            if isinstance(error, CrowdtreeError):
+            if not wish.options:
                 raise
             raise CrowdtreeError(f"policy: options: cannot be read: {error}") from None
 
@@ -90,7 +90,7 @@ def _checked_options(options: JsonObject) -> JsonObject:
             raise CrowdtreeError(f"policy: options: give {name} beside the options, not in them")
     try:
         json.dumps(options, allow_nan=False)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise CrowdtreeError("policy: options: numbers must be finite") from None
     return options
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import NamedTuple
 
 from crowdtree.advise import Report
@@ -45,8 +46,9 @@ async def _create(state: AppState, name: str, policy: AnyPolicy, settings: Setti
 async def define(state: AppState, number: int) -> JsonObject:
     """Write a campaign as :func:`create_campaign` takes it."""
     campaign = await state.store.aread(lambda c: get_campaign(c, number))
+    policy = await asyncio.to_thread(lambda: wish_of(state.policy(campaign)))
     return {
         "name": campaign.name,
-        "policy": wish_of(state.policy(campaign)),
+        "policy": policy,
         "settings": campaign.settings.model_dump(mode="json"),
     }
