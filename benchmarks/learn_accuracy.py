@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from crowdtree.learn import learn
+from crowdtree.learning import learn
 from realdata import folder
 
 PEERS = ("MajorityVote", "Wawa", "OneCoinDawidSkene", "DawidSkene", "GLAD", "KOS")

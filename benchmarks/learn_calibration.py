@@ -12,7 +12,7 @@ For every crowd of the data folder:
 - peers: Dawid-Skene, one-coin, MACE and GLAD of crowd-kit, as they are and with one temperature
   that was fitted on the other crowds.
 
-The last lines print the two numbers that ``crowdtree/learn/dependence.py`` ships: mean and
+The last lines print the two numbers that ``crowdtree/learning/dependence.py`` ships: mean and
 standard deviation of log worth over all crowds. On these crowds they are in-sample.
 """
 
@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crowdtree.learn import dependence, learn
-from crowdtree.learn.answers import gold_codes, read_gold
+from crowdtree.learning import dependence, learn
+from crowdtree.learning.answers import gold_codes, read_gold
 from realdata import folder
 
 PEERS = ("DawidSkene", "OneCoinDawidSkene", "MACE", "GLAD")

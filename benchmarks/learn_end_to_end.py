@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 import crowdtree as ct
-from crowdtree.learn import learn
-from crowdtree.learn.subtypes import Subtypes
+from crowdtree.learning import learn
+from crowdtree.learning.subtypes import Subtypes
 from crowdtree.policy import AdaptivePolicy, SubtypePolicy
 from crowdtree.problem import check_names
 from learn_sets import SETS, Split, long

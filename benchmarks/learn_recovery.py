@@ -19,9 +19,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from scipy.special import expit, logit
+from scipy.stats import beta
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from crowdtree.learn import learn
+from crowdtree.learning import learn
 from learn_crowds import (
     ERRORS,
     Crowd,
@@ -65,11 +67,38 @@ SETTINGS: dict[str, tuple] = {
 }  # fmt: skip
 
 
+def label_errors(learned, crowd: Crowd) -> tuple[np.ndarray, np.ndarray]:
+    """Share of wrong answers that is to be expected, by class and by worker, of one question."""
+    a = learned.answers
+    truth = np.array([int(crowd.gold[str(task)]) for task in a.tasks.tolist()])[a.task]
+    miss = np.diag(crowd.error) if len(crowd.error) > 1 else crowd.error[0]
+    order = np.array([int(name) for name in a.workers])
+    chance = expit(logit(miss[truth]) - crowd.skill[order[a.worker]])
+    by_class = np.bincount(truth, chance, len(miss)) / np.maximum(np.bincount(truth), 1)
+    return by_class, np.bincount(a.worker, chance) / np.bincount(a.worker)
+
+
+def labels_covered(learned, crowd: Crowd) -> list[np.ndarray]:
+    """The same for one question; workers by their error, with the intervals that are reported."""
+    by_class, by_worker = label_errors(learned, crowd)
+    wrong, right = learned.fit.wrong[0], learned.fit.right[0]
+    low, high = beta.ppf([[0.025], [0.975]], wrong, right)
+    ends = np.array([(w.error_low, w.error_high) for w in learned.workers.values()])
+    shares, share = learned.intervals.prior, crowd.problem.prior
+    return [
+        (low <= by_class) & (by_class <= high),
+        (ends[:, 0] <= by_worker) & (by_worker <= ends[:, 1]),
+        (shares.low <= share) & (share <= shares.high),
+    ]
+
+
 def covered(learned, crowd: Crowd) -> list[np.ndarray]:
     """Whether each interval holds the truth: cells that were told, skills, class shares."""
+    if learned.kind == "labels":
+        return labels_covered(learned, crowd)
     told = learned.problem.outcome == crowd.problem.outcome
     (low, high), shares = learned.intervals.worker_error, learned.intervals.prior
-    error = crowd_error(crowd) if learned.kind == "classes" else crowd.error
+    error = crowd_error(crowd)
     order = [int(name) for name in learned.answers.workers]
     miss = learned.fit.skill - crowd.skill[order]
     share = crowd.problem.prior
@@ -176,6 +205,50 @@ def bias(runs: int) -> None:
                 _bias_row(known, fit, classes, spammer, runs)
 
 
+KNOWN_ITEMS = (400, 60, 0)
+"""Items of known class, of 400, in :func:`label_bias`."""
+
+
+def label_bias(runs: int) -> None:
+    """The same for one question of 2, 4 and 10 labels, a tenth of the workers spammers or none."""
+    print(
+        f"\none question: learned / actual error of {runs} crowds per row, 400 items, 30 workers,"
+    )
+    print("6 answers per item; in the intervals are shared errors, of which there are none here")
+    for known in KNOWN_ITEMS:
+        for labels in (2, 4, 10):
+            for spammer in ("none", "random", "constant"):
+                ratio, hits = [], ([], [], [])
+                for seed in range(runs):
+                    rng = np.random.default_rng([labels, seed, 1])
+                    crowd = labelled(rng, 400, 30, 6, labels)
+                    said = _spam(rng, crowd.answers, labels, spammer)
+                    some = dict(list(crowd.gold.items())[:known]) or None
+                    names = [str(k) for k in range(labels)]
+                    learned = learn({**crowd.answers, "label": said}, some, classes=names)
+                    truth = np.array([int(crowd.gold[str(t)]) for t in crowd.answers["task"]])
+                    ratio.append(learned.typical_error / np.mean(said != truth))
+                    if spammer == "none":
+                        for part, hit in zip(hits, labels_covered(learned, crowd), strict=True):
+                            part.append(hit)
+                covered_ = " ".join(f"{100 * np.concatenate(h).mean():5.1f}" for h in hits if h)
+                print(
+                    f"{known:4} known, {labels:2} labels, spammers {spammer:9} median "
+                    f"{np.median(ratio):.3f} ({min(ratio):.3f} to {max(ratio):.3f})   {covered_}",
+                    flush=True,
+                )
+
+
+def _spam(rng, answers: dict, labels: int, kind: str) -> np.ndarray:
+    """Labels with three workers of thirty who answer at random, or always the same."""
+    said, bad = answers["label"].copy(), answers["worker"] < 3
+    if kind == "random":
+        said[bad] = rng.integers(0, labels, int(bad.sum()))
+    elif kind == "constant":
+        said[bad] = 0
+    return said
+
+
 def _bias_row(known: str, fit: Callable, classes: int, spammer: str, runs: int) -> None:
     ratio, settled, hits = [], 0, ([], [], [])
     for seed in range(runs):
@@ -205,11 +278,13 @@ def main() -> None:
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=20, help="crowds a setting and shape")
-    parser.add_argument("--only", choices=["coverage", "slope", "bias"])
+    parser.add_argument("--only", choices=["coverage", "slope", "bias", "labels"])
     chosen = parser.parse_args()
     start = time.process_time()
     if chosen.only in (None, "bias"):
         bias(chosen.runs)
+    if chosen.only in (None, "labels"):
+        label_bias(chosen.runs)
     if chosen.only in (None, "coverage"):
         coverage(chosen.runs)
     if chosen.only in (None, "slope"):

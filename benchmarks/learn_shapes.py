@@ -1,9 +1,8 @@
 """Labels on simulated crowds of many shapes: is one question's default method ever a bad choice?
 
 ``python benchmarks/learn_shapes.py [--runs 8]``: about two minutes. Prints the mean accuracy of
-ours beside majority, Dawid-Skene and one-coin (all without gold), the worst shortfall against the
-best of them, and what other thresholds of the two rules (hidden types; classes that are leanings)
-would have cost. No gold of a real set is read.
+ours beside majority, Dawid-Skene and one-coin (all without gold), what ours states, and the worst
+shortfall against the best of the others. No gold of a real set is read.
 """
 
 import argparse
@@ -13,10 +12,8 @@ import warnings
 import numpy as np
 from scipy.special import expit, logit
 
-from crowdtree.learn import labels as labelling
-from crowdtree.learn.answers import Answers, read_answers
-
-THRESHOLDS = (-np.inf, 0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, np.inf)
+from crowdtree.learning import labels as labelling
+from crowdtree.learning.answers import Answers, read_answers
 
 
 def deal(rng, items: int, workers: int, each: int) -> tuple[np.ndarray, np.ndarray]:
@@ -164,8 +161,8 @@ def coin_em(answers: Answers, steps: int = 100) -> np.ndarray:
 METHODS = ("crowdtree", "majority", "dawid-skene", "one-coin")
 
 
-def measure(shape, seed: int) -> tuple[list[float], list[float], list[float]]:
-    """Accuracies of the methods; the shares of the rules; accuracies plain, typed and tied."""
+def measure(shape, seed: int) -> list[float]:
+    """Accuracies of the methods, and what ours states."""
     truth, task, worker, label = shape(np.random.default_rng(seed))
     answers = read_answers({"task": task, "worker": worker, "label": label.astype(int)})
     none = np.full(answers.n_tasks, -1, np.int32)
@@ -174,55 +171,27 @@ def measure(shape, seed: int) -> tuple[list[float], list[float], list[float]]:
         names = np.array([int(name) for name in answers.labels])
         return 100 * float(np.mean(names[posterior.argmax(axis=1)] == truth[answers.tasks]))
 
-    scores = [right(labelling.fit_labels(answers, none, m).posterior)
-              for m in ("hierarchical", "majority", "dawid-skene")]  # fmt: skip
-    scores.append(right(coin_em(answers)))
-    found = labelling.explain(answers)
-    accounts = [right(fit.posterior) for fit in (found.plain, found.typed, found.tied)]
-    return scores, [found.types_share, found.tied_loss], accounts
+    fits = [labelling.fit_labels(answers, none, m)
+            for m in ("hierarchical", "majority", "dawid-skene")]  # fmt: skip
+    stated = fits[0].worth.stated(fits[0].posterior, np.diff(answers.start)).max(axis=1).mean()
+    return [*(right(fit.posterior) for fit in fits), right(coin_em(answers)), 100 * stated]
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=8, help="crowds a shape")
+    parser.add_argument("--runs", type=int, default=8, help="crowds per shape")
     runs = parser.parse_args().runs
     start = time.process_time()
-    print(f"{'accuracy, %':32}" + "".join(f"{m:>12}" for m in METHODS) + f"{'short':>7}"
-          f"{'types share':>16}{'tied loss':>16}{'plain':>8}{'typed':>7}{'tied':>7}")  # fmt: skip
-    short, shares, accounts = [], [], []
+    head = (*METHODS, "stated", "short")
+    print(f"{'accuracy, %':32}" + "".join(f"{name:>12}" for name in head))
+    short = []
     for name, shape in SHAPES.items():
-        scores, share, account = map(
-            np.array, zip(*(measure(shape, s) for s in range(runs)), strict=True)
-        )
-        table = scores.mean(axis=0)
-        short.append(table[1:].max() - table[0])
-        shares.append(share)
-        accounts.append(account)
-        low, high = share.min(axis=0), share.max(axis=0)
-        print(f"{name:32}" + "".join(f"{x:12.1f}" for x in table) + f"{short[-1]:7.1f}"
-              + "".join(f"{a:8.2f} to {b:4.2f}" for a, b in zip(low, high, strict=True))
-              + "".join(f"{x:7.1f}" for x in account.mean(axis=0)), flush=True)  # fmt: skip
+        table = np.mean([measure(shape, seed) for seed in range(runs)], axis=0)
+        short.append(table[1:4].max() - table[0])
+        print(f"{name:32}" + "".join(f"{x:12.1f}" for x in (*table, short[-1])), flush=True)
     print(f"\nworst shortfall of crowdtree against the best baseline: {max(short):.1f} points")
-    # shapes x runs x rules, shapes x runs x accounts
-    regrets(np.array(shares), np.array(accounts))
-    print(f"\n{time.process_time() - start:.0f} s of processor time")
-
-
-def regrets(shares: np.ndarray, accounts: np.ndarray) -> None:
-    """What other thresholds would have cost: worst and mean over the shapes, in points."""
-    plain, typed, tied = np.moveaxis(accounts, 2, 0)
-    even = np.where(shares[..., 1] > labelling.LEAN_SHARE, tied, plain)
-    best = accounts.mean(axis=1).max(axis=1)
-    for title, share, other, rest in (
-        ("types' share", shares[..., 0], typed, even),
-        ("loss when tied", shares[..., 1], tied, plain),
-    ):
-        print(f"\nthreshold of the {title}: worst and mean regret over the shapes")
-        for limit in THRESHOLDS:
-            regret = best - np.where(share >= limit, other, rest).mean(axis=1)
-            worst = list(SHAPES)[int(regret.argmax())]
-            print(f"  {limit:5.2f}  {regret.max():5.1f} ({worst})  {regret.mean():.2f}")
+    print(f"{time.process_time() - start:.0f} s of processor time")
 
 
 if __name__ == "__main__":

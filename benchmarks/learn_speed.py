@@ -38,7 +38,7 @@ def ours(method: str, source: str) -> dict:
 import json, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import polars as pl
-from crowdtree.learn import learn
+from crowdtree.learning import learn
 from learn_peers import Meter
 frame = pl.read_parquet({source!r})
 learn(frame.head(1000), method={method!r}).intervals
@@ -141,7 +141,7 @@ def slope(sizes: list[int], folder: str) -> dict:
         code = f"""
 import json, resource, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from crowdtree.learn import learn
+from crowdtree.learning import learn
 from learn_peers import Meter
 import polars as pl
 learn(pl.scan_parquet({source!r}).head(1000).collect())  # compiled before the clock starts

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 import crowdtree as ct
-from crowdtree.floors import fano_floor
-from crowdtree.frontier import frontier
+from crowdtree.bounds import fano_floor
+from crowdtree.frontiers import frontier
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, expected_answers
-from crowdtree.simulate import (
+from crowdtree.simulation import (
     Crowd,
     Run,
     dawid_skene,

@@ -12,7 +12,7 @@ import numpy as np
 
 import crowdtree as ct
 from crowdtree.policy import AdaptivePolicy, PlanPolicy, expected_answers
-from crowdtree.simulate import Crowd, Run, simulate
+from crowdtree.simulation import Crowd, Run, simulate
 from policy_compare import random_problem
 
 Rows = list[dict[str, float | str]]

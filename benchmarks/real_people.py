@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 
 import crowdtree as ct
 import learn_sets
-from crowdtree.learn.identification import plan_error
-from crowdtree.learn.model import Learned
+from crowdtree.learning.identification import plan_error
+from crowdtree.learning.model import Learned
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.problem import LINE_BREAKS
-from crowdtree.simulate import REASONS, Recorded, Run, simulate
-from crowdtree.simulate.run import share_estimate
+from crowdtree.simulation import REASONS, Recorded, Run, simulate
+from crowdtree.simulation.run import share_estimate
 from realdata import folder
 
 FloatArray = NDArray[np.float64]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import crowdtree as ct
 from crowdtree.policy import AdaptivePolicy, Answer, Label, PlanPolicy
-from crowdtree.simulate import simulate
+from crowdtree.simulation import simulate
 
 
 def make_problem(classes: int, questions: int, error: float = 0.2) -> ct.Problem:

@@ -21,7 +21,7 @@ from crowdtree.policy import (
 )
 from crowdtree.policy.replay import Sample, replay_adaptive
 from crowdtree.problem import Problem
-from crowdtree.simulate import Crowd, Recorded, simulate
+from crowdtree.simulation import Crowd, Recorded, simulate
 
 DISCOUNT = Calibration(0.8, 0.1, 50, 0.01, ((0.8, 0.1, 0.0), (0.7, 0.2, 0.02)), (0.2, 0.05))
 
@@ -459,7 +459,7 @@ def test_a_learned_policy_keeps_its_target_on_new_items():
 
 
 def test_persons_are_left_out_where_each_item_is_one_persons():
-    from crowdtree.learn.identification import _parts
+    from crowdtree.learning.identification import _parts
 
     rng = np.random.default_rng(0)
     gold = np.tile(np.arange(10), 3)
@@ -498,7 +498,7 @@ def test_one_question_has_no_policy():
 
 
 def test_the_error_of_a_plan_is_that_of_left_out_items():
-    from crowdtree.learn.identification import plan_error
+    from crowdtree.learning.identification import plan_error
 
     values, truth = together(PROBLEM, 200, seed=1, hard=0.1)
     answers = long_answers(PROBLEM, with_gaps(values, 0.05), truth, np.full(200, "crowd"))

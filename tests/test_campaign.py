@@ -20,7 +20,7 @@ from crowdtree.campaign import (
     replay,
     start_item,
 )
-from crowdtree.design import design
+from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
 from crowdtree.plan import Plan
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
+from crowdtree.bounds import fano_floor
 from crowdtree.cli import main
-from crowdtree.floors import fano_floor
 from crowdtree.policy import expected_answers
-from crowdtree.simulate import Crowd, dawid_skene, simulate, simulate_dawid_skene
-from crowdtree.simulate.compare import compare_policies
+from crowdtree.simulation import Crowd, dawid_skene, simulate, simulate_dawid_skene
+from crowdtree.simulation.compare import compare_policies
 
 TABLE1 = ct.example("table1")
 
@@ -287,7 +287,7 @@ def test_simulate_draws_one_policy(tmp_path, capsys):
     ],
 )
 def test_simulate_mistakes_get_one_line(words, says, capsys, monkeypatch, tmp_path):
-    from crowdtree.simulate import work
+    from crowdtree.simulation import work
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(work, "CONNECT_SECONDS", 0.5)

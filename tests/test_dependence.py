@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 import crowdtree as ct
-from crowdtree import fusion
+from crowdtree import voting
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files import load_problem, save_problem
 from crowdtree.policy import PlanPolicy, expected_answers, margin_plan
 from crowdtree.problem import Problem
-from crowdtree.simulate import simulate
+from crowdtree.simulation import simulate
 from crowdtree.store.db.problem_json import problem_from_json, problem_to_json
 
 PROBLEM = ct.example("table1").replace(worker_error=0.2)
@@ -49,9 +49,9 @@ def test_majority_and_curtailed_votes_by_enumeration(error, rho, votes):
         tie = Fraction(1, 2) if 2 * lost == votes else 0
         wrong += chance * (1 if 2 * lost > votes else tie)
         answers += chance * _decided_after(pattern)
-    found = fusion.majority_error(float(error), votes, float(rho))
+    found = voting.majority_error(float(error), votes, float(rho))
     assert float(found) == pytest.approx(float(wrong), rel=1e-10)
-    assert float(fusion.curtailed_votes(float(error), votes, float(rho))) == pytest.approx(
+    assert float(voting.curtailed_votes(float(error), votes, float(rho))) == pytest.approx(
         float(answers), rel=1e-10
     )
 
@@ -74,17 +74,17 @@ def test_margin_votes_are_the_mean_over_the_items_own_share(error, rho, margin):
     a, b = error * (1 - rho) / rho, (1 - error) * (1 - rho) / rho
     edge = np.linspace(0, 1, 20_001)
     share = beta.ppf((edge[1:] + edge[:-1]) / 2, a, b)
-    found = fusion.margin_error(error, margin, rho), fusion.margin_votes(error, margin, rho)
-    assert float(found[0]) == pytest.approx(fusion.margin_error(share, margin).mean(), abs=2e-4)
-    assert float(found[1]) == pytest.approx(fusion.margin_votes(share, margin).mean(), rel=2e-3)
+    found = voting.margin_error(error, margin, rho), voting.margin_votes(error, margin, rho)
+    assert float(found[0]) == pytest.approx(voting.margin_error(share, margin).mean(), abs=2e-4)
+    assert float(found[1]) == pytest.approx(voting.margin_votes(share, margin).mean(), rel=2e-3)
 
 
 @given(some_errors, st.integers(1, 30))
 def test_no_dependence_is_what_it_was(error, votes):
-    for rule in (fusion.majority_error, fusion.margin_error, fusion.margin_votes):
+    for rule in (voting.majority_error, voting.margin_error, voting.margin_votes):
         assert float(rule(error, votes, 0.0)) == float(rule(error, votes))
-    assert float(fusion.curtailed_votes(error, votes, 0.0)) == float(
-        fusion.curtailed_votes(error, votes)
+    assert float(voting.curtailed_votes(error, votes, 0.0)) == float(
+        voting.curtailed_votes(error, votes)
     )
 
 
@@ -92,19 +92,19 @@ def test_no_dependence_is_what_it_was(error, votes):
 @given(st.floats(0.01, 0.45), rhos)
 def test_votes_never_beat_the_floor_and_approach_it(error, rho):
     floor = beta.sf(0.5, error * (1 - rho) / rho, (1 - error) * (1 - rho) / rho)
-    found = fusion.majority_error(error, np.array([1, 3, 9, 33, 129, 1001]), rho)
+    found = voting.majority_error(error, np.array([1, 3, 9, 33, 129, 1001]), rho)
     assert np.all(np.diff(found) <= 1e-12)
     assert np.all(found >= floor * (1 - 1e-9) - 1e-12)
     assert found[-1] - floor <= 0.05 * error + 1e-4
-    assert float(fusion.margin_error(error, 4, rho)) >= floor - 1e-9
+    assert float(voting.margin_error(error, 4, rho)) >= floor - 1e-9
 
 
 @settings(deadline=None)
 @given(st.floats(0.0, 0.5), rhos)
 def test_gains_shrink_and_add_up(error, rho):
-    source = fusion.majority_gains(np.array([error]), rho)
+    source = voting.majority_gains(np.array([error]), rho)
     gains = np.array([float(next(source)[0]) for _ in range(12)])
-    fused = fusion.majority_error(error, 2 * np.arange(13) + 1, rho)
+    fused = voting.majority_error(error, 2 * np.arange(13) + 1, rho)
     np.testing.assert_allclose(-np.diff(fused), gains, atol=1e-12)
     assert np.all(np.diff(gains) <= 1e-15)
 

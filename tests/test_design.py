@@ -17,8 +17,8 @@ import crowdtree as ct
 from contracts import check_tree
 from contracts.oracle import Choice, count_choices, level_choices
 from crowdtree import CrowdtreeError, Problem, Tree
-from crowdtree.design import grow, joint
-from crowdtree.design.grow import OpenNodes, read_level_compiled, read_level_plain
+from crowdtree.designers import grow, joint
+from crowdtree.designers.grow import OpenNodes, read_level_compiled, read_level_plain
 from strategies import problems
 
 MOST = 3_000
@@ -304,7 +304,7 @@ def test_large_and_small_path_design_the_same(
 def test_compiled_and_plain_choices_agree(
     drawn: list[list[tuple[float, float, bool]]], price: float
 ) -> None:
-    from crowdtree.design.kernels import best_questions
+    from crowdtree.designers.kernels import best_questions
 
     gain, error = tables(drawn)
     nodes = np.arange(len(gain))[::-1]
@@ -462,7 +462,7 @@ def test_error_free_questions_come_first() -> None:
 @given(points)
 @settings(max_examples=100)
 def test_compiled_and_plain_hulls_agree(drawn: list[list[tuple[float, float, bool]]]) -> None:
-    from crowdtree.design.kernels import first_alike, hull_corners
+    from crowdtree.designers.kernels import first_alike, hull_corners
 
     gain, error = tables(drawn)
     steps = np.stack(hull_corners(gain, error, joint.SLACK), axis=1).tolist()

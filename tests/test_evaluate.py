@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 import crowdtree as ct
 from contracts.oracle import all_trees, binomial_majority, worth
-from crowdtree import CrowdtreeError, Plan, Problem, Tree, evaluate
+from crowdtree import CrowdtreeError, Plan, Problem, Tree, evaluate, evaluation
 from strategies import problems
 
 small = problems(classes=(2, 5), questions=(1, 5))
@@ -64,7 +63,7 @@ def test_the_walk_in_blocks_is_the_walk(monkeypatch: pytest.MonkeyPatch) -> None
     expected = whole.confusion, whole.visits, whole.answers_by_node  # now, in one piece
     assert [len(block) for block in whole._blocks()] == [5]
     for cells, blocks in ((3, [3, 2]), (0, [1] * 5)):
-        monkeypatch.setattr(sys.modules["crowdtree.evaluate"], "_BLOCK_CELLS", cells)
+        monkeypatch.setattr(evaluation, "_BLOCK_CELLS", cells)
         pieces = evaluate(plan)
         assert [len(block) for block in pieces._blocks()] == blocks
         found = pieces.confusion, pieces.visits, pieces.answers_by_node
@@ -76,7 +75,7 @@ def test_wide_trees_walk_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Non
     """Blocks are cut by the widest level, here the second of two nodes."""
     problem = Problem(list("abcd"), None, ["q", "r"], [[0, 0, 1, 1], [0, 1, 0, 1]], 0.1)
     tree = Tree(problem, [0, 1, 1], [[1, 2], [-1, -1], [-1, -1]])
-    monkeypatch.setattr(sys.modules["crowdtree.evaluate"], "_BLOCK_CELLS", 6)
+    monkeypatch.setattr(evaluation, "_BLOCK_CELLS", 6)
     assert [len(block) for block in evaluate(tree)._blocks()] == [3, 1]
 
 

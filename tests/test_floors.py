@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crowdtree.bounds import burnashev_guide, capacity, fano_bits, fano_floor
 from crowdtree.errors import CrowdtreeError
-from crowdtree.floors import burnashev_guide, capacity, fano_bits, fano_floor
 from crowdtree.likelihood import AnswerModel, binary_entropy, skilled, yes_probability
 from crowdtree.problem import Problem
 

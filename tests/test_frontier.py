@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import crowdtree as ct
 from contracts.oracle import all_trees
-from crowdtree.frontier.compare import compare
-from crowdtree.frontier.options import Options, question_prices
+from crowdtree.frontiers.compare import compare
+from crowdtree.frontiers.options import Options, question_prices
 from crowdtree.plan import Plan
 from crowdtree.tree import Tree
 

@@ -13,9 +13,9 @@ from scipy.special import expit, logit
 from scipy.stats import binom
 
 from crowdtree import CrowdtreeError, CrowdtreeWarning, Problem
-from crowdtree.learn import learn
-from crowdtree.learn.answers import read_answers
-from crowdtree.learn.labels import LABEL_METHODS
+from crowdtree.learning import learn
+from crowdtree.learning.answers import read_answers
+from crowdtree.learning.labels import LABEL_METHODS
 from learn_crowds import crowd_error, labelled, many_questions, one_question
 
 DATA = Path(os.environ.get("CROWDTREE_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -306,7 +306,7 @@ def test_empty_and_unreadable_files(tmp_path):
 
 
 def test_a_file_that_cannot_fit_says_so_before_reading(tmp_path, monkeypatch):
-    from crowdtree.learn import frames as reading
+    from crowdtree.learning import frames as reading
 
     path = tmp_path / "large.csv"
     with path.open("wb") as file:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crowdtree.learn import learn
-from crowdtree.learn.crowd_draws import split_rhat
-from crowdtree.learn.crowd_model import States
-from crowdtree.learn.dependence import Worth
+from crowdtree.learning import learn
+from crowdtree.learning.crowd_draws import split_rhat
+from crowdtree.learning.crowd_model import States
+from crowdtree.learning.dependence import Worth
 from learn_crowds import labelled, one_question
 
 

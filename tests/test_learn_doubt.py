@@ -8,9 +8,9 @@ import pytest
 from scipy.special import expit, logit
 
 from crowdtree import CrowdtreeError
-from crowdtree.learn import class_kernels, labels, learn
-from crowdtree.learn.answers import read_answers
-from crowdtree.learn.online import MOST_REVISITED
+from crowdtree.learning import class_kernels, labels, learn
+from crowdtree.learning.answers import read_answers
+from crowdtree.learning.online import MOST_REVISITED
 from learn_crowds import labelled, many_questions, one_question
 
 # ---------------------------------------------------------------- information

@@ -11,9 +11,9 @@ import pytest
 import crowdtree as ct
 from crowdtree import CrowdtreeError
 from crowdtree.files import interchange
-from crowdtree.learn import learn
-from crowdtree.learn.book import WorkerBook
-from crowdtree.learn.pilot import credible_interval, plan_pilot, sensitivity, upper_problem
+from crowdtree.learning import learn
+from crowdtree.learning.book import WorkerBook
+from crowdtree.learning.pilot import credible_interval, plan_pilot, sensitivity, upper_problem
 from crowdtree.problem import Problem
 from crowdtree.tree import Tree
 from learn_crowds import many_questions, one_question
@@ -288,7 +288,7 @@ def test_upper_problem_and_credible_interval():
     half = credible_interval(plan, learned, draws=400, level=0.5)
     assert first.low < half.low < half.high < first.high
     # one draw evaluated by the oracle agrees with the vectorised walk
-    from crowdtree.learn.pilot import _correct
+    from crowdtree.learning.pilot import _correct
 
     error = np.clip(learned.problem.worker_error * 1.1, 0, 0.49)
     tree = Tree(learned.problem.replace(worker_error=error), plan.tree.question, plan.tree.children)

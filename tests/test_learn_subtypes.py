@@ -11,8 +11,8 @@ import pytest
 
 import crowdtree as ct
 from crowdtree import CrowdtreeError
-from crowdtree.learn import learn
-from crowdtree.learn.subtypes import _em, _Sheet
+from crowdtree.learning import learn
+from crowdtree.learning.subtypes import _em, _Sheet
 from crowdtree.policy import AdaptivePolicy, Answer, Ask, SubtypePolicy, policy_from_dict
 from crowdtree.trace import from_crowd
 

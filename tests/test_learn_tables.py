@@ -11,10 +11,10 @@ import pytest
 import crowdtree as ct
 import learn_crowds
 from crowdtree import CrowdtreeError, CrowdtreeWarning
-from crowdtree.learn import classes as classing
-from crowdtree.learn import learn
-from crowdtree.learn.pilot import credible_interval
-from crowdtree.learn.rates import Counts, cell_rates
+from crowdtree.learning import classes as classing
+from crowdtree.learning import learn
+from crowdtree.learning.pilot import credible_interval
+from crowdtree.learning.rates import Counts, cell_rates
 from learn_crowds import gold_of, many_questions, with_spammer
 
 ROOT = Path(__file__).parents[1]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from crowdtree import CrowdtreeError, Plan, Problem, Tree, fusion
+from crowdtree import CrowdtreeError, Plan, Problem, Tree, voting
 
 
 def tree(worker_error: object = 0.2) -> Tree:
@@ -23,7 +23,7 @@ def tree(worker_error: object = 0.2) -> Tree:
 
 def test_errors_and_answers() -> None:
     plan = Plan(tree([0.2, 0.3]), [3, 1, 5])
-    fused = fusion.majority_error([0.2, 0.3, 0.3], [3, 1, 5])
+    fused = voting.majority_error([0.2, 0.3, 0.3], [3, 1, 5])
     assert plan.error_at([0, 1, 2], 0).tolist() == fused.tolist()
     np.testing.assert_allclose(plan.node_error, fused * [1.0, 0.7, 0.3])
     assert plan.answers_at([0, 2], [[0], [1]]).tolist() == [[3, 5], [3, 5]]
@@ -41,8 +41,8 @@ def test_two_votes_are_one() -> None:
 
 def test_margin() -> None:
     plan = Plan(tree(), [2, 1, 3], vote="margin")
-    assert plan.error_at(2, 0) == pytest.approx(float(fusion.margin_error(0.2, 3)))
-    votes = fusion.margin_votes(0.2, [2, 1, 3])
+    assert plan.error_at(2, 0) == pytest.approx(float(voting.margin_error(0.2, 3)))
+    votes = voting.margin_votes(0.2, [2, 1, 3])
     assert plan.planned_answers == pytest.approx(float(votes @ [1.0, 0.7, 0.3]))
 
 

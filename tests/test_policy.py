@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowdtree import fusion
-from crowdtree.design import design
+from crowdtree import voting
+from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
-from crowdtree.evaluate import evaluate
+from crowdtree.evaluation import evaluate
 from crowdtree.plan import Plan
 from crowdtree.policy import (
     AdaptivePolicy,
@@ -118,14 +118,14 @@ def test_expected_curtailed_votes_by_enumeration(votes, error):
     for wrong in itertools.product((0, 1), repeat=votes):
         chance = np.prod([error if w else 1 - error for w in wrong])
         total += chance * verdict_of(votes, wrong, "curtailed")[1]
-    assert fusion.curtailed_votes(error, votes) == pytest.approx(total)
+    assert voting.curtailed_votes(error, votes) == pytest.approx(total)
 
 
 def test_curtailed_votes_stay_exact_for_large_votes():
     n = np.array([1001, 1000])
     # all agree: half the votes and one
-    np.testing.assert_allclose(fusion.curtailed_votes(0.0, n), [501, 500])
-    assert np.all(fusion.curtailed_votes([0.1, 0.4], 1001) < 1001)
+    np.testing.assert_allclose(voting.curtailed_votes(0.0, n), [501, 500])
+    assert np.all(voting.curtailed_votes([0.1, 0.4], 1001) < 1001)
 
 
 @settings(max_examples=40, deadline=None)
@@ -204,7 +204,7 @@ def test_margin_plan_votes_by_its_own_margins():
         assert isinstance(policy.ask(state), Ask)
         state = policy.update(state, Answer(0, 1))
         assert policy.ask(state).label == 1
-        assert expected_answers(plan, stopping) == pytest.approx(float(fusion.margin_votes(0.2, 2)))
+        assert expected_answers(plan, stopping) == pytest.approx(float(voting.margin_votes(0.2, 2)))
     with pytest.raises(CrowdtreeError, match='cannot be "curtailed"'):
         PlanPolicy(plan, "curtailed")
 
@@ -528,7 +528,7 @@ TWINS = Problem(list("abc"), [0.5, 0.2, 0.3], ["q"], [[0, 0, 1]], 0.1)
         (lambda: PlanPolicy(design(TWINS, allow_groups=True), "soon"), "stopping: must be"),
         (lambda: policy_from_dict(TWINS, {"policy": "x"}), "policy: 'x' is unknown"),
         (lambda: policy_from_dict(TWINS, {"policy": "plan"}), "policy: 'plan' cannot be read"),
-        (lambda: fusion.curtailed_votes(0.1, 0), "votes: every vote"),
+        (lambda: voting.curtailed_votes(0.1, 0), "votes: every vote"),
     ],
 )
 def test_bad_input_is_told_in_one_line(call, text):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from crowdtree.simulate import simulate
+from crowdtree.simulation import simulate
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 pytestmark = pytest.mark.realdata

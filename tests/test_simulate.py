@@ -13,19 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crowdtree.design import design
+from crowdtree import simulation
+from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
-from crowdtree.evaluate import evaluate
+from crowdtree.evaluation import evaluate
 from crowdtree.plan import Plan
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, expected_answers
 from crowdtree.problem import Problem
-from crowdtree.simulate import Crowd, Recorded, simulate, sweep, tune_target
-from crowdtree.simulate import engine as engine_module
-from crowdtree.simulate import work as work_module
-from crowdtree.simulate.run import Estimate, mean_estimate, share_estimate
+from crowdtree.simulation import Crowd, Recorded, simulate, sweep, tune_target
+from crowdtree.simulation import engine as engine_module
+from crowdtree.simulation import work as work_module
+from crowdtree.simulation.run import Estimate, mean_estimate, share_estimate
 from crowdtree.staffing import staff
-
-ROOM = sys.modules["crowdtree.simulate"]  # the package has a function of that name, too
 
 
 def make_problem(seed: int = 0, classes: int = 6, questions: int = 9, dash: float = 0.0) -> Problem:
@@ -120,7 +119,7 @@ def test_compiled_walk_gives_the_labels_of_the_plain_one(policy, crowd, monkeypa
 @pytest.mark.parametrize("cells", [0, 4_000_000])
 def test_compiled_errors_survive_products_that_underflow(stopping, cells, monkeypatch):
     """Cells without fault, a crowd full of faults: every class gets next to impossible."""
-    from crowdtree.simulate import kernels
+    from crowdtree.simulation import kernels
 
     monkeypatch.setattr(engine_module, "COMPILE_FROM", 1)
     monkeypatch.setattr(kernels, "MOST_CELLS", cells)
@@ -278,7 +277,7 @@ def test_tuned_target_reaches_the_error_that_was_asked_for():
 
 
 def test_result_depends_on_the_seed_alone(monkeypatch):
-    monkeypatch.setattr(ROOM, "BLOCK", 100)
+    monkeypatch.setattr(simulation, "BLOCK", 100)
     for name in ("information", "margin"):
         one = simulate(PROBLEM, POLICIES[name], 450, rng=5, crowd=CROWDS["people"])
         identical(
@@ -290,12 +289,12 @@ def test_result_depends_on_the_seed_alone(monkeypatch):
         assert np.any(other.truth != one.truth)
         generator = np.random.default_rng(5)
         identical(one, simulate(PROBLEM, POLICIES[name], 450, generator, crowd=CROWDS["people"]))
-    monkeypatch.setattr(ROOM, "BLOCK", 333)
+    monkeypatch.setattr(simulation, "BLOCK", 333)
     alike(one, simulate(PROBLEM, POLICIES["margin"], 450, rng=5, crowd=CROWDS["people"]))
 
 
 def test_checkpoints_resume(tmp_path, monkeypatch):
-    monkeypatch.setattr(ROOM, "BLOCK", 100)
+    monkeypatch.setattr(simulation, "BLOCK", 100)
     policy = POLICIES["information"]
     whole = simulate(PROBLEM, policy, 500, rng=1)
     ran = []
@@ -412,7 +411,7 @@ def _wait_for_workers(told, count):
 
 
 def test_dask_gives_identical_results(cluster, monkeypatch):
-    monkeypatch.setattr(ROOM, "BLOCK", 150)
+    monkeypatch.setattr(simulation, "BLOCK", 150)
     for name in ("information", "curtailed"):
         here = simulate(PROBLEM, POLICIES[name], 600, rng=8, crowd=CROWDS["people"])
         there = simulate(

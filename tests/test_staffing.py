@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import crowdtree as ct
 from contracts.oracle import spread
-from crowdtree import STAFFERS, CrowdtreeError, Plan, Problem, Tree, evaluate, fusion, scores, staff
+from crowdtree import STAFFERS, CrowdtreeError, Plan, Problem, Tree, evaluate, scores, staff, voting
 from crowdtree.staffing import random_mean, single_mean
 from strategies import problems
 
@@ -47,7 +47,7 @@ def additive(plan: Plan) -> float:
         ):
             if answer >= 0:
                 e = problem.worker_error[tree.question[node], cls]
-                total += share * float(fusion.majority_error(e, plan.votes[node]))
+                total += share * float(voting.majority_error(e, plan.votes[node]))
     return total
 
 
@@ -363,7 +363,7 @@ def test_either_pays_for_dashes_but_gains_nothing_there() -> None:
     )
     tree = ct.design(problem, "random", order=[0, 1, 2])
     np.testing.assert_allclose(tree.share, [1.0, 0.5, 0.5])
-    gain = float(fusion.majority_gain(0.2, 0))
+    gain = float(voting.majority_gain(0.2, 0))
     before, after = (additive(Plan(tree, votes)) for votes in ([1, 1, 1], [3, 1, 1]))
     assert math.isclose(before - after, 0.5 * gain)  # c, half of all items, cannot err
     # per answer the root gains half as much as the two nodes below
@@ -378,8 +378,8 @@ def test_many_workers_and_tiny_errors() -> None:
     assert plan.votes.sum() == 2_004
     spread_of = plan.node_error
     assert 0 < spread_of.max() < 1e-50
-    gains = fusion.majority_gain(0.2, (plan.votes - 1) // 2) * tree.share
-    last = fusion.majority_gain(0.2, (plan.votes - 3) // 2) * tree.share
+    gains = voting.majority_gain(0.2, (plan.votes - 1) // 2) * tree.share
+    last = voting.majority_gain(0.2, (plan.votes - 3) // 2) * tree.share
     assert gains.max() <= last.min() * (1 + 1e-9)  # nobody would rather move
 
 

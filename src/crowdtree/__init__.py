@@ -7,53 +7,120 @@
 0.0062
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from crowdtree.calibration import Calibration
-from crowdtree.design import DESIGNERS, design, verify
+from crowdtree.designers import DESIGNERS, design
+from crowdtree.designers import verify as check_certificate
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
-from crowdtree.evaluate import Bounds, Evaluation, evaluate
+from crowdtree.evaluation import Bounds, Evaluation, evaluate
 from crowdtree.files import example, load_plan, load_problem, save_plan, save_problem
-from crowdtree.frontier import Frontier, frontier
-from crowdtree.learn import learn
+from crowdtree.frontiers import Frontier, Point, frontier
+from crowdtree.learning import learn
 from crowdtree.plan import Plan
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, policy_from_dict
 from crowdtree.problem import Problem
-from crowdtree.simulate import Crowd, simulate, sweep
+from crowdtree.simulation import Crowd, simulate, sweep
 from crowdtree.staffing import STAFFERS, staff
 from crowdtree.tree import Certificate, Level, Node, Tree
 
+if TYPE_CHECKING:
+    from crowdtree.client import Client
+    from crowdtree.learning.dependence import Accuracy
+    from crowdtree.learning.model import Learned
+    from crowdtree.learning.pilot import plan_pilot
+    from crowdtree.plots import draw_frontier, draw_tree
+    from crowdtree.policy import SubtypePolicy
+    from crowdtree.report import write_report
+    from crowdtree.report.learned import write_learned_report
+    from crowdtree.reproduction import reproduce
+    from crowdtree.simulation import Recorded, tune_target
+    from crowdtree.simulation.compare import compare_policies
+    from crowdtree.simulation.run import Run
+    from crowdtree.trace import explain
+
 __version__ = "0.1.0"
+
+verify = check_certificate
+"""The older name of :func:`check_certificate`."""
+
+_LAZY = {
+    "Accuracy": "crowdtree.learning.dependence",
+    "Client": "crowdtree.client",
+    "Learned": "crowdtree.learning.model",
+    "Recorded": "crowdtree.simulation",
+    "Run": "crowdtree.simulation.run",
+    "SubtypePolicy": "crowdtree.policy",
+    "compare_policies": "crowdtree.simulation.compare",
+    "draw_frontier": "crowdtree.plots",
+    "draw_tree": "crowdtree.plots",
+    "explain": "crowdtree.trace",
+    "plan_pilot": "crowdtree.learning.pilot",
+    "reproduce": "crowdtree.reproduction",
+    "tune_target": "crowdtree.simulation",
+    "write_learned_report": "crowdtree.report.learned",
+    "write_report": "crowdtree.report",
+}
+"""Public names that are imported when they are first used: some are heavy."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'crowdtree' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
 
 __all__ = [
     "DESIGNERS",
     "STAFFERS",
+    "Accuracy",
     "AdaptivePolicy",
     "BatchPolicy",
     "Bounds",
     "Calibration",
     "Certificate",
+    "Client",
     "Crowd",
     "CrowdtreeError",
     "CrowdtreeWarning",
     "Evaluation",
     "Frontier",
+    "Learned",
     "Level",
     "Node",
     "Plan",
     "PlanPolicy",
+    "Point",
     "Problem",
+    "Recorded",
+    "Run",
+    "SubtypePolicy",
     "Tree",
+    "check_certificate",
+    "compare_policies",
     "design",
+    "draw_frontier",
+    "draw_tree",
     "evaluate",
     "example",
+    "explain",
     "frontier",
     "learn",
     "load_plan",
     "load_problem",
+    "plan_pilot",
     "policy_from_dict",
+    "reproduce",
     "save_plan",
     "save_problem",
     "simulate",
     "staff",
     "sweep",
+    "tune_target",
     "verify",
+    "write_learned_report",
+    "write_report",
 ]

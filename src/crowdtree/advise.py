@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from crowdtree.bounds import fano_floor
 from crowdtree.errors import CrowdtreeError
-from crowdtree.evaluate import evaluate
-from crowdtree.floors import fano_floor
-from crowdtree.frontier import frontier
+from crowdtree.evaluation import evaluate
+from crowdtree.frontiers import frontier
 from crowdtree.policy import AdaptivePolicy, PlanPolicy, Policy, expected_answers
 from crowdtree.problem import Problem
-from crowdtree.simulate import simulate
+from crowdtree.simulation import simulate
 from crowdtree.text import percent
 
 __all__ = ["Choice", "Offer", "Promise", "Report", "make_offer", "make_promise", "promise_of"]

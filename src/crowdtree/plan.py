@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdtree import fusion
+from crowdtree import voting
 from crowdtree.errors import CrowdtreeError
 from crowdtree.problem import DASH
 from crowdtree.tree import Level, Tree
@@ -104,9 +104,9 @@ class Plan:
         rho = self.tree.problem.dependence
         if self.vote == "majority":
             votes = self.votes[node]
-            fused = error if not self._voting else fusion.majority_error(error, votes, rho)
+            fused = error if not self._voting else voting.majority_error(error, votes, rho)
         else:
-            fused = fusion.margin_error(error, self.votes[node], rho)
+            fused = voting.margin_error(error, self.votes[node], rho)
         return np.where(self.tree.problem.outcome[question, cls] == DASH, 0.5, fused)
 
     def answers_at(self, node: ArrayLike, cls: ArrayLike) -> FloatArray:
@@ -117,7 +117,7 @@ class Plan:
         question = self.tree.question[node]
         dash = self.tree.problem.outcome[question, cls] == DASH
         error = np.where(dash, 0.5, self.tree.problem.worker_error[question, cls])
-        return fusion.margin_votes(error, self.votes[node], self.tree.problem.dependence)
+        return voting.margin_votes(error, self.votes[node], self.tree.problem.dependence)
 
     @cached_property
     def _voting(self) -> bool:

@@ -56,7 +56,7 @@ class Problem:
         Scale a prior that does not sum to 1.
     dependence
         Correlation of two people's answers to one question on one item, given its class, from 0
-        (independent) to below 1: how far people err together (:mod:`crowdtree.fusion`).
+        (independent) to below 1: how far people err together (:mod:`crowdtree.voting`).
 
     Examples
     --------

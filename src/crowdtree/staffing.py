@@ -16,12 +16,12 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree import fusion, scores
-from crowdtree.chance import generator
+from crowdtree import scores, voting
 from crowdtree.errors import CrowdtreeError
-from crowdtree.evaluate import evaluate
+from crowdtree.evaluation import evaluate
 from crowdtree.plan import Plan, Pool
 from crowdtree.problem import DASH
+from crowdtree.rng import generator
 from crowdtree.tree import Tree
 
 __all__ = ["STAFFERS", "random_mean", "single_mean", "staff"]
@@ -143,19 +143,19 @@ class _Teams:
         """Fall of the additive error with each further pair of workers, O(rows) each."""
         rows = self.rows(team)
         share = self.row_share[rows]
-        for gain in fusion.majority_gains(self.row_error[rows], self.dependence):
+        for gain in voting.majority_gains(self.row_error[rows], self.dependence):
             yield float(share @ gain)
 
     def part_gains(self, team: int) -> Iterator[FloatArray]:
         """Fall of the error of each part of a team with each further pair of workers."""
         rows, share, start = self._by_part(team)
-        for gain in fusion.majority_gains(self.row_error[rows], self.dependence):
+        for gain in voting.majority_gains(self.row_error[rows], self.dependence):
             yield np.add.reduceat(share * gain, start)
 
     def part_error(self, team: int, votes: int) -> FloatArray:
         """Additive error of each part of a team."""
         rows, share, start = self._by_part(team)
-        error = fusion.majority_error(self.row_error[rows], votes, self.dependence)
+        error = voting.majority_error(self.row_error[rows], votes, self.dependence)
         return np.add.reduceat(share * error, start)
 
     def _by_part(self, team: int) -> tuple[slice, FloatArray, NDArray[np.intp]]:
@@ -376,7 +376,7 @@ def random_mean(tree: Tree, workers: int) -> float:
     for share, errors in _ways(tree):
         value = np.ones(n + 1)  # mean success of the rest of the way, by the workers left for it
         for depth in reversed(range(len(errors))):
-            stays = 1 - fusion.majority_error(errors[depth], 1 + count, tree.problem.dependence)
+            stays = 1 - voting.majority_error(errors[depth], 1 + count, tree.problem.dependence)
             onward = np.where(rest >= 0, value[np.maximum(rest, 0)], 0.0)
             value = (split[depth] * stays[None, :] * onward).sum(axis=1)
         right += share * float(value[n])

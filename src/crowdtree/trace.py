@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.campaign import Event, ItemState, advance, open_questions, path, start_item
-from crowdtree.chance import generator
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.likelihood import AnswerModel
 from crowdtree.policy import Label, Policy
 from crowdtree.problem import Problem
+from crowdtree.rng import generator
 from crowdtree.text import percent, plural
 
-__all__ = ["Trace", "TraceStep", "from_answers", "from_crowd", "from_item"]
+__all__ = ["Trace", "TraceStep", "explain", "from_answers", "from_crowd", "from_item"]
 
 SHOWN = 5
 BAR = 24
@@ -135,6 +135,38 @@ class Trace:
             "open_questions": [self.problem.questions[q] for q in self.open_questions],
             "true_class": None if self.true_class is None else names[self.true_class],
         }
+
+
+def explain(
+    policy: Policy[Any],
+    answers: Iterable[tuple[int, int]] | None = None,
+    *,
+    true_class: str | None = None,
+    rng: np.random.Generator | int = 0,
+) -> Trace:
+    """Show why an item gets its label: question, answer and posterior, step by step.
+
+    Parameters
+    ----------
+    policy
+        What asks.
+    answers
+        Answers so far as (question, 0 or 1); without them a simulated crowd replies.
+    true_class
+        What the item is, for the simulated crowd; drawn if not given.
+    rng
+        Seed of the simulated crowd.
+
+    >>> import crowdtree as ct
+    >>> policy = ct.AdaptivePolicy(ct.example("table1"), target_error=0.01)
+    >>> ct.explain(policy, [(0, 1), (0, 1)]).verdict().split(" after")[0]
+    'Label: c4'
+    """
+    if answers is None:
+        return from_crowd(policy, true_class, rng)
+    if true_class is not None:
+        raise CrowdtreeError("explain: expected answers or a true class for a crowd, got both")
+    return from_answers(policy, answers)
 
 
 def from_item(policy: Policy[Any], item: ItemState, true_class: int | None = None) -> Trace:

@@ -13,7 +13,7 @@ import pytest
 from cli.learn_helpers import complaint, found, run
 from crowdtree.errors import CrowdtreeWarning
 from crowdtree.files import interchange
-from crowdtree.learn import learn
+from crowdtree.learning import learn
 
 ENDINGS = {"label-studio": ".json", "zooniverse": ".csv", "wide": ".csv", "crowd-kit": ".csv"}
 

@@ -11,7 +11,7 @@ import yaml
 
 import crowdtree as ct
 from cli.learn_helpers import complaint, found, said
-from crowdtree.learn import learn
+from crowdtree.learning import learn
 
 
 def test_bad_gold_and_bad_options_get_one_line(leaves, tmp_path, capsys):

@@ -7,7 +7,7 @@ import pytest
 
 import crowdtree as ct
 from cli.learn_helpers import complaint, found, said
-from crowdtree.learn.pilot import plan_pilot
+from crowdtree.learning.pilot import plan_pilot
 
 
 def test_pilot_says_what_the_library_says(tmp_path, capsys):

@@ -8,8 +8,8 @@ import pytest
 
 from crowdtree import CrowdtreeError, Problem
 from crowdtree.files import interchange
-from crowdtree.learn import learn
-from crowdtree.learn.answers import read_answers
+from crowdtree.learning import learn
+from crowdtree.learning.answers import read_answers
 
 ROWS = [(t, w, "no" if t % 2 else "yes") for t in range(1, 7) for w in ("ann", "ben", "cy")]
 

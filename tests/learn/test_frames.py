@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from crowdtree import CrowdtreeError, Problem
-from crowdtree.learn import frames, learn
-from crowdtree.learn.answers import read_answers, read_gold
+from crowdtree.learning import frames, learn
+from crowdtree.learning.answers import read_answers, read_gold
 
 ROWS = [(t, w, "no" if t % 2 else "yes") for t in range(1, 7) for w in ("ann", "ben", "cy")]
 

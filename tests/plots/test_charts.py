@@ -126,7 +126,7 @@ def test_classes_with_long_or_like_names_keep_their_own_row() -> None:
 
 
 def test_a_frontier_is_drawn(tmp_path: Path) -> None:
-    from crowdtree.frontier.compare import Row
+    from crowdtree.frontiers.compare import Row
     from crowdtree.plots import draw_frontier
 
     rows = [
@@ -142,7 +142,7 @@ def test_a_frontier_is_drawn(tmp_path: Path) -> None:
 def test_a_priced_frontier_marks_the_plan_at_its_price() -> None:
     from types import SimpleNamespace
 
-    from crowdtree.frontier.compare import Row
+    from crowdtree.frontiers.compare import Row
     from crowdtree.plots.frontiers import frontier_chart
 
     rows = [Row(name, cost, 0.1, 0.1, 0.1) for name in ("ours", "paper") for cost in (1.0, 2.0)]

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from crowdtree.learn import learn
+from crowdtree.learning import learn
 from crowdtree.report.learned import learned_page
 from learn_crowds import many_questions, one_question
 

@@ -6,8 +6,8 @@ import time
 import numpy as np
 import pytest
 
-from crowdtree.design.exact import tables
-from crowdtree.design.exact.search import solve_additive
+from crowdtree.designers.exact import tables
+from crowdtree.designers.exact.search import solve_additive
 from search.oracle import additive_of, additive_value, random_problem
 
 CASES = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from crowdtree.design.exact._jit import forget_stale_code
+from crowdtree.designers.exact._jit import forget_stale_code
 
 
 def test_only_code_older_than_a_source_goes(tmp_path):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crowdtree.design.exact.exact_objective import label_weights, solve_exact, tree_loss
+from crowdtree.designers.exact.exact_objective import label_weights, solve_exact, tree_loss
 from search.oracle import exact_value, random_problem, splitting
 
 CASES = [

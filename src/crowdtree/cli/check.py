@@ -8,7 +8,7 @@ from typing import Any
 
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import AsJson, File, Reading, ReadingGroups, with_options
-from crowdtree.design import design
+from crowdtree.designers import design
 from crowdtree.errors import listing
 from crowdtree.text import plural
 

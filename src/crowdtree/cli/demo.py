@@ -14,11 +14,11 @@ from crowdtree.cli.campaign.database import import_server
 from crowdtree.cli.options import AsJson
 from crowdtree.cli.render.plan import show_tree
 from crowdtree.cli.render.progress import counting, progress
-from crowdtree.design import design
-from crowdtree.evaluate import evaluate
+from crowdtree.designers import design
+from crowdtree.evaluation import evaluate
 from crowdtree.plots import draw_tree
 from crowdtree.report import write_report
-from crowdtree.reproduce import reproduce
+from crowdtree.reproduction import reproduce
 from crowdtree.staffing import staff
 from crowdtree.text import number, percent
 

@@ -11,9 +11,9 @@ from crowdtree.cli import inputs, render
 from crowdtree.cli.options import File, PlanOutputs, ReadingGroups, Seed, with_options
 from crowdtree.cli.render import progress
 from crowdtree.cli.render.plan import finish, show_plan
-from crowdtree.design import DESIGNERS
+from crowdtree.designers import DESIGNERS
 from crowdtree.errors import CrowdtreeError
-from crowdtree.evaluate import evaluate
+from crowdtree.evaluation import evaluate
 
 __all__ = ["design_verb"]
 

@@ -8,7 +8,7 @@ from crowdtree.cli import inputs, render
 from crowdtree.cli.options import AsJson, File, Full
 from crowdtree.cli.render.plan import show_levels, show_summary, show_tree
 from crowdtree.errors import CrowdtreeError
-from crowdtree.evaluate import evaluate
+from crowdtree.evaluation import evaluate
 
 __all__ = ["evaluate_verb"]
 

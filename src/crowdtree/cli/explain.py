@@ -22,7 +22,7 @@ from crowdtree.cli.policy import PolicyOptions, read_policy
 from crowdtree.errors import CrowdtreeError
 from crowdtree.problem import Problem
 from crowdtree.report.trace import write_trace_report
-from crowdtree.trace import from_answers, from_crowd
+from crowdtree.trace import explain
 
 __all__ = ["explain_verb"]
 
@@ -72,10 +72,8 @@ def explain_verb(
     problem, chosen = read_policy(file, policy, reading)
     if answers is not None and true_class is not None:
         raise CrowdtreeError("explain: give either --answers or --class (a crowd that knows it)")
-    if answers is not None:
-        trace = from_answers(chosen, _answers(problem, answers))
-    else:
-        trace = from_crowd(chosen, true_class, seed)
+    given = None if answers is None else _answers(problem, answers)
+    trace = explain(chosen, given, true_class=true_class, rng=seed)
     if outputs.html is not None:
         write_trace_report(outputs.html, trace)
 

@@ -23,9 +23,9 @@ from crowdtree.cli.options import (
 from crowdtree.cli.render.progress import frontier_words, progress
 from crowdtree.cli.render.tables import show_frontier
 from crowdtree.errors import CrowdtreeError
-from crowdtree.evaluate import evaluate
-from crowdtree.frontier import Point, frontier
-from crowdtree.frontier.compare import compare
+from crowdtree.evaluation import evaluate
+from crowdtree.frontiers import Point, frontier
+from crowdtree.frontiers.compare import compare
 from crowdtree.plots import draw_frontier
 from crowdtree.problem import Problem
 from crowdtree.text import number, percent, plural

@@ -6,7 +6,7 @@ from typing import Any
 
 from crowdtree import files
 from crowdtree.cli.options import Reading, ReadingGroups
-from crowdtree.design import design
+from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
 from crowdtree.plan import Plan
 from crowdtree.problem import Problem

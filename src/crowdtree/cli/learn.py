@@ -16,7 +16,7 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.files import interchange
 from crowdtree.files.atomic import write_atomically
 from crowdtree.files.formats import ending_of
-from crowdtree.learn import learn
+from crowdtree.learning import learn
 from crowdtree.plan import Plan
 from crowdtree.report.learned import write_learned_report
 from crowdtree.text import percent

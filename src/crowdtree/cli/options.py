@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from crowdtree.design import DESIGNERS
+from crowdtree.designers import DESIGNERS
 from crowdtree.errors import CrowdtreeError
 from crowdtree.plots.save import check_ending
 

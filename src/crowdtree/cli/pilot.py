@@ -8,7 +8,7 @@ import typer
 
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import AsJson, File, ReadingGroups, with_options
-from crowdtree.learn.pilot import plan_pilot
+from crowdtree.learning.pilot import plan_pilot
 from crowdtree.plan import as_plan
 from crowdtree.text import number, percent, plural
 
@@ -50,6 +50,7 @@ def pilot_verb(
         "gold_items_random": pilot.gold_items_random,
         "gold_per_class": dict(zip(problem.classes, pilot.gold_per_class.tolist(), strict=True)),
         "answers": pilot.answers,
+        "known_items": pilot.known_items,
         "half_width": pilot.half_width,
         "level": pilot.level,
         "cells": cells,
@@ -63,8 +64,13 @@ def pilot_verb(
         )
         console.print(
             f"Items taken as they come instead of chosen by class: "
-            f"{plural(pilot.gold_items_random, 'item')}.\n"
+            f"{plural(pilot.gold_items_random, 'item')}."
         )
+        if pilot.known_items is not None:
+            console.print(
+                f"To know the share of wrong labels itself to ± {percent(half_width)}: check "
+                f"{plural(pilot.known_items, 'labelled item')}, because people err together.\n"
+            )
         console.print("Cells that move the misclassification most:")
         for cell in cells[:CELLS_SHOWN]:
             console.print(

@@ -18,7 +18,7 @@ from crowdtree.cli.options import (
     check_outputs,
     with_options,
 )
-from crowdtree.evaluate import evaluate
+from crowdtree.evaluation import evaluate
 from crowdtree.plan import Plan
 from crowdtree.report import write_report
 from crowdtree.staffing import staff

@@ -9,7 +9,7 @@ import typer
 
 from crowdtree.cli import render
 from crowdtree.cli.options import AsJson
-from crowdtree.reproduce import reproduce
+from crowdtree.reproduction import reproduce
 
 __all__ = ["reproduce_verb"]
 

@@ -25,8 +25,8 @@ from crowdtree.cli.render.progress import item_words, policy_words, progress
 from crowdtree.cli.render.tables import show_policies
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.problem import Problem
-from crowdtree.simulate import Crowd, simulate
-from crowdtree.simulate.compare import compare_policies
+from crowdtree.simulation import Crowd, simulate
+from crowdtree.simulation.compare import compare_policies
 from crowdtree.text import number, percent, plural
 
 __all__ = ["simulate_verb"]

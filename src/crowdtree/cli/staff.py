@@ -9,7 +9,7 @@ import typer
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import Design, File, PlanOutputs, ReadingGroups, Seed, with_options
 from crowdtree.cli.render.plan import finish, show_plan
-from crowdtree.evaluate import evaluate
+from crowdtree.evaluation import evaluate
 from crowdtree.plan import Plan
 from crowdtree.staffing import STAFFERS, staff
 

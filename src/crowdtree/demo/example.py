@@ -7,7 +7,7 @@ import json
 import numpy as np
 from sqlalchemy.engine import Connection
 
-from crowdtree.design import design
+from crowdtree.designers import design
 from crowdtree.files import example
 from crowdtree.policy import PlanPolicy
 from crowdtree.problem import Problem

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.files.atomic import write_atomically
-from crowdtree.learn.frames import read_frame, why_unreadable
+from crowdtree.learning.frames import read_frame, why_unreadable
 from crowdtree.reading import MB, Source, csv_rows, open_source, separator_of
 from crowdtree.text import plural
 

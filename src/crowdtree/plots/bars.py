@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from crowdtree.evaluate import Evaluation
+from crowdtree.evaluation import Evaluation
 from crowdtree.plots.style import LIGHT
 from crowdtree.plots.vega import COLOURS, PER_CENT, WIDTH, Chart, Row, table, title_of
 from crowdtree.text import number, percent

@@ -24,7 +24,7 @@ _LOOK = {
 
 
 class CurvePoint(ErrorPoint, Protocol):
-    """A row of :func:`crowdtree.frontier.compare.compare`."""
+    """A row of :func:`crowdtree.frontiers.compare.compare`."""
 
     @property
     def cost(self) -> float: ...

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdtree.evaluate import Evaluation, evaluate
+from crowdtree.evaluation import Evaluation, evaluate
 from crowdtree.plan import Plan, as_plan
 from crowdtree.plots.text import clean
 from crowdtree.plots.tree_fold import leaf_counts

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.bounds import checked_price, fano_floor
 from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.errors import CrowdtreeError, listing
-from crowdtree.floors import checked_price, fano_floor
 from crowdtree.likelihood import AnswerModel, urn
 from crowdtree.policy.base import (
     Answer,

@@ -71,7 +71,7 @@ class Calibrated:
         answers
             Answers about items whose class is known and that were not used for the table: a
             matrix items x questions (x repeats) of 0, 1, and -1 or NaN where missing, a
-            :class:`crowdtree.simulate.Recorded`, or rows of ``task, question, label``.
+            :class:`crowdtree.simulation.Recorded`, or rows of ``task, question, label``.
         truth
             Class of each item, by name or number; a mapping from task to class for rows.
 

@@ -10,10 +10,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdtree import fusion
+from crowdtree import voting
 from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.errors import CrowdtreeError
-from crowdtree.evaluate import evaluate
+from crowdtree.evaluation import evaluate
 from crowdtree.likelihood import AnswerModel
 from crowdtree.plan import Plan, as_plan
 from crowdtree.policy.base import (
@@ -306,7 +306,7 @@ def _dependent_margin_for(error: FloatArray, fused: FloatArray, rho: float) -> N
     margin = np.ones(error.shape, dtype=np.int64)
     open_ = error < 0.5
     while open_.any() and margin.max() < MOST_DEPENDENT_MARGIN:
-        open_ &= fusion.margin_error(error, margin, rho) > fused * (1 + 1e-9)
+        open_ &= voting.margin_error(error, margin, rho) > fused * (1 + 1e-9)
         margin += open_
     return margin
 
@@ -320,7 +320,7 @@ class _Curtailed(Plan):
         error = np.where(
             problem.outcome[question, cls] == DASH, 0.5, problem.worker_error[question, cls]
         )
-        return fusion.curtailed_votes(error, self.votes[node], problem.dependence)
+        return voting.curtailed_votes(error, self.votes[node], problem.dependence)
 
 
 def expected_answers(plan: Plan | Tree, stopping: Stopping = "none") -> float:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from crowdtree.design import design
+from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
 from crowdtree.plan import Plan, as_plan
 from crowdtree.policy import BatchPolicy, PlanPolicy, Policy, policy_from_dict

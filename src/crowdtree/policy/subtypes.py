@@ -1,4 +1,4 @@
-"""Ask adaptively where classes are made of sub-types (see :mod:`crowdtree.learn.subtypes`)."""
+"""Ask adaptively where classes are made of sub-types (see :mod:`crowdtree.learning.subtypes`)."""
 
 from __future__ import annotations
 

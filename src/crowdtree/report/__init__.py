@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdtree.evaluate import Evaluation, evaluate
+from crowdtree.evaluation import Evaluation, evaluate
 from crowdtree.plan import Plan, as_plan
 from crowdtree.plots.html import page, tree_section
 from crowdtree.plots.save import write_as

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from crowdtree.design import design
-from crowdtree.evaluate import Evaluation, evaluate
+from crowdtree.designers import design
+from crowdtree.evaluation import Evaluation, evaluate
 from crowdtree.staffing import random_mean, single_mean, staff
 from crowdtree.stats import mean_half_width
 from crowdtree.text import percent

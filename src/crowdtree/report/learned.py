@@ -6,18 +6,16 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from crowdtree.files.atomic import write_atomically
-from crowdtree.learn.compare import Against, against_assumed, confused_pairs
+from crowdtree.learning.compare import Against, against_assumed, confused_pairs
 from crowdtree.plots.html import page
 from crowdtree.plots.text import clean
 from crowdtree.problem import DASH
-from crowdtree.report.learned_tables import ranked_flags, share, worst_cells
+from crowdtree.report.learned_tables import accuracy_words, ranked_flags, share, worst_cells
 from crowdtree.text import percent, plural
 
 if TYPE_CHECKING:
-    from crowdtree.learn.model import Learned, Worker
+    from crowdtree.learning.model import Learned, Worker
 
 __all__ = ["learned_page", "write_learned_report"]
 
@@ -38,7 +36,7 @@ def learned_page(learned: Learned, title: str = TITLE) -> str:
 
     Examples
     --------
-    >>> from crowdtree.learn import learn
+    >>> from crowdtree.learning import learn
     >>> answers = {"task": [1, 1, 2, 2], "worker": ["ann", "<ben>"] * 2, "label": [0, 0, 1, 1]}
     >>> html = learned_page(learn(answers))
     >>> "&lt;ben&gt;" in html and "<ben>" not in html
@@ -75,14 +73,13 @@ def _summary(learned: Learned) -> str:
     a = learned.answers
     known = int((learned.gold >= 0).sum())
     gold = f"{known:,} of known class" if known else "none of known class"
-    sure = float(np.mean(learned.posterior.max(axis=1)))
     return (
         f"<p>{plural(a.n_answers, 'answer')} of {plural(a.n_workers, 'worker')} about "
         f"{plural(a.n_tasks, 'item')} ({gold}), "
         f"{plural(learned.problem.n_classes, 'class', 'classes')}, "
         f"{plural(learned.problem.n_questions, 'question')}.</p>"
         f"<p>A typical worker errs in <strong>{percent(learned.typical_error)}</strong> of "
-        f"answers; the labels are right with an estimated <strong>{percent(sure)}</strong>.</p>"
+        f"answers. {_text(' '.join(accuracy_words(learned)))}</p>"
     )
 
 

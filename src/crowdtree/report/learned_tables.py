@@ -8,12 +8,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.problem import DASH
+from crowdtree.text import percent, plural
 
 if TYPE_CHECKING:
-    from crowdtree.learn.flags import Flag
-    from crowdtree.learn.model import Learned
+    from crowdtree.learning.flags import Flag
+    from crowdtree.learning.model import Learned
 
-__all__ = ["ErrorCells", "ranked_flags", "share", "worst_cells"]
+__all__ = ["ErrorCells", "accuracy_words", "ranked_flags", "share", "worst_cells"]
+
+NARROW = (0.05, 0.1)
+"""Half the width of an interval of the accuracy that is worth checking items for."""
+
+
+def accuracy_words(learned: Learned) -> list[str]:
+    """Say how many labels are right, what that rests on, and what would make it surer.
+
+    Examples
+    --------
+    >>> from crowdtree.learning import learn
+    >>> answers = {"task": [1, 1, 2, 2, 3, 3], "worker": ["ann", "ben"] * 3,
+    ...            "label": ["cat", "cat", "dog", "dog", "cat", "dog"]}
+    >>> print(accuracy_words(learn(answers))[1])
+    This rests on how people agree and on how other crowds err together.
+    """
+    if (learned.gold >= 0).all():
+        return ["Every item is of known class."]
+    found = learned.accuracy
+    ends = f"{percent(found.level)}: {percent(found.low)} to {percent(found.high)}"
+    words = [f"{percent(found.value)} of the labels are right (estimate; {ends})."]
+    if found.known:
+        words.append(f"This rests on {plural(found.known, 'item')} of known class.")
+    else:
+        words.append("This rests on how people agree and on how other crowds err together.")
+    open_ = int((learned.gold < 0).sum())
+    for half_width in NARROW:
+        more = found.needed(half_width)
+        if 0 < more < open_:
+            items = plural(more, "more item" if found.known else "item")
+            words.append(
+                f"About {items} of known class would narrow it to ± {percent(half_width)}."
+            )
+            break
+    return words
 
 
 class ErrorCells(NamedTuple):

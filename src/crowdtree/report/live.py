@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crowdtree.report.templates import render
-from crowdtree.simulate.run import Estimate, share_estimate
+from crowdtree.simulation.run import Estimate, share_estimate
 
 __all__ = ["LiveCampaign", "LiveWorker", "live_section"]
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from crowdtree import advise, files
 from crowdtree.advise import Offer, Report
-from crowdtree.design import design, refuse_groups
+from crowdtree.designers import design, refuse_groups
 from crowdtree.errors import CrowdtreeError
 from crowdtree.plan import Plan
 from crowdtree.policy.spec import PolicyKind, PolicySpec, make_policy, spec_of

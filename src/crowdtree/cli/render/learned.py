@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdtree.learn.compare import against_assumed, confused_pairs
-from crowdtree.report.learned_tables import ranked_flags, share, worst_cells
+from crowdtree.learning.compare import against_assumed, confused_pairs
+from crowdtree.report.learned_tables import accuracy_words, ranked_flags, share, worst_cells
 from crowdtree.text import percent, plural
 
 __all__ = ["show_learned"]
@@ -29,8 +29,11 @@ def show_learned(console: Any, learned: Any) -> None:
         f"[bold]{plural(len(learned.labels), 'label')}[/] from "
         f"{plural(learned.answers.n_answers, 'answer')} by "
         f"{plural(len(learned.workers), 'worker')}; "
-        f"a typical worker errs with [bold]{percent(learned.typical_error)}[/].\n"
+        f"a typical worker errs with [bold]{percent(learned.typical_error)}[/]."
     )
+    for words in accuracy_words(learned):
+        console.print(words)
+    console.print()
     _workers(console, learned)
     _errors(console, learned)
     _pairs(console, learned)

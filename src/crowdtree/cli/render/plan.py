@@ -8,7 +8,7 @@ from typing import Any
 from crowdtree import files
 from crowdtree.cli import render
 from crowdtree.cli.options import PlanOutputs
-from crowdtree.evaluate import Evaluation
+from crowdtree.evaluation import Evaluation
 from crowdtree.plan import Plan
 from crowdtree.plots import draw_tree
 from crowdtree.plots.tree_fold import views

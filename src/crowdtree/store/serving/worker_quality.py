@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
-from crowdtree.learn.book import WorkerBook
+from crowdtree.learning.book import WorkerBook
 from crowdtree.problem import DASH, Problem
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.sql import Query, Sql, exists, fetch, run, run_many

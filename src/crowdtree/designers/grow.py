@@ -1,0 +1,198 @@
+"""Grow a tree level by level: one reading of the table a level, then a choice for every node.
+
+What a level must know of the table is, for each open node and each question, whether the
+question splits the node, how much entropy that takes away and how much error it adds. The
+chooser sees nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree import scores
+from crowdtree.errors import CrowdtreeError
+from crowdtree.problem import DASH, Problem
+from crowdtree.tree import Tree
+
+__all__ = [
+    "Chooser",
+    "LevelTable",
+    "OpenNodes",
+    "grow",
+    "read_level_compiled",
+    "read_level_plain",
+    "refuse_unsplit",
+]
+
+IntArray = NDArray[np.int32]
+FloatArray = NDArray[np.float64]
+
+LEAF = -1
+COMPILED_FROM = 2_000_000
+"""Cells of a level from which the compiled reader pays for its start-up."""
+WORTH_A_CALL = 20_000
+"""Cells from which it pays once it is loaded."""
+
+
+@dataclass(frozen=True)
+class OpenNodes:
+    """The open nodes: rows of (class, share) sorted by node, cut at `start`."""
+
+    cls: IntArray
+    share: FloatArray
+    start: IntArray  # one more entry than nodes
+
+    @property
+    def node_of_row(self) -> IntArray:
+        """Which node each row belongs to."""
+        return np.repeat(np.arange(len(self.start) - 1, dtype=np.int32), np.diff(self.start))
+
+    @property
+    def total(self) -> FloatArray:
+        """Share of items in each node."""
+        return np.add.reduceat(self.share, self.start[:-1])
+
+
+@dataclass(frozen=True)
+class LevelTable:
+    """What a chooser sees of a level; one row an open node, one column a question.
+
+    `gain` is the fall of the entropy (-inf where the question does not split the node), `error`
+    the additive error ``sum_i p_i e_i``, `entropy` is ``H(L_{d-1})``.
+    """
+
+    gain: FloatArray
+    error: FloatArray
+    entropy: float
+    problem: Problem
+    frontier: OpenNodes
+
+
+Chooser = Callable[[LevelTable], NDArray[np.intp]]
+
+
+def grow(problem: Problem, choose: Chooser, method: str, unresolved: float = 0.0) -> Tree:
+    """Grow a tree with one chooser for all levels.
+
+    `unresolved` is the entropy inside the groups that no question splits, which the level
+    entropy leaves out (MODEL section 2); only choosers that look at the entropy need it.
+    """
+    frontier = OpenNodes(
+        cls=np.arange(problem.n_classes, dtype=np.int32),
+        share=problem.prior,
+        start=np.array([0, problem.n_classes], dtype=np.int32),
+    )
+    question: list[NDArray[np.intp]] = []
+    children: list[IntArray] = []
+    links, pending = np.full(1, LEAF, dtype=np.int32), np.zeros(1, dtype=np.intp)
+    n_nodes = 0
+    compiled_from = COMPILED_FROM
+    while len(pending):
+        if problem.n_questions * len(frontier.cls) >= compiled_from:
+            compiled_from = min(compiled_from, WORTH_A_CALL)
+            gain, error = read_level_compiled(problem, frontier)
+        else:
+            gain, error = read_level_plain(problem, frontier)
+        splits = _splittable(gain)
+        unresolved -= _entropy(_keep(frontier, ~splits))
+        frontier, pending = _keep(frontier, splits), pending[splits]
+        links[pending] = np.arange(n_nodes, n_nodes + len(pending))  # all others stay leaves
+        n_nodes += len(pending)
+        if not len(pending):
+            break
+        if not splits.all():
+            gain, error = gain.T[:, splits].T, error.T[:, splits].T  # keeps their order in memory
+        entropy = _entropy(frontier) - max(unresolved, 0.0)
+        asked = choose(LevelTable(gain, error, entropy, problem, frontier))
+        del gain, error
+        links = np.full(2 * len(asked), LEAF, dtype=np.int32)
+        question.append(asked)
+        children.append(links)
+        frontier = _split(problem, frontier, asked)
+        several = np.diff(frontier.start) > 1
+        frontier, pending = _keep(frontier, several), np.flatnonzero(several)
+    if not question:
+        refuse_unsplit(problem)
+    return Tree(problem, np.concatenate(question), np.concatenate(children).reshape(-1, 2), method)
+
+
+def read_level_compiled(problem: Problem, frontier: OpenNodes) -> tuple[FloatArray, FloatArray]:
+    """Read a large table once: gain and error of every question at every open node."""
+    from crowdtree.designers import kernels
+
+    return kernels.read_level(problem, frontier.cls, frontier.share, frontier.start)
+
+
+def read_level_plain(problem: Problem, frontier: OpenNodes) -> tuple[FloatArray, FloatArray]:
+    """Read a level with NumPy alone: no compilation on the small path."""
+    start, share = frontier.start[:-1], frontier.share
+    outcome = problem.outcome[:, frontier.cls]
+    error = problem.worker_error[:, frontier.cls]
+    one, dash = outcome == 1, outcome == DASH
+    sums = [
+        np.add.reduceat(part, start, axis=1).T
+        for part in (share * one, share * dash, np.where(dash, 0.0, share * error))
+    ]
+    ones = np.add.reduceat(one, start, axis=1, dtype=np.int32).T
+    dashes = np.add.reduceat(dash, start, axis=1, dtype=np.int32).T
+    zeros = np.diff(frontier.start)[:, None] - ones - dashes
+    splits = (ones > 0) & (zeros > 0)
+    if problem.dash == "inapplicable":
+        splits &= dashes == 0
+    yes, either, wrong = sums
+    gain = scores.split_gain(frontier.total[:, None], yes + either / 2, either)
+    return np.where(splits, np.maximum(gain, 0.0), -np.inf), np.ascontiguousarray(wrong)
+
+
+def _splittable(gain: FloatArray, step: int = 64) -> NDArray[np.bool_]:
+    """Whether some question splits each node; mostly one of the first does."""
+    found = np.zeros(len(gain), dtype=np.bool_)
+    for first in range(0, gain.shape[1], step):
+        found |= np.any(gain[:, first : first + step] > -np.inf, axis=1)
+        if found.all():
+            break
+    return found
+
+
+def _keep(frontier: OpenNodes, nodes: NDArray[np.bool_]) -> OpenNodes:
+    if nodes.all():
+        return frontier
+    rows = nodes[frontier.node_of_row]
+    sizes = np.diff(frontier.start)[nodes]
+    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    return OpenNodes(frontier.cls[rows], frontier.share[rows], start)
+
+
+def _split(problem: Problem, frontier: OpenNodes, asked: NDArray[np.intp]) -> OpenNodes:
+    """Send every row to its child; a row whose outcome is ``-`` goes to both, half each."""
+    node = frontier.node_of_row
+    answer = problem.outcome[asked[node], frontier.cls]
+    dash = np.flatnonzero(answer == DASH)
+    definite = np.flatnonzero(answer != DASH)
+    row = np.concatenate([definite, dash, dash])
+    side = np.concatenate([answer[definite], np.zeros(len(dash)), np.ones(len(dash))])
+    share = np.concatenate([frontier.share[definite], *2 * [frontier.share[dash] / 2]])
+    child = 2 * node[row] + side.astype(np.int32)
+    order = np.lexsort((frontier.cls[row], child))
+    start = np.searchsorted(child[order], np.arange(2 * len(asked) + 1)).astype(np.int32)
+    return OpenNodes(frontier.cls[row][order], share[order], start)
+
+
+def _entropy(frontier: OpenNodes) -> float:
+    """``sum_k p(S_k) H(class | S_k)`` over the open nodes, in bits."""
+    if not len(frontier.cls):
+        return 0.0
+    share, total = frontier.share, frontier.total
+    return float(total @ np.log2(total) - share @ np.log2(share))
+
+
+def refuse_unsplit(problem: Problem) -> None:
+    """Raise: a root that no question splits makes no tree, with groups or without."""
+    hint = "add a question on which the classes differ"
+    if problem.dash == "inapplicable" and (problem.outcome == DASH).any():
+        hint = 'if - means that both answers occur, use dash="either" (--dash either)'
+    raise CrowdtreeError(f"design: no question splits the {problem.n_classes} classes; {hint}")

@@ -1,0 +1,166 @@
+"""Proven optimal trees, with a certificate that can be checked (MODEL section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from crowdtree.designers.grow import refuse_unsplit
+from crowdtree.errors import CrowdtreeError
+from crowdtree.evaluation import evaluate
+from crowdtree.problem import DASH, Problem
+from crowdtree.tree import Certificate, Tree
+
+__all__ = ["Objective", "Progress", "check_limits", "optimal", "verify"]
+
+Objective = Literal["additive", "exact"]
+Progress = Callable[[float, float, int], None]
+"""Called about once a second with the best value, the proven lower bound and the sets searched."""
+
+
+def optimal(
+    problem: Problem,
+    objective: Objective = "additive",
+    *,
+    time_limit: float | None = None,
+    gap_limit: float = 0.0,
+    node_limit: int | None = None,
+    memory_limit: float = 2e9,
+    progress: Progress | None = None,
+) -> Tree:
+    """Search all trees and prove which is best.
+
+    ``V(S) = min_q [sum_{i in S} p_i e_{q,i} + V(S_0) + V(S_1)]`` for the additive error; for the
+    exact misclassification the weights of the classes shrink on the way by ``1 - e``.
+
+    Parameters
+    ----------
+    problem
+        The problem; ``-`` must mean inapplicable.
+    objective
+        ``"additive"`` or ``"exact"`` (the misclassification itself).
+    time_limit
+        Seconds after which the best tree so far is returned, with an honest gap.
+    gap_limit
+        Stop when (value - lower bound) / value is at most this.
+    node_limit
+        Sets to search; unlike a time limit it gives the same result on every machine.
+    memory_limit
+        Bytes for the memory of solved sets; past it the search forgets and goes on.
+    progress
+        Called about once a second.
+
+    Returns
+    -------
+    Tree
+        Its ``certificate`` says what is proven. Ctrl-C returns the best tree so far too.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> tree = ct.design(ct.example("table1"), "optimal")
+    >>> tree.certificate.status, round(tree.certificate.value, 6), tree.certificate.gap
+    ('optimal', 0.085, 0.0)
+    """
+    _check(problem, objective, time_limit, gap_limit, node_limit, memory_limit)
+    applies = np.all(problem.outcome != DASH, axis=1)
+    if not np.any(applies & np.any(problem.outcome != problem.outcome[:, :1], axis=1)):
+        refuse_unsplit(problem)
+    from crowdtree.designers import exact
+
+    options: dict[str, Any] = {
+        "time_limit": time_limit,
+        "gap_limit": gap_limit,
+        "node_limit": node_limit,
+        "memory_limit_bytes": int(memory_limit),
+        "progress": progress,
+    }
+    solve = exact.solve_additive if objective == "additive" else exact.solve_exact
+    found = solve(problem.outcome, np.asarray(problem.worker_error), problem.prior, **options)
+    if not len(found.question):
+        refuse_unsplit(problem)
+    shape = found.question.astype(np.int32), found.children.astype(np.int32)
+    tree = Tree(problem, *shape, "optimal")
+    value = _value(tree, objective)
+    # Groups cost the same in every tree, so they move the value and its bound alike.
+    lower = value - max(found.value - found.lower_bound, 0.0)
+    gap = (value - lower) / value if value > 0 else 0.0
+    certificate = Certificate(objective, value, lower, gap, found.status, found.nodes)
+    return Tree(problem, *shape, "optimal", certificate)
+
+
+def verify(tree: Tree, certificate: Certificate | None = None) -> Certificate:
+    """Check a certificate against the tree, without the search that made it.
+
+    The value is recomputed by the oracle (:func:`crowdtree.evaluation`), and the numbers must agree
+    with each other. The lower bound itself rests on the search.
+
+    Returns
+    -------
+    Certificate
+        The one that was checked.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> ct.verify(ct.design(ct.example("table1"), "optimal")).status
+    'optimal'
+    """
+    claim = certificate or tree.certificate
+    if claim is None:
+        raise CrowdtreeError(f"verify: a tree made by {tree.method!r} has no certificate")
+    value = _value(tree, claim.objective)
+    slack = 1e-9 * max(value, 1e-300)
+    if abs(value - claim.value) > slack:
+        raise CrowdtreeError(
+            f"verify: the certificate says {claim.value:.12g}, but the tree has {value:.12g}"
+        )
+    if claim.lower_bound > value + slack:
+        raise CrowdtreeError(
+            f"verify: the lower bound {claim.lower_bound:.12g} is above the value {value:.12g}"
+        )
+    gap = (value - claim.lower_bound) / value if value > 0 else 0.0
+    if abs(gap - claim.gap) > 1e-9 or (claim.status == "optimal" and gap > 1e-9):
+        raise CrowdtreeError(f"verify: the gap is {gap:.6g}, not {claim.gap:.6g} ({claim.status})")
+    return claim
+
+
+def _value(tree: Tree, objective: str) -> float:
+    worth = evaluate(tree)
+    return worth.additive if objective == "additive" else worth.misclassification
+
+
+def _check(
+    problem: Problem,
+    objective: str,
+    time_limit: float | None,
+    gap_limit: float,
+    node_limit: int | None,
+    memory_limit: float,
+) -> None:
+    if objective not in get_args(Objective):
+        raise CrowdtreeError(f'objective: must be "additive" or "exact", got {objective!r}')
+    if problem.dash == "either" and (problem.outcome == DASH).any():
+        raise CrowdtreeError(
+            'optimal: works only where - means inapplicable; for dash="either" use method="fm"'
+        )
+    check_limits(time_limit, gap_limit, node_limit, memory_limit)
+
+
+def check_limits(
+    time_limit: float | None,
+    gap_limit: float,
+    node_limit: int | None,
+    memory_limit: float,
+) -> None:
+    """Refuse limits of the search that are negative, no number or too small."""
+    for name, limit, least in (
+        ("time_limit", time_limit, 0.0),
+        ("gap_limit", gap_limit, 0.0),
+        ("node_limit", node_limit, 1),
+        ("memory_limit", memory_limit, 1e6),
+    ):
+        if limit is not None and not limit >= least:
+            raise CrowdtreeError(f"{name}: must be at least {least:g}, got {limit!r}")

@@ -1,0 +1,294 @@
+"""What a tree or a plan is worth, exactly (MODEL sections 3 and 4): the independent oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree import scores
+from crowdtree.plan import Plan, as_plan
+from crowdtree.problem import DASH, Problem
+from crowdtree.scores import Interval
+from crowdtree.tree import Tree
+
+__all__ = ["Bounds", "Credible", "Evaluation", "Uncertain", "evaluate"]
+
+FloatArray = NDArray[np.float64]
+_BLOCK_CELLS = 4_000_000  # (class, node) pairs in memory at once
+
+
+class Credible(Protocol):
+    """Ends of a credible interval."""
+
+    @property
+    def low(self) -> float:
+        """Lower end."""
+        ...
+
+    @property
+    def high(self) -> float:
+        """Upper end."""
+        ...
+
+
+class Uncertain(Protocol):
+    """Something learned, which knows how unsure it is (:class:`crowdtree.learning.Learned`)."""
+
+    def upper_problem(self) -> Problem:
+        """Make the problem with every error at its upper credible end."""
+        ...
+
+    def credible_interval(self, plan: Plan) -> Credible:
+        """Estimate the credible interval of a plan's misclassification."""
+        ...
+
+
+class Bounds(NamedTuple):
+    """What the level scores prove, and what the paper prints in their place.
+
+    Attributes
+    ----------
+    misclassification_upper
+        ``H(L_0) / F^m_min`` plus the errors inside groups: a bound.
+    additive
+        Interval that holds the additive error without group errors: a bound.
+    product
+        Interval that holds ``prod b``, the multiplicative approximation of P_c: a bound.
+    printed_misclassification
+        The paper's interval for P_m. Its lower end is no bound.
+    printed_correct
+        The paper's interval for P_c. Neither end is a bound, and the lower can exceed 1.
+    """
+
+    misclassification_upper: float
+    additive: Interval
+    product: Interval
+    printed_misclassification: Interval
+    printed_correct: Interval
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The worth of a plan. Every number is exact unless its name says otherwise.
+
+    What needs the walk of every class through every node (`confusion`, `expected_questions`,
+    `expected_answers`) is computed when it is first asked for.
+    """
+
+    plan: Plan
+    uncertainty: Uncertain | None = None
+
+    @cached_property
+    def credible(self) -> Credible | None:
+        """Credible interval of the misclassification where errors were learned. An estimate."""
+        return None if self.uncertainty is None else self.uncertainty.credible_interval(self.plan)
+
+    @property
+    def tree(self) -> Tree:
+        """The tree of the plan."""
+        return self.plan.tree
+
+    @cached_property
+    def wrong(self) -> FloatArray:
+        """Share of all items that are of each class and get another label.
+
+        ``1 - prod (1 - e)`` is taken through logarithms, so that errors far below the rounding of
+        1 keep their digits.
+        """
+        tree = self.tree
+        wrong = np.zeros(tree.problem.n_classes)
+        log_right = wrong
+        for step, rows in zip(tree.steps, tree.leaf_rows, strict=True):
+            error = np.where(step.answer == DASH, 0.0, self.plan.error_at(step.node, step.cls))
+            with np.errstate(divide="ignore"):  # surely wrong: log 0
+                log_right = log_right[step.parent] + np.log1p(-error)
+            mine = tree.leaf_label[rows.node] == rows.cls
+            lost = np.where(mine, -np.expm1(log_right[rows.parent]), 1.0)
+            np.add.at(wrong, rows.cls, rows.share * lost)
+        return wrong
+
+    @cached_property
+    def correct(self) -> FloatArray:
+        """Probability that an item of each class gets its own label."""
+        return np.maximum(1 - self.wrong / self.tree.problem.prior, 0.0)
+
+    @cached_property
+    def misclassification(self) -> float:
+        """``sum_i p_i (1 - prod_d (1 - e_{i,d}))`` (eq. 2), group errors included. Exact."""
+        return float(self.wrong.sum())
+
+    @cached_property
+    def group_error(self) -> float:
+        """Share of items whose class stays together with a likelier one, without any mistake."""
+        tree = self.tree
+        return float(
+            sum(rows.share[tree.leaf_label[rows.node] != rows.cls].sum() for rows in tree.leaf_rows)
+        )
+
+    @cached_property
+    def additive(self) -> float:
+        """``sum_d g(d)`` plus the group errors (eq. 3, 4): at least the misclassification."""
+        return float(self.plan.node_error.sum()) + self.group_error
+
+    @cached_property
+    def multiplicative(self) -> float:
+        """``prod_d b(d)`` (eq. 7): an approximation of P_c, not a bound either way."""
+        return float(np.prod([level.b for level in self.plan.levels[1:] if level.b is not None]))
+
+    @property
+    def planned_answers(self) -> float:
+        """Expected answers an item on its error-free way. Exact for that way."""
+        return self.plan.planned_answers
+
+    @property
+    def confusion(self) -> FloatArray:
+        """Probability of each label (column) given the class (row), wrong turns included."""
+        return self._walked[0]
+
+    @property
+    def expected_questions(self) -> float:
+        """Expected number of questions an item passes, wrong turns included."""
+        return float(self.visits.sum())
+
+    @property
+    def expected_answers(self) -> float:
+        """Expected number of answers an item takes, wrong turns included."""
+        return float(self.answers_by_node.sum())
+
+    @property
+    def visits(self) -> FloatArray:
+        """Share of items that pass each inner node, wrong turns included."""
+        return self._walked[1]
+
+    @property
+    def answers_by_node(self) -> FloatArray:
+        """Expected answers an item takes at each inner node, wrong turns included."""
+        return self._walked[2]
+
+    @cached_property
+    def _walked(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        n = self.tree.problem.n_classes
+        confusion = np.zeros((n, n))
+        visits, answers = np.zeros(self.tree.n_nodes), np.zeros(self.tree.n_nodes)
+        for classes in self._blocks():
+            self._walk_block(classes, confusion, visits, answers)
+        return confusion, visits, answers
+
+    def _blocks(self) -> Iterator[NDArray[np.intp]]:
+        n = self.tree.problem.n_classes
+        widest = int(np.bincount(self.tree.level).max())
+        rows = max(1, _BLOCK_CELLS // widest)
+        for start in range(0, n, rows):
+            yield np.arange(start, min(start + rows, n))
+
+    def _walk_block(
+        self,
+        classes: NDArray[np.intp],
+        confusion: FloatArray,
+        visits: FloatArray,
+        answers: FloatArray,
+    ) -> None:
+        """Send some classes through the whole tree and add to the tallies."""
+        tree, problem = self.tree, self.tree.problem
+        reach = np.ones((len(classes), 1))
+        nodes = np.zeros(1, dtype=np.int32)
+        prior = problem.prior[classes]
+        while len(nodes):
+            grid = nodes[None, :], classes[:, None]
+            wrong = self.plan.error_at(*grid)
+            outcome = problem.outcome[tree.question[nodes][None, :], classes[:, None]]
+            yes = np.where(outcome == 1, 1 - wrong, wrong)  # wrong is 0.5 where the cell is -
+            visits[nodes] += prior @ reach
+            answers[nodes] += prior @ (reach * self.plan.answers_at(*grid))
+            child = tree.children[nodes].ravel()
+            flow = np.stack([reach * (1 - yes), reach * yes], axis=2).reshape(len(classes), -1)
+            leaf = child < 0
+            labels = tree.leaf_label[~child[leaf]]
+            np.add.at(confusion, (classes[:, None], labels[None, :]), flow[:, leaf])
+            nodes, reach = child[~leaf], flow[:, ~leaf]
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Bounds from the level scores, corrected and as printed, side by side."""
+        levels = self.plan.levels
+        entropy = levels[0].entropy
+        fm = [level.fm for level in levels if level.fm is not None]
+        fc = [level.fc for level in levels if level.fc is not None]
+        printed = [level.fc_printed for level in levels if level.fc_printed is not None]
+        additive = scores.additive_interval(entropy, fm)
+        return Bounds(
+            misclassification_upper=additive.upper + self.group_error,
+            additive=additive,
+            product=scores.product_interval(entropy, fc),
+            printed_misclassification=additive,
+            printed_correct=scores.printed_correct_interval(entropy, printed),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything about the plan as plain JSON: an infinite score is ``None``."""
+        plan, tree = self.plan, self.tree
+        return {
+            "method": tree.method,
+            "tree": tree.to_dict(),
+            "misclassification": self.misclassification,
+            "additive": self.additive,
+            "multiplicative": self.multiplicative,
+            "expected_questions": self.expected_questions,
+            "expected_answers": self.expected_answers,
+            "planned_answers": self.planned_answers,
+            "bounds": _finite(self.bounds._asdict()),
+            "levels": [_finite(level._asdict()) for level in plan.levels],
+            "nodes": [
+                {
+                    "question": node.question,
+                    "classes": list(node.classes),
+                    "level": node.level,
+                    "share": node.share,
+                    "votes": int(plan.votes[node.index]),
+                    "error": float(plan.node_error[node.index]) / node.share,
+                }
+                for node in tree.nodes
+            ],
+            "staffing": {"method": plan.method, "vote": plan.vote, "workers": plan.workers},
+            "votes": plan.votes.tolist(),
+            "certificate": None if tree.certificate is None else tree.certificate._asdict(),
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"Evaluation(misclassification={self.misclassification:.6g}, "
+            f"additive={self.additive:.6g}, planned_answers={self.planned_answers:.4g})"
+        )
+
+
+def _finite(values: dict[str, Any]) -> dict[str, Any]:
+    """Replace what JSON has no number for."""
+
+    def number(value: Any) -> Any:
+        return value if not isinstance(value, float) or np.isfinite(value) else None
+
+    return {
+        name: [number(end) for end in value] if isinstance(value, Interval) else number(value)
+        for name, value in values.items()
+    }
+
+
+def evaluate(tree: Tree | Plan, uncertainty: Uncertain | None = None) -> Evaluation:
+    """Say exactly how often a tree (one worker a question) or a plan goes wrong, and its cost.
+
+    With `uncertainty` (what was learned) ``value.credible`` is the credible interval of the
+    misclassification, given how unsure the learned errors are.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> value = ct.evaluate(ct.design(ct.example("table1")))
+    >>> round(value.misclassification, 7), round(value.additive, 7)
+    (0.0823119, 0.085)
+    """
+    return Evaluation(as_plan(tree), uncertainty)

@@ -1,0 +1,273 @@
+"""Learning: answers become a problem, trust in workers, and labels (MODEL section 9).
+
+``learn`` takes answers with or without known truths; what comes back designs, updates and tells
+what it is unsure of.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.problem import DASH, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from crowdtree.learning.answers import Answers, Duplicates
+    from crowdtree.learning.classes import ClassFit
+    from crowdtree.learning.model import Learned
+
+__all__ = ["learn"]
+
+IntArray = NDArray[np.int32]
+FloatArray = NDArray[np.float64]
+
+
+def learn(
+    answers: Any,
+    gold: Any = None,
+    *,
+    problem: Problem | None = None,
+    classes: Sequence[str] | None = None,
+    method: str = "hierarchical",
+    level: float = 0.95,
+    certain: float = 0.95,
+    duplicates: Duplicates = "last",
+) -> Learned:
+    """Learn prior, outcomes, worker errors, skills and labels from answers.
+
+    Parameters
+    ----------
+    answers
+        Columns ``task, question, worker, label`` (``task, worker, label`` for one question): a
+        frame (polars, pandas, pyarrow), a mapping of columns, or the path of a CSV or Parquet file.
+    gold
+        Known classes: columns ``task, label``, a mapping from task to class, or a path. May cover
+        some of the items.
+    problem
+        What is known already: classes, questions and outcomes. Then no gold is needed.
+    classes
+        Names of the classes in their order; otherwise those of the gold or of the labels, sorted.
+    method
+        For one question: ``"hierarchical"``, ``"dawid-skene"`` or ``"majority"``.
+    level
+        Of the credible intervals.
+    certain
+        A learned outcome is ``-`` unless its answer is the likelier one with this probability.
+    duplicates
+        Which answer counts when a worker answers the same thing twice (a warning tells):
+        ``"last"``, ``"first"``, ``"all"``, or ``"error"``.
+
+    Returns
+    -------
+    Learned
+
+    References
+    ----------
+    Dawid and Skene (1979); Polson, Scott and Windle (2013).
+
+    Examples
+    --------
+    Three workers, the last of whom answers by coin:
+
+    >>> answers = {"task": [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4],
+    ...            "worker": ["ann", "ben", "cy"] * 4,
+    ...            "label": ["cat", "cat", "dog", "dog", "dog", "dog",
+    ...                      "cat", "cat", "cat", "dog", "dog", "cat"]}
+    >>> learned = learn(answers)
+    >>> learned.labels
+    {'1': 'cat', '2': 'dog', '3': 'cat', '4': 'dog'}
+    >>> learned.workers["ann"].skill > learned.workers["cy"].skill
+    True
+    """
+    from crowdtree.learning import answers as reading
+
+    for name, value in (("level", level), ("certain", certain)):
+        if not isinstance(value, int | float) or not 0.5 <= value < 1:
+            raise CrowdtreeError(f"{name}: a probability from 0.5 to below 1 needed, got {value!r}")
+    if problem is not None and not isinstance(problem, Problem):
+        raise CrowdtreeError(f"problem: a Problem needed, got {type(problem).__name__}")
+    if problem is not None and classes is not None:
+        raise CrowdtreeError("classes: the problem names them already; give one of the two")
+    truths = None if gold is None else reading.read_gold(gold)
+    read = reading.read_answers(
+        answers, questions=problem.questions if problem else None, duplicates=duplicates
+    )
+    if problem is None and len(read.questions) == 1 and _answers_are_classes(read, truths, classes):
+        return _learn_labels(read, truths, classes, method, level)
+    if method != "hierarchical":
+        raise CrowdtreeError(
+            f"method: {method!r} is for one question whose answers name the classes; leave it out"
+        )
+    return _learn_classes(_as_yes_no(read), truths, problem, classes, level, certain)
+
+
+def _answers_are_classes(
+    read: Answers, truths: dict[str, str] | None, classes: Sequence[str] | None
+) -> bool:
+    """Whether the answers name classes, rather than say yes or no about a class."""
+    names = set(map(str, classes)) if classes is not None else set((truths or {}).values())
+    return not names or bool(names & set(read.labels))
+
+
+def _as_yes_no(read: Answers) -> Answers:
+    """Read the labels of one question as no and yes."""
+    from dataclasses import replace
+
+    from crowdtree.learning.answers import YES_NO
+
+    if read.labels == ("0", "1"):
+        return read
+    code = [YES_NO.get(label.lower(), -1) for label in read.labels]
+    if -1 in code:
+        bad = read.labels[code.index(-1)]
+        raise CrowdtreeError(
+            f"answers: label {bad!r} is neither yes nor no nor a class of the gold; write 0/1, "
+            "no/yes or false/true, or name the classes in the gold as in the answers"
+        )
+    return replace(read, labels=("0", "1"), label=np.array(code, np.int8)[read.label])
+
+
+def _learn_labels(
+    read: Answers,
+    truths: dict[str, str] | None,
+    classes: Sequence[str] | None,
+    method: str,
+    level: float,
+) -> Learned:
+    from crowdtree.learning import answers as reading
+    from crowdtree.learning import labels, model
+
+    read = _relabelled(read, classes)
+    if len(read.labels) < 2:
+        raise CrowdtreeError(
+            f"answers: every label is {read.labels[0]!r}; two classes are needed, name both with "
+            'classes=["...", "..."] (--class) if the other one exists'
+        )
+    gold = reading.gold_codes(read, truths, read.labels)
+    if read.n_workers < 2 and not (gold >= 0).any():
+        raise CrowdtreeError(
+            f"answers: one worker only ({read.workers[0]!s}); nothing tells how often a single "
+            "worker errs, add workers or give gold"
+        )
+    fit = labels.fit_labels(read, gold, method)
+    skill = labels.label_skills(read, fit)
+    confusion = model.crowd_confusion(fit.counts)
+    return model.Learned(
+        problem=model.label_problem(
+            read.labels, skill, confusion, skill.prior, read.questions[0], fit.worth
+        ),
+        kind="labels",
+        answers=read,
+        posterior=model.stated(fit.posterior, gold, np.diff(read.start), fit.worth),
+        fit=skill,
+        trace=fit.trace,
+        objective=fit.objective,
+        gold=gold,
+        level=level,
+        counts=fit.counts,
+        labelling=fit,
+        worth=fit.worth,
+        converged=fit.converged,
+    )
+
+
+def _relabelled(read: Answers, classes: Sequence[str] | None) -> Answers:
+    from dataclasses import replace
+
+    from crowdtree.learning.answers import unknown_names
+
+    if classes is None:
+        return read
+    names = tuple(map(str, classes))
+    extra = [name for name in read.labels if name not in names]
+    if extra:
+        raise unknown_names("answers: label", extra, names, "add it to classes")
+    place = np.array([names.index(name) for name in read.labels], np.int8)
+    return replace(read, labels=names, label=place[read.label])
+
+
+def _learn_classes(
+    read: Answers,
+    truths: dict[str, str] | None,
+    problem: Problem | None,
+    classes: Sequence[str] | None,
+    level: float,
+    certain: float,
+) -> Learned:
+    from crowdtree.learning import answers as reading
+    from crowdtree.learning import classes as classing
+    from crowdtree.learning import model
+
+    names = _class_names(truths, problem, classes)
+    gold = reading.gold_codes(read, truths, names)
+    sign = None
+    if problem is not None:
+        sign = np.where(problem.outcome == DASH, 0, 2 * problem.outcome - 1).astype(np.int8)
+    else:
+        _check_gold_of_each(gold, names)
+    fit = classing.fit_classes(
+        read,
+        gold,
+        sign,
+        problem.prior if problem else np.full(len(names), 1 / len(names)),
+        error=problem.worker_error if problem else None,
+    )
+    outcome = problem.outcome if problem else _outcomes(fit, certain)
+    questions = problem.questions if problem else read.questions
+    return model.Learned(
+        problem=model.make_problem(names, fit.prior, questions, outcome, fit.error, like=problem),
+        kind="classes",
+        answers=read,
+        posterior=fit.posterior,
+        fit=fit,
+        trace=fit.trace,
+        objective="log likelihood",
+        gold=gold,
+        level=level,
+        converged=fit.converged,
+        assumed=problem,
+    )
+
+
+def _class_names(
+    truths: dict[str, str] | None, problem: Problem | None, classes: Sequence[str] | None
+) -> tuple[str, ...]:
+    if problem is not None:
+        return problem.classes
+    if classes is not None:
+        return tuple(map(str, classes))
+    if not truths:
+        raise CrowdtreeError(
+            "learn: several questions and neither gold nor problem; nothing names the classes, "
+            "give the gold of some items or the table of outcomes"
+        )
+    names = tuple(sorted(set(truths.values())))
+    if len(names) < 2:
+        raise CrowdtreeError(
+            f"gold: one class only ({names[0]!r}); two are needed; give gold of each, or the "
+            "table of outcomes"
+        )
+    return names
+
+
+def _check_gold_of_each(gold: IntArray, names: tuple[str, ...]) -> None:
+    """Refuse a class without a known item where the table is to be learned."""
+    missing = [name for i, name in enumerate(names) if not (gold == i).any()]
+    if missing:
+        raise CrowdtreeError(
+            f"gold: no answered item of {listing(map(repr, missing))}; give one of each class, or "
+            "the table of outcomes"
+        )
+
+
+def _outcomes(fit: ClassFit, certain: float) -> NDArray[np.int8]:
+    """0, 1, or - where the answers leave open which of them the crowd gives more often."""
+    from scipy.special import betaincc
+
+    likelier = 1 - betaincc(fit.wrong, fit.right, 0.5)
+    return np.where(likelier >= certain, fit.sign > 0, DASH).astype(np.int8)

@@ -1,0 +1,379 @@
+"""Answers as compact arrays: who said what about which item (MODEL section 9).
+
+Any frame (polars, pandas, pyarrow), CSV or Parquet becomes four integer columns sorted by item,
+9 to 13 bytes an answer. Everything behind this file sees numbers only.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
+from crowdtree.learning.frames import read_frame
+from crowdtree.problem import LINE_BREAKS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = [
+    "Answers",
+    "Duplicates",
+    "gold_codes",
+    "read_answers",
+    "read_gold",
+    "unknown_names",
+]
+
+Duplicates = Literal["last", "first", "all", "error"]
+IntArray = NDArray[np.int32]
+MAX_LABELS = 127  # labels are kept in one byte
+YES_NO = {"0": 0, "1": 1, "no": 0, "yes": 1, "false": 0, "true": 1, "n": 0, "y": 1}
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Answers sorted by item, with the names that the numbers stand for.
+
+    `start` holds where the answers of each item begin (one more entry than items); `worker`,
+    `question` (absent when there is one question) and `label` are one entry an answer.
+    """
+
+    tasks: NDArray[Any]
+    workers: NDArray[Any]
+    questions: tuple[str, ...]
+    labels: tuple[str, ...]
+    start: NDArray[np.int64]
+    worker: IntArray
+    label: NDArray[np.int8]
+    question: IntArray | None = None
+
+    @property
+    def n_answers(self) -> int:
+        """Number of answers."""
+        return len(self.worker)
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of items."""
+        return len(self.tasks)
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers."""
+        return len(self.workers)
+
+    @property
+    def task(self) -> IntArray:
+        """Item of each answer."""
+        return np.repeat(np.arange(self.n_tasks, dtype=np.int32), np.diff(self.start))
+
+    def items(self, chosen: NDArray[np.intp]) -> Answers:
+        """Some of the items, in the order given; all workers keep their numbers."""
+        from dataclasses import replace
+
+        if len(chosen) == self.n_tasks:
+            return self
+        length = np.diff(self.start)[chosen]
+        start = np.concatenate([[0], np.cumsum(length)])
+        rows = np.repeat(self.start[chosen] - start[:-1], length) + np.arange(start[-1])
+        return replace(
+            self,
+            tasks=self.tasks[chosen],
+            start=start,
+            worker=self.worker[rows],
+            label=self.label[rows],
+            question=None if self.question is None else self.question[rows],
+        )
+
+    def by_worker(self, code: IntArray, workers: NDArray[Any]) -> Answers:
+        """The same answers with workers numbered anew."""
+        from dataclasses import replace
+
+        return replace(self, workers=workers, worker=code[self.worker])
+
+    def compact(self) -> Answers:
+        """The same answers without workers who gave none."""
+        met = np.bincount(self.worker, minlength=self.n_workers) > 0
+        code = (np.cumsum(met) - 1).astype(np.int32)
+        return self if met.all() else self.by_worker(code, self.workers[met])
+
+    def question_column(self) -> IntArray:
+        """Question of each answer, zeros where there is one question."""
+        return np.zeros(self.n_answers, np.int32) if self.question is None else self.question
+
+    def to_crowdkit(self) -> pl.DataFrame:
+        """Frame of ``task, worker, label`` (and ``question`` where there are several).
+
+        >>> made = read_answers({"task": [1, 1], "worker": ["a", "b"], "label": [0, 1]})
+        >>> made.to_crowdkit().rows()
+        [('1', 'a', '0'), ('1', 'b', '1')]
+        """
+        import polars as pl
+
+        columns: dict[str, Any] = {"task": self.tasks[self.task].astype(str)}
+        if len(self.questions) > 1:
+            columns["question"] = np.array(self.questions)[self.question_column()]
+        columns["worker"] = self.workers[self.worker].astype(str)
+        columns["label"] = np.array(self.labels)[self.label]
+        return pl.DataFrame(columns)
+
+
+def read_answers(
+    source: Any,
+    *,
+    questions: tuple[str, ...] | None = None,
+    labels: tuple[str, ...] | None = None,
+    duplicates: Duplicates = "last",
+) -> Answers:
+    """Read answers from a frame, a mapping of columns, or a CSV or Parquet file.
+
+    Parameters
+    ----------
+    source
+        Columns ``task, worker, label`` and, where there are several questions, ``question``.
+    questions
+        Names that may occur, in their order; the sorted names of the source otherwise.
+    labels
+        Labels that may occur, in their order; the sorted labels of the source otherwise.
+    duplicates
+        What to do when a worker answers the same question about the same item twice: count the
+        ``"last"`` answer or the ``"first"`` (both say so in a warning), ``"all"``, or ``"error"``.
+
+    Examples
+    --------
+    >>> made = read_answers({"task": [2, 1, 1], "worker": ["b", "a", "b"], "label": [1, 0, 1]})
+    >>> made.tasks.tolist(), made.start.tolist(), made.label.tolist()
+    ([1, 2], [0, 2, 3], [0, 1, 1])
+    """
+    if duplicates not in ("last", "first", "all", "error"):
+        raise CrowdtreeError(
+            f'duplicates: must be "last", "first", "all" or "error", got {duplicates!r}'
+        )
+    frame = read_frame(source, ("task", "worker", "label"), ("question",), "answers")
+    task, tasks = _codes(frame["task"], None, "task")
+    worker, workers = _codes(frame["worker"], None, "worker")
+    many = "question" in frame.columns
+    if questions is not None and len(questions) > 1 and not many:
+        raise CrowdtreeError(
+            f"answers: column question is missing, and there are {len(questions)} questions "
+            f"({listing(questions)}); add it, so that each answer says what was asked"
+        )
+    if many:
+        asked, names = _codes(frame["question"], questions, "question")
+    yes_no = labels is None and many and (questions is not None or len(names) > 1)
+    label, label_names = _label_codes(frame["label"], ("0", "1") if yes_no else labels, yes_no)
+    del frame
+    return _sorted_by_task(
+        Answers(
+            tasks,
+            workers,
+            tuple(map(str, names)) if many else (questions or ("label",))[:1],
+            label_names,
+            np.zeros(0, np.int64),
+            worker,
+            label,
+            asked if many and len(names) > 1 else None,
+        ),
+        task,
+        duplicates,
+    )
+
+
+def _codes(
+    column: pl.Series, known: tuple[str, ...] | None, what: str
+) -> tuple[IntArray, NDArray[Any]]:
+    """Number the values of a column by their order (`known`, or sorted)."""
+    import polars as pl
+
+    if column.dtype.is_integer() and column.dtype != pl.Int128 and known is None:
+        return _integer_codes(column.to_numpy())
+    if column.dtype.is_float() and known is None:
+        whole = column.cast(pl.Int64, strict=False)
+        if not whole.null_count() and bool((whole.cast(pl.Float64) == column).all()):
+            return _integer_codes(whole.to_numpy())
+    text = _text(column)
+    if what in ("question", "label"):  # names on one line, as in a problem
+        text = text.str.replace_all(LINE_BREAKS, " ")
+    names = text.unique().sort().to_numpy() if known is None else np.array(known, dtype=object)
+    order = pl.Enum([str(name) for name in names])
+    try:
+        codes = text.cast(order).to_physical().to_numpy()
+    except pl.exceptions.PolarsError:
+        extra = sorted(set(text.unique().to_list()) - set(map(str, names)))
+        raise CrowdtreeError(
+            f"{what}: {listing(map(repr, extra))} is unknown; expected {listing(map(str, names))}"
+        ) from None
+    return codes.astype(np.int32), names
+
+
+def _text(column: pl.Series) -> pl.Series:
+    """Write a column as text; whole floats as integers, so that 1.0 and 1 are the same label."""
+    import polars as pl
+
+    if column.dtype.is_float():
+        whole = column.cast(pl.Int64, strict=False)
+        if not whole.null_count() and bool((whole.cast(pl.Float64) == column).all()):
+            column = whole
+    if column.dtype == pl.Boolean:
+        column = column.cast(pl.Int8)
+    return column.cast(pl.String).str.strip_chars()
+
+
+def _integer_codes(values: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
+    """Number integers in increasing order, through a table where their range is small."""
+    low, high = int(values.min()), int(values.max())
+    if high - low < 4 * len(values) + 1000:
+        from crowdtree.learning import kernels
+
+        return kernels.encode_range(values, low, high - low + 1)
+    names, codes = np.unique(values, return_inverse=True)
+    return codes.astype(np.int32), names
+
+
+def _label_codes(
+    column: pl.Series, known: tuple[str, ...] | None, yes_no: bool
+) -> tuple[NDArray[np.int8], tuple[str, ...]]:
+    import polars as pl
+
+    if yes_no:
+        lower = _text(column).str.to_lowercase()
+        code = lower.replace_strict(YES_NO, default=None, return_dtype=pl.Int8)
+        bad = lower.filter(code.is_null())
+        if len(bad):
+            raise CrowdtreeError(
+                f"answers: label {bad[0]!r} of {len(bad)} answers is neither yes nor no; with "
+                "several questions write 0/1, no/yes or false/true"
+            )
+        return code.to_numpy().astype(np.int8), ("0", "1")
+    codes, names = _codes(column, known, "label")
+    if len(names) > MAX_LABELS:
+        raise CrowdtreeError(
+            f"answers: {len(names)} different labels, at most {MAX_LABELS} are supported; "
+            "is the label column the right one?"
+        )
+    return codes.astype(np.int8), tuple(str(name) for name in names)
+
+
+def _sorted_by_task(answers: Answers, task: IntArray, duplicates: Duplicates) -> Answers:
+    from dataclasses import replace
+
+    from crowdtree.learning import kernels
+
+    start, order = kernels.counting_sort(task, answers.n_tasks)
+    asked = None if answers.question is None else answers.question[order]
+    made = replace(
+        answers,
+        start=start,
+        worker=answers.worker[order],
+        label=answers.label[order],
+        question=asked,
+    )
+    if duplicates == "all":
+        return made
+    keep, twice, first = kernels.find_repeats(
+        start, made.worker, made.question_column(), duplicates == "last"
+    )
+    if not twice:
+        return made
+    item = int(np.searchsorted(start, first, side="right")) - 1
+    where = f"worker {made.workers[made.worker[first]]!s} on task {made.tasks[item]!s}"
+    count = f"{twice} answer{'s' if twice > 1 else ''} given twice (first: {where})"
+    if duplicates == "error":
+        raise CrowdtreeError(
+            f'answers: {count}; remove the repeats, or pass duplicates="last", "first" or "all"'
+        )
+    warnings.warn(
+        f"answers: {count}; the {duplicates} one counts",
+        CrowdtreeWarning,
+        stacklevel=5,
+    )
+    kept = np.concatenate([[0], np.cumsum(keep)])[start].astype(np.int64)
+    return replace(
+        made,
+        start=kept,
+        worker=made.worker[keep],
+        label=made.label[keep],
+        question=None if asked is None else asked[keep],
+    )
+
+
+def read_gold(source: Any) -> dict[str, str]:
+    """Read known truths: columns ``task, label``, or a mapping from task to label.
+
+    >>> read_gold({"task": [1, 2], "label": ["cat", "dog"]})
+    {'1': 'cat', '2': 'dog'}
+    >>> read_gold({"t1": "cat"})
+    {'t1': 'cat'}
+    """
+    if hasattr(source, "keys") and not hasattr(source, "columns"):
+        keys = list(source.keys())
+        if set(map(str, keys)) != {"task", "label"}:
+            return _named(source)
+    elif hasattr(source, "index") and hasattr(source, "to_dict") and not hasattr(source, "columns"):
+        return _named(source.to_dict())
+    frame = read_frame(source, ("task", "label"), (), "gold")
+    tasks = _text(frame["task"]).to_list()
+    labels = _text(frame["label"]).str.replace_all(LINE_BREAKS, " ").to_list()  # as answers have it
+    found: dict[str, str] = {}
+    for task, label in zip(tasks, labels, strict=True):
+        if found.setdefault(task, label) != label:
+            raise CrowdtreeError(
+                f"gold: task {task!r} is both {found[task]!r} and {label!r}; keep one of them"
+            )
+    return found
+
+
+def _named(truths: Any) -> dict[str, str]:
+    """Tasks and labels as text; blanks are left out, as in a file."""
+    made = {
+        _name(task): _name(label)
+        for task, label in truths.items()
+        if label is not None and label == label
+    }
+    if truths and not made:
+        raise CrowdtreeError(f"gold: all {len(truths)} labels are blank; at least one needed")
+    return made
+
+
+def _name(value: Any) -> str:
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def gold_codes(answers: Answers, truths: dict[str, str] | None, names: tuple[str, ...]) -> IntArray:
+    """Known class of each item, -1 where unknown."""
+    codes = np.full(answers.n_tasks, -1, np.int32)
+    if truths is None:
+        return codes
+    extra = sorted(set(truths.values()) - set(names))
+    if extra:
+        task = next(task for task, label in truths.items() if label == extra[0])
+        raise unknown_names(
+            "gold: class",
+            extra,
+            names,
+            f"correct it (first: task {task}) or name all classes with classes=[...] (--class)",
+        )
+    place = {name: i for i, name in enumerate(names)}
+    for i, task in enumerate(map(str, answers.tasks.tolist())):
+        if task in truths:
+            codes[i] = place[truths[task]]
+    if truths and not (codes >= 0).any():
+        raise CrowdtreeError(
+            f"gold: none of its {len(truths)} tasks (such as {next(iter(truths))!r}) occurs in the "
+            f"answers (such as {str(answers.tasks[0])!r}); use the same ids"
+        )
+    return codes
+
+
+def unknown_names(what: str, extra: list[str], known: tuple[str, ...], fix: str) -> CrowdtreeError:
+    """Say which names are unknown, and what to do."""
+    return CrowdtreeError(
+        f"{what} {listing(map(repr, extra))} is not among {listing(map(repr, known))}; {fix}"
+    )

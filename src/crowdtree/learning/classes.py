@@ -1,0 +1,345 @@
+"""Classes of items that were asked many yes/no questions: table, skills and classes together.
+
+A cell (question, class) holds a rate and every worker a skill,
+
+    logit P(worker w says yes) = x[q, c] + tilt[q, c] * skill[w].
+
+Where the table of outcomes is known the tilt is +1 (yes is right) or -1 (no is right), the rate is
+that of right answers, and cells of one question have similar errors. Where it is not known the
+rate is that of yes, and the tilt is ``2 P(yes is the likelier answer) - 1``: a cell near one half
+does not credit workers for siding with its majority. Rates have the priors of
+:mod:`crowdtree.learning.rates`. Skills have a Student prior of few degrees of freedom, whose centre
+is skill 0: a spammer is far from it and moves neither it nor the spread.
+
+The rates that are reported are those of the crowd that answered: the mean over its workers, each
+counted by the number of answers given. That is how often the next answer is yes, it is what the
+counts of a cell estimate however workers differ, and with workers who are all alike it is exactly
+the empirical Bayes estimate from the counts.
+
+All parts are updated in turn until none of them moves. Doubt about what the others are is added to
+each at the end, from the observed information (:mod:`crowdtree.learning.doubt`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.errors import CrowdtreeWarning
+from crowdtree.learning.answers import Answers
+from crowdtree.learning.doubt import LEAST_LEFT, finished
+from crowdtree.learning.people import People
+from crowdtree.learning.rates import CellRates, Counts, cell_rates
+from crowdtree.learning.skills import SkillFit
+
+__all__ = ["ClassFit", "Crowd", "fit_classes", "spread_of"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int32]
+
+MOST_STEPS = 400
+_SETTLED = 1e-4  # change of a rate or a skill that is far below any standard deviation
+_GAIN = 0.3  # share of the new in what decides how much cells borrow: at once, it swings
+_LONGEST_STEP = 1.0  # logits that a skill moves at a time
+_FARTHEST = 10.0  # logits of a skill
+_DEGREES = 8.0  # of freedom of the skills' prior
+_SPREADS = np.geomspace(0.02, 5, 40)
+_FLATTER = np.pi / 8
+_GROUPS = 64  # of workers of like skill, where an average over workers is needed
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClassFit(SkillFit):
+    """What was learned from yes/no questions about classes.
+
+    `x` and `tilt` give the answers of a worker, ``P(yes) = sigmoid(x + tilt * skill)``. `rate` is
+    P(yes) of the crowd, and `wrong` and `right` are the Beta posterior of the crowd's error, with
+    respect to `sign`. `people` tells how much people differ, and `converged` whether the fit
+    settled.
+    """
+
+    x: FloatArray
+    tilt: FloatArray
+    rate: FloatArray
+    people: People
+    converged: bool
+
+    @property
+    def error(self) -> FloatArray:
+        """Error of the crowd, per cell."""
+        return np.asarray(self.wrong / (self.wrong + self.right))
+
+    def worker_error(self, skill: float) -> FloatArray:
+        """Error of a worker of some skill, per cell."""
+        yes = 1 / (1 + np.exp(-self.x - self.tilt * skill))
+        return np.where(self.sign > 0, 1 - yes, np.where(self.sign < 0, yes, 0.5))
+
+    def log_likelihood(
+        self, question: NDArray[np.integer], skill: FloatArray, label: NDArray[np.integer]
+    ) -> FloatArray:
+        """Log probability of answers (one row each) given each class."""
+        z = self.x[question] + self.tilt[question] * skill[:, None]
+        return np.asarray(-np.logaddexp(0, np.where(label == 1, -1, 1)[:, None] * z))
+
+
+@dataclass
+class Crowd:
+    """Skills of the workers: mean and variance of each, and the prior that they share.
+
+    `pull` is how much the prior holds each worker, relative to one of typical skill: next to
+    nothing where a skill is many spreads away (Student prior as a mixture of normals).
+    """
+
+    skill: FloatArray
+    variance: FloatArray
+    answers: FloatArray
+    pull: FloatArray
+    spread: float
+    spread_doubt: float = 0.0
+
+    @classmethod
+    def start(cls, answers: Answers) -> Crowd:
+        """Start with everybody typical; nobody differs where none answered twice, or one did."""
+        count = np.bincount(answers.worker, minlength=answers.n_workers).astype(np.float64)
+        spread = 0.5 if (count > 0).sum() > 1 and count.max() > 1 else 0.0
+        none = np.zeros(len(count))
+        return cls(none, np.full(len(count), spread**2), count, np.ones(len(count)), spread)
+
+    @property
+    def precision(self) -> FloatArray:
+        """What the prior tells about each skill."""
+        return np.asarray(self.pull / self.spread**2)
+
+    @property
+    def curvature(self) -> FloatArray:
+        """Curvature of the Student prior: on average less than what holds a typical worker."""
+        mean = (_DEGREES + 1) / (_DEGREES + 3)
+        return np.asarray(np.minimum(self.pull, mean) / self.spread**2)
+
+    def step(self, score: FloatArray, bend: FloatArray, lost: FloatArray) -> float:
+        """Newton step of the skills, then their centre and spread; returns the largest move.
+
+        Cells can move against all skills, so what skill 0 is rests on the prior alone: the centre
+        of the skills, in which a worker far away counts little.
+        """
+        if not self.spread:
+            return 0.0
+        before = self.skill
+        held = np.maximum(bend - lost, LEAST_LEFT * bend) + 1e-6
+        step = (score - self.precision * before) / (bend + self.precision)
+        skill = before + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+        self.skill = np.clip(skill - (self.pull @ skill) / self.pull.sum(), -_FARTHEST, _FARTHEST)
+        alone = before + score / held  # what the answers of each worker tell by themselves
+        self.spread, self.spread_doubt = spread_of(alone, held, self.pull)
+        self.variance = 1 / (held + self.precision)
+        square = (self.skill**2 + self.variance) / self.spread**2
+        self.pull = (_DEGREES + 1) / (_DEGREES + square)
+        return float(np.abs(self.skill - before).max())
+
+    def groups(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Shares, skills and variances of groups of workers, weighted by their answers."""
+        met = np.flatnonzero(self.answers > 0)
+        order = met[np.argsort(self.skill[met], kind="stable")]
+        weight = self.answers[order] / self.answers[order].sum()
+        skill, variance = self.skill[order], self.variance[order]
+        if len(order) <= _GROUPS:
+            return weight, skill, variance
+        group = np.minimum((np.cumsum(weight) * _GROUPS).astype(int), _GROUPS - 1)
+        share = np.bincount(group, weight, _GROUPS).astype(np.float64)
+        size = np.maximum(share, 1e-300)
+        mean = np.bincount(group, weight * skill, _GROUPS) / size
+        square = np.bincount(group, weight * (skill**2 + variance), _GROUPS) / size
+        return share, mean, square - mean**2
+
+    def rate(self, x: FloatArray, tilt: FloatArray) -> FloatArray:
+        """P(yes) per cell of the crowd: the mean over the answers that its workers gave."""
+        made = np.zeros_like(x)
+        for share, skill, variance in zip(*self.groups(), strict=True):
+            flat = np.sqrt(1 + _FLATTER * tilt**2 * variance)
+            made += share / (1 + np.exp(-(x + tilt * skill) / flat))
+        return made
+
+
+def spread_of(
+    alone: FloatArray, held: FloatArray, pull: FloatArray | float = 1.0
+) -> tuple[float, float]:
+    """Spread of the skills, and the variance of its logarithm.
+
+    A grid is weighed by the normal likelihood of what each worker's answers alone say (known to a
+    variance of 1 / `held`), their centre integrated out. One pseudo-worker half a logit off keeps
+    a tiny crowd from 0.
+
+    >>> skill = np.append(np.random.default_rng(0).normal(0, 0.7, 200), -8.0)
+    >>> pull = np.append(np.ones(200), 0.03)
+    >>> spread, doubt = spread_of(skill, np.full(201, 1e6), pull)
+    >>> round(spread, 1), doubt < 0.01
+    (0.7, True)
+    """
+    value = np.empty(len(_SPREADS))
+    for i, spread in enumerate(_SPREADS):
+        whole = spread**2 / pull + 1 / held
+        weight = 1 / whole
+        centre = (weight @ alone) / weight.sum()
+        value[i] = -0.5 * (np.log(whole) + (alone - centre) ** 2 / whole).sum()
+        value[i] -= 0.5 * np.log(weight.sum())
+    value -= np.log(_SPREADS) + 0.125 / _SPREADS**2
+    chance = np.exp(value - value.max())
+    chance /= chance.sum()
+    log = float(chance @ np.log(_SPREADS))
+    return float(np.exp(log)), float(chance @ (np.log(_SPREADS) - log) ** 2)
+
+
+class Fit:
+    """A fit under way."""
+
+    def __init__(
+        self, answers: Answers, gold: IntArray, sign: NDArray[np.int8] | None, prior: FloatArray
+    ) -> None:
+        self.answers, self.gold, self.prior = answers, gold, prior
+        self.sign = sign
+        known = gold >= 0
+        self.posterior = np.zeros((answers.n_tasks, len(prior)))
+        self.posterior[known, gold[known]] = 1.0
+        self.crowd = Crowd.start(answers)
+        shape = (len(answers.questions), len(prior))
+        self.x = np.zeros(shape)
+        self.tilt = np.zeros(shape) if sign is None else sign.astype(np.float64)
+        self.cells, self.workers = np.zeros((*shape, 4)), np.zeros((answers.n_workers, 3))
+        self.rates: CellRates
+        self.told: Counts | None = None
+
+    def sums(self) -> None:
+        """Add up scores and curvatures at the present state."""
+        from crowdtree.learning import class_kernels
+
+        a, crowd = self.answers, self.crowd
+        class_kernels.answer_pass(
+            a.start, a.question_column(), a.worker, a.label, self.x, self.tilt, crowd.skill,
+            crowd.variance, self.posterior, self.cells, self.workers,
+        )  # fmt: skip
+
+    def classify(self) -> float:
+        """Posteriors of the items; the log likelihood of the answers."""
+        from crowdtree.learning import class_kernels
+
+        a, crowd = self.answers, self.crowd
+        total = class_kernels.class_pass(
+            a.start, a.question_column(), a.worker, a.label, self.x, self.tilt, crowd.skill,
+            crowd.variance, np.log(self.prior), self.gold, self.posterior,
+        )  # fmt: skip
+        return float(total)
+
+    def update_cells(self) -> None:
+        """Rates of the cells from the sums.
+
+        The answers of a cell count as those of typical workers that have the same score and
+        curvature (`whole`), and as those about items of known class that have the same score and
+        observed information (`told`); none counts as more than one.
+        """
+        score, bend, held, lost = np.moveaxis(self.cells, 2, 0)
+        p = 1 / (1 + np.exp(-self.x))
+        told = None
+        if (self.gold < 0).any():
+            told = self._counts(score, np.maximum(bend - lost, LEAST_LEFT * bend), held, p)
+            if self.told is not None:
+                told = Counts(*(_GAIN * new + (1 - _GAIN) * old
+                                for new, old in zip(told, self.told, strict=True)))  # fmt: skip
+            self.told = told
+        whole = self._counts(score, bend, held, p)
+        if self.sign is None:
+            self.rates = cell_rates(whole, told)
+            rate = self.rates.mean
+            self.tilt = 2 * self.rates.above - 1
+        else:
+            overall = (whole.given.sum() + 0.5) / (whole.total.sum() + 2.5)
+            self.rates = cell_rates(whole, told, min(float(overall), 0.45))
+            rate = np.where(self.sign > 0, 1 - self.rates.mean, self.rates.mean)
+            rate = np.where(self.sign == 0, 0.5, rate)
+        self.x = np.log(rate) - np.log1p(-rate)
+
+    def _counts(
+        self, score: FloatArray, bend: FloatArray, held: FloatArray, p: FloatArray
+    ) -> Counts:
+        """Yes answers, or wrong ones where the table is known, that have this score and bend."""
+        total = bend / (p * (1 - p))
+        share = np.clip(p + score / np.maximum(total, 1e-12), 0, 1)
+        total = np.minimum(total, held)
+        if self.sign is None:
+            return Counts(share * total, total)
+        share, total = np.where(self.sign > 0, 1 - share, share), total * (self.sign != 0)
+        return Counts(share * total, total)
+
+    def start(self, error: FloatArray | None) -> None:
+        """First rates: of the gold, or the errors that are assumed."""
+        if error is not None and self.sign is not None and not (self.gold >= 0).any():
+            error = np.clip(error, 1e-4, 0.499)
+            self.x = self.sign * (np.log1p(-error) - np.log(error))
+            return
+        for _ in range(3):
+            self.sums()
+            self.update_cells()
+
+    def run(self) -> tuple[list[float], bool]:
+        """Update everything in turn until nothing moves; the log likelihoods on the way."""
+        trace: list[float] = []
+        settled = 0
+        for _ in range(MOST_STEPS):
+            before = self.crowd.rate(self.x, self.tilt), self.posterior.copy(), self.crowd.spread
+            trace.append(self.classify())
+            count = self.posterior.sum(axis=0) + 1
+            self.prior = count / count.sum()
+            self.sums()
+            self.update_cells()
+            self.sums()
+            moved = self.crowd.step(*self.workers.T)
+            moved = max(
+                moved / 10,
+                float(np.abs(self.crowd.rate(self.x, self.tilt) - before[0]).max()),
+                float(np.abs(self.posterior - before[1]).max()) / 10,
+                abs(self.crowd.spread - before[2]) / 10,
+            )
+            settled = settled + 1 if moved < _SETTLED else 0
+            if settled == 2:
+                return trace, True
+        return trace, False
+
+
+def fit_classes(
+    answers: Answers,
+    gold: IntArray,
+    sign: NDArray[np.int8] | None,
+    prior: FloatArray,
+    *,
+    error: FloatArray | None = None,
+) -> ClassFit:
+    """Fit rates, skills and class shares, and the classes of the items with them.
+
+    Parameters
+    ----------
+    answers
+        The answers, labels 0 and 1.
+    gold
+        Known class of each item, -1 where unknown.
+    sign
+        +1 where the error-free answer is yes, -1 where it is no, 0 where it is open; None where
+        the table is to be learned.
+    prior
+        How often each class occurs, to start from.
+    error
+        Errors to start from, where no class is known.
+    """
+    fit = Fit(answers, gold, sign, prior)
+    fit.start(error)
+    trace, converged = fit.run()
+    if not converged:
+        warnings.warn(
+            f"learn: the fit did not settle in {MOST_STEPS} steps; give more gold, or more answers "
+            "per item, and treat its numbers as rough (learned.converged is False)",
+            CrowdtreeWarning,
+            stacklevel=4,
+        )
+    fit.sums()
+    return finished(fit, tuple(trace), converged)

@@ -1,0 +1,170 @@
+"""How much the answers about one item are worth together (MODEL section 13).
+
+People who look at the same item err together, more than any model of the answers alone can show:
+an error that everybody shares leaves no trace in them. So what a fit believes is discounted before
+it is stated. The first answer about an item counts in full, each further one counts as `worth` of
+an independent answer: the posterior of an item with n answers is raised to the power
+
+    (1 + (n - 1) worth) / n.
+
+`worth` differs from crowd to crowd. What is known before any item of a crowd has been checked is
+how it differs between crowds whose truth is known; items of known class then update it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.stats import normal_quantile
+
+__all__ = ["Accuracy", "Worth", "weighted_quantile"]
+
+FloatArray = NDArray[np.float64]
+
+CROWD_MEAN = float(np.log(0.253))
+"""Mean of log worth over the eleven crowds of ``benchmarks/learn_calibration.py``."""
+CROWD_SD = 0.36
+"""Its standard deviation between those crowds."""
+_FREEDOM = 4.0  # of the t distribution: crowds unlike those eleven occur
+GRID = np.linspace(np.log(0.03), 0.0, 36)
+_LEAST = 1e-3
+
+
+class Accuracy(NamedTuple):
+    """Share of the labels that are right: an estimate with its interval.
+
+    `known` is the number of items of known class behind it: 0 where it rests on agreement alone.
+
+    Examples
+    --------
+    >>> accuracy = Accuracy(0.79, 0.68, 0.90, known=0)
+    >>> round(float(accuracy), 2), accuracy.needed(0.05)
+    (0.79, 203)
+    """
+
+    value: float
+    low: float
+    high: float
+    known: int
+    level: float = 0.95
+
+    def __float__(self) -> float:
+        return self.value
+
+    def needed(self, half_width: float = 0.05) -> int:
+        """Estimate how many (more) known items make the interval this narrow: ± `half_width`.
+
+        What is known already and what each item adds are taken as normal.
+        """
+        if not half_width > 0:
+            raise CrowdtreeError(f"half_width: expected a number above 0, got {half_width!r}")
+        z = normal_quantile(self.level)
+        held = (2 * z / max(self.high - self.low, 1e-9)) ** 2
+        return max(0, math.ceil(self.value * (1 - self.value) * ((z / half_width) ** 2 - held)))
+
+
+@dataclass(frozen=True, eq=False)
+class Worth:
+    """What is known about the worth of a further answer: weights over a grid of its logarithm.
+
+    Examples
+    --------
+    >>> worth = Worth.of_a_crowd()
+    >>> round(worth.mean, 2), worth.known
+    (0.28, 0)
+    >>> posterior = np.array([[0.99, 0.01]])
+    >>> round(float(worth.stated(posterior, np.array([1]))[0, 0]), 6)
+    0.99
+    >>> bool(worth.stated(posterior, np.array([10]))[0, 0] < 0.9)
+    True
+    """
+
+    weight: FloatArray
+    known: int = 0
+
+    @classmethod
+    def of_a_crowd(cls) -> Worth:
+        """Before any item of the crowd has been checked."""
+        away = (GRID - CROWD_MEAN) / CROWD_SD
+        weight = (1 + away**2 / _FREEDOM) ** (-(_FREEDOM + 1) / 2)
+        return cls(weight / weight.sum())
+
+    @classmethod
+    def any(cls) -> Worth:
+        """Before anything is known about how dependent answers are: any worth, on a log scale."""
+        return cls(np.full(len(GRID), 1 / len(GRID)))
+
+    @property
+    def mean(self) -> float:
+        """Expected worth."""
+        return float(self.weight @ np.exp(GRID))
+
+    def updated(self, posterior: FloatArray, answers: NDArray[Any], truth: NDArray[Any]) -> Worth:
+        """After items of known class, whose truth the posteriors did not use."""
+        if not len(truth):
+            return self
+        row = np.arange(len(truth))
+        log = np.log(np.maximum(self.weight, 1e-300))
+        for i, at in enumerate(GRID):
+            chance = _discounted(posterior, answers, float(np.exp(at)))[row, truth]
+            log[i] += float(np.log(np.maximum(chance, 1e-9)).sum())
+        weight = np.exp(log - log.max())
+        return Worth(weight / weight.sum(), self.known + len(truth))
+
+    def stated(self, posterior: FloatArray, answers: NDArray[Any]) -> FloatArray:
+        """Probabilities to state: discounted, averaged over what the worth may be."""
+        made = np.zeros_like(posterior)
+        kept = np.flatnonzero(self.weight >= _LEAST)
+        for i in kept:
+            made += self.weight[i] * _discounted(posterior, answers, float(np.exp(GRID[i])))
+        return np.asarray(made / self.weight[kept].sum())
+
+    def accuracy(self, posterior: FloatArray, answers: NDArray[Any], level: float) -> Accuracy:
+        """Share of the likeliest classes that are right, and its interval.
+
+        The interval holds the doubt about the worth and the chance in the items themselves.
+        """
+        from scipy.special import ndtri
+
+        if not len(posterior):
+            return Accuracy(1.0, 1.0, 1.0, self.known, level)
+        label = posterior.argmax(axis=1)
+        row = np.arange(len(label))
+        mean, noise = np.empty(len(GRID)), np.empty(len(GRID))
+        for i, at in enumerate(GRID):
+            right = _discounted(posterior, answers, float(np.exp(at)))[row, label]
+            mean[i] = right.mean()
+            noise[i] = np.sqrt((right * (1 - right)).sum()) / len(right)
+        nodes = ndtri((np.arange(20) + 0.5) / 20)
+        value = (mean[:, None] + noise[:, None] * nodes).ravel()
+        weight = np.repeat(self.weight / 20, 20)
+        tail = (1 - level) / 2
+        low, high = (float(np.clip(weighted_quantile(value, weight, q), 0, 1))
+                     for q in (tail, 1 - tail))  # fmt: skip
+        return Accuracy(float(self.weight @ mean), low, high, self.known, level)
+
+
+def _discounted(posterior: FloatArray, answers: NDArray[Any], worth: float) -> FloatArray:
+    """Posteriors raised to the power of so many answers, and normalised."""
+    count = np.maximum(answers, 1).astype(np.float64)
+    power = (1 + (count - 1) * worth) / count
+    score = power[:, None] * np.log(np.maximum(posterior, 1e-300))
+    made = np.exp(score - score.max(axis=1, keepdims=True))
+    return np.asarray(made / made.sum(axis=1, keepdims=True))
+
+
+def weighted_quantile(value: FloatArray, weight: FloatArray, quantile: float) -> float:
+    """Smallest value with at least this share of the weight at or below it.
+
+    >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.array([0.2, 0.5, 0.3]), 0.6)
+    2.0
+    """
+    order = np.argsort(value)
+    reached = np.cumsum(weight[order]) / weight.sum()
+    return float(value[order[min(int(np.searchsorted(reached, quantile)), len(value) - 1)]])

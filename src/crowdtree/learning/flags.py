@@ -1,0 +1,223 @@
+"""What deserves a look: workers who do not look, questions that do not split, cells too thin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.learning.compare import confused_pairs
+from crowdtree.problem import DASH
+from crowdtree.stats import normal_quantile
+
+if TYPE_CHECKING:
+    from crowdtree.learning.model import Learned
+
+__all__ = ["Flag", "find_flags"]
+
+FloatArray = NDArray[np.float64]
+
+LEAST_ANSWERS = 10
+"""A worker with fewer answers is not accused of anything."""
+SAME_SHARE = 0.98
+COIN = 0.25
+"""A worker who is right this much more often than chance (of 0 to 1) at most answers at random."""
+TWIN_AGREEMENT = 0.98
+TWIN_CHANCE = 1e-3
+MOST_PAIR_WORKERS = 3000
+LEAST_SPREAD = 0.2
+CONFUSED = 0.1
+STRONG_TILT = 1.0
+"""Standard deviation of what items do to everybody's answers, in logits, that is worth a word."""
+LEAST_VOTES = 0.02
+COLLAPSED = 0.25
+"""A class is flagged when its share of the labels is below this part of its share of answers."""
+THIN = 0.1
+"""Half width of an interval above which a cell is thin."""
+
+
+class Flag(NamedTuple):
+    """One thing to look at.
+
+    `kind` is ``constant``, ``random``, ``twins``, ``blunt`` (a question that splits nothing),
+    ``unasked`` (a question without answers), ``reversed`` (a cell whose answers contradict the
+    table), ``confused``, ``thin``, ``together`` (people err together), ``collapsed`` (a class that
+    is named, but hardly ever the label) or ``unsettled`` (the fit did not converge);
+    `value` the number behind it; `more` how many more answers would settle it, where that is known.
+    """
+
+    kind: str
+    subject: str
+    message: str
+    value: float
+    more: int = 0
+
+
+def find_flags(learned: Learned) -> tuple[Flag, ...]:
+    """List all flags: workers first, then questions, classes and cells."""
+    return (
+        *_fit(learned),
+        *_constant_or_random(learned),
+        *_twins(learned),
+        *_questions(learned),
+        *_confused(learned),
+        *_thin(learned),
+    )
+
+
+def _fit(learned: Learned) -> Iterator[Flag]:
+    """What the fit itself cannot vouch for: not settled, people who err together, lost classes."""
+    if not learned.converged:
+        message = "did not settle: labels and intervals are rough; more answers or gold help"
+        yield Flag("unsettled", "fit", message, 0.0)
+    if learned.labelling is None or learned.labelling.model is None:
+        return
+    if _err_together(learned):
+        message = (
+            "people err together: some items mislead everybody, so more answers about the same "
+            "item help little"
+        )
+        yield Flag("together", "items", message, learned.labelling.model.states.tilt_sd)
+    votes, label = (
+        np.bincount(chosen, minlength=len(learned.classes)) / max(len(chosen), 1)
+        for chosen in (learned.answers.label, learned.posterior.argmax(axis=1))
+    )
+    for k in np.flatnonzero((votes >= LEAST_VOTES) & (label < COLLAPSED * votes)).tolist():
+        message = (
+            f"named in {_share(votes[k])} of answers, but the label of {_share(label[k])} only"
+        )
+        yield Flag("collapsed", learned.classes[k], message, float(label[k] / votes[k]))
+
+
+def _err_together(learned: Learned) -> bool:
+    model = None if learned.labelling is None else learned.labelling.model
+    return model is not None and model.states.tilt_sd >= STRONG_TILT
+
+
+def _answer_table(learned: Learned) -> FloatArray:
+    """Expected answers (worker, answer, what would have been right)."""
+    if learned.kind == "labels":
+        return learned.counts
+    a, sign = learned.answers, learned.fit.sign
+    table = np.zeros((len(learned.fit.skill), 2, 2))
+    task, asked = a.task, a.question_column()
+    for c in range(learned.problem.n_classes):
+        mass = learned.posterior[task, c]
+        known = sign[asked, c] != 0
+        right = (sign[asked, c] > 0).astype(int)
+        np.add.at(table, (a.worker[known], a.label[known], right[known]), mass[known])
+    return table
+
+
+def _constant_or_random(learned: Learned) -> Iterator[Flag]:
+    table = _answer_table(learned)
+    names = [str(name) for name in learned.answers.workers.tolist()]
+    total = table.sum(axis=(1, 2))
+    labels = table.shape[1]
+    for w in np.flatnonzero(total >= LEAST_ANSWERS):
+        said, was = table[w].sum(axis=1), table[w].sum(axis=0)
+        top = int(np.argmax(said))
+        if said[top] >= SAME_SHARE * total[w] and was[top] < 0.9 * total[w]:
+            label = learned.answers.labels[top] if top < len(learned.answers.labels) else str(top)
+            others = f"{total[w] - said[top]:.0f}"
+            most = "all" if others == "0" else f"all but {others}"
+            message = f"answers {label!r} to {most} of {total[w]:.0f}"
+            yield Flag("constant", names[w], message, float(said[top] / total[w]))
+            continue
+        met = was >= 1
+        if met.sum() < 2:
+            continue
+        hit = np.diagonal(table[w])[met] / was[met]
+        chance = 1 / labels
+        score = (hit.mean() - chance) / (1 - chance)
+        spread = math.sqrt(float(np.sum((hit * (1 - hit) + 0.25 / was[met]) / was[met])))
+        high = score + 1.645 * spread / met.sum() / (1 - chance)
+        if high < COIN:
+            often = f"right {_share(hit.mean())} of the time over {total[w]:.0f} answers"
+            message = f"{often}, no better than chance"
+            yield Flag("random", names[w], message, float(score))
+
+
+def _twins(learned: Learned) -> Iterator[Flag]:
+    """Pairs of ids that agree more than independent workers of their accuracy would."""
+    from scipy.sparse import csr_array
+    from scipy.stats import binom
+
+    a = learned.answers
+    workers = int(a.worker.max()) + 1
+    if workers > MOST_PAIR_WORKERS or workers < 2 or _err_together(learned):
+        return  # where workers err together, shared mistakes are no sign of a copy
+    cell = a.task.astype(np.int64) * len(a.questions) + a.question_column()
+    width = a.n_tasks * len(a.questions)
+    same = np.zeros((workers, workers))
+    for label in range(len(a.labels)):
+        mine = a.label == label
+        ones = np.ones(int(mine.sum()), np.float32)
+        said = csr_array((ones, (a.worker[mine], cell[mine])), shape=(workers, width))
+        same += (said @ said.T).toarray()
+    ones = np.ones(a.n_answers, np.float32)
+    seen = csr_array((ones, (a.worker, cell)), shape=(workers, width))
+    both = np.asarray((seen @ seen.T).toarray(), np.float64)
+    right = np.array([w.agreement for w in list(learned.workers.values())[:workers]])
+    expected = np.outer(right, right) + np.outer(1 - right, 1 - right) / max(1, len(a.labels) - 1)
+    first, second = np.nonzero(np.triu((both >= 20) & (same >= TWIN_AGREEMENT * both), 1))
+    pairs = max(1, int(np.count_nonzero(np.triu(both >= 20, 1))))
+    for i, j in zip(first.tolist(), second.tolist(), strict=True):
+        chance = float(binom.sf(same[i, j] - 1, both[i, j], min(expected[i, j], 0.999)))
+        if chance * pairs < TWIN_CHANCE:
+            pair = f"{a.workers[i]!s} and {a.workers[j]!s}"
+            message = f"agree on {same[i, j]:.0f} of {both[i, j]:.0f}; one person, or a copy?"
+            yield Flag("twins", pair, message, float(same[i, j] / both[i, j]))
+
+
+def _questions(learned: Learned) -> Iterator[Flag]:
+    if learned.kind == "labels":
+        return
+    problem, rate = learned.problem, learned.yes_rate
+    asked = learned.fit.answers >= 1
+    low = learned.intervals.worker_error.low
+    for q, name in enumerate(problem.questions):
+        here = rate[q][asked[q]]
+        if not len(here):
+            yield Flag("unasked", name, "nobody answered it; its errors are a guess", 0.0)
+        elif len(here) < 2 or here.max() - here.min() < LEAST_SPREAD:
+            spread = float(here.max() - here.min())
+            message = f"yes rates of the classes lie within {_share(spread)}: it splits nothing"
+            yield Flag("blunt", name, message, spread)
+        for c in np.flatnonzero((low[q] > 0.5) & (problem.outcome[q] != DASH)).tolist():
+            message = f"{_share(learned.fit.error[q, c])} of answers contradict the table"
+            subject = f"{name} / {problem.classes[c]}"
+            yield Flag("reversed", subject, message, float(learned.fit.error[q, c]))
+
+
+def _confused(learned: Learned) -> Iterator[Flag]:
+    for pair in confused_pairs(learned, CONFUSED):
+        message = f"stay confused: {_share(pair.shared)} of one's probability lies with the other"
+        yield Flag("confused", f"{pair.first} and {pair.second}", message, pair.shared)
+
+
+def _thin(learned: Learned) -> Iterator[Flag]:
+    problem = learned.problem
+    low, high = learned.intervals.worker_error
+    half = np.asarray((high - low) / 2)
+    wrong, right = learned.error_posterior
+    error = wrong / (wrong + right)
+    held = wrong + right
+    z = normal_quantile(learned.level)
+    need = np.ceil(z**2 * np.maximum(error * (1 - error), 0.01) / THIN**2 - held)
+    thin = (half > THIN) & (problem.outcome != DASH)
+    for q, c in np.argwhere(thin).tolist():
+        more = int(max(1, need[q, c]))
+        message = (
+            f"error {_share(error[q, c])} is known to ±{_share(half[q, c])} only; about {more} "
+            f"more answers settle it to ±{_share(THIN)}"
+        )
+        subject = f"{problem.questions[q]} / {problem.classes[c]}"
+        yield Flag("thin", subject, message, float(half[q, c]), more)
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.0f} %"

@@ -1,0 +1,294 @@
+"""From many-question answers with known classes to a policy whose stated errors hold.
+
+A table is surer about the items that it was learned from than about new ones. So the calibration is
+cross-fitted: the table is learned again without some of the items, those are asked by it, and what
+its posteriors were worth on all left-out items together is what the policy states and stops by.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.calibration import Calibration, wilson
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
+from crowdtree.plan import as_plan
+from crowdtree.policy import AdaptivePolicy, PlanPolicy
+from crowdtree.policy.calibrating import fitted, warn_few
+from crowdtree.policy.replay import label_steps
+
+if TYPE_CHECKING:
+    from crowdtree.learning.model import Learned
+    from crowdtree.plan import Plan
+    from crowdtree.problem import Problem
+    from crowdtree.tree import Tree
+__all__ = ["LeftOutError", "identification_policy", "plan_error"]
+
+FOLDS = 5
+MOST_ITEMS = 4_000
+"""Left-out items that are replayed; more would not change the calibration."""
+ENDGAMES = (1, 2, 4, 8, 10_000)
+"""Last answers that may be chosen for accuracy; beyond the budget: all."""
+MOST_PICKED = 30
+"""Beyond this budget the endgame is that of this budget: it matters little there."""
+ASSUMED = Calibration(dependence=0.1)
+"""What is stated by where no class is known."""
+
+
+class _Sheet(NamedTuple):
+    """Answers as a matrix: items x questions x repeats, -1 where there is none."""
+
+    values: NDArray[np.int8]
+    worker: NDArray[np.int64]
+    """The person who gave all answers of an item, -1 where there were several."""
+
+
+class _Refit(NamedTuple):
+    """Items that are left out, and what the others teach.
+
+    `problem` and `yes` have the questions of all items, `taught` those of the others alone.
+    """
+
+    held: NDArray[np.intp]
+    problem: Problem
+    yes: NDArray[np.float64]
+    taught: Problem
+
+
+class _LeftOut(NamedTuple):
+    """Items that were left out, and the policy of the table that the others teach."""
+
+    policy: AdaptivePolicy
+    values: NDArray[np.int8]
+    truth: NDArray[np.int32]
+
+    def changed(self, **changes: Any) -> _LeftOut:
+        return self._replace(policy=self.policy.changed(**changes))
+
+    def right(self, at_the_end: bool) -> float:
+        """Items that the plain posterior labels right, at the end or on the whole way."""
+        states = self.policy.replay(self.values)
+        if at_the_end:
+            states = states.last()
+        good = np.argmax(states.log_posterior, axis=1) == self.truth[states.item]
+        return float(states.weight @ good)
+
+
+def identification_policy(
+    learned: Learned,
+    target_error: float = 0.05,
+    max_answers: int = 100,
+    *,
+    repeats: int | None = None,
+    folds: int = FOLDS,
+    strict: bool = False,
+    seed: int = 0,
+    **options: Any,
+) -> AdaptivePolicy:
+    """Make the adaptive policy of a learned table, calibrated on items of known class.
+
+    Parameters
+    ----------
+    learned
+        From yes/no questions, best with the gold of at least 20 items.
+    target_error, max_answers, strict
+        As in :class:`AdaptivePolicy`; `strict` refuses a target that the left-out items do not
+        reach on average. Unless `endgame` is given, it is the one with which most left-out items
+        are labelled right: at the end of the budget for a target of 0, on the way otherwise.
+    repeats
+        Most answers to a question on an item; by default as many as the answers have.
+    folds
+        Parts that are left out in turn. Where every item was answered by one person, persons are
+        left out; otherwise items.
+    seed
+        Of the folds.
+    **options
+        As in :class:`AdaptivePolicy`.
+    """
+    if learned.kind != "classes":
+        raise CrowdtreeError(
+            "policy: expected yes/no questions; with one question there is nothing to choose"
+        )
+    if folds < 2:
+        raise CrowdtreeError(f"folds: expected a whole number from 2 on, got {folds}")
+    sheet = _sheet(learned)
+    if repeats is None:
+        repeats = sheet.values.shape[2]
+    options |= {"max_answers": max_answers, "repeats": repeats}
+    left_out = list(_left_out(learned, sheet, folds, seed, options))
+    if left_out and options.get("endgame") is None:
+        options["endgame"] = _best_endgame(left_out, max_answers, target_error == 0)
+        left_out = [part.changed(endgame=options["endgame"]) for part in left_out]
+    return AdaptivePolicy(
+        learned.problem,
+        target_error,
+        yes_probability=learned.yes_rate,
+        calibration=_calibration(learned.problem.prior, left_out),
+        strict=strict,
+        **options,
+    )
+
+
+class LeftOutError(NamedTuple):
+    """Share of left-out items that got a wrong label, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+    items: int
+
+
+def plan_error(
+    learned: Learned,
+    make: Callable[[Problem], Tree | Plan],
+    *,
+    folds: int = FOLDS,
+    seed: int = 0,
+) -> LeftOutError:
+    """Estimate the error of a plan on new items, one answer per vote as the answers have them.
+
+    A plan picks the cells that look best, so its error by the table that it was made from is too
+    small. Here the plan is made again without each part of the items, and tried on that part.
+
+    Parameters
+    ----------
+    learned
+        From yes/no questions, with gold.
+    make
+        Makes the plan of a problem, as in ``lambda problem: ct.design(problem)``.
+    folds, seed
+        As in :func:`identification_policy`.
+    """
+    if learned.kind != "classes" or not (learned.gold >= 0).any():
+        raise CrowdtreeError("plan_error: expected yes/no questions and gold")
+    sheet = _sheet(learned)
+    wrong = items = 0
+    for held, _, _, taught in _refits(learned, sheet.worker, folds, seed):
+        order = [learned.problem.question_index(name) for name in taught.questions]
+        labels = label_steps(PlanPolicy(as_plan(make(taught))), sheet.values[held][:, order])
+        wrong += int((labels != learned.gold[held]).sum())
+        items += len(held)
+    middle, half = wilson(wrong, items)
+    return LeftOutError(wrong / items, max(0.0, middle - half), min(1.0, middle + half), items)
+
+
+def _sheet(learned: Learned) -> _Sheet:
+    a = learned.answers
+    task, question = a.task, a.question_column()
+    order = np.lexsort((question, task))
+    cell = task[order].astype(np.int64) * len(a.questions) + question[order]
+    first = np.concatenate([[True], cell[1:] != cell[:-1]])
+    start = np.flatnonzero(first)
+    turn = np.arange(len(cell)) - np.repeat(start, np.diff(np.append(start, len(cell))))
+    places = np.array([learned.problem.question_index(name) for name in a.questions])
+    values = np.full((a.n_tasks, learned.problem.n_questions, int(turn.max()) + 1), -1, np.int8)
+    values[task[order], places[question[order]], turn] = a.label[order]
+    low, high = (np.full(a.n_tasks, fill, np.int64) for fill in (a.n_workers, -1))
+    np.minimum.at(low, task, a.worker)
+    np.maximum.at(high, task, a.worker)
+    return _Sheet(values, np.where(low == high, low, -1))
+
+
+def _left_out(
+    learned: Learned, sheet: _Sheet, folds: int, seed: int, options: dict[str, Any]
+) -> Iterator[_LeftOut]:
+    rng = np.random.default_rng(seed)
+    for held, problem, yes, _ in _refits(learned, sheet.worker, folds, seed):
+        some = held
+        if len(held) > MOST_ITEMS // folds:
+            some = rng.choice(held, MOST_ITEMS // folds, replace=False)
+        policy = AdaptivePolicy(problem, 0.0, yes_probability=yes, strict=False, **options)
+        yield _LeftOut(policy, sheet.values[some], learned.gold[some])
+
+
+_kept: WeakKeyDictionary[Learned, dict[tuple[int, int], list[_Refit]]] = WeakKeyDictionary()
+"""Tables without each part, so that policies of several budgets learn them once."""
+
+
+def _refits(learned: Learned, worker: NDArray[np.int64], folds: int, seed: int) -> list[_Refit]:
+    known = _kept.setdefault(learned, {})
+    if (folds, seed) not in known:
+        rng = np.random.default_rng(seed)
+        parts = _parts(learned.gold, worker, folds, rng)
+        known[folds, seed] = [_without(learned, held) for held in parts]
+    return known[folds, seed]
+
+
+def _best_endgame(left_out: list[_LeftOut], max_answers: int, at_the_end: bool) -> int:
+    """How many of the last answers to choose for accuracy: most left-out items right.
+
+    Where a target ends most items, the last answers of the budget are seldom asked: all or one.
+    """
+    budget = min(max_answers, MOST_PICKED)
+    ways = sorted({min(way, budget) for way in (ENDGAMES if at_the_end else (1, budget))})
+    right = []
+    for way in ways:
+        tried = [part.changed(endgame=way, max_answers=budget) for part in left_out]
+        right.append(sum(part.right(at_the_end) for part in tried))
+    best = ways[int(np.argmax(right))]
+    return max_answers if best == budget else best
+
+
+def _calibration(prior: NDArray[np.float64], left_out: list[_LeftOut]) -> Calibration:
+    items = sum(len(part.truth) for part in left_out)
+    warn_few(items, "policy")
+    if not items:
+        return ASSUMED
+    parts = [(part.policy.replay(part.values), part.truth) for part in left_out]
+    return fitted(np.log(prior / prior.sum()), parts)
+
+
+def _parts(
+    gold: NDArray[np.int32], worker: NDArray[np.int64], folds: int, rng: np.random.Generator
+) -> list[NDArray[np.intp]]:
+    """Items to leave out in turn; every class keeps an item, so some may never be left out."""
+    known = np.flatnonzero(gold >= 0)
+    people = rng.permutation(np.unique(worker[known]))
+    if len(people) > 1 and people.min() >= 0:
+        groups = [known[np.isin(worker[known], people[k::folds])] for k in range(folds)]
+        kept = [np.setdiff1d(np.unique(gold[known]), gold[np.setdiff1d(known, g)]) for g in groups]
+        if not any(len(lost) for lost in kept):
+            return [group for group in groups if len(group)]
+    fold = np.full(len(gold), -1)
+    for cls in np.unique(gold[known]):
+        mine = rng.permutation(np.flatnonzero(gold == cls))
+        if len(mine) > 1:
+            fold[mine] = (np.arange(len(mine)) + cls) % folds
+            if len(np.unique(fold[mine])) == 1:
+                fold[mine[0]] = -1
+    return [np.flatnonzero(fold == k) for k in range(folds) if (fold == k).any()]
+
+
+def _without(learned: Learned, held: NDArray[np.intp]) -> _Refit:
+    """The table that the other items teach, with the questions in the same order."""
+    from crowdtree.learning import learn
+
+    a = learned.answers
+    stays = np.ones(a.n_tasks, bool)
+    stays[held] = False
+    rows = stays[a.task]
+    frame = {
+        "task": a.task[rows],
+        "question": np.array(a.questions)[a.question_column()[rows]],
+        "worker": a.workers[a.worker[rows]].astype(str),
+        "label": a.label[rows],
+    }
+    known = np.flatnonzero(stays & (learned.gold >= 0))
+    gold = {str(i): learned.classes[learned.gold[i]] for i in known.tolist()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdtreeWarning)
+        if learned.assumed is not None:
+            rest = learn(frame, gold, problem=learned.assumed, duplicates="all")
+        else:
+            rest = learn(frame, gold, classes=learned.classes, duplicates="all")
+        # a question that only the left-out items were asked is taken as learned with them
+        yes = learned.yes_rate.copy()
+        for place, name in enumerate(rest.problem.questions):
+            yes[learned.problem.question_index(name)] = rest.yes_rate[place]
+        problem = learned.problem.replace(prior=rest.problem.prior)
+    return _Refit(held, problem, yes, rest.problem)

@@ -1,0 +1,530 @@
+"""What was learned: a problem, the workers and the labels, each with its uncertainty."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
+from crowdtree.learning.answers import Answers
+from crowdtree.learning.classes import ClassFit
+from crowdtree.learning.compare import against_assumed, confused_pairs
+from crowdtree.learning.dependence import Accuracy, Worth
+from crowdtree.learning.skills import SkillFit
+from crowdtree.problem import DASH, Dash, Problem
+from crowdtree.stats import normal_quantile
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from crowdtree.learning.book import WorkerBook
+    from crowdtree.learning.flags import Flag
+    from crowdtree.learning.labels import LabelFit
+    from crowdtree.learning.online import Online
+    from crowdtree.learning.pilot import Credible
+    from crowdtree.learning.subtypes import Subtypes
+    from crowdtree.plan import Plan
+    from crowdtree.policy import AdaptivePolicy
+    from crowdtree.tree import Tree
+
+__all__ = ["Intervals", "Kind", "Learned", "Range", "Worker"]
+
+FloatArray = NDArray[np.float64]
+Kind = Literal["labels", "classes"]
+_MOST_PAIRS = 100  # pairs of confused classes in the JSON form
+
+
+class Range(NamedTuple):
+    """Lower and upper ends, of one number or of a table of them."""
+
+    low: Any
+    high: Any
+
+
+class Intervals(NamedTuple):
+    """Credible intervals of what :attr:`Learned.problem` holds: estimates, not bounds."""
+
+    level: float
+    prior: Range
+    worker_error: Range
+
+
+class Worker(NamedTuple):
+    """One worker: skill 0 is the typical worker, +1 errs with odds 2.7 times lower."""
+
+    name: str
+    answers: int
+    skill: float
+    low: float
+    high: float
+    error: float
+    error_low: float
+    error_high: float
+    agreement: float
+
+
+@dataclass(eq=False)
+class Learned:
+    """The result of :func:`crowdtree.learning.learn`.
+
+    Attributes
+    ----------
+    problem
+        Classes, prior, outcome and worker error, ready for design.
+    kind
+        ``"labels"``: one question whose answers are the classes; ``"classes"``: yes/no questions.
+    answers
+        The answers, encoded.
+    posterior
+        Probability of each class (column) for each item (row), in the order of ``answers.tasks``,
+        discounted because people err together.
+    fit
+        Cells and skills.
+    counts
+        Expected answers (worker, label, class) of a one-question set; empty otherwise.
+    labelling
+        The fit of a one-question set: models, draws, posteriors before the discount.
+    worth
+        What a further answer about an item is worth; None where answers are taken as independent.
+    converged
+        Whether the fit and the sample settled; a flag tells where they did not.
+    trace
+        The objective after every step of the fit. That of one question never falls; that of yes/no
+        questions may, as priors are estimated along the way, and settles.
+    objective
+        What `trace` holds.
+    gold
+        Known class of each item, -1 where unknown.
+    level
+        Of the intervals.
+    """
+
+    problem: Problem
+    kind: Kind
+    answers: Answers
+    posterior: FloatArray
+    fit: SkillFit
+    trace: tuple[float, ...]
+    objective: str
+    gold: NDArray[np.int32]
+    level: float = 0.95
+    counts: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    labelling: LabelFit | None = None
+    worth: Worth | None = None
+    converged: bool = True
+    assumed: Problem | None = None
+    _online: Online | None = field(default=None, repr=False)
+
+    # ---------------------------------------------------------------- items
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes."""
+        return self.problem.classes
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Likeliest class of each item, updates included; the first of equals."""
+        best = np.argmax(self.posterior, axis=1)
+        names = np.array(self.classes, dtype=object)[best]
+        made = dict(zip(map(str, self.answers.tasks.tolist()), names.tolist(), strict=True))
+        if self._online is not None:
+            made |= {task: self.classes[int(np.argmax(p))] for task, p in self._online.items()}
+        return made
+
+    def label_frame(self) -> pl.DataFrame:
+        """Frame of ``task, label, probability``, which crowd-kit's metrics read."""
+        import polars as pl
+
+        labels = self.labels
+        sure = [float(self.item(task).max()) for task in labels]
+        return pl.DataFrame(
+            {"task": list(labels), "label": list(labels.values()), "probability": sure}
+        )
+
+    def item(self, task: Any) -> FloatArray:
+        """Posterior of an item that was learned from, or met in an update."""
+        if self._online is not None:
+            return self._online.item(task)
+        return np.asarray(self.posterior[self._place(task)])
+
+    def _place(self, task: Any) -> int:
+        place = self._task_index.get(str(task))
+        if place is None:
+            raise CrowdtreeError(f"task {task!s} is unknown; it was never answered")
+        return place
+
+    @cached_property
+    def _task_index(self) -> dict[str, int]:
+        return {str(name): i for i, name in enumerate(self.answers.tasks.tolist())}
+
+    @cached_property
+    def accuracy(self) -> Accuracy:
+        """Share of the labels that are right, items of known class left out: an estimate.
+
+        Without known items it rests on how people agree and on how crowds differ; its interval
+        says so. :meth:`calibrate` narrows it.
+        """
+        open_ = np.flatnonzero(self.gold < 0)
+        count = np.diff(self.answers.start)[open_]
+        worth = Worth.any() if self.worth is None else self.worth
+        return worth.accuracy(self.fit.posterior[open_], count, self.level)
+
+    def calibrate(self, gold: Any) -> Learned:
+        """State probabilities by items of known class: a new result, with the same labels.
+
+        Twenty known items tell something, fifty tell most. Items whose gold was learned from have
+        been counted already.
+
+        Parameters
+        ----------
+        gold
+            As in :func:`learn`; tasks that were never answered are left out.
+
+        Examples
+        --------
+        >>> from crowdtree.learning import learn
+        >>> answers = {"task": [1, 1, 2, 2, 3, 3], "worker": ["ann", "ben"] * 3,
+        ...            "label": ["cat", "cat", "dog", "dog", "cat", "dog"]}
+        >>> learned = learn(answers)
+        >>> learned.calibrate({"1": "cat", "2": "dog"}).accuracy.known
+        2
+        """
+        from crowdtree.learning.answers import gold_codes, read_gold
+
+        codes = gold_codes(self.answers, read_gold(gold), self.classes)
+        fresh = np.flatnonzero((codes >= 0) & (self.gold < 0))
+        count = np.diff(self.answers.start)
+        blind = self.fit.posterior if self.labelling is None else self.labelling.blind
+        before = Worth.any() if self.worth is None else self.worth
+        worth = before.updated(blind[fresh], count[fresh], codes[fresh])
+        made = stated(self.fit.posterior, self.gold, count, worth)
+        return replace(self, posterior=made, worth=worth, _online=None)
+
+    # ---------------------------------------------------------------- workers
+
+    @cached_property
+    def worker_index(self) -> dict[str, int]:
+        """Place of each worker by name."""
+        return {str(name): i for i, name in enumerate(self.answers.workers.tolist())}
+
+    @cached_property
+    def _worker_columns(self) -> tuple[FloatArray, FloatArray]:
+        """Answers of each worker, and the share that agrees with the labels."""
+        a = self.answers
+        count = np.bincount(a.worker, minlength=a.n_workers).astype(np.float64)
+        if self.kind == "labels":
+            agreed = np.einsum("wll->w", self.counts)
+            count = self.counts.sum(axis=(1, 2))  # updates included
+        else:
+            best = np.argmax(self.posterior, axis=1)[a.task]
+            said = np.where(a.label == 1, 1, -1) == self.fit.sign[a.question_column(), best]
+            agreed = np.bincount(a.worker, weights=said, minlength=a.n_workers)
+        return count, agreed / np.maximum(count, 1)
+
+    @property
+    def typical_error(self) -> float:
+        """Error of the crowd over the cells, weighted by the answers they hold."""
+        weight = self.fit.answers
+        if self.kind == "classes":
+            weight = np.where(self.problem.outcome == DASH, 0.0, weight)
+        total = float(weight.sum())
+        return float((weight * self.fit.error).sum() / total) if total else 0.5
+
+    def _error_at_centre(self) -> float:
+        """Error of a worker of skill 0: that of the crowd includes how its workers differ."""
+        if not isinstance(self.fit, ClassFit):
+            return self.typical_error
+        weight = np.where(self.problem.outcome == DASH, 0.0, self.fit.answers)
+        total = float(weight.sum())
+        return float((weight * self.fit.worker_error(0.0)).sum() / total) if total else 0.5
+
+    @cached_property
+    def workers(self) -> Mapping[str, Worker]:
+        """Every worker by name, with intervals (estimates)."""
+        return {worker.name: worker for worker in self._workers()}
+
+    def _workers(self) -> Iterator[Worker]:
+        from scipy.special import expit, logit
+
+        count, agreement = self._worker_columns
+        half = normal_quantile(self.level) * self.fit.skill_sd
+        base = logit(np.clip(self._error_at_centre(), 1e-4, 1 - 1e-4))
+        skill = self.fit.skill
+        low, high = self._with_dependence(base, skill - half, skill + half)
+        columns = zip(
+            map(str, self.answers.workers.tolist()),
+            np.rint(count).astype(int).tolist(),
+            skill.tolist(),
+            low.tolist(),
+            high.tolist(),
+            expit(base - skill).tolist(),
+            expit(base - high).tolist(),
+            expit(base - low).tolist(),
+            agreement.tolist(),
+            strict=True,
+        )
+        for row in columns:
+            yield Worker(*row)
+
+    def _with_dependence(
+        self, base: float, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Intervals of the skills that hold what errors shared by the crowd may do.
+
+        Where the labels themselves are in doubt, a worker who agrees with them may be wrong with
+        them: the interval then reaches to what the discounted probabilities of the labels say.
+        """
+        if self.worth is None or self._online is not None or (self.gold >= 0).all():
+            return low, high
+        from crowdtree.learning.labels import worker_rates
+
+        mean, deviation = worker_rates(self.answers, self.posterior)
+        skill = base - (np.log(mean) - np.log1p(-mean))
+        half = normal_quantile(self.level) * deviation / (mean * (1 - mean))
+        return np.minimum(low, skill - half), np.maximum(high, skill + half)
+
+    def book(self) -> WorkerBook:
+        """A book of the workers for a live run, starting from what is known of them."""
+        from crowdtree.learning.book import WorkerBook
+
+        return WorkerBook.from_learned(self)
+
+    def worker_error(self, worker: Any) -> FloatArray:
+        """Error of one worker per cell: ``sigmoid(logit e - skill)``; a typical one if unknown."""
+        place = self.worker_index.get(str(worker))
+        skill = 0.0 if place is None else float(self.fit.skill[place])
+        if isinstance(self.fit, ClassFit):
+            return self.fit.worker_error(skill) if place is not None else self.fit.error
+        return np.asarray(1 / (1 + np.exp(self.fit.cell + skill)))
+
+    # ---------------------------------------------------------------- uncertainty
+
+    @cached_property
+    def intervals(self) -> Intervals:
+        """Credible intervals of the prior and of the worker errors (estimates)."""
+        from scipy.stats import beta
+
+        tail = (1 - self.level) / 2
+        a, b = self.error_posterior
+        low, high = (np.asarray(beta.ppf(q, a, b)) for q in (tail, 1 - tail))
+        share, size = self.problem.prior, self.fit.prior_size
+        yes, no = share * size, (1 - share) * size
+        ends = [np.asarray(beta.ppf(q, yes, no)) for q in (tail, 1 - tail)]
+        if self.worth is not None:  # what errors shared by the crowd may do to the shares
+            other = self.posterior.mean(axis=0)
+            yes, no = other * size + 1e-3, (1 - other) * size + 1e-3
+            ends = [np.minimum(ends[0], beta.ppf(tail, yes, no)),
+                    np.maximum(ends[1], beta.ppf(1 - tail, yes, no))]  # fmt: skip
+        return Intervals(self.level, Range(*ends), Range(low, high))
+
+    @property
+    def error_posterior(self) -> tuple[FloatArray, FloatArray]:
+        """Beta posterior of ``problem.worker_error``: wrong and right, one a cell."""
+        if self.kind == "labels" and self.problem.n_classes > 2:
+            return _one_against_rest(self.fit, crowd_confusion(self.counts))
+        return self.fit.wrong, self.fit.right
+
+    @property
+    def yes_rate(self) -> FloatArray:
+        """P(yes) of the crowd per cell (posterior mean), also where the outcome is left open."""
+        if self.kind == "labels":
+            error, sign = self.problem.worker_error, 2 * self.problem.outcome - 1
+        else:
+            error, sign = self.fit.error, self.fit.sign
+        return np.where(sign > 0, 1 - error, np.where(sign < 0, error, 0.5))
+
+    @cached_property
+    def flags(self) -> tuple[Flag, ...]:
+        """What deserves a look: workers, questions, class pairs and thin cells."""
+        from crowdtree.learning.flags import find_flags
+
+        return find_flags(self)
+
+    # ---------------------------------------------------------------- going on
+
+    def update(self, answers: Any) -> Learned:
+        """Take in new answers in time proportional to them (50 old answers each, at most).
+
+        Changes this object. Workers, questions and items may be new; classes may not.
+        """
+        from crowdtree.learning.online import Online
+
+        if self._online is None:
+            self._online = Online(self)
+        self._online.update(answers)
+        return self
+
+    def classify(self, answers: Any) -> tuple[list[str], FloatArray]:
+        """Items of other answers and their posteriors, with each worker's own error."""
+        from crowdtree.learning.online import classify
+
+        return classify(self, answers)
+
+    def policy(
+        self, target_error: float = 0.05, max_answers: int = 100, **options: Any
+    ) -> AdaptivePolicy:
+        """Ask adaptively by this table; what is stated is calibrated on left-out items."""
+        from crowdtree.learning.identification import identification_policy
+
+        return identification_policy(self, target_error, max_answers, **options)
+
+    def subtypes(self, most: int = 16, seed: int = 0) -> Subtypes:
+        """Find kinds of items within the classes, where answers are not independent given them.
+
+        ``learned.subtypes().policy(max_answers=20, repeats=1)`` asks by them.
+        """
+        from crowdtree.learning.subtypes import find_subtypes
+
+        return find_subtypes(self, most, seed)
+
+    def upper_problem(self, level: float | None = None) -> Problem:
+        """Make the problem with every error at its upper credible end, for robust design."""
+        from crowdtree.learning.pilot import upper_problem
+
+        return upper_problem(self, self.level if level is None else level)
+
+    def credible_interval(self, plan: Tree | Plan, people: int | None = None) -> Credible:
+        """Estimate the credible interval of a plan's misclassification.
+
+        It is about answers of other people of the same kind; `people` of them, by default as many
+        as answered.
+        """
+        from crowdtree.learning.pilot import credible_interval
+
+        return credible_interval(plan, self, level=self.level, people=people)
+
+    def to_crowdkit(self) -> pl.DataFrame:
+        """The answers as a frame of ``task, worker, label`` that crowd-kit reads."""
+        return self.answers.to_crowdkit()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that was learned as plain JSON; of confused classes the worst pairs."""
+        problem, share, (low, high) = self.problem, *self.intervals[1:]
+        return {
+            "classes": list(problem.classes),
+            "questions": list(problem.questions),
+            "prior": problem.prior.tolist(),
+            "outcome": problem.outcome.tolist(),
+            "worker_error": problem.worker_error.tolist(),
+            "intervals": {
+                "level": self.intervals.level,
+                "prior": {"low": share.low.tolist(), "high": share.high.tolist()},
+                "worker_error": {"low": low.tolist(), "high": high.tolist()},
+            },
+            "accuracy": self.accuracy._asdict(),
+            "converged": self.converged,
+            "workers": [worker._asdict() for worker in self.workers.values()],
+            "confused": [pair._asdict() for pair in confused_pairs(self)[:_MOST_PAIRS]],
+            "against_assumed": [
+                {**cell._asdict(), "outside": cell.outside} for cell in against_assumed(self)
+            ],
+            "flags": [flag._asdict() for flag in self.flags],
+            "labels": dict(self.labels),
+        }
+
+    def __repr__(self) -> str:
+        a = self.answers
+        return (
+            f"Learned({a.n_answers} answers, {a.n_workers} workers, {a.n_tasks} items, "
+            f"{self.problem.n_classes} classes; typical error {self.typical_error:.3g})"
+        )
+
+
+def label_problem(
+    labels: tuple[str, ...],
+    fit: SkillFit,
+    confusion: FloatArray,
+    prior: FloatArray,
+    question: str,
+    worth: Worth | None = None,
+) -> Problem:
+    """Write a one-question set as a problem: one question, or one against the rest.
+
+    Two labels make one question. More make one question per label ("is it l?"), whose errors are
+    read off the crowd's confusion of labels.
+    """
+    prior = prior / prior.sum()
+    if len(labels) == 2:
+        outcome = np.array([[0, 1]])
+        return make_problem(
+            labels, prior, (question,), outcome, fit.error, dependence=dependence_of(worth)
+        )
+    wrong, right = _one_against_rest(fit, confusion)
+    error = wrong / (wrong + right)
+    names = tuple(f"{question} is {label}" for label in labels)
+    outcome = np.eye(len(labels), dtype=np.int8)
+    return make_problem(labels, prior, names, outcome, error, dependence=dependence_of(worth))
+
+
+def dependence_of(worth: Worth | None) -> float:
+    """Correlation of the answers about an item that makes three of them worth as much.
+
+    Three answers are worth ``1 + 2 worth`` independent ones, and ``3 / (1 + 2 dependence)`` of
+    them by the correlation that plans and policies know (docs/model.md, section 13).
+
+    >>> dependence_of(None)
+    0.0
+    """
+    if worth is None:
+        return 0.0
+    return float(max(0.0, (3 / (1 + 2 * worth.mean) - 1) / 2))
+
+
+def crowd_confusion(counts: FloatArray) -> FloatArray:
+    """P(label | class) of an answer, whoever gave it (label, class); a class never met is even."""
+    whole = counts.sum(axis=0) + 0.5 / len(counts[0])
+    return np.asarray(whole / whole.sum(axis=0))
+
+
+def stated(
+    posterior: FloatArray, gold: NDArray[Any], answers: NDArray[Any], worth: Worth | None
+) -> FloatArray:
+    """Probabilities to state: discounted, and certain where the class is known."""
+    made = posterior if worth is None else worth.stated(posterior, answers)
+    known = np.flatnonzero(gold >= 0)
+    made = made.copy()
+    made[known] = 0.0
+    made[known, gold[known]] = 1.0
+    return made
+
+
+def _one_against_rest(fit: SkillFit, confusion: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Beta posteriors of "is it l?": a miss on the own class, a false alarm on the others."""
+    size = (fit.wrong + fit.right)[0]
+    own = np.eye(len(confusion), dtype=bool)
+    error = np.where(own, 1 - confusion, confusion)
+    return np.maximum(error * size, 1e-3), np.maximum((1 - error) * size, 1e-3)
+
+
+def make_problem(
+    classes: tuple[str, ...],
+    prior: FloatArray,
+    questions: tuple[str, ...],
+    outcome: NDArray[Any],
+    error: FloatArray,
+    like: Problem | None = None,
+    dependence: float = 0.0,
+) -> Problem:
+    """Make a problem of learned numbers; a flag, not a warning, tells errors above one half."""
+    dash: Dash = "either" if bool((outcome == DASH).any()) else "inapplicable"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdtreeWarning)
+        return Problem(
+            classes,
+            prior,
+            questions,
+            outcome,
+            np.where(outcome == DASH, 0.5, error),
+            texts=like.texts if like and like.texts else None,
+            descriptions=like.descriptions if like and like.descriptions else None,
+            dash=like.dash if like is not None else dash,
+            normalise=True,
+            dependence=like.dependence if like is not None else dependence,
+        )

@@ -1,0 +1,344 @@
+"""Learning goes on: new answers in time proportional to them.
+
+Incremental EM (Neal and Hinton 1998): the answers of a touched item are taken out of the expected
+counts with their old posterior and put back with the new one. The counts are then those that a
+full pass would find at the same parameters; a refit differs only in the items that were not
+touched, whose posteriors would have moved a little. An item with very many answers would make one
+new answer dear: at most :data:`MOST_REVISITED` old answers are moved for each new one. Beyond that
+the item goes on from its posterior, and older answers keep the mass they had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.learning.answers import YES_NO, Answers, read_answers
+from crowdtree.learning.classes import ClassFit
+from crowdtree.learning.frames import read_frame
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from crowdtree.learning.crowd_model import CrowdModel
+    from crowdtree.learning.model import Learned
+
+__all__ = ["Online", "classify"]
+
+FloatArray = NDArray[np.float64]
+Row = tuple[int, int, int]  # question, worker, label
+
+MOST_REVISITED = 50
+"""Old answers that are looked at again for each new one, at most."""
+
+
+class Online:
+    """State of the updates of a :class:`Learned`; made at the first update."""
+
+    def __init__(self, learned: Learned) -> None:
+        self.learned = learned
+        self.base = learned.answers
+        self.task = dict(learned._task_index)
+        self.posterior: dict[int, FloatArray] = {}
+        self.rows: dict[int, list[Row]] = {}
+        self.question = {name: i for i, name in enumerate(self.base.questions)}
+        self.new_tasks: list[str] = []
+        self.visited = 0  # answers looked at so far, old and new
+
+    def item(self, task: Any) -> FloatArray:
+        """Posterior of an item."""
+        place = self.task.get(str(task))
+        if place is None:
+            raise CrowdtreeError(f"task {task!s} is unknown; it was never answered")
+        return self._stated(place)
+
+    def items(self) -> Iterator[tuple[str, FloatArray]]:
+        """Items that updates touched, and their posteriors."""
+        names = {place: name for name, place in self.task.items() if place in self.posterior}
+        for place in self.posterior:
+            yield names[place], self._stated(place)
+
+    def _stated(self, place: int) -> FloatArray:
+        """Probabilities to state about an item: discounted because people err together."""
+        old = place < self.base.n_tasks
+        if place not in self.posterior and old:
+            return np.asarray(self.learned.posterior[place])
+        worth, plain = self.learned.worth, self._posterior(place)
+        if worth is None or (old and self.learned.gold[place] >= 0):
+            return plain
+        count = len(self.rows.get(place, []))
+        if old:
+            count += int(self.base.start[place + 1] - self.base.start[place])
+        return np.asarray(worth.stated(plain[None], np.array([count]))[0])
+
+    def _posterior(self, place: int) -> FloatArray:
+        """Posterior of an item before the discount."""
+        found = self.posterior.get(place)
+        if found is not None:
+            return found
+        if place < self.base.n_tasks:
+            return np.asarray(self.learned.fit.posterior[place])
+        return np.zeros(self.learned.problem.n_classes)
+
+    def update(self, source: Any) -> None:
+        """Take in new answers."""
+        frame = read_frame(source, ("task", "worker", "label"), ("question",), "answers")
+        self._add_workers(frame)
+        touched: dict[int, list[Row]] = {}
+        for row in frame.iter_rows(named=True):
+            place = self._place(_text(row["task"]))
+            code = (
+                self._question(row.get("question")),
+                self.learned.worker_index[_text(row["worker"])],
+                self._label(_text(row["label"])),
+            )
+            touched.setdefault(place, []).append(code)
+        for place, rows in touched.items():
+            self._absorb(place, rows)
+        self._refresh()
+
+    def _place(self, name: str) -> int:
+        place = self.task.get(name)
+        if place is None:
+            place = self.task[name] = self.base.n_tasks + len(self.new_tasks)
+            self.new_tasks.append(name)
+        return place
+
+    def _question(self, name: Any) -> int:
+        if len(self.base.questions) == 1:
+            return 0
+        if name is None:
+            raise CrowdtreeError(
+                f"answers: column question is missing, and {len(self.base.questions)} questions "
+                f"were learned ({listing(self.base.questions)}); add it"
+            )
+        found = self.question.get(str(name))
+        if found is None:
+            raise CrowdtreeError(
+                f"answers: question {name!r} was not learned; known are "
+                f"{listing(self.base.questions)}"
+            )
+        return found
+
+    def _add_workers(self, frame: pl.DataFrame) -> None:
+        """Make room for workers who are new, once an update."""
+        index = self.learned.worker_index
+        names = dict.fromkeys(_text(name) for name in frame["worker"].to_list())
+        new = [name for name in names if name not in index]
+        if new:
+            index.update({name: len(self.learned.fit.skill) + i for i, name in enumerate(new)})
+            _add_workers(self.learned, new)
+
+    def _label(self, name: str) -> int:
+        if name in self.base.labels:
+            return self.base.labels.index(name)
+        if self.learned.kind == "classes" and name.lower() in YES_NO:
+            return YES_NO[name.lower()]
+        raise CrowdtreeError(
+            f"answers: label {name!r} was not learned; known are {listing(self.base.labels)}"
+        )
+
+    def _old_rows(self, place: int, most: int) -> tuple[list[Row], bool]:
+        """Answers of an item so far, the latest `most` of them, and whether these are all."""
+        later = self.rows.get(place, [])
+        rows = later[-most:]
+        if place >= self.base.n_tasks:
+            return rows, len(rows) == len(later)
+        begin, end = int(self.base.start[place]), int(self.base.start[place + 1])
+        at = slice(max(begin, end - (most - len(rows))), end)
+        size = at.stop - at.start
+        asked = np.zeros(size, int) if self.base.question is None else self.base.question[at]
+        columns = asked.tolist(), self.base.worker[at].tolist(), self.base.label[at].tolist()
+        rows = rows + list(zip(*columns, strict=True))
+        return rows, len(rows) == len(later) + end - begin
+
+    def _absorb(self, place: int, rows: list[Row]) -> None:
+        """Move one item to its new posterior, and the counts with it."""
+        old_rows, all_ = self._old_rows(place, MOST_REVISITED * len(rows))
+        before = self._posterior(place)
+        if place < self.base.n_tasks and self.learned.gold[place] >= 0:
+            after = before
+        elif all_:
+            after = _posterior_of(self.learned, [*old_rows, *rows], self.learned.problem.prior)
+        else:
+            after = _posterior_of(self.learned, rows, before)
+        _shift_counts(self.learned, old_rows, after - before)
+        _shift_counts(self.learned, rows, after)
+        self.visited += len(old_rows) + len(rows)
+        self.posterior[place] = after
+        self.rows.setdefault(place, []).extend(rows)
+
+    def _refresh(self) -> None:
+        """Drop what was computed from the old state."""
+        for name in ("workers", "intervals", "flags", "_worker_columns"):
+            self.learned.__dict__.pop(name, None)
+        base = self.base
+        if self.new_tasks or self.posterior:
+            _write_back(self.learned, self)
+        self.base = base
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(int(value)) if isinstance(value, bool) else str(value).strip()
+
+
+def _posterior_of(learned: Learned, rows: list[Row], prior: FloatArray) -> FloatArray:
+    """Posterior of one item from answers, each with its worker's own error."""
+    model = _crowd(learned)
+    if model is not None:
+        by_state = model.by_state(_log_rows(learned, model, rows), prior)
+        return np.asarray(by_state.reshape(len(prior), -1).sum(axis=1))
+    score = np.log(np.maximum(prior, 1e-300))
+    if learned.kind == "labels":
+        for _, worker, label in rows:
+            score = score + np.log(_confusion(learned, worker)[label])
+    elif rows:
+        question, worker, label = np.array(rows).T
+        skill = np.append(learned.fit.skill, 0.0)[worker]  # -1: somebody new, a typical worker
+        score = score + _class_fit(learned).log_likelihood(question, skill, label).sum(axis=0)
+    made = np.exp(score - score.max())
+    return np.asarray(made / made.sum())
+
+
+def _crowd(learned: Learned) -> CrowdModel | None:
+    return None if learned.labelling is None else learned.labelling.model
+
+
+def _log_rows(learned: Learned, model: CrowdModel, rows: list[Row]) -> FloatArray:
+    """Log P(answer | state), one row per answer; who is new is a typical worker."""
+    place = learned.labelling.place if learned.labelling is not None else np.zeros(0, np.int32)
+    return np.array(
+        [
+            model.log_answer[place[worker], label]
+            if 0 <= worker < len(place)
+            else model.log_typical[label]
+            for _, worker, label in rows
+        ]
+    )
+
+
+def _confusion(learned: Learned, worker: int) -> FloatArray:
+    """P(label | class) of a worker (label, class), few answers filled up with the crowd's."""
+    from crowdtree.learning.model import crowd_confusion
+
+    counts = learned.counts[worker] if worker >= 0 else 0.0
+    held = counts + crowd_confusion(learned.counts)
+    return np.asarray(held / held.sum(axis=0))
+
+
+def _shift_counts(learned: Learned, rows: list[Row], mass: FloatArray) -> None:
+    """Add answers to the statistics with some mass on each class (negative takes them out)."""
+    if learned.kind == "labels":
+        for _, worker, label in rows:
+            learned.counts[worker, label] += mass
+        return
+    fit = learned.fit
+    for question, worker, label in rows:
+        slope, bend = _cell_counts(_class_fit(learned), question, worker, label, mass)
+        precision = max(fit.skill_sd[worker] ** -2 + bend, 1e-6)
+        fit.skill[worker] += float(np.clip(slope / precision, -1, 1))
+        fit.skill_sd[worker] = precision**-0.5
+
+
+def _cell_counts(
+    fit: ClassFit, question: int, worker: int, label: int, mass: FloatArray
+) -> tuple[float, float]:
+    """Count the answer in the Beta posteriors of its cells; slope and curvature of the skill."""
+    tilt, sign = fit.tilt[question], fit.sign[question]
+    yes = 1 / (1 + np.exp(-fit.x[question] - tilt * fit.skill[worker]))
+    slope, bend = mass * tilt * ((label == 1) - yes), mass * tilt**2 * yes * (1 - yes)
+    before = fit.error[question]
+    right = sign == (1 if label == 1 else -1)
+    told = mass * (sign != 0)
+    fit.wrong[question] = np.maximum(fit.wrong[question] + told * ~right, 1e-3)
+    fit.right[question] = np.maximum(fit.right[question] + told * right, 1e-3)
+    after = fit.error[question]
+    move = np.log(after / (1 - after)) - np.log(before / (1 - before))
+    fit.x[question] -= sign * move
+    fit.cell[question] -= move
+    return float(slope.sum()), float(bend.sum())
+
+
+def _class_fit(learned: Learned) -> ClassFit:
+    """The fit of yes/no questions, for the type checker."""
+    fit = learned.fit
+    if not isinstance(fit, ClassFit):
+        raise CrowdtreeError("update: expected answers to yes/no questions")
+    return fit
+
+
+def _add_workers(learned: Learned, new: list[str]) -> None:
+    """Make room for new workers: typical ones."""
+    from dataclasses import replace
+
+    fit, count = learned.fit, len(new)
+    learned.fit = replace(
+        fit,
+        skill=np.append(fit.skill, np.zeros(count)),
+        skill_sd=np.append(fit.skill_sd, np.full(count, fit.spread)),
+    )
+    names = np.append(learned.answers.workers.astype(object), new)
+    learned.answers = replace(learned.answers, workers=names)
+    if learned.kind == "labels":
+        room = np.zeros((count, *learned.counts.shape[1:]))
+        learned.counts = np.concatenate([learned.counts, room])
+
+
+def _write_back(learned: Learned, online: Online) -> None:
+    """Show the new errors in the problem; items stay in the online state."""
+    from crowdtree.learning import model
+
+    problem = learned.problem
+    if learned.kind == "labels":
+        from crowdtree.learning.labels import skills_of_counts
+
+        learned.fit = skills_of_counts(learned.fit, learned.counts)
+        confusion = model.crowd_confusion(learned.counts)
+        learned.problem = model.label_problem(
+            problem.classes,
+            learned.fit,
+            confusion,
+            problem.prior,
+            online.base.questions[0],
+            learned.worth,
+        )
+        return
+    learned.problem = model.make_problem(
+        problem.classes,
+        problem.prior,
+        problem.questions,
+        problem.outcome,
+        learned.fit.error if learned.assumed else np.minimum(learned.fit.error, 0.499),
+        like=problem,
+    )
+
+
+def classify(learned: Learned, source: Any) -> tuple[list[str], FloatArray]:
+    """Posteriors of the items of other answers; their workers may be known or new."""
+    known = learned.answers
+    read: Answers = read_answers(
+        source,
+        questions=known.questions if learned.kind == "classes" else None,
+        labels=known.labels if learned.kind == "labels" else None,
+        duplicates="all",
+    )
+    index = learned.worker_index
+    place = np.array([index.get(str(name), -1) for name in read.workers.tolist()])
+    asked = read.question_column()
+    names, made = list(map(str, read.tasks.tolist())), []
+    asked_by = place[read.worker]
+    for t in range(read.n_tasks):
+        at = slice(int(read.start[t]), int(read.start[t + 1]))
+        columns = asked[at].tolist(), asked_by[at].tolist(), read.label[at].tolist()
+        rows = list(zip(*columns, strict=True))
+        made.append(_posterior_of(learned, rows, learned.problem.prior))
+    posterior = np.array(made)
+    if learned.worth is None:
+        return names, posterior
+    return names, learned.worth.stated(posterior, np.diff(read.start))

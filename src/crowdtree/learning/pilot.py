@@ -1,0 +1,289 @@
+"""Before and after a pilot: how much to ask, which cells matter, and what doubt costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree import voting
+from crowdtree.errors import CrowdtreeError
+from crowdtree.evaluation import evaluate
+from crowdtree.plan import Plan, as_plan
+from crowdtree.problem import DASH, Problem
+from crowdtree.tree import Tree
+
+if TYPE_CHECKING:
+    from crowdtree.learning.model import Learned
+
+__all__ = ["Credible", "Pilot", "credible_interval", "plan_pilot", "sensitivity", "upper_problem"]
+
+FloatArray = NDArray[np.float64]
+MOST_ERROR = 0.499
+CAUTION = 3.0
+"""Real labels may be wrong this many times as often as a plan says (docs/learning.md)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """What a pilot needs.
+
+    Attributes
+    ----------
+    answers_per_cell
+        Answers that each cell (question, class) needs (an estimate: the normal approximation).
+    gold_per_class
+        Items of known class, one number a class.
+    gold_items
+        Their sum, when classes can be chosen; `gold_items_random` when items come as they come.
+    answers
+        Answers in all.
+    sensitivity
+        ``d misclassification / d e`` per cell: exact. Absent when only a problem was given.
+    half_width, level
+        What was asked for.
+    known_items
+        Labelled items to check so that the share of wrong labels is known to ± `half_width`,
+        whatever people do (an estimate: the normal approximation). Absent when only a problem was
+        given.
+    """
+
+    answers_per_cell: NDArray[np.int64]
+    gold_per_class: NDArray[np.int64]
+    gold_items: int
+    gold_items_random: int
+    answers: int
+    half_width: float
+    level: float
+    sensitivity: FloatArray | None = None
+    known_items: int | None = None
+
+
+def plan_pilot(
+    design: Problem | Tree | Plan,
+    half_width: float = 0.05,
+    *,
+    level: float = 0.95,
+    answers_per_item: int = 3,
+) -> Pilot:
+    """Say how many gold items and answers make the error table known to ± `half_width`.
+
+    A cell of error e needs ``z² e (1 - e) / half_width²`` answers (at least ``z² / 4`` so that a
+    tiny error is seen at all); an item gives `answers_per_item` answers to each question. With a
+    tree or a plan only the cells that it uses are counted, and each is given its sensitivity.
+
+    Examples
+    --------
+    >>> problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2)
+    >>> pilot = plan_pilot(problem, half_width=0.05)
+    >>> int(pilot.answers_per_cell[0, 0]), pilot.gold_items, pilot.answers
+    (246, 164, 492)
+    """
+    from scipy.special import ndtri
+
+    if not 0 < half_width < 0.5:
+        raise CrowdtreeError(f"half_width: a number from 0 to 0.5 needed, got {half_width!r}")
+    if not 0 < level < 1:
+        raise CrowdtreeError(f"level: a probability between 0 and 1 needed, got {level!r}")
+    if answers_per_item < 1:
+        raise CrowdtreeError(f"answers_per_item: at least 1 needed, got {answers_per_item!r}")
+    problem = design if isinstance(design, Problem) else as_plan(design).tree.problem
+    z = float(ndtri(0.5 + level / 2))
+    error = problem.worker_error
+    need = np.ceil(np.maximum(z**2 * error * (1 - error) / half_width**2, z**2 / 4))
+    used = problem.outcome != DASH
+    slope, known = None, None
+    if not isinstance(design, Problem):
+        slope = sensitivity(design)
+        used &= _asked(as_plan(design))
+        # people err together, so the labels may be wrong several times as often as planned
+        wrong = min(0.5, CAUTION * evaluate(design).misclassification)
+        known = math.ceil(max(z**2 * wrong * (1 - wrong) / half_width**2, z**2 / 4))
+    need = np.where(used, need, 0).astype(np.int64)
+    per_class = -(-need.max(axis=0) // answers_per_item)
+    return Pilot(
+        answers_per_cell=need,
+        gold_per_class=per_class,
+        gold_items=int(per_class.sum()),
+        gold_items_random=int(np.ceil((per_class / problem.prior).max())),
+        answers=int(need.sum()),
+        half_width=half_width,
+        level=level,
+        sensitivity=slope,
+        known_items=known,
+    )
+
+
+def _asked(plan: Plan) -> NDArray[np.bool_]:
+    used = np.zeros(plan.tree.problem.outcome.shape, dtype=bool)
+    for step in plan.tree.steps:
+        used[plan.tree.question[step.node], step.cls] = True
+    return used
+
+
+def sensitivity(design: Tree | Plan) -> FloatArray:
+    """``d misclassification / d e[q, c]``, exact by the product rule, one row a question.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> tree = ct.design(ct.example("table1"))
+    >>> slope = sensitivity(tree)
+    >>> bump = tree.problem.worker_error + 1e-6 * (np.arange(5) == 2)
+    >>> moved = Tree(tree.problem.replace(worker_error=bump), tree.question, tree.children)
+    >>> change = ct.evaluate(moved).misclassification - ct.evaluate(tree).misclassification
+    >>> bool(abs(change / 1e-6 - slope[:, 2].sum()) < 1e-6)
+    True
+    """
+    plan = as_plan(design)
+    tree, problem = plan.tree, plan.tree.problem
+    slope = np.zeros(problem.outcome.shape)
+    alive = [problem.prior]
+    stays = []
+    for step in tree.steps:
+        error = plan.error_at(step.node, step.cls)
+        stays.append(np.where(step.answer == DASH, 0.5, 1 - error))
+        alive.append(alive[-1][step.parent] * stays[-1])
+    ahead: FloatArray = np.zeros(0)  # chance of the right label from each row of the next step on
+    for d in reversed(range(len(tree.steps))):
+        step, leaves = tree.steps[d], tree.leaf_rows[d]
+        after = np.zeros(len(step.node))
+        mine = tree.leaf_label[leaves.node] == leaves.cls
+        np.add.at(after, leaves.parent[mine], 1.0)
+        if d + 1 < len(tree.steps):
+            np.add.at(after, tree.steps[d + 1].parent, ahead)
+        rate = np.where(step.answer == DASH, 0.0, _fused_slope(plan, step.node, step.cls))
+        question = tree.question[step.node]
+        np.add.at(slope, (question, step.cls), alive[d][step.parent] * after * rate)
+        ahead = after * stays[d]
+    return slope
+
+
+def _fused_slope(plan: Plan, node: NDArray[np.int32], cls: NDArray[np.int32]) -> FloatArray:
+    """Derivative of the fused error by the worker's error."""
+    from scipy.special import betaln, xlog1py, xlogy
+
+    error = plan.tree.problem.worker_error[plan.tree.question[node], cls]
+    votes = plan.votes[node]
+    if plan.vote == "margin":
+        fused = voting.margin_error(error, votes)
+        unit = np.maximum(error * (1 - error), 1e-300)
+        return np.asarray(np.where(votes == 1, 1.0, votes * fused * (1 - fused) / unit))
+    k = (votes + 1) // 2 - 1
+    return np.asarray(np.exp(xlogy(k, error) + xlog1py(k, -error) - betaln(k + 1, k + 1)))
+
+
+def upper_problem(learned: Learned, level: float = 0.95) -> Problem:
+    """Make the problem pessimistic: every error at its upper credible end, for robust design."""
+    from scipy.stats import beta
+
+    if not 0 < level < 1:
+        raise CrowdtreeError(f"level: a probability between 0 and 1 needed, got {level!r}")
+    wrong, right = learned.error_posterior
+    problem = learned.problem
+    high = np.maximum(np.asarray(beta.ppf(level, wrong, right)), problem.worker_error)
+    high = np.where(problem.worker_error < MOST_ERROR, np.minimum(high, MOST_ERROR), high)
+    high = np.where(problem.outcome == DASH, 0.5, high)
+    from crowdtree.learning.model import make_problem
+
+    return make_problem(
+        problem.classes, problem.prior, problem.questions, problem.outcome, high, like=problem
+    )
+
+
+@dataclass(frozen=True)
+class Credible:
+    """Credible interval of a plan's misclassification: an estimate, from draws."""
+
+    mean: float
+    low: float
+    high: float
+    level: float
+    draws: int
+
+
+def credible_interval(
+    design: Tree | Plan,
+    learned: Learned,
+    *,
+    level: float = 0.95,
+    draws: int = 1000,
+    people: int | None = None,
+    rng: np.random.Generator | int = 0,
+) -> Credible:
+    """Misclassification of a plan when the errors are drawn from their posteriors.
+
+    The prior is kept. Every draw is evaluated exactly; the interval is an estimate. It is about
+    the answers of other people of the same kind: how much people differ in skill, in how often
+    they say yes, and in how they read a question, is drawn for all cells at once. It does not
+    include the chance of a finite number of items.
+
+    Parameters
+    ----------
+    design, learned
+        The plan, and what was learned.
+    level, draws, rng
+        Level of the interval, number of draws, and where they come from.
+    people
+        How many people will answer; by default as many as answered before. The fewer, the less
+        their differences average out.
+    """
+    if people is not None and people < 1:
+        raise CrowdtreeError(f"people: expected 1 or more, got {people!r}")
+    if draws < 2:
+        raise CrowdtreeError(f"draws: at least 2 needed, got {draws!r}")
+    plan = as_plan(design)
+    here, there = plan.tree.problem, learned.problem
+    if (here.questions, here.classes) != (there.questions, there.classes):
+        raise CrowdtreeError(
+            f"plan: is for {here.n_questions} questions and {here.n_classes} classes that are not "
+            f"those learned ({there.n_questions} and {there.n_classes}); design on learned.problem"
+        )
+    drawn = _drawn(learned, _asked(plan), draws, people, np.random.default_rng(rng))
+    value = 1 - _correct(plan, drawn)
+    tail = (1 - level) / 2
+    low, high = np.quantile(value, [tail, 1 - tail])
+    return Credible(float(value.mean()), float(low), float(high), level, draws)
+
+
+def _drawn(
+    learned: Learned,
+    asked: NDArray[np.bool_],
+    draws: int,
+    people: int | None,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Error tables (draw, question, class); cells that are not `asked` keep their mean."""
+    from scipy.special import expit, logit
+
+    wrong, right = learned.error_posterior
+    made = np.tile(wrong / (wrong + right), (draws, 1, 1))
+    q, c = np.nonzero(asked)
+    drawn = np.clip(rng.beta(wrong[q, c], right[q, c], (draws, len(q))), 1e-9, 1 - 1e-9)
+    differ = getattr(learned.fit, "people", None)
+    if differ is not None:
+        skill, yes = differ.draws(draws, people, rng)
+        sign = np.where(learned.problem.outcome[q, c] == 1, 1.0, -1.0)
+        drawn = expit(logit(drawn) - skill - sign * yes[:, q])
+    made[:, q, c] = drawn
+    return made
+
+
+def _correct(plan: Plan, errors: FloatArray) -> FloatArray:
+    """Probability of the right label, one a draw of the error table."""
+    tree, prior = plan.tree, plan.tree.problem.prior
+    alive = np.broadcast_to(prior, (len(errors), len(prior)))
+    right = np.zeros(len(errors))
+    for step, rows in zip(tree.steps, tree.leaf_rows, strict=True):
+        error = errors[:, tree.question[step.node], step.cls]
+        votes = plan.votes[step.node]
+        fuse = voting.majority_error if plan.vote == "majority" else voting.margin_error
+        fused = error if plan.vote == "majority" and not np.any(votes > 2) else fuse(error, votes)
+        passed = alive[:, step.parent] * np.where(step.answer == DASH, 0.5, 1 - fused)
+        mine = tree.leaf_label[rows.node] == rows.cls
+        right += passed[:, rows.parent[mine]].sum(axis=1)
+        alive = passed
+    return right

@@ -1,0 +1,234 @@
+"""Sub-types: classes whose items are of several kinds.
+
+The answers about an item are taken as independent given its class. Where a class holds different
+kinds (side and front views of a car) they are not: one answer tells which kind it is and so what
+the next answers will be, and a posterior that counts them all as new evidence is too sure and asks
+the same thing twice. Here a class is a mixture of sub-types, and the answers are independent given
+the sub-type. How many sub-types a class has is decided by the likelihood of answers that were held
+out, so that a class with one kind, or with few items, keeps one.
+
+References
+----------
+Goodman (1974), latent structure analysis; Smyth (2000), model selection for mixtures by
+cross-validated likelihood.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.problem import DASH
+
+if TYPE_CHECKING:
+    from crowdtree.learning.model import Learned
+    from crowdtree.policy.subtypes import SubtypePolicy
+    from crowdtree.problem import Problem
+
+__all__ = ["Subtypes", "find_subtypes"]
+
+FloatArray = NDArray[np.float64]
+
+STEPS = 100
+TOLERANCE = 1e-6
+STARTS = 2
+FOLDS = 3
+WEIGHT = 1.0  # answers that the class's own rate is worth in every cell of a sub-type
+LEAST_ITEMS = 4  # a sub-type
+OPEN = 0.25
+MOST_ITEMS = 5_000  # of a class that are looked at
+
+
+@dataclass(frozen=True, eq=False)
+class Subtypes:
+    """The sub-types of every class.
+
+    Attributes
+    ----------
+    problem
+        The problem that was learned, whose classes they belong to.
+    label
+        Class of each sub-type.
+    share
+        How often each occurs; the shares of a class add up to its prior.
+    yes
+        ``P(yes | sub-type)`` of the crowd, one row per question. A class in which no sub-types were
+        found has the rates of the learned table.
+    """
+
+    problem: Problem
+    label: NDArray[np.intp]
+    share: FloatArray
+    yes: FloatArray
+
+    @property
+    def counts(self) -> NDArray[np.intp]:
+        """Sub-types of each class."""
+        return np.bincount(self.label, minlength=self.problem.n_classes)
+
+    def policy(self, **options: Any) -> SubtypePolicy:
+        """Ask adaptively by these sub-types; options as of :class:`AdaptivePolicy`."""
+        from crowdtree.policy.subtypes import SubtypePolicy
+
+        return SubtypePolicy(
+            self.problem, label=self.label, share=self.share, yes_probability=self.yes, **options
+        )
+
+    def as_problem(self) -> Problem:
+        """Make a problem whose classes are the sub-types, for trees that know them.
+
+        A leaf of such a tree is a sub-type; :attr:`label` is its class. A cell is ``-`` where the
+        rarer answer is given more often than one time in four.
+        """
+        from crowdtree.learning.model import make_problem
+
+        yes = self.yes
+        outcome = np.where(yes > 1 - OPEN, 1, np.where(yes < OPEN, 0, DASH))
+        number = np.concatenate([np.arange(1, n + 1) for n in self.counts])
+        names = [
+            self.problem.classes[c] if self.counts[c] == 1 else f"{self.problem.classes[c]} ({i})"
+            for c, i in zip(self.label, number, strict=True)
+        ]
+        return make_problem(
+            tuple(names),
+            self.share,
+            self.problem.questions,
+            outcome,
+            np.minimum(yes, 1 - yes),
+        )
+
+    def __repr__(self) -> str:
+        if len(self.label) == self.problem.n_classes:
+            return f"Subtypes(none found in {self.problem.n_classes} classes)"
+        return f"Subtypes({len(self.label)} of {self.problem.n_classes} classes)"
+
+
+class _Mixture(NamedTuple):
+    share: FloatArray
+    yes: FloatArray  # sub-type x question
+    trace: tuple[float, ...]
+
+
+class _Sheet(NamedTuple):
+    """Answers about the items of one class: how often yes, how often asked, and how surely."""
+
+    yes: FloatArray
+    asked: FloatArray
+    weight: FloatArray
+
+    def part(self, rows: NDArray[Any]) -> _Sheet:
+        return _Sheet(self.yes[rows], self.asked[rows], self.weight[rows])
+
+
+def find_subtypes(learned: Learned, most: int = 16, seed: int = 0) -> Subtypes:
+    """Find the sub-types of every class among the items that were learned from.
+
+    For each class 1, 2, 4, ... up to `most` sub-types are tried until the likelihood of held-out
+    items (three folds) falls. Each mixture is fitted by EM; a cell of a sub-type borrows from the
+    rate of its class.
+
+    Parameters
+    ----------
+    learned
+        From yes/no questions.
+    most
+        Sub-types a class.
+    seed
+        Of the random starts and folds.
+    """
+    if learned.kind != "classes":
+        raise CrowdtreeError("subtypes: need yes/no questions; one question has labels only")
+    if most < 1:
+        raise CrowdtreeError(f"most: 1 sub-type or more needed, got {most!r}")
+    rate = np.clip(learned.yes_rate, 1e-4, 1 - 1e-4)
+    made = []
+    for cls in range(learned.problem.n_classes):
+        rng = np.random.default_rng([seed, cls])
+        sheet = _sheet(learned, cls, rng)
+        count = _best_count(sheet, rate[:, cls], most, rng)
+        made.append(_fit(sheet, rate[:, cls], count, rng))
+    prior = learned.problem.prior
+    return Subtypes(
+        problem=learned.problem,
+        label=np.repeat(np.arange(len(made)), [len(m.share) for m in made]),
+        share=np.concatenate([p * m.share for p, m in zip(prior, made, strict=True)]),
+        yes=np.concatenate([m.yes for m in made]).T.copy(),
+    )
+
+
+def _sheet(learned: Learned, cls: int, rng: np.random.Generator) -> _Sheet:
+    """Answers about the items that may be of this class, a sample of them where they are many."""
+    a = learned.answers
+    items = np.flatnonzero(learned.posterior[:, cls] > 0.01)
+    if len(items) > MOST_ITEMS:
+        items = np.sort(rng.choice(items, MOST_ITEMS, replace=False))
+    place = np.full(a.n_tasks, -1)
+    place[items] = np.arange(len(items))
+    rows = place[a.task]
+    mine = rows >= 0
+    at = (rows[mine], a.question_column()[mine])
+    shape = (len(items), learned.problem.n_questions)
+    asked, yes = np.zeros(shape), np.zeros(shape)
+    np.add.at(asked, at, 1.0)
+    np.add.at(yes, at, (a.label[mine] == 1).astype(np.float64))
+    return _Sheet(yes, asked, learned.posterior[items, cls])
+
+
+def _best_count(sheet: _Sheet, rate: FloatArray, most: int, rng: np.random.Generator) -> int:
+    """Sub-types under which held-out items are likeliest: 1, 2, 4, ... until it gets worse."""
+    items = len(sheet.weight)
+    fold = rng.permutation(items) % FOLDS
+    best, kept = -np.inf, 1
+    count = 1
+    while count <= most and (count == 1 or items >= LEAST_ITEMS * count):
+        score = 0.0
+        for k in range(FOLDS):
+            mixture = _fit(sheet.part(fold != k), rate, count, rng, starts=1)
+            held = sheet.part(fold == k)
+            score += float(held.weight @ _log_likelihood(held, mixture)[1])
+        if score <= best:
+            break
+        best, kept, count = score, count, 2 * count
+    return kept
+
+
+def _fit(
+    sheet: _Sheet, rate: FloatArray, count: int, rng: np.random.Generator, starts: int = STARTS
+) -> _Mixture:
+    """Fit the likeliest of a few starts; one sub-type is the class itself."""
+    if count == 1 or not len(sheet.weight):
+        return _Mixture(np.ones(1), rate[None, :], ())
+    tries = [_em(sheet, rate, count, rng) for _ in range(starts)]
+    return max(tries, key=lambda m: m.trace[-1])
+
+
+def _em(sheet: _Sheet, rate: FloatArray, count: int, rng: np.random.Generator) -> _Mixture:
+    """EM from random memberships; the penalised likelihood never falls."""
+    belongs = rng.dirichlet(np.full(count, 0.3), len(sheet.weight))
+    trace: list[float] = []
+    for _ in range(STEPS):
+        weighted = belongs * sheet.weight[:, None]
+        size = weighted.sum(axis=0)
+        share = (size + 1) / (size.sum() + count)
+        yes = (weighted.T @ sheet.yes + WEIGHT * rate) / (weighted.T @ sheet.asked + WEIGHT)
+        mixture = _Mixture(share, yes, ())
+        belongs, evidence = _log_likelihood(sheet, mixture)
+        penalty = WEIGHT * (np.log(yes) @ rate + np.log1p(-yes) @ (1 - rate)).sum()
+        trace.append(float(sheet.weight @ evidence + penalty + np.log(share).sum()))
+        if len(trace) > 1 and trace[-1] - trace[-2] < TOLERANCE * abs(trace[-1]):
+            break
+    return _Mixture(share, yes, tuple(trace))
+
+
+def _log_likelihood(sheet: _Sheet, mixture: _Mixture) -> tuple[FloatArray, FloatArray]:
+    """Membership of each item, and the logarithm of the probability of its answers."""
+    log_yes, log_no = np.log(mixture.yes), np.log1p(-mixture.yes)
+    joint = np.log(mixture.share) + sheet.asked @ log_no.T + sheet.yes @ (log_yes - log_no).T
+    top = joint.max(axis=1, keepdims=True)
+    belongs = np.exp(joint - top)
+    total = belongs.sum(axis=1, keepdims=True)
+    return belongs / total, (top + np.log(total))[:, 0]

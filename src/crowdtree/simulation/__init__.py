@@ -1,0 +1,216 @@
+"""Simulate: synthetic crowds drive a policy, vectorised over items; sweeps over grids."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.policy import Policy
+from crowdtree.problem import Problem
+from crowdtree.rng import generator
+from crowdtree.simulation.crowd import Crowd, Recorded, Source
+from crowdtree.simulation.engine import REASONS
+from crowdtree.simulation.run import CalibrationRow, Estimate, Run
+from crowdtree.simulation.together import dawid_skene, simulate_dawid_skene
+from crowdtree.simulation.work import BLOCK, Progress, Task, perform
+
+__all__ = [
+    "REASONS",
+    "CalibrationRow",
+    "Crowd",
+    "Estimate",
+    "Recorded",
+    "Run",
+    "SweepRow",
+    "dawid_skene",
+    "simulate",
+    "simulate_dawid_skene",
+    "sweep",
+    "tune_target",
+]
+
+MOST_ITEMS = 1_000_000_000
+
+
+def simulate(
+    problem: Problem,
+    policy: Policy[Any],
+    items: int = 10_000,
+    rng: np.random.Generator | int = 0,
+    *,
+    crowd: Source | None = None,
+    engine: str = "local",
+    jobs: int = 1,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    stepwise: bool = False,
+) -> Run:
+    """Let a simulated crowd answer, and see what a policy costs and how often it is wrong.
+
+    Parameters
+    ----------
+    problem
+        The classes, and, unless the crowd says otherwise, the truth about the answers. The policy
+        may assume something else (other errors) as long as classes and questions are the same.
+    policy
+        The policy.
+    items
+        Number of items.
+    rng
+        Seed or generator. The same seed gives the same items and people, to the last bit,
+        whatever the policy, the engine and the number of processes.
+    crowd
+        Who answers; ``None`` for people who err exactly as the problem says.
+    engine
+        ``"local"``, or ``"dask://host:port"`` for a Dask cluster.
+    jobs
+        Local processes; -1 for all cores.
+    checkpoint
+        A folder for finished parts: a run that was cut off and is started again skips them.
+    progress
+        Called with (items done, items in all).
+    stepwise
+        Run every item through the policy's own steps, as a live campaign does: slow, for checks.
+
+    Returns
+    -------
+    Run
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> from crowdtree.policy import AdaptivePolicy
+    >>> problem = ct.example("table1").replace(worker_error=0.2)
+    >>> run = simulate(problem, AdaptivePolicy(problem, target_error=0.01), items=2000)
+    >>> bool(run.misclassification.high < 0.02), bool(10 < run.answers_per_item < 12)
+    (True, True)
+    """
+    key = _key(rng)
+    tasks = _tasks(problem, policy, items, key, crowd or Crowd(), stepwise)
+    parts = perform(tasks, engine=engine, jobs=jobs, checkpoint=checkpoint, progress=progress)
+    return Run.join(problem, parts)
+
+
+class SweepRow(NamedTuple):
+    """One cell of a sweep."""
+
+    policy: str
+    crowd: str
+    run: Run
+
+
+def sweep(
+    problem: Problem,
+    policies: Mapping[str, Policy[Any]],
+    crowds: Mapping[str, Source] | None = None,
+    items: int = 10_000,
+    rng: np.random.Generator | int = 0,
+    *,
+    engine: str = "local",
+    jobs: int = -1,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> list[SweepRow]:
+    """Simulate every policy with every crowd; all of them hear the same people.
+
+    Budgets and targets are part of a policy, noise is part of a crowd: give one entry each.
+    The parameters are those of :func:`simulate`.
+
+    >>> import crowdtree as ct
+    >>> from crowdtree.policy import AdaptivePolicy
+    >>> problem = ct.example("table1")
+    >>> policies = {f"target {t}": AdaptivePolicy(problem, t) for t in (0.1, 0.01)}
+    >>> rows = sweep(problem, policies, {"as assumed": Crowd()}, items=500, jobs=1)
+    >>> [(row.policy, row.run.items) for row in rows]
+    [('target 0.1', 500), ('target 0.01', 500)]
+    """
+    if not policies:
+        raise CrowdtreeError("sweep: give at least one policy")
+    people = {"as assumed": Crowd()} if crowds is None else crowds
+    key = _key(rng)
+    cells = [(policy, crowd) for policy in policies for crowd in people]
+    lists = [_tasks(problem, policies[p], items, key, people[c], False) for p, c in cells]
+    flat = [task for tasks in lists for task in tasks]
+    parts = iter(perform(flat, engine=engine, jobs=jobs, checkpoint=checkpoint, progress=progress))
+    return [
+        SweepRow(policy, crowd, Run.join(problem, [next(parts) for _ in tasks]))
+        for (policy, crowd), tasks in zip(cells, lists, strict=True)
+    ]
+
+
+def tune_target(
+    problem: Problem,
+    make: Callable[[float], Policy[Any]],
+    error: float,
+    *,
+    items: int = 20_000,
+    rng: np.random.Generator | int = 0,
+    crowd: Source | None = None,
+) -> float:
+    """Find the `target_error` an item with which the mean error over all items is `error`.
+
+    A policy that stops at 1 % an item is mostly surer than that when it stops, and so spends more
+    than 1 % on average would need. An estimate from simulated items: bisection on the mean stated
+    error (observed error, where a crowd is given), which is lower in noise than counting.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    make
+        Makes the policy for a target, as in ``lambda t: AdaptivePolicy(problem, t)``.
+    error
+        Misclassification to reach.
+    items, rng, crowd
+        As in :func:`simulate`.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> from crowdtree.policy import AdaptivePolicy
+    >>> problem = ct.example("table1").replace(worker_error=0.2)
+    >>> target = tune_target(problem, lambda t: AdaptivePolicy(problem, t), 0.01, items=2000)
+    >>> 0.01 < target < 0.03
+    True
+    """
+
+    def reached(target: float) -> float:
+        run = simulate(problem, make(target), items, rng, crowd=crowd)
+        return float(run.stated_error if crowd is None else run.misclassification)
+
+    if isinstance(rng, np.random.Generator):
+        rng = int(rng.integers(2**63))
+    low, high = error / 4, min(0.5, 8 * error)
+    if reached(low) > error:
+        raise CrowdtreeError(
+            f"error: {error:g} cannot be reached; with target_error={low:g} it is "
+            f"{reached(low):.3g}; raise max_answers or repeats, or add questions"
+        )
+    for _ in range(12):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if reached(middle) <= error else (low, middle)
+    return low
+
+
+def _key(rng: np.random.Generator | int) -> int:
+    return int(generator(rng).integers(0, 2**63))
+
+
+def _tasks(
+    problem: Problem, policy: Policy[Any], items: int, key: int, crowd: Source, stepwise: bool
+) -> list[Task]:
+    if int(items) != items or not 1 <= items <= MOST_ITEMS:
+        raise CrowdtreeError(f"items: a whole number from 1 to {MOST_ITEMS:,} needed, got {items}")
+    if (policy.problem.classes, policy.problem.questions) != (problem.classes, problem.questions):
+        raise CrowdtreeError(
+            "policy: its problem has other classes or questions than the one to simulate"
+        )
+    crowd.block(problem, key, 0, 1)  # complain here, not in some process far away
+    return [
+        Task(problem, policy, crowd, key, start, min(start + BLOCK, int(items)), stepwise)
+        for start in range(0, int(items), BLOCK)
+    ]

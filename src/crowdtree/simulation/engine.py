@@ -1,0 +1,366 @@
+"""Run a policy over a block of items: vectorised, and step by step for any policy.
+
+Both give the same labels for the same answers; ``tests/test_simulate.py`` holds them to it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.policy import AdaptivePolicy, Answer, BatchPolicy, Label, PlanPolicy, Policy
+from crowdtree.policy.base import normalised
+from crowdtree.policy.batch import nearest_codeword
+from crowdtree.policy.replay import MISSING
+from crowdtree.simulation.crowd import Answers, Block, CrowdBlock
+
+__all__ = ["REASONS", "BlockRun", "run_block", "run_steps"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+REASONS = ("target", "budget", "questions", "leaf", "skipped", "undecided")
+CHUNK = 2048
+"""Rows of posteriors scored at once: the scores of a chunk stay in the processor's cache."""
+COMPILE_FROM = 5000
+"""Items from which a plan is worth the time to load (or once compile) its kernel."""
+
+
+class BlockRun(NamedTuple):
+    """What came out for the items of a block."""
+
+    truth: IntArray
+    label: IntArray
+    answers: NDArray[np.int32]
+    posterior_error: FloatArray
+    reason: NDArray[np.int8]
+    asked: IntArray
+    """Answers to each question, over all items."""
+
+
+def run_block(policy: Policy[Any], block: Block) -> BlockRun:
+    """Run a policy over a block, vectorised where the policy is one that can be."""
+    if type(policy) is AdaptivePolicy and policy.width == 1:
+        return _Adaptive(policy, block).run()
+    if type(policy) is PlanPolicy and not _repeats_on_a_path(policy):
+        fast = isinstance(block, CrowdBlock) and block.plain and len(block.truth) >= COMPILE_FROM
+        if fast and not policy.calibration and not policy.model.shared_difficulty:
+            assert isinstance(block, CrowdBlock)
+            return _run_plan_compiled(policy, block)
+        return _run_plan(policy, block)
+    if type(policy) is BatchPolicy:
+        return _run_batch(policy, block)
+    return run_steps(policy, block)
+
+
+def run_steps(policy: Policy[Any], block: Block) -> BlockRun:
+    """Run any policy item by item through its own steps, as a live campaign would.
+
+    Questions that are handed out together come back in the order in which they went out. A missing
+    answer costs nothing, and its question is not asked about the item again.
+    """
+    n = len(block.truth)
+    found = _blank(block, policy.problem.n_questions)
+    one = np.ones(1, dtype=np.int64)
+    for row in range(n):
+        state, out = policy.start(), []  # type: ignore[var-annotated]
+        counts = np.zeros((2, policy.problem.n_questions), dtype=np.int64)
+        handed = np.zeros(policy.problem.n_questions, dtype=np.int64)
+        closed: set[int] = set()
+        while True:
+            step = policy.ask(state, [q for q, _ in out], closed)
+            if isinstance(step, Label):
+                break
+            if not step.questions and not out:  # all that could tell more are missing
+                step = policy.conclude(state, "questions")
+                break
+            for q in step.questions:
+                out.append((q, int(handed[q])))
+                handed[q] += 1
+            q, repeat = out.pop(0)
+            said = block.answer(row * one, q * one, repeat * one, counts[1, q] * one)
+            value = int(said.value[0])
+            if value == MISSING:
+                out = [(other, turn) for other, turn in out if other != q]
+                if isinstance(policy, PlanPolicy):
+                    state = policy.pass_over(state)
+                else:
+                    closed.add(q)
+                continue
+            counts[value, q] += 1
+            skill = 0.0 if said.skill is None else float(said.skill[0])
+            state = policy.update(state, Answer(q, value, skill))
+        found.label[row] = step.label
+        found.posterior_error[row] = step.posterior_error
+        found.reason[row] = REASONS.index(step.reason)
+        found.answers[row] = counts.sum()
+        found.asked[:] += counts.sum(axis=0)
+    return found
+
+
+def _blank(block: Block, questions: int) -> BlockRun:
+    n = len(block.truth)
+    return BlockRun(
+        truth=block.truth,
+        label=np.full(n, -1, dtype=np.int64),
+        answers=np.zeros(n, dtype=np.int32),
+        posterior_error=np.zeros(n),
+        reason=np.zeros(n, dtype=np.int8),
+        asked=np.zeros(questions, dtype=np.int64),
+    )
+
+
+class _Adaptive:
+    """The adaptive policy for all items of a block at once.
+
+    Items that have heard the same answers share one row of the tables until an answer parts
+    them, so the first dozen steps cost next to nothing. Where answers are missing, items have
+    heard different numbers of answers at the same time.
+    """
+
+    def __init__(self, policy: AdaptivePolicy, block: Block) -> None:
+        self.policy, self.block = policy, block
+        self.found = _blank(block, policy.problem.n_questions)
+        self.item = np.arange(len(block.truth))
+        self.state = np.zeros(len(block.truth), dtype=np.int64)
+        self.log_posterior = normalised(np.log(policy.problem.prior))[None, :]
+        self.yes = np.zeros((1, policy.problem.n_questions), dtype=np.int16)
+        self.no = self.yes.copy()
+        self.answers = np.zeros(1, dtype=np.int64)
+        self.closed: NDArray[np.bool_] | None = None
+
+    def run(self) -> BlockRun:
+        """Ask, answer, update, until every item has its label."""
+        while True:
+            question = self._settle()
+            if not len(self.item):
+                break
+            here = question[self.state]
+            y, n = self.yes[self.state, here], self.no[self.state, here]
+            said = self.block.answer(self.item, here, y + n, y)
+            heard = here[said.value != MISSING]
+            self.found.asked[:] += np.bincount(heard, minlength=len(self.found.asked))
+            self._update(question, said)
+        return self.found
+
+    def _settle(self) -> IntArray:
+        """Label what is sure enough or cannot go on; return the next question of every state."""
+        policy = self.policy
+        stated = policy.stated(self.log_posterior, self.answers)
+        top = stated.max(axis=1, keepdims=True)
+        label = np.argmax(stated >= top - 1e-9, axis=1)
+        posterior = np.exp(self.log_posterior)
+        rest = np.exp(stated) if policy.calibration else posterior.copy()
+        rest[np.arange(len(rest)), label] = 0.0
+        error = np.minimum(1.0, rest.sum(axis=1))
+        reason = np.where(policy.sure(error), 0, -1)
+        reason = np.where((reason < 0) & (self.answers >= policy.max_answers), 1, reason)
+        if policy.may_give_up:
+            rows = np.flatnonzero(reason < 0)
+            given_up = policy.hopeless(
+                stated[rows], self.log_posterior[rows], self.yes[rows], self.no[rows],
+                self.answers[rows],
+            )  # fmt: skip
+            reason[rows[given_up]] = REASONS.index("undecided")
+        question = self._questions(np.flatnonzero(reason < 0), posterior)
+        reason = np.where((reason < 0) & (question < 0), 2, reason)
+        done = reason[self.state] >= 0
+        rows, state = self.item[done], self.state[done]
+        self.found.label[rows] = label[state]
+        self.found.posterior_error[rows] = error[state]
+        self.found.reason[rows] = reason[state]
+        self.found.answers[rows] = self.answers[state]
+        self.item, self.state = self.item[~done], self.state[~done]
+        return question
+
+    def _questions(self, go_on: NDArray[np.intp], posterior: FloatArray) -> IntArray:
+        """Next question of each of some states, -1 for the others and where none tells more."""
+        policy = self.policy
+        question = np.full(len(posterior), -1, dtype=np.int64)
+        left = np.minimum(policy.max_answers - self.answers[go_on], policy.endgame + 1)
+        for rest in np.unique(left).tolist():
+            mine = go_on[left == rest]
+            for start in range(0, len(mine), CHUNK):
+                rows = mine[start : start + CHUNK]
+                yes, no = (self.yes[rows], self.no[rows]) if policy.counts_matter else (None, None)
+                closed = None if self.closed is None else self.closed[rows]
+                question[rows] = policy.choose(posterior[rows], yes, no, rest, closed)
+        return question
+
+    def _update(self, question: IntArray, said: Answers) -> None:
+        """Part the items by their answers and update the posterior of every state that is left."""
+        if said.skill is None:
+            key = 3 * self.state + said.value + 1
+            used = np.flatnonzero(np.bincount(key, minlength=3 * len(question)))
+            place = np.zeros(3 * len(question), dtype=np.int64)
+            place[used] = np.arange(len(used))
+            parent, value, self.state = used // 3, used % 3 - 1, place[key]
+        else:  # different people: every item goes its own way
+            parent, value = self.state, said.value.astype(np.int64)
+            self.state = np.arange(len(parent))
+        asked = question[parent]
+        rows = np.arange(len(parent))
+        self.yes, self.no, self.answers = self.yes[parent], self.no[parent], self.answers[parent]
+        before = self.yes[rows, asked]
+        evidence = self.policy.model.evidence(
+            asked, value, said.skill, before, before + self.no[rows, asked]
+        )
+        gone = value == MISSING
+        if gone.any() or self.closed is not None:
+            evidence = np.where(gone[:, None], 0.0, evidence)
+            closed = np.zeros(self.yes.shape, bool) if self.closed is None else self.closed[parent]
+            closed[rows[gone], asked[gone]] = True
+            self.closed = closed
+        before_answer = self.log_posterior[parent]
+        self.log_posterior = normalised(before_answer + evidence)
+        if gone.any():  # to the last bit as before
+            self.log_posterior = np.where(gone[:, None], before_answer, self.log_posterior)
+        self.yes[rows, asked] += (value == 1).astype(np.int16)
+        self.no[rows, asked] += (value == 0).astype(np.int16)
+        self.answers += ~gone
+
+
+def _repeats_on_a_path(policy: PlanPolicy) -> bool:
+    """Whether some way through the tree asks a question twice, which no designer does."""
+    tree = policy.plan.tree
+    above: list[frozenset[int]] = [frozenset()] * tree.n_nodes
+    for node, question in enumerate(tree.question.tolist()):
+        if question in above[node]:
+            return True
+        for child in tree.children[node].tolist():
+            if child >= 0:
+                above[child] = above[node] | {question}
+    return False
+
+
+def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
+    """All items go down the tree together, one answer each per round."""
+    found = _blank(block, policy.problem.n_questions)
+    tree, votes = policy.plan.tree, policy.voted.votes
+    logs, rho = policy.model.logs, policy.model.shared_difficulty
+    n = len(block.truth)
+    log_posterior = np.tile(np.log(policy.problem.prior), (n, 1))
+    item, node = np.arange(n), np.zeros(n, dtype=np.int64)
+    yes, no, first = (np.zeros(n, dtype=np.int64) for _ in range(3))
+    children, questions = tree.children.astype(np.int64), tree.question.astype(np.int64)
+    while len(item):
+        question = questions[node]
+        said = block.answer(item, question, yes + no, yes)
+        there = said.value != MISSING
+        found.asked[:] += np.bincount(question[there], minlength=len(found.asked))
+        found.answers[item] += there
+        value = said.value.astype(np.int64)
+        at_once = said.skill is None and not rho
+        if not at_once:
+            told = policy.model.evidence(question, value, said.skill, yes, yes + no)
+            log_posterior[item] += np.where(there[:, None], told, 0.0)
+        first = np.where((yes + no == 0) & there, value, first)
+        yes, no = yes + (value == 1), no + (value == 0)
+        verdict = _verdicts(policy, votes[node], yes, no, first)
+        if not there.all():
+            gone = ~there
+            verdict[gone] = policy.passed_over(
+                log_posterior[item[gone]], question[gone], yes[gone], no[gone], first[gone]
+            )
+        over = verdict >= 0
+        if at_once:
+            rows, q = item[over], question[over]
+            log_posterior[rows] += yes[over, None] * logs[1, q] + no[over, None] * logs[0, q]
+        node = np.where(over, children[node, np.maximum(verdict, 0)], node)
+        yes, no = np.where(over, 0, yes), np.where(over, 0, no)
+        leaf = node < 0
+        if leaf.any():
+            found.label[item[leaf]] = tree.leaf_label[~node[leaf]]
+            stay = ~leaf
+            item, node, yes, no, first = item[stay], node[stay], yes[stay], no[stay], first[stay]
+    found.reason[:] = REASONS.index("leaf")
+    found.posterior_error[:] = _errors(policy, log_posterior, found)
+    return found
+
+
+def _run_plan_compiled(policy: PlanPolicy, block: CrowdBlock) -> BlockRun:
+    """Walk item by item in compiled code, for crowds whose people are all alike."""
+    from crowdtree.simulation import kernels
+
+    tree = policy.plan.tree
+    how = kernels.MARGIN if policy.voted.vote == "margin" else kernels.FULL
+    if policy.stopping == "curtailed":
+        how = kernels.CURTAILED
+    walked = kernels.walk_plan(
+        block.stream,
+        block.truth,
+        block.model.yes,
+        block.shared_difficulty,
+        (tree.question.astype(np.int64), tree.children.astype(np.int64), policy.voted.votes),
+        how,
+        policy.model.logs,
+        np.log(policy.problem.prior),
+        tree.leaf_label.astype(np.int64),
+    )
+    reason = np.full(len(block.truth), REASONS.index("leaf"), dtype=np.int8)
+    return BlockRun(block.truth, walked.label, walked.answers, walked.error, reason, walked.asked)
+
+
+def _verdicts(
+    policy: PlanPolicy, votes: IntArray, yes: IntArray, no: IntArray, first: IntArray
+) -> IntArray:
+    """Verdict of each vote, -1 while it is open: the rule of :meth:`PlanPolicy.verdict`."""
+    if policy.voted.vote == "margin":
+        return np.where(yes - no >= votes, 1, np.where(no - yes >= votes, 0, -1))
+    need, tie = votes // 2 + 1, votes % 2 == 0
+    win_yes = yes >= need - (tie & (first == 1))
+    if policy.stopping == "none":
+        return np.where(yes + no < votes, -1, win_yes)
+    win_no = no >= need - (tie & (first == 0))
+    return np.where(win_no, 0, np.where(win_yes, 1, -1))
+
+
+def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
+    problem, n = policy.problem, len(block.truth)
+    found = _blank(block, problem.n_questions)
+    log_posterior = np.tile(np.log(problem.prior), (n, 1))
+    verdict = np.zeros((n, problem.n_questions))
+    item = np.arange(n)
+    for q in range(problem.n_questions):
+        question = np.full(n, q)
+        yes, no = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        first, open_ = np.full(n, 0.5), np.ones(n, dtype=bool)
+        for repeat in range(policy.votes):
+            at = item if open_.all() else item[open_]
+            if not len(at):
+                break
+            said = block.answer(at, question[at], np.full(len(at), repeat), yes[at])
+            value, there = said.value.astype(np.int64), said.value != MISSING
+            told = policy.model.evidence(question[at], value, said.skill, yes[at], (yes + no)[at])
+            if there.all() and len(at) == n:
+                log_posterior += told
+            else:  # a missing answer ends the vote
+                open_[at[~there]] = False
+                at, value, told = at[there], value[there], told[there]
+                log_posterior[at] += told
+            if repeat == 0:
+                first[at] = value
+            yes[at] += value
+            no[at] += 1 - value
+        verdict[:, q] = np.where(yes == no, first, yes > no)
+        found.answers[:] += (yes + no).astype(np.int32)
+        found.asked[q] = int((yes + no).sum())
+    if policy.decoder == "nearest":
+        found.label[:] = nearest_codeword(problem, verdict)
+    else:
+        stated = policy.stated(normalised(log_posterior), found.answers)
+        top = stated.max(axis=1, keepdims=True)
+        found.label[:] = np.argmax(stated >= top - 1e-9, axis=1)
+    found.reason[:] = REASONS.index("questions")
+    found.posterior_error[:] = _errors(policy, log_posterior, found)
+    return found
+
+
+def _errors(
+    policy: PlanPolicy | BatchPolicy, log_posterior: FloatArray, found: BlockRun
+) -> FloatArray:
+    """Stated probability that each label is wrong."""
+    posterior = np.exp(policy.stated(normalised(log_posterior), found.answers))
+    posterior[np.arange(len(found.label)), found.label] = 0.0
+    return np.asarray(np.minimum(1.0, posterior.sum(axis=1)))

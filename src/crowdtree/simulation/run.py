@@ -1,0 +1,205 @@
+"""What a simulation found: estimates with intervals, calibration, where the answers went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.problem import Problem
+from crowdtree.simulation.engine import REASONS, BlockRun
+from crowdtree.stats import mean_half_width, wilson_interval
+
+__all__ = ["CalibrationRow", "Estimate", "Run", "mean_estimate", "share_estimate"]
+
+FloatArray = NDArray[np.float64]
+
+
+class Estimate(float):
+    """A number with its 95 % interval, which behaves like the number.
+
+    >>> share_estimate(10, 1000)
+    0.01 (0.00544 to 0.0183)
+    """
+
+    low: float
+    high: float
+
+    def __new__(cls, value: float, low: float, high: float) -> Estimate:
+        """Make a number that knows its interval."""
+        made = super().__new__(cls, value)
+        made.low, made.high = float(low), float(high)
+        return made
+
+    def __getnewargs__(self) -> tuple[float, float, float]:  # type: ignore[override]
+        return float(self), self.low, self.high
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval."""
+        return self.low, self.high
+
+    def __repr__(self) -> str:
+        return f"{float(self):.3g} ({self.low:.3g} to {self.high:.3g})"
+
+    __str__ = __repr__
+
+
+def share_estimate(count: float, total: int) -> Estimate:
+    """Estimate a probability from a count, with Wilson's interval."""
+    share = count / total if total else float("nan")
+    return Estimate(share, *wilson_interval(count, total))
+
+
+def mean_estimate(values: NDArray[Any]) -> Estimate:
+    """Estimate a mean, with the normal interval.
+
+    >>> mean_estimate(np.array([1.0, 2.0, 3.0]))
+    2 (0.868 to 3.13)
+    """
+    mean, half = float(np.mean(values)), mean_half_width(values)
+    return Estimate(mean, mean - half, mean + half)
+
+
+class CalibrationRow(NamedTuple):
+    """Items of similar stated error: what was stated, what was observed, with its interval."""
+
+    items: int
+    stated: float
+    observed: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The outcome of a simulation, item by item and in sum.
+
+    Attributes
+    ----------
+    truth, label
+        Index of the class and of the label of each item.
+    answers
+        Answers that each item took.
+    posterior_error
+        Stated probability that each label is wrong.
+    reason
+        Why each item was labelled, an index into ``REASONS``.
+    asked
+        Answers to each question, over all items.
+    """
+
+    problem: Problem
+    truth: NDArray[np.int64]
+    label: NDArray[np.int64]
+    answers: NDArray[np.int32]
+    posterior_error: FloatArray
+    reason: NDArray[np.int8]
+    asked: NDArray[np.int64]
+
+    @classmethod
+    def join(cls, problem: Problem, parts: Sequence[BlockRun]) -> Run:
+        """Put blocks together, in their order."""
+        return cls(
+            problem,
+            truth=np.concatenate([part.truth for part in parts]),
+            label=np.concatenate([part.label for part in parts]),
+            answers=np.concatenate([part.answers for part in parts]),
+            posterior_error=np.concatenate([part.posterior_error for part in parts]),
+            reason=np.concatenate([part.reason for part in parts]),
+            asked=np.sum([part.asked for part in parts], axis=0),
+        )
+
+    @property
+    def items(self) -> int:
+        """Number of items."""
+        return len(self.label)
+
+    @property
+    def misclassification(self) -> Estimate:
+        """Share of items with a wrong label: an estimate, with its 95 % interval."""
+        return share_estimate(int((self.label != self.truth).sum()), self.items)
+
+    @property
+    def answers_per_item(self) -> Estimate:
+        """Mean answers per item: an estimate, with its 95 % interval."""
+        return mean_estimate(self.answers)
+
+    @property
+    def stated_error(self) -> Estimate:
+        """Mean of the stated posterior errors; equals the misclassification if they are honest."""
+        return mean_estimate(self.posterior_error)
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """How many items were labelled for which reason."""
+        counts = np.bincount(self.reason, minlength=len(REASONS))
+        return {name: int(n) for name, n in zip(REASONS, counts, strict=True) if n}
+
+    @property
+    def undecided(self) -> Estimate:
+        """Share of items that were labelled as undecided, with its 95 % interval."""
+        return share_estimate(self.reasons.get("undecided", 0), self.items)
+
+    @property
+    def answers_per_question(self) -> dict[str, float]:
+        """Mean answers per item to each question that was asked, most asked first."""
+        order = np.argsort(-self.asked, kind="stable")
+        names = self.problem.questions
+        return {names[q]: float(self.asked[q] / self.items) for q in order if self.asked[q]}
+
+    @property
+    def confusion(self) -> FloatArray:
+        """Share of items by class (row) and label (column)."""
+        n = self.problem.n_classes
+        counts = np.bincount(self.truth * n + self.label, minlength=n * n)
+        return counts.reshape(n, n) / self.items
+
+    def calibration(self, bins: int = 10) -> list[CalibrationRow]:
+        """Compare stated and observed errors, in groups of about equally many items.
+
+        Items of the same stated error stay together, so there may be fewer groups.
+        """
+        order = np.argsort(self.posterior_error, kind="stable")
+        stated = self.posterior_error[order].round(12)
+        first = np.searchsorted(stated, stated)  # rank of the first item that is stated alike
+        group = first * bins // max(1, self.items)
+        starts = [0]
+        for start in (np.flatnonzero(np.diff(group)) + 1).tolist():
+            few = self.items / (2 * bins)  # a handful of items says nothing: with the one before
+            if start - starts[-1] >= few and self.items - start >= few:
+                starts.append(start)
+        return list(self._groups(np.split(order, starts[1:])))
+
+    def _groups(self, groups: Sequence[NDArray[np.intp]]) -> Iterator[CalibrationRow]:
+        wrong = self.label != self.truth
+        for group in groups:
+            if len(group):
+                seen = share_estimate(int(wrong[group].sum()), len(group))
+                stated = float(self.posterior_error[group].mean())
+                yield CalibrationRow(len(group), stated, float(seen), seen.low, seen.high)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Summarise in plain JSON."""
+        wrong, answers = self.misclassification, self.answers_per_item
+        return {
+            "items": self.items,
+            "misclassification": float(wrong),
+            "misclassification_interval": list(wrong.interval),
+            "answers_per_item": float(answers),
+            "answers_per_item_interval": list(answers.interval),
+            "stated_error": float(self.stated_error),
+            "reasons": self.reasons,
+            "undecided": float(self.undecided),
+            "answers_per_question": self.answers_per_question,
+            "calibration": [row._asdict() for row in self.calibration()],
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"Run({self.items:,} items, misclassification {self.misclassification}, "
+            f"answers an item {self.answers_per_item})"
+        )

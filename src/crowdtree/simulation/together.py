@@ -1,0 +1,203 @@
+"""All questions at once, fused over the whole set of items by Dawid and Skene (1979).
+
+The usual way to label with a crowd, to compare with: each question is a labelling task of its own,
+every item gets the same number of answers, the reliability of the workers is learnt from their
+agreement (no gold), and the verdicts are decoded to the nearest class. Unlike a policy it needs all
+items together, so it is a function of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.policy.batch import nearest_codeword
+from crowdtree.problem import DASH, Problem
+from crowdtree.rng import generator
+from crowdtree.simulation.crowd import Crowd, CrowdBlock
+from crowdtree.simulation.engine import REASONS
+from crowdtree.simulation.run import Run
+
+__all__ = ["DawidSkene", "Decoding", "dawid_skene", "simulate_dawid_skene"]
+
+FloatArray = NDArray[np.float64]
+Decoding = Literal["nearest", "posterior"]
+SMOOTHING = 0.1
+"""Answers added to every cell of a worker's table: nobody is infallible after ten answers."""
+MOST_ROUNDS = 50
+SETTLED = 1e-4
+
+
+class DawidSkene(NamedTuple):
+    """What the answers to one yes/no question teach.
+
+    `yes` is each task's probability that the truth is yes, `log_ratio` the evidence of its answers
+    alone, ``ln P(answers | yes) - ln P(answers | no)``; `says_yes` is each worker's probability
+    of answering yes, where the truth is no and where it is yes; `share` the share of yes.
+    """
+
+    yes: FloatArray
+    log_ratio: FloatArray
+    says_yes: FloatArray
+    share: float
+
+
+def dawid_skene(
+    task: ArrayLike, worker: ArrayLike, value: ArrayLike, tasks: int, workers: int
+) -> DawidSkene:
+    """Learn truths and reliabilities of one yes/no question from answers alone, by EM.
+
+    Starts from the share of yes among each task's answers and ends when no probability moves by
+    more than 1e-4, or after 50 rounds.
+
+    Parameters
+    ----------
+    task, worker
+        Number of the task and of the worker of each answer, counted from 0.
+    value
+        The answers, 0 or 1.
+    tasks, workers
+        How many there are.
+
+    References
+    ----------
+    Dawid and Skene (1979), the binary case.
+
+    Examples
+    --------
+    >>> task, worker = [0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 1, 2] * 3
+    >>> found = dawid_skene(task, worker, [1, 1, 0, 0, 0, 1, 1, 1, 0], 3, 3)
+    >>> found.yes.round().tolist(), bool(found.says_yes[2, 0] > 0.5)
+    ([1.0, 0.0, 1.0], True)
+    """
+    t, w, said = (np.asarray(a, dtype=np.int64) for a in (task, worker, value))
+    if not (len(t) == len(w) == len(said)) or np.any((said != 0) & (said != 1)):
+        raise CrowdtreeError("dawid_skene: one task, one worker and a 0 or 1 an answer needed")
+    asked = np.maximum(np.bincount(t, minlength=tasks), 1)
+    yes = np.bincount(t, weights=said, minlength=tasks) / asked
+    for _ in range(MOST_ROUNDS):
+        share = float(np.clip(yes.mean(), 1e-6, 1 - 1e-6))
+        says = _tables(t, w, said, yes, workers)
+        chance = np.where(said[:, None] == 1, says[w], 1 - says[w])
+        evidence = np.log(chance[:, 1]) - np.log(chance[:, 0])
+        log_ratio = np.bincount(t, weights=evidence, minlength=tasks).astype(np.float64)
+        logit = np.clip(log_ratio + np.log(share / (1 - share)), -700, 700)
+        before, yes = yes, 1 / (1 + np.exp(-logit))
+        if np.abs(yes - before).max(initial=0.0) < SETTLED:
+            break
+    return DawidSkene(yes, log_ratio, says, share)
+
+
+def _tables(
+    task: NDArray[np.int64],
+    worker: NDArray[np.int64],
+    said: NDArray[np.int64],
+    yes: FloatArray,
+    workers: int,
+) -> FloatArray:
+    """P(worker says yes | truth), a row a worker: no, yes."""
+    found = np.empty((workers, 2))
+    for truth, weight in enumerate((1 - yes[task], yes[task])):
+        total = np.bincount(worker, weights=weight, minlength=workers)
+        agreed = np.bincount(worker, weights=weight * said, minlength=workers)
+        found[:, truth] = (agreed + SMOOTHING) / (total + 2 * SMOOTHING)
+    return found
+
+
+def simulate_dawid_skene(
+    problem: Problem,
+    votes: int = 3,
+    items: int = 10_000,
+    rng: np.random.Generator | int = 0,
+    *,
+    crowd: Crowd | None = None,
+    decoder: Decoding = "nearest",
+) -> Run:
+    """Ask every question `votes` times about every item and fuse by Dawid and Skene.
+
+    The people are those that :func:`crowdtree.simulation.simulate` hears with the same seed.
+
+    Parameters
+    ----------
+    problem
+        Classes, prior and outcomes. The worker errors are not used for labelling: the
+        reliabilities are learnt.
+    votes
+        Answers to each question on each item.
+    items, rng, crowd
+        As in :func:`crowdtree.simulation.simulate`.
+    decoder
+        ``"nearest"``: the class whose outcomes differ least from the verdicts;
+        ``"posterior"``: the likeliest class given prior and learnt reliabilities.
+
+    Returns
+    -------
+    Run
+        The stated error is that of the posterior with the learnt reliabilities.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> problem = ct.example("table1").replace(worker_error=0.2)
+    >>> run = simulate_dawid_skene(problem, 5, items=500, crowd=Crowd(workers=20))
+    >>> float(run.answers_per_item), bool(run.misclassification < 0.2)
+    (25.0, True)
+    """
+    if int(votes) != votes or not 1 <= votes <= 32_000:
+        raise CrowdtreeError(f"votes: a whole number from 1 to 32,000 needed, got {votes}")
+    if decoder not in get_args(Decoding):
+        raise CrowdtreeError(f'decoder: must be "nearest" or "posterior", got {decoder!r}')
+    people = Crowd() if crowd is None else crowd
+    key = int(generator(rng).integers(0, 2**63))
+    block = people.block(problem, key, 0, items)
+    assert isinstance(block, CrowdBlock)
+    verdict = np.empty((items, problem.n_questions))
+    log_posterior = np.tile(np.log(problem.prior), (items, 1))
+    for question in range(problem.n_questions):
+        fused = _fused(block, question, votes)
+        verdict[:, question] = fused.yes >= 0.5
+        log_posterior += _evidence(problem, question, fused.log_ratio)
+    top = log_posterior.max(axis=1, keepdims=True)
+    posterior = np.exp(log_posterior - top)
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    if decoder == "nearest":
+        label = nearest_codeword(problem, verdict)
+    else:
+        label = np.argmax(log_posterior >= top - 1e-9, axis=1)
+    posterior[np.arange(items), label] = 0.0
+    return Run(
+        problem,
+        truth=block.truth,
+        label=label.astype(np.int64),
+        answers=np.full(items, votes * problem.n_questions, dtype=np.int32),
+        posterior_error=np.minimum(1.0, posterior.sum(axis=1)),
+        reason=np.full(items, REASONS.index("questions"), dtype=np.int8),
+        asked=np.full(problem.n_questions, votes * items, dtype=np.int64),
+    )
+
+
+def _fused(block: CrowdBlock, question: int, votes: int) -> DawidSkene:
+    """Hear all answers to one question and fuse them."""
+    items = len(block.truth)
+    rows, here = np.arange(items), np.full(items, question)
+    yes = np.zeros(items, dtype=np.int64)
+    values, workers = [], []
+    for turn in range(votes):
+        repeat = np.full(items, turn)
+        said = block.answer(rows, here, repeat, yes).value.astype(np.int64)
+        yes = yes + said
+        values.append(said)
+        workers.append(block.worker(rows, here, repeat).astype(np.int64))
+    task, value = np.tile(rows, votes), np.concatenate(values)
+    return dawid_skene(task, np.concatenate(workers), value, items, block.crowd.workers)
+
+
+def _evidence(problem: Problem, question: int, log_ratio: FloatArray) -> FloatArray:
+    """Logarithm of the probability of the answers under each class, up to a constant an item."""
+    outcome = problem.outcome[question]
+    either = np.logaddexp(0.0, log_ratio) - np.log(2.0)
+    of_yes = np.where(outcome == 1, 1.0, 0.0)[None, :] * log_ratio[:, None]
+    return np.where(outcome[None, :] == DASH, either[:, None], of_yes)
