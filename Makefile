@@ -45,7 +45,7 @@ check-slow: $(STAMP)  ## slow tests and mutation testing
 	$(BIN)/pytest -q -m slow
 	tools/mutation.sh $(BIN)
 
-format: $(STAMP) ## put the code in the house style
+format: $(STAMP) ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

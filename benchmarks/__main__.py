@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-REPORT = HERE.parent / "docs" / "benchmarks.md"
+REPORT = HERE.parent / "docs" / "measured" / "benchmarks.md"
 SCRIPTS = (
     ("design_scale.py", "--out", str(REPORT)),
     ("small.py", "--out", str(REPORT)),

@@ -1,6 +1,6 @@
 """Design at scale, side by side with scikit-learn on the same table, in one run.
 
-    python benchmarks/design_scale.py --out docs/benchmarks.md
+    python benchmarks/design_scale.py --out docs/measured/benchmarks.md
 
 Every case runs in a process of its own, so that its peak memory is its own. Times are wall clock
 with all threads, and processor seconds with one thread (as scikit-learn has); the latter are hardly
@@ -77,7 +77,7 @@ def run_case(n_classes: int, n_questions: int, method: str, peer: bool, repeats:
         "depth": tree.depth,
         "input_gb": (problem.outcome.nbytes + problem.worker_error.nbytes) / 1e9,
         "beyond_gb": max(peak_gb() - before, 0.0),
-        "read_gb": rows * n_questions * 9 / 1e9,  # an outcome and an error a cell of an open node
+        "read_gb": rows * n_questions * 9 / 1e9,  # an outcome and an error per cell of an open node
         "misclassification": ct.evaluate(tree).misclassification,
     }
     if peer:
@@ -153,12 +153,13 @@ def _head(stream: Facts) -> list[str]:
     return [
         "# Benchmarks",
         "",
-        "Written by `python benchmarks/design_scale.py --out docs/benchmarks.md`; do not edit.",
+        "Written by `python benchmarks/design_scale.py --out docs/measured/benchmarks.md`; "
+        "do not edit.",
         "",
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
         f"numpy {np.__version__}; load averages when this was written: {load}. "
         f"Reading memory in order: {stream['gb_per_s']:.1f} GB/s with {stream['threads']} threads, "
-        f"{stream['gb_per_cpu_s']:.1f} GB a processor second with one.",
+        f"{stream['gb_per_cpu_s']:.1f} GB per processor second with one.",
         "",
     ]
 
@@ -202,7 +203,7 @@ def _large(large: list[Facts], stream: Facts) -> list[str]:
         f"{facts['input_gb']:.1f} GB of the input (limit {LARGE_LIMIT_GB:.0f} GB). "
         f"One reading of the open part of the table a level is {facts['read_gb']:.1f} GB in all: "
         f"{speed:.1f} GB/s achieved, {100 * speed / stream['gb_per_s']:.0f} % of what the machine "
-        f"streams; {alone:.1f} GB a processor second with one thread, "
+        f"streams; {alone:.1f} GB per processor second with one thread, "
         f"{100 * alone / stream['gb_per_cpu_s']:.0f} % of what one streams.",
         "",
     ]
@@ -213,7 +214,7 @@ def _growth(growth: list[Facts]) -> list[str]:
         "## Growth",
         "",
         "| classes x questions | depth | wall s | cpu s | memory beyond the input, GB | "
-        "cpu ns a cell and level |",
+        "cpu ns per cell and level |",
         "|---|---|---|---|---|---|",
     ]
     work, cpu, memory, cells = [], [], [], []

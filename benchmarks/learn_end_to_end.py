@@ -193,7 +193,7 @@ def show(name: str, found: dict[str, Any]) -> None:
     print(f"\n{name}: accuracy in % ± standard error over folds (answers taken); "
           f"{np.mean(found['subtypes']):.0f} sub-types, "
           f"{found['cpu']:.0f} s of processor")  # fmt: skip
-    print(f"{'answers an item, at most':34}" + "".join(f"{b:>19}" for b in BUDGETS))
+    print(f"{'answers per item, at most':34}" + "".join(f"{b:>19}" for b in BUDGETS))
     for method, parts in found["right"].items():
         mean, error, answers = summary(parts, found["asked"][method])
         cells = [f"{100 * m:.1f} ± {100 * s:.1f} ({a:.1f})"

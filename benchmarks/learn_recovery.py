@@ -58,12 +58,12 @@ SETTINGS: dict[str, tuple] = {
     "many questions, no gold, table known": (asked, lambda c: learn(c.answers, problem=c.problem)),
     "many questions, all gold, no table": (asked, lambda c: learn(c.answers, c.gold)),
     "many questions, quarter gold, no table": (asked, lambda c: learn(c.answers, quarter(c))),
-    "one question, all gold, 5 an item": (named(5), lambda c: learn(c.answers, c.gold)),
-    "one question, quarter gold, 5 an item": (named(5), lambda c: learn(c.answers, quarter(c))),
-    "one question, no gold, 5 an item": (named(5), lambda c: learn(c.answers)),
-    "one question, no gold, 10 an item": (named(10), lambda c: learn(c.answers)),
-    "four labels, all gold, 5 an item": (named(5, 4), lambda c: learn(c.answers, c.gold)),
-    "four labels, no gold, 5 an item": (named(5, 4), lambda c: learn(c.answers)),
+    "one question, all gold, 5 per item": (named(5), lambda c: learn(c.answers, c.gold)),
+    "one question, quarter gold, 5 per item": (named(5), lambda c: learn(c.answers, quarter(c))),
+    "one question, no gold, 5 per item": (named(5), lambda c: learn(c.answers)),
+    "one question, no gold, 10 per item": (named(10), lambda c: learn(c.answers)),
+    "four labels, all gold, 5 per item": (named(5, 4), lambda c: learn(c.answers, c.gold)),
+    "four labels, no gold, 5 per item": (named(5, 4), lambda c: learn(c.answers)),
 }  # fmt: skip
 
 

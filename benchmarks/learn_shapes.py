@@ -117,12 +117,12 @@ def experts(rng, items=300, workers=40, each=20):
 
 SHAPES = {
     "one-coin": one_coin,
-    "one-coin, 3 answers an item": lambda rng: one_coin(rng, 800, 60, 3, error=0.2),
+    "one-coin, 3 answers per item": lambda rng: one_coin(rng, 800, 60, 3, error=0.2),
     "one-coin, skewed prior": lambda rng: one_coin(rng, share=0.08, error=0.2),
     "one-coin, 3 answers, skewed": lambda rng: one_coin(rng, 800, 60, 3, 0.08, error=0.2),
     "two-coin": two_coin,
     "two-coin, strong lean": lambda rng: two_coin(rng, lean=1.8),
-    "two-coin, 3 answers an item": lambda rng: two_coin(rng, 800, 60, 3),
+    "two-coin, 3 answers per item": lambda rng: two_coin(rng, 800, 60, 3),
     "one class overlooked": uneven,
     "one class overlooked, 3 answers": lambda rng: uneven(rng, 800, 60, 3),
     "item difficulty": difficulty,
@@ -130,7 +130,7 @@ SHAPES = {
     "spammers": spammers,
     "adversaries": adversaries,
     "8 classes": many_classes,
-    "8 classes, 3 answers an item": lambda rng: many_classes(rng, items=800, each=3),
+    "8 classes, 3 answers per item": lambda rng: many_classes(rng, items=800, each=3),
     "look-alikes in both classes": lookalikes,
     "look-alikes in one class": one_lookalike,
     "experts against the many": experts,

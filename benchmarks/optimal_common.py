@@ -20,7 +20,11 @@ ROOT = Path(__file__).resolve().parents[1]
 COMMON_ERROR = 0.1
 ERROR_RANGE = (0.01, 0.3)
 Errors = Literal["common", "question", "cell"]
-ERROR_WORDS = {"common": "one error", "question": "an error a question", "cell": "an error a cell"}
+ERROR_WORDS = {
+    "common": "one error",
+    "question": "an error per question",
+    "cell": "an error per cell",
+}
 Result = TypeVar("Result")
 
 

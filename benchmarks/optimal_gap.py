@@ -243,7 +243,7 @@ def intro(part: str, limits: argparse.Namespace) -> str:
     if part == "times":
         return f"Least {error}, limit {limits.time_limit:g} s; short runs are repeated (median)."
     size = "{} x {}".format(*limits.curve_size)
-    return f"Gap over time, {size}, an error a cell, {error}."
+    return f"Gap over time, {size}, an error per cell, {error}."
 
 
 def main() -> None:

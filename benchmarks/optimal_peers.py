@@ -10,10 +10,10 @@ What the solvers can be asked:
 
 - crowdtree: the least additive error; with one common error that is the least expected number of
   questions times the error.
-- pystreed: the least expected cost of the questions, one cost a question. So it can be given one
+- pystreed: the least expected cost of the questions, one cost per question. So it can be given one
   error a question, but not one a cell. Its trees have at most 20 levels.
 - pydl8.5, gosdt, pycontree: the least share of misclassified rows within a given depth (gosdt: plus
-  a price a leaf). Any tree that separates the classes is optimal for them, so it is an easier
+  a price per leaf). Any tree that separates the classes is optimal for them, so it is an easier
   question, and its answer says nothing of the expected number of questions. They are told the depth
   of crowdtree's tree, which they could not know.
 """
@@ -299,7 +299,7 @@ def page(report: Report, limits: argparse.Namespace) -> str:
     versions = [path.stem for path in sorted((ROOT / "tools" / "peers").glob("*.txt"))]
     pins = {name: _version(name) for name in versions}
     about = (
-        f"{machine()}; limits {limits.time_limit:g} s and {limits.memory_limit:g} GB a run; "
+        f"{machine()}; limits {limits.time_limit:g} s and {limits.memory_limit:g} GB per run; "
         + ", ".join(f"{name} {version}" for name, version in pins.items())
         + "."
     )

@@ -1,4 +1,4 @@
-"""Write the tables of ``docs/policies.md`` from what the benchmarks found.
+"""Write the tables of ``docs/measured/policies.md`` from what the benchmarks found.
 
 Each table stands between two marks; the words around are written by hand. The numbers come from
 ``--json`` files: ``policy_compare``, ``policy_honesty``, ``real_people`` and ``throughput``, each
@@ -19,7 +19,7 @@ import numpy as np
 from policy_compare import interval
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "policies.md"
+PAGE = ROOT / "docs" / "measured" / "policies.md"
 NAMES = ("policy_compare", "policy_honesty", "real_people", "throughput")
 
 
@@ -55,7 +55,7 @@ def comparison(found: dict[str, Any]) -> str:
     wrong = np.array([row["wrong"] for row in rows])
     proven = sum(bool(row["proven"]) for row in rows)
     return (
-        table(["policy", "answers an item (median)", "adaptive / this (median, 95 %)"], lines)
+        table(["policy", "answers per item (median)", "adaptive / this (median, 95 %)"], lines)
         + f"\n\n{len(rows)} problems; {proven} of their majority frontiers proven around 1 %. "
         f"Observed error of the adaptive policy: median {np.median(wrong):.4f}, "
         f"from {wrong.min():.4f} to {wrong.max():.4f}."
@@ -207,7 +207,7 @@ def speed(found: dict[str, Any]) -> str:
             "items",
             "classes",
             "questions",
-            "items a second",
+            "items per second",
             "loop by hand",
             "ratio",
             "MB",
@@ -218,7 +218,7 @@ def speed(found: dict[str, Any]) -> str:
                 f"{row['items']:,}",
                 f"{row['classes']}",
                 f"{row['questions']}",
-                f"{row['items a second']:,.0f}",
+                f"{row['items per second']:,.0f}",
                 f"{row['by hand']:,.0f}",
                 f"{row['ratio']:.2f}",
                 f"{row['megabytes']:.0f}",

@@ -1,6 +1,6 @@
 """Real tables: what each designer makes of them, as a table for the docs.
 
-    python benchmarks/real_tables.py --out docs/real-tables.md
+    python benchmarks/real_tables.py --out docs/measured/real-tables.md
 
 Reads the data folder (CROWDTREE_DATA, or ../shared/data beside the repository), which is not part
 of the repository.
@@ -142,11 +142,11 @@ def report(findings: list[Finding], orders: int) -> str:
     lines = [
         "# Real tables",
         "",
-        "Written by `python benchmarks/real_tables.py --out docs/real-tables.md`; do not edit. "
-        "The data folder is not part of the repository.",
+        "Written by `python benchmarks/real_tables.py --out docs/measured/real-tables.md`; do not "
+        "edit. The data folder is not part of the repository.",
         "",
-        "Misclassification with one worker a question, exact (MODEL section 3), errors of groups "
-        f"included. *random* is an estimate: the mean over {orders} random orders of the "
+        "Misclassification with one worker per question, exact (docs/model.md, section 3), errors "
+        f"of groups included. *random* is an estimate: the mean over {orders} random orders of the "
         "questions, each node asking the first that splits it, with a 95 % interval. The least "
         "of a row is bold.",
         "",

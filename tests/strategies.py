@@ -29,7 +29,7 @@ def is_separable(outcome: NDArray[np.int8], dash: str = "inapplicable") -> bool:
 
     `either`: every pair needs a question on which both are definite and differ, for otherwise a
     copy of the one follows the other all the way. `inapplicable`: split by whatever splits; the
-    final partition does not depend on the order (MODEL section 1).
+    final partition does not depend on the order (docs/model.md, section 1).
     """
     n = outcome.shape[1]
     if dash == "either":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import re
 import subprocess
 import sys
@@ -27,7 +29,7 @@ def test_a_small_design_compiles_nothing():
 
 
 def test_links_of_the_docs_lead_somewhere():
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
@@ -46,3 +48,53 @@ def test_every_package_of_the_core_is_pinned():
     for requirement in needed:
         name = re.split(r"[<>=\[; ]", requirement)[0].lower()
         assert name in pinned or name == project["name"], name
+
+
+def test_every_setting_is_documented_with_its_default():
+    from crowdtree.store.settings import Settings
+
+    page = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", page, re.MULTILINE))
+    shown = {None: "none", "": "empty", True: "true", False: "false"}
+    for name, field in Settings.model_fields.items():
+        default = field.default
+        if isinstance(default, float):
+            expected = f"{default:g}" if default < 1e5 else f"{default:.0f}"
+        elif isinstance(default, dict):
+            expected = "none"
+        elif isinstance(default, int) and not isinstance(default, bool):
+            expected = str(default)
+        else:
+            expected = shown.get(default, f"`{default}`")
+        assert rows.get(name, "").strip() == expected, name
+
+
+def test_names_in_the_docs_exist():
+    """Modules and functions that the pages name in full can be imported."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]
+    named = {
+        (page.name, name)
+        for page in pages
+        if page.name != "mutation.md"  # names mutants, which exist in copies only
+        for name in re.findall(r"`(crowdtree(?:\.\w+)+)", page.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 50
+    missing = sorted(where for where in named if not _exists(where[1]))
+    assert not missing
+
+
+def _exists(name: str) -> bool:
+    """Whether a dotted name is a module, or an attribute of one."""
+    module, _, attribute = name.rpartition(".")
+    with contextlib.suppress(ModuleNotFoundError):
+        importlib.import_module(name)
+        return True
+    return bool(module) and _exists(module) and hasattr(_resolved(module), attribute)
+
+
+def _resolved(name: str) -> object:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        module, _, attribute = name.rpartition(".")
+        return getattr(_resolved(module), attribute)

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Mutation testing (mutmut) of the rooms whose numbers everything rests on: every change to a line
+# Mutation testing (mutmut) of the modules whose numbers everything rests on: every change to a line
 # that no test notices is a survivor. Works in copies, so that the repository stays as it is.
 #
 #   tools/mutation.sh [BIN] [OUT]
 #
 # BIN: folder of the tools (.venv/bin by default). OUT: where the copies and the lists of survivors
 # go (out/mutation by default; kept, so that a second run goes on where the first stopped).
-# ROOMS="fusion scores" limits what is mutated; JOBS sets the processes. Each room is judged by its
+# MODULES="voting scores" limits what is mutated; JOBS sets the processes. Each module is tested by its
 # own tests, with few Hypothesis examples that are always the same (CROWDTREE_EXAMPLES).
-# Survivors are killed with a better test or explained in docs/mutation.md; exit 1 if any is neither.
+# Survivors are killed with a better test or explained in docs/internals/mutation.md; exit 1 if any is neither.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=$(realpath "${1:-.venv/bin}")
 out=${2:-out/mutation}
-explained=$PWD/docs/mutation.md
+explained=$PWD/docs/internals/mutation.md
 export CROWDTREE_EXAMPLES="${CROWDTREE_EXAMPLES:-0.03}"
 unset CROWDTREE_DATA
 
@@ -23,7 +23,7 @@ entry() {  # a list in the form of setup.cfg
   printf '  %s\n' "$@"
 }
 
-mutate() {  # ROOM: copy, mutate, run its tests
+mutate() {  # MODULE: copy, mutate, run its tests
   local copy=$out/$1
   mkdir -p "$copy"
   cp -ru src tests pyproject.toml README.md LICENSE "$copy/"
@@ -49,8 +49,8 @@ mutate() {  # ROOM: copy, mutate, run its tests
 }
 
 mkdir -p "$out"
-for room in ${ROOMS:-fusion scores evaluate staffing}; do
-  mutate "$room"
+for module in ${MODULES:-voting scores evaluation staffing}; do
+  mutate "$module"
 done
 
 "$bin/python" - "$explained" "$out"/*/results.txt <<'PY'

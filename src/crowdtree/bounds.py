@@ -1,4 +1,4 @@
-"""How few answers any policy can do with (MODEL section 8): limits to plot beside every policy.
+"""Lower limits on the answers that any policy needs (docs/model.md, section 8).
 
 The Fano floor is rigorous for independent answers; Burnashev's line is asymptotic, a guide only,
 and a good policy goes below it.

@@ -7,11 +7,11 @@ so the likelihood of all of them is raised to the power
 
     scale / (1 + (n - 1) rho)
 
-before it meets the prior (MODEL section 13). ``scale`` below 1 corrects a table that is too sure
-even of a single answer. And on some items everybody is misled: with probability ``floor`` the
-answers say nothing about the class, however many there are. The three numbers belong to one crowd
-and one set of questions; they are fitted to items of known class whose answers were not used for
-the table.
+before it meets the prior (docs/model.md, section 13). ``scale`` below 1 corrects a table that is
+too sure even of a single answer. And on some items everybody is misled: with probability ``floor``
+the answers say nothing about the class, however many there are. The three numbers belong to one
+crowd and one set of questions; they are fitted to items of known class whose answers were not used
+for the table.
 """
 
 from __future__ import annotations

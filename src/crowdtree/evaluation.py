@@ -1,4 +1,4 @@
-"""What a tree or a plan is worth, exactly (MODEL sections 3 and 4): the independent oracle."""
+"""What a tree or a plan is worth, exactly (docs/model.md, sections 3 and 4)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """How likely each answer is under each class: the model behind every posterior.
 
 An answer is yes with probability ``yes[q, c]``. A worker of skill ``s`` errs with
-``logit error = logit worker_error - s`` (MODEL section 9). Answers of different people to the
-same question on the same item may lean the same way: with ``shared_difficulty`` ``rho`` the item's
-own share of yes is Beta distributed around ``yes[q, c]``, so that two answers have correlation
-``rho`` and the next answer, after ``y`` times yes among ``n``, is yes with probability
+``logit error = logit worker_error - s`` (docs/model.md, section 9). Answers of different people to
+the same question on the same item may lean the same way: with ``shared_difficulty`` ``rho`` the
+item's own share of yes is Beta distributed around ``yes[q, c]``, so that two answers have
+correlation ``rho`` and the next answer, after ``y`` times yes among ``n``, is yes with probability
 ``((1 - rho) yes + rho y) / ((1 - rho) + rho n)`` (the beta-binomial, or Polya's urn).
 """
 

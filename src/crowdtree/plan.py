@@ -1,4 +1,4 @@
-"""Plan: a tree and the votes of each of its questions (MODEL sections 6 and 7)."""
+"""Plan: a tree and the votes of each of its questions (docs/model.md, sections 6 and 7)."""
 
 from __future__ import annotations
 

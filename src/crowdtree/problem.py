@@ -1,4 +1,4 @@
-"""The problem: classes, prior, questions, outcomes and worker errors (MODEL section 1).
+"""The problem: classes, prior, questions, outcomes and worker errors (docs/model.md, section 1).
 
 A :class:`Problem` validates itself once, when it is made. Everything behind it trusts it.
 """

@@ -1,4 +1,4 @@
-"""Level entropy, F^m, F^c and the bounds they give (MODEL section 4): pure functions."""
+"""Level entropy, F^m, F^c and the bounds they give (docs/model.md, section 4): pure functions."""
 
 from __future__ import annotations
 

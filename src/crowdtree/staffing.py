@@ -1,4 +1,4 @@
-"""Staffing: how many workers vote at each node of a tree (MODEL section 7).
+"""Staffing: how many workers vote at each node of a tree (docs/model.md, section 7).
 
 ``STAFFERS`` maps a method's name to its function. A budget is either *workers* (each belongs to
 one node; beyond the one that every node has) or *answers* (expected answers per item).

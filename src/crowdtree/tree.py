@@ -1,7 +1,7 @@
 """Tree: which question is asked where. Immutable arrays; everything else follows from them.
 
 A node is a set of classes and the question asked there; outcome 0 goes left, 1 goes right
-(MODEL section 2). Inner nodes are numbered level by level, left to right.
+(docs/model.md, section 2). Inner nodes are numbered level by level, left to right.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""How votes become a verdict, and how often the verdict is wrong (MODEL section 6).
+"""How votes become a verdict, and how often the verdict is wrong (docs/model.md, section 6).
 
 One rule serves theory and the live run: :func:`decide` fuses real answers,
 :func:`majority_error` and its siblings say how often that goes wrong.
 
 People may err together on an item. With `dependence` ``rho`` the item's own share of wrong answers
-is Beta distributed around the worker error, so that two answers have correlation ``rho`` (MODEL
-section 13). More votes then tend to the probability that this share exceeds one half, not to 0.
+is Beta distributed around the worker error, so that two answers have correlation ``rho``
+(docs/model.md, section 13). More votes then tend to the probability that this share exceeds one
+half, not to 0.
 """
 
 from __future__ import annotations

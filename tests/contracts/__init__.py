@@ -12,9 +12,9 @@ def check_tree(problem: Problem, tree: Tree) -> None:
     """Raise AssertionError unless the tree is a proper tree of the problem.
 
     Every question splits its classes; every leaf is one class or a group that no question
-    splits; in the strict meaning of ``-`` the leaves are *the* final partition (MODEL section 1);
-    nodes are numbered level by level from left to right; and what the tree says of itself
-    (classes, shares, labels, levels) is what a walk by hand finds.
+    splits; in the strict meaning of ``-`` the leaves are *the* final partition (docs/model.md,
+    section 1); nodes are numbered level by level from left to right; and what the tree says of
+    itself (classes, shares, labels, levels) is what a walk by hand finds.
     """
     assert tree.problem == problem
     nodes, leaves = walk(problem, tree.question.tolist(), tree.children.tolist())

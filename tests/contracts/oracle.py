@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
 
 def splitting(problem: Problem, rows: Sequence[Row]) -> list[int]:
-    """Questions that split a set of classes, by the definition (MODEL section 1)."""
+    """Questions that split a set of classes, by the definition (docs/model.md, section 1)."""
     found = []
     for question, cells in enumerate(problem.outcome.tolist()):
         answers = {cells[row.cls] for row in rows}

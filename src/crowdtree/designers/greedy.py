@@ -1,4 +1,4 @@
-"""The paper's designs: the questions of a whole level are chosen jointly (MODEL section 5)."""
+"""The paper's designs: a whole level is chosen jointly (docs/model.md, section 5)."""
 
 from __future__ import annotations
 

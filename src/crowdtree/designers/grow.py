@@ -79,7 +79,7 @@ def grow(problem: Problem, choose: Chooser, method: str, unresolved: float = 0.0
     """Grow a tree with one chooser for all levels.
 
     `unresolved` is the entropy inside the groups that no question splits, which the level
-    entropy leaves out (MODEL section 2); only choosers that look at the entropy need it.
+    entropy leaves out (docs/model.md, section 2); only choosers that look at the entropy need it.
     """
     frontier = OpenNodes(
         cls=np.arange(problem.n_classes, dtype=np.int32),

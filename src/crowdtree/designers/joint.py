@@ -1,4 +1,4 @@
-"""The joint choice of a level's questions, exactly (MODEL section 5).
+"""The joint choice of a level's questions, exactly (docs/model.md, section 5).
 
 Every node picks one question; the level's entropy drop and its error are the sums over the
 nodes. The score is a function of the two sums, so what matters of a node is its set of

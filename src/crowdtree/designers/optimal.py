@@ -1,4 +1,4 @@
-"""Proven optimal trees, with a certificate that can be checked (MODEL section 8)."""
+"""Proven optimal trees, with a certificate that can be checked (docs/model.md, section 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Co-design: the frontier of what error can be had for what price (MODEL section 8).
+"""Co-design: the frontier of what error can be had for what price (docs/model.md, section 8).
 
 Questions and votes are chosen together: each price of an answer gives the plan that minimises
 ``additive error + price x expected answers``, and the plans of all prices are the frontier.

@@ -1,4 +1,4 @@
-"""Learning: answers become a problem, trust in workers, and labels (MODEL section 9).
+"""Learning: answers become a problem, trust in workers, and labels (docs/model.md, section 9).
 
 ``learn`` takes answers with or without known truths; what comes back designs, updates and tells
 what it is unsure of.

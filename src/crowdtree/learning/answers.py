@@ -1,4 +1,4 @@
-"""Answers as compact arrays: who said what about which item (MODEL section 9).
+"""Answers as compact arrays: who said what about which item (docs/model.md, section 9).
 
 Any frame (polars, pandas, pyarrow), CSV or Parquet becomes four integer columns sorted by item,
 9 to 13 bytes an answer. Everything behind this file sees numbers only.

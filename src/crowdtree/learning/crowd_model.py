@@ -1,4 +1,6 @@
-"""One question: workers with confusions of their own, items that mislead everybody (MODEL 13).
+"""One question: workers with their own confusions, items that mislead everybody.
+
+The model is described in docs/model.md, sections 9 and 13.
 
 Worker w gives label l to an item of class k with probability
 

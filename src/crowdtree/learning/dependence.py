@@ -1,4 +1,4 @@
-"""How much the answers about one item are worth together (MODEL section 13).
+"""How much the answers about one item are worth together (docs/model.md, section 13).
 
 People who look at the same item err together, more than any model of the answers alone can show:
 an error that everybody shares leaves no trace in them. So what a fit believes is discounted before

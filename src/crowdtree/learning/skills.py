@@ -1,4 +1,4 @@
-"""Errors of the cells and skills of the workers, however they were fitted (MODEL section 9)."""
+"""Errors of the cells and skills of the workers (docs/model.md, section 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keep the posterior over the classes and ask what tells most (MODEL section 8)."""
+"""Keep the posterior over the classes and ask what tells most (docs/model.md, section 8)."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Answer(NamedTuple):
     """One worker's reply to one question about one item.
 
     `skill` is the worker's own reliability where it is known: the logit of the error falls by
-    it (MODEL section 9), 0 is the average worker.
+    it (docs/model.md, section 9), 0 is the average worker.
     """
 
     question: int

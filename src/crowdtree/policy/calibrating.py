@@ -1,4 +1,4 @@
-"""State and stop by what items of known class show (MODEL section 13)."""
+"""State and stop by what items of known class show (docs/model.md, section 13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree with its votes as a policy, with early stopping (MODEL section 6)."""
+"""The tree with its votes as a policy, with early stopping (docs/model.md, section 6)."""
 
 from __future__ import annotations
 
