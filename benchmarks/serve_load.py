@@ -98,7 +98,7 @@ def fill(store: Store, number: int, items: int) -> float:
 
     Returns the seconds that it took.
     """
-    from crowdtree.web.api.transfer import add_from_file
+    from crowdtree.web.services.items import add_from_file
 
     gold = ct.example("table1").classes[0]
     with tempfile.TemporaryFile() as file:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from crowdtree.web.example import example_items
-from crowdtree.web.rehearsal import served
+from crowdtree.demo.example import example_items
+from crowdtree.demo.rehearsal import served
 
 HERE = Path(__file__).parent.parent / "examples"
 

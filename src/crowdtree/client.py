@@ -1,4 +1,4 @@
-"""A small client of a crowdtree server: for scripts, and for models that work beside people.
+"""A small client of a crowdtree server, for scripts and for models that answer questions.
 
 Standard library only, so that a machine with a model on it needs nothing else.
 """
@@ -28,7 +28,7 @@ TAKEN, GONE, BUSY = 409, 410, 503
 
 
 class ServerRefused(CrowdtreeError):
-    """The server said no; `status` is the HTTP status."""
+    """The server refused a request; `status` is the HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class ServerRefused(CrowdtreeError):
 
 
 class Client:
-    """One connection to a server, which stays open; not to be shared between threads.
+    """A persistent connection to a server; not to be shared between threads.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Client:
         return made
 
     def log_in(self, token: str) -> None:
-        """Become the owner by the one-time token that the server printed when it started."""
+        """Log in as the owner with the one-time token that the server printed when it started."""
         answer, headers = self._send("POST", "/api/session", _json({"token": token}))
         cookies = SimpleCookie(headers["set-cookie"])
         self.headers = {
@@ -82,7 +82,7 @@ class Client:
         self.headers = {"authorization": f"Bearer {made['token']}"}
 
     def get(self, path: str) -> Any:
-        """Get JSON, or text where the answer is not JSON."""
+        """Get JSON, or text where the response is not JSON."""
         return self._send("GET", path)[0]
 
     def post(self, path: str, body: Any = None) -> Any:
@@ -128,7 +128,7 @@ class Client:
 
 
 def _hung_up(connection: http.client.HTTPConnection) -> bool:
-    """Whether the server has closed a connection that rested: then there is an end to be read."""
+    """Whether the server has closed an idle connection."""
     if connection.sock is None:
         return True
     with selectors.DefaultSelector() as look:
@@ -182,7 +182,7 @@ def work(
 
 
 def _submitted(client: Client, path: str, body: dict[str, Any]) -> bool:
-    """Submit; a question that is not this worker's any more is passed over."""
+    """Submit an answer; skip a question whose lease is no longer this worker's."""
     try:
         _again(lambda: client.post(path, body))
     except ServerRefused as error:
@@ -193,7 +193,7 @@ def _submitted(client: Client, path: str, body: dict[str, Any]) -> bool:
 
 
 def _again(call: Callable[[], Any]) -> Any:
-    """Call; after a lost connection call again, with longer and longer pauses."""
+    """Call, and retry after a lost connection with increasing delays."""
     for turn in range(TRIES):
         last = turn == TRIES - 1
         try:
@@ -213,7 +213,7 @@ def _json(body: Any) -> bytes:
 
 
 def _words(text: str) -> str:
-    """What the server said went wrong, in one line."""
+    """The error that the server reported, in one line."""
     try:
         found = json.loads(text)
         return str(found.get("message") or found.get("detail") or text)[:200]

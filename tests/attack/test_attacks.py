@@ -18,8 +18,9 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 
 from crowdtree.store.db.tables import credentials, webhooks
 from crowdtree.store.owner import tokens
-from crowdtree.web.building import problem_from_bytes
-from crowdtree.web.hooks import check_url, public_address, sign, verify_signature
+from crowdtree.web.plan_jobs import problem_from_bytes
+from crowdtree.web.webhook_delivery import check_url, public_address
+from crowdtree.webhooks import sign, verify_signature
 from weblab import Lab, lab
 
 

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.web.building import problem_from_bytes
+from crowdtree.web.plan_jobs import problem_from_bytes
 from weblab import Lab, lab
 
 DEEP = 200_000

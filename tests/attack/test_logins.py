@@ -16,7 +16,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 
 from crowdtree.store import Store
 from crowdtree.store.owner import tokens
-from crowdtree.web.limits import RateLimit
+from crowdtree.web.rate_limit import RateLimit
 from serving import Client, Server, running
 from weblab import Lab, lab
 

@@ -17,7 +17,7 @@ from schemathesis import GenerationMode
 
 from attack.routes import Route, beginning
 from crowdtree.store.owner import tokens
-from crowdtree.web.limits import RateLimit
+from crowdtree.web.rate_limit import RateLimit
 from weblab import Lab, lab
 
 ENDLESS = ("/api/campaigns/{number}/events",)
@@ -55,7 +55,7 @@ class Fuzz:
         self.owner = ""
         self.worker = app.worker(self.number)
         self.seen: Counter[tuple[str, int]] = Counter()
-        site: Any = app.client.app.state.site  # type: ignore[attr-defined]
+        site: Any = app.client.app.state.crowdtree  # type: ignore[attr-defined]
         site.login_limit = site.join_limit = RateLimit(10**6, 1.0)
 
     def headers(self, role: str) -> dict[str, str]:

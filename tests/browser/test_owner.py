@@ -22,12 +22,12 @@ def test_the_wizard_from_the_table_to_the_running_campaign(open_page, shot) -> N
     page.goto("/new")
     # a bad file says in place what is wrong, and the page stays
     page.set_input_files("input[name=table]", file("birds.csv", TABLE.replace("0,1,-", "0,2,-")))
-    page.click("text=See the tree")
+    page.click("text=Show the tree")
     expect(page.locator(".problem")).to_contain_text("2")
     assert "\n" not in page.inner_text(".problem").strip()
     shot(page, "wizard-1-problem")
     page.set_input_files("input[name=table]", file("birds.csv", TABLE))
-    page.click("text=See the tree")
+    page.click("text=Show the tree")
     page.wait_for_url("**/plan")
     expect(page.locator("h1")).to_have_text("birds")
     expect(page.locator("#tree svg.ct-tree")).to_contain_text("Can it fly?")
@@ -45,7 +45,7 @@ def test_the_wizard_from_the_table_to_the_running_campaign(open_page, shot) -> N
     page.fill("#currency", "EUR")
     expect(page.locator("label:has(:checked) [data-cost]")).to_contain_text("EUR for 1,000 items")
     shot(page, "wizard-2-plan", full=True)
-    page.click("text=Take this plan")
+    page.click("text=Use this plan")
     page.wait_for_url("**/items")
     page.set_input_files("input[name=items]", file("items.csv", "name,text\n1,x\n"))
     page.click("text=Add items")
@@ -53,9 +53,9 @@ def test_the_wizard_from_the_table_to_the_running_campaign(open_page, shot) -> N
     page.set_input_files("input[name=items]", [])
     page.fill("#pasted", "a robin in the snow\na trout in a brook\n\na robin in the snow")
     page.click("text=Add items")
-    expect(page.locator(".banner")).to_contain_text("2 items added. 1 item was there already")
+    expect(page.locator(".banner")).to_contain_text("2 items added. 1 item already existed")
     shot(page, "wizard-3-items", full=True)
-    page.click("text=Go on with 2 items")
+    page.click("text=Continue with 2 items")
     page.wait_for_url("**/share")
     page.click("text=Make a join link")
     expect(page.locator("#join input")).to_have_value(re.compile(r"^http://.*/join/.{40,}"))
@@ -75,7 +75,7 @@ def test_the_wizard_from_the_table_to_the_running_campaign(open_page, shot) -> N
     page.wait_for_url("**/questions")
     area = page.get_by_role("textbox", name="Examples for Can it fly?")
     area.fill("**Yes:** a robin")
-    page.get_by_label("See how it looks: Examples for Can it fly?").click()
+    page.get_by_label("Preview: Examples for Can it fly?").click()
     expect(page.locator(".preview strong")).to_have_text("Yes:")
     shot(page, "wizard-5-examples", full=True)
     page.click("button:text-is('Save')")
@@ -114,7 +114,7 @@ def test_the_dashboard_changes_without_a_reload(open_page, campaign, shot) -> No
     answer(worker, 4)
     worker.close()  # hands over the last one
     expect(page.locator("dl.facts [data-live=labelled]")).to_have_text("4")
-    expect(page.locator("[data-part=notes]")).to_contain_text("Nothing now")
+    expect(page.locator("[data-part=notes]")).to_contain_text("Nothing at the moment")
     # every number is the one that the API tells
     facts = made.progress()
     assert (facts["items"]["labelled"], facts["answers"]["counted"]) == (4, 4)
@@ -208,7 +208,7 @@ def test_a_worker_is_paused_and_blocked_from_the_table(open_page, campaign, shot
 def test_a_draft_can_be_deleted_and_leaves_the_list(open_page, shot) -> None:
     page = open_page()
     page.goto("/new")
-    page.click("text=More choices")
+    page.click("text=More options")
     page.fill("#name", "Only a try")
     page.click("button[value=table1]")
     page.wait_for_url("**/plan")
@@ -281,7 +281,7 @@ def test_a_webhook_is_added_watched_and_removed(open_page, campaign, shot) -> No
     shot(page, "webhooks", full=True)
     page.click("text=Try again now")
     page.locator("#hooks >> text=Remove").click()
-    expect(page.locator("#ask")).to_contain_text("127.0.0.1:9/labels hears nothing more")
+    expect(page.locator("#ask")).to_contain_text("127.0.0.1:9/labels gets no more messages")
     page.click("#ask-yes")
     expect(page.locator("#hooks")).to_contain_text("None yet")
     assert made.api.get(hooks).json() == []
@@ -293,7 +293,7 @@ def test_without_a_session_the_page_says_how_to_log_in(open_page, shot) -> None:
         assert page.goto(path).status == 401
         expect(page.locator("h1")).to_have_text("Open your owner link")
     assert page.goto("/login?token=wrong").status == 401
-    expect(page.locator("body")).to_contain_text("used already or is not valid")
+    expect(page.locator("body")).to_contain_text("already used or is not valid")
     assert page.goto("/work").status == 401
     expect(page.locator("body")).to_contain_text("Open your personal link first")
     shot(page, "no-link")

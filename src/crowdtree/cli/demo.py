@@ -92,8 +92,8 @@ def _design(name: str, out: Path, console: Any, quiet: bool) -> tuple[Plan, dict
 
 def _campaigns(plan: Plan, out: Path, console: Any, quiet: bool) -> list[LiveCampaign]:
     """Run the plan and the adaptive policy as live campaigns, with the same items and people."""
-    rehearsal = import_server("crowdtree.web.rehearsal")
-    from crowdtree.web.example import GOLD, ITEMS, example_items
+    rehearsal = import_server("crowdtree.demo.rehearsal")
+    from crowdtree.demo.example import GOLD, ITEMS, example_items
 
     problem, rng = plan.tree.problem, np.random.default_rng(0)
     items = example_items(problem, ITEMS, rng, GOLD)
@@ -119,7 +119,15 @@ def _campaigns(plan: Plan, out: Path, console: Any, quiet: bool) -> list[LiveCam
         for name, (policy, promised) in wishes.items():
             with progress(counting(name)) as watch:
                 run = rehearsal.rehearse(
-                    owner, name, problem, policy, items, crowd, promised=promised, rng=1, tell=watch
+                    owner,
+                    name,
+                    problem,
+                    policy,
+                    items,
+                    crowd,
+                    promised=promised,
+                    rng=1,
+                    report=watch,
                 )
             runs.append(run)
             if not quiet:

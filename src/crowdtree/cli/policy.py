@@ -9,9 +9,8 @@ import typer
 
 from crowdtree.cli import inputs
 from crowdtree.cli.options import ReadingGroups
-from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy
+from crowdtree.policy.spec import PolicySpec, make_policy
 from crowdtree.problem import Problem
-from crowdtree.staffing import staff
 
 __all__ = ["PolicyOptions", "read_policy"]
 
@@ -39,18 +38,27 @@ class PolicyOptions:
         typer.Option("--workers", help="Extra workers of a plan; six per node by default."),
     ] = None
 
+    def spec(self, allow_groups: bool) -> PolicySpec:
+        """The policy that the options describe."""
+        if self.policy == "batch":
+            return PolicySpec("batch")
+        if self.policy == "adaptive":
+            return PolicySpec(
+                "adaptive",
+                target_error=self.target_error,
+                max_answers=self.max_answers,
+                options={"criterion": self.criterion, "strict": True},
+            )
+        return PolicySpec(
+            stopping="none" if self.policy == "plan" else self.policy,
+            allow_groups=allow_groups,
+            workers=self.workers,
+            workers_per_node=WORKERS_PER_NODE,
+        )
+
 
 def read_policy(file: str, options: PolicyOptions, reading: ReadingGroups) -> tuple[Problem, Any]:
     """Make the policy that was asked for, from a problem or a plan."""
     problem, plan = inputs.read_either(file, reading)
-    if options.policy == "adaptive":
-        return problem, AdaptivePolicy(
-            problem, options.target_error, options.max_answers, criterion=options.criterion
-        )
-    if options.policy == "batch":
-        return problem, BatchPolicy(problem)
-    if plan is None:
-        tree = inputs.make_tree(problem, "fm", reading.allow_groups)
-        extra = WORKERS_PER_NODE * tree.n_nodes if options.workers is None else options.workers
-        plan = staff(tree, extra)
-    return problem, PlanPolicy(plan, "none" if options.policy == "plan" else options.policy)
+    source = problem if plan is None else plan
+    return problem, make_policy(source, options.spec(reading.allow_groups))

@@ -105,7 +105,7 @@ def serve_verb(
     serve = import_server("crowdtree.web.serve")
     serving = _serving(serve, database, address, running)
     if example:
-        load_example = import_server("crowdtree.web.example").load_example
+        load_example = import_server("crowdtree.demo.example").load_example
         with opened(database, new=True) as store:
             load_example(store)
     serve.run(serving, partial(_welcome, _shown(database), open_page, as_json))

@@ -1,4 +1,4 @@
-"""The fusion centre over HTTP: pages for workers and owners, and an API for machines."""
+"""The server of live campaigns: pages for workers and owners, and an HTTP API."""
 
 from crowdtree.web.app import create_app
 

@@ -1,11 +1,12 @@
-"""The application: routes, limits, headers, and the housekeeping beside them."""
+"""The application: routes, limits, headers, and background tasks."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,14 @@ from fastapi.staticfiles import StaticFiles
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from crowdtree.store import ExpireLeases, Store
+from crowdtree.web import background, pages, webhook_delivery
+from crowdtree.web.api import media, owner, sessions, system, transfer, worker
 from crowdtree.web.errors import add_handlers
+from crowdtree.web.fast_path import FastPath
 from crowdtree.web.headers import Guard
 from crowdtree.web.limits import BodyLimit
-from crowdtree.web.site import HERE, Options, Site
+from crowdtree.web.pages.base import error_page
+from crowdtree.web.state import HERE, AppState, Options
 
 __all__ = ["create_app"]
 
@@ -33,7 +38,7 @@ def create_app(store: Store, options: Options | None = None, **changes: Any) -> 
     store
         The database, with its clock and its random numbers.
     options
-        How the server runs; or single ones by name.
+        How the server runs; or give single options by name.
 
     Examples
     --------
@@ -41,88 +46,75 @@ def create_app(store: Store, options: Options | None = None, **changes: Any) -> 
     ...     create_app(store).title
     'crowdtree'
     """
-    site = Site(store, options or Options(**changes))
+    state = AppState(store, options or Options(**changes))
     app = FastAPI(
         title="crowdtree",
         version=_version(),
         lifespan=_lifespan,
         docs_url=None,
-        redirect_slashes=False,  # it would go where the Host header says
+        redirect_slashes=False,  # it would redirect to whatever the Host header names
         redoc_url=None,
-        openapi_url="/api/openapi.json" if site.options.docs else None,
+        openapi_url="/api/openapi.json" if state.options.docs else None,
     )
-    app.state.site = site
-    _add_routes(app, site)
-    add_handlers(app)
-    _add_short_way(app, site)
+    app.state.crowdtree = state
+    _add_routes(app, state)
+    add_handlers(app, error_page)
+    app.add_middleware(FastPath, state=state)
     app.add_middleware(BodyLimit)
     app.add_middleware(Guard)
-    if site.options.trusted_hosts:
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(site.options.trusted_hosts))
+    if state.options.trusted_hosts:
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(state.options.trusted_hosts))
     return app
 
 
 def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
     try:
         return version("crowdtree")
     except PackageNotFoundError:
         return "0"
 
 
-def _add_routes(app: FastAPI, site: Site) -> None:
-    from crowdtree.web import pages
-    from crowdtree.web.api import media, owner, sessions, system, transfer, worker
-
-    for room in (worker, sessions, transfer, media, owner, system):
-        app.include_router(room.router)
-    site.templates = pages.templates()
+def _add_routes(app: FastAPI, state: AppState) -> None:
+    for module in (worker, sessions, transfer, media, owner, system):
+        app.include_router(module.router)
+    state.templates = pages.templates()
     for router in pages.routers():
         app.include_router(router, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=Path(HERE) / "static"), name="static")
 
 
-def _add_short_way(app: FastAPI, site: Site) -> None:
-    from crowdtree.web.hot import Hot
-
-    app.add_middleware(Hot, site=site)
-
-
 @contextlib.asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    site: Site = app.state.site
-    site.loop = asyncio.get_running_loop()
-    listener = site.listen(site.loop)
-    site.store.listeners.append(listener)
-    chores = [asyncio.create_task(chore) for chore in _chores(site)]
+    state: AppState = app.state.crowdtree
+    state.loop = asyncio.get_running_loop()
+    listener = state.listen(state.loop)
+    state.store.listeners.append(listener)
+    tasks = [asyncio.create_task(task) for task in _tasks(state)]
     try:
         yield
     finally:
-        for chore in chores:
-            chore.cancel()
-        await asyncio.gather(*chores, return_exceptions=True)
-        site.store.listeners.remove(listener)
-        site.plans.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        state.store.listeners.remove(listener)
+        state.plans.close()
 
 
-def _chores(site: Site) -> list[Any]:
-    from crowdtree.web import chores, hooks
-
+def _tasks(state: AppState) -> list[Coroutine[None, None, None]]:
     return [
-        _every(SWEEP_SECONDS, lambda: site.store.aask(ExpireLeases())),
-        _every(SWEEP_SECONDS, lambda: chores.maintain(site)),
-        _every(SWEEP_SECONDS, lambda: hooks.deliver(site)),
+        _every(SWEEP_SECONDS, lambda: state.store.aask(ExpireLeases())),
+        _every(SWEEP_SECONDS, lambda: background.maintain(state)),
+        _every(SWEEP_SECONDS, lambda: webhook_delivery.deliver(state)),
     ]
 
 
-async def _every(seconds: float, chore: Any) -> None:
-    """Do a chore again and again; a failure is logged and the next round tries again."""
+async def _every(seconds: float, task: Callable[[], Awaitable[object]]) -> None:
+    """Run a task repeatedly; a failure is logged and the next round tries again."""
     while True:
         try:
-            await chore()
+            await task()
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            log.warning("a chore failed: %s", error)
+            log.warning("a background task failed: %s", error)
         await asyncio.sleep(seconds)

@@ -1,8 +1,8 @@
-"""Who asks: owner or worker, by bearer token or by cookie.
+"""Authentication of owners and workers, by bearer token or by cookie.
 
-A cookie alone never changes anything: the request must also carry the session's CSRF token, in
+A cookie alone does not authorise a change: the request must also carry the session's CSRF token, in
 the header ``X-CSRF-Token`` (scripts) or the field ``csrf`` (forms), and must not come from another
-site. Bearer tokens need none of that, because no browser sends them by itself.
+state. Bearer tokens need none of that, because browsers do not send them on their own.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Request, Response
 
 from crowdtree.store.owner import tokens
-from crowdtree.web.errors import Problem
-from crowdtree.web.site import Site, site_of
+from crowdtree.web.errors import HttpError
+from crowdtree.web.requests import state_of
+from crowdtree.web.services.sessions import find_credential
+from crowdtree.web.state import AppState
 
 __all__ = [
     "OWNER_COOKIE",
+    "OWNER_ONLY",
     "WORKER_COOKIE",
     "Owner",
     "OwnerNeeded",
@@ -39,7 +42,7 @@ MOST_TOKEN = 200
 
 
 class Owner(NamedTuple):
-    """Somebody who may do everything."""
+    """The owner of the server, who may do everything."""
 
     token_hash: str
     name: str
@@ -47,7 +50,7 @@ class Owner(NamedTuple):
 
 
 def csrf_of(token: str) -> str:
-    """Make the CSRF token of a session: known to whoever has the session, and to nobody else.
+    """Derive the CSRF token of a session, which only the holder of the session can know.
 
     >>> len(csrf_of("session"))
     64
@@ -76,21 +79,21 @@ def check_csrf(request: Request, token: str, field: str | None = None) -> None:
         return
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host", ""):
-        raise Problem(403, "csrf", "This request comes from another site.")
+        raise HttpError(403, "csrf", "This request comes from another site.")
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise Problem(403, "csrf", "This request comes from another site.")
+        raise HttpError(403, "csrf", "This request comes from another site.")
     given = request.headers.get("x-csrf-token") or field or ""
     if not secrets.compare_digest(given.encode(), csrf_of(token).encode()):
-        raise Problem(403, "csrf", "Reload the page and try again.")
+        raise HttpError(403, "csrf", "Reload the page and try again.")
 
 
 async def owner_or_none(request: Request) -> Owner | None:
-    """Find the owner behind a request, without complaint if there is none."""
-    site = site_of(request)
+    """Find the owner behind a request, if there is one."""
+    state = state_of(request)
     token, by_cookie = token_from(request, OWNER_COOKIE)
     if token is None:
         return None
-    found = await site.store.aread(lambda c: tokens.find(c, token, site.now))
+    found = await find_credential(state, token)
     if found is None or found.role != "owner":
         return None
     if by_cookie:
@@ -111,33 +114,35 @@ async def owner_needed(request: Request) -> Owner:
     """Find the owner behind a request, or refuse."""
     owner = await owner_or_none(request)
     if owner is None:
-        raise Problem(401, "login", "Log in as the owner first.")
+        raise HttpError(401, "login", "Log in as the owner first.")
     return owner
 
 
 async def worker_hash(request: Request) -> str:
-    """Read the worker's token and hash it; the store says later whether it is good."""
+    """Read and hash the worker's token; the store checks it later."""
     token, by_cookie = token_from(request, WORKER_COOKIE)
     if token is None:
-        raise Problem(401, "unknown", "Open your personal link first.")
+        raise HttpError(401, "unknown", "Open your personal link first.")
     if by_cookie:
         check_csrf(request, token)
     return tokens.hashed(token)
 
 
+OWNER_ONLY = [Depends(owner_needed)]
+"""Dependencies of routers and routes that only the owner may use."""
 OwnerNeeded = Annotated[Owner, Depends(owner_needed)]
 WorkerHash = Annotated[str, Depends(worker_hash)]
 
 
-def remember(response: Response, site: Site, cookie: str, token: str) -> None:
+def remember(response: Response, state: AppState, cookie: str, token: str) -> None:
     """Set a session cookie."""
     response.set_cookie(
         cookie,
         token,
-        max_age=int(site.options.session_seconds),
+        max_age=int(state.options.session_seconds),
         httponly=True,
         samesite="lax" if cookie == WORKER_COOKIE else "strict",
-        secure=site.options.secure_cookies,
+        secure=state.options.secure_cookies,
         path="/",
     )
 

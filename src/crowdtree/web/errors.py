@@ -1,9 +1,9 @@
-"""How the server says no: one JSON object with a code for machines and a sentence for people."""
+"""Refusals: one JSON object with a code for programs and a sentence for people."""
 
 from __future__ import annotations
 
-import logging
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -13,21 +13,23 @@ from starlette.responses import JSONResponse, Response
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store import NotFound, Refused, Unavailable
 
-__all__ = ["Problem", "add_handlers"]
+__all__ = ["HttpError", "Refusal", "add_handlers", "error_response", "refusal_of"]
 
-log = logging.getLogger("crowdtree.web")
 STATUS = {
     "unknown": 401,
+    "login": 401,
     "blocked": 403,
     "gone": 410,
     "answered": 409,
     "nothing": 409,
     "late": 409,
     "busy": 409,
+    "slow": 429,
 }
+"""HTTP status of the codes that the store and the services refuse with."""
 
 
-class Problem(Exception):
+class HttpError(Exception):
     """A refusal: status, code, sentence."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
@@ -35,52 +37,60 @@ class Problem(Exception):
         self.status, self.code, self.message = status, code, message
 
 
-def said(status: int, code: str, message: str, **headers: str) -> JSONResponse:
-    """Make the answer of a refusal."""
+class Refusal(NamedTuple):
+    """An error as clients see it."""
+
+    status: int
+    code: str
+    message: str
+
+
+def refusal_of(error: CrowdtreeError) -> Refusal:
+    """The status, code and sentence of an error."""
+    if isinstance(error, Refused):
+        return Refusal(STATUS.get(error.code, 409), error.code, str(error))
+    if isinstance(error, NotFound):
+        return Refusal(404, "missing", str(error))
+    if isinstance(error, Unavailable):
+        return Refusal(503, "unavailable", str(error))
+    return Refusal(422, "input", str(error))
+
+
+def error_response(
+    status: int, code: str, message: str, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    """Make the JSON response of a refusal."""
+    if status == 503:
+        headers = {**(headers or {}), "retry-after": "1"}
     return JSONResponse({"error": code, "message": message}, status, headers=headers or None)
 
 
-def refusal(error: CrowdtreeError) -> JSONResponse:
-    """Make the answer to something that cannot be granted."""
-    if isinstance(error, Refused):
-        return said(STATUS.get(error.code, 409), error.code, str(error))
-    if isinstance(error, NotFound):
-        return said(404, "missing", str(error))
-    if isinstance(error, Unavailable):
-        return JSONResponse(
-            {"error": "unavailable", "message": str(error)}, 503, headers={"retry-after": "1"}
-        )
-    return said(422, "input", str(error))
+def add_handlers(app: FastAPI, page: Callable[[Request, int, str, str], Response]) -> None:
+    """Turn errors into responses; `page` renders those that a browser shows."""
 
-
-def add_handlers(app: FastAPI) -> None:
-    """Turn our errors into answers."""
-
-    @app.exception_handler(Problem)
-    async def _problem(_: Request, error: Problem) -> Response:
-        return said(error.status, error.code, error.message)
+    @app.exception_handler(HttpError)
+    async def _refused(_: Request, error: HttpError) -> Response:
+        return error_response(error.status, error.code, error.message)
 
     @app.exception_handler(CrowdtreeError)
     async def _mistake(_: Request, error: CrowdtreeError) -> Response:
-        return refusal(error)
+        return error_response(*refusal_of(error))
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(_: Request, error: RequestValidationError) -> Response:
-        return said(422, "input", _first(error.errors()))
+        return error_response(422, "input", _first(error.errors()))
 
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> Response:
-        headers = dict(error.headers or {})
-        if "text/html" in request.headers.get("accept", ""):  # a person with a browser
-            from crowdtree.web.pages.base import error_page
-
+        if "text/html" in request.headers.get("accept", ""):
             words = "Check the address, or go back." if error.status_code == 404 else error.detail
-            return error_page(request, error.status_code, "http", words)
-        return said(error.status_code, "http", str(error.detail), **headers)
+            return page(request, error.status_code, "http", words)
+        return error_response(error.status_code, "http", str(error.detail), error.headers)
 
 
-def _first(errors: Any) -> str:
-    """Say the first of the mistakes, without repeating what was sent."""
+def _first(errors: Sequence[Mapping[str, object]]) -> str:
+    """Describe the first error, without repeating what was sent."""
     first = errors[0]
-    where = ".".join(str(part) for part in first["loc"] if part != "body")
+    location = first["loc"] if isinstance(first["loc"], tuple) else ()
+    where = ".".join(str(part) for part in location if part != "body")
     return f"{where or 'body'}: {first['msg']}"

@@ -1,11 +1,11 @@
-"""Headers that every answer carries, and a log without secrets."""
+"""Security headers of every response, and an access log without secrets."""
 
 from __future__ import annotations
 
 import logging
 import re
 import time
-from typing import Any
+from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -30,7 +30,7 @@ SECRET_PATHS = re.compile(r"^(/(?:w|join)/)[^/]+")
 
 
 def clean_path(path: str) -> str:
-    """Leave secrets out of a path.
+    """Remove secrets from a path.
 
     >>> clean_path("/join/s3cret"), clean_path("/api/campaigns/1")
     ('/join/…', '/api/campaigns/1')
@@ -42,15 +42,16 @@ RAW = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 RAW_NO_STORE = [*RAW, (b"cache-control", b"no-store")]
 
 
-def _with_ours(headers: Any, path: str) -> list[tuple[bytes, bytes]]:
-    """Add our headers to an answer, except those that it sets itself."""
+def _with_ours(headers: Iterable[tuple[bytes, bytes]], path: str) -> list[tuple[bytes, bytes]]:
+    """Add our headers to a response, except those that it sets itself."""
     ours = RAW if path.startswith("/static/") else RAW_NO_STORE
-    there = {name for name, _ in headers}
-    return [*headers, *(pair for pair in ours if pair[0] not in there)]
+    given = list(headers)
+    there = {name for name, _ in given}
+    return [*given, *(pair for pair in ours if pair[0] not in there)]
 
 
 class Guard:
-    """Add the headers and write one line a request (no query, no token, no body)."""
+    """Add the headers and log one line per request (no query, no token, no body)."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -17,7 +17,8 @@ from typing import Any
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store import Store
 from crowdtree.store.owner import tokens
-from crowdtree.web.site import Options
+from crowdtree.web.app import create_app
+from crowdtree.web.state import Options
 from crowdtree.web.stopping import before_stopping
 
 __all__ = ["Serving", "application", "media_beside", "owner_link", "run"]
@@ -58,7 +59,7 @@ class Serving:
 
     @property
     def base(self) -> str:
-        """The address by which the owner reaches the server."""
+        """The address at which the owner reaches the server."""
         host = "127.0.0.1" if self.host in EVERYWHERE else self.host
         return self.url or f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
@@ -85,72 +86,70 @@ def owner_link(store: Store, base: str) -> str:
 
 
 def application() -> Any:
-    """Make the application of a server process, from what :func:`run` left in the environment."""
-    from crowdtree.web.app import create_app
-
+    """Make the application of a server process, as :func:`run` configured it in the environment."""
     values = json.loads(os.environ[VARIABLE])
     serving = Serving(**{**values, "trusted_hosts": tuple(values["trusted_hosts"])})
     _quiet(serving.access_log)
     store = Store(serving.database)
     atexit.register(store.close)
     app = create_app(store, serving.options)
-    before_stopping(app.state.site.stop)
+    before_stopping(app.state.crowdtree.stop)
     return app
 
 
-def run(serving: Serving, tell: Callable[[str], None]) -> None:
-    """Serve until interrupted; `tell` gets the one-time owner link when all is ready.
+def run(serving: Serving, announce: Callable[[str], None]) -> None:
+    """Serve until interrupted; `announce` gets the owner's one-time link when all is ready.
 
-    The port is taken first: a browser that opens the link at once waits for the server.
+    The port is bound first, so that a browser that opens the link at once waits for the server.
     """
     if serving.processes > 1 and not serving.database.startswith("postgres"):
         raise CrowdtreeError(
             "serve: SQLite has one writer; use --database postgresql://... for --workers "
             f"{serving.processes}"
         )
-    with _listen(serving.host, serving.port) as door:
-        serving = replace(serving, port=door.getsockname()[1])
+    with _listen(serving.host, serving.port) as listener:
+        serving = replace(serving, port=listener.getsockname()[1])
         with Store(serving.database).opened() as store:
             link = owner_link(store, serving.base)
         os.environ[VARIABLE] = json.dumps(asdict(serving))
-        tell(link)
-        _serve(serving, door)
+        announce(link)
+        _serve(serving, listener)
 
 
-def _serve(serving: Serving, door: socket.socket) -> None:
+def _serve(serving: Serving, listener: socket.socket) -> None:
     import uvicorn
 
     options: dict[str, Any] = {
         "factory": True,
         "log_level": "warning",
-        "access_log": False,  # it would write tokens of links; Guard writes its own
+        "access_log": False,  # it would log the tokens of links; Guard writes its own
         "server_header": False,
         "timeout_graceful_shutdown": 5,
         "h11_max_incomplete_event_size": 64 * 1024,
     }
     if serving.processes > 1:
-        door.close()  # the processes share one of their own
+        listener.close()  # the processes bind the port themselves
         options |= {"host": serving.host, "port": serving.port, "workers": serving.processes}
         uvicorn.run("crowdtree.web.serve:application", **options)
         return
     server = uvicorn.Server(uvicorn.Config("crowdtree.web.serve:application", **options))
     with contextlib.suppress(KeyboardInterrupt):  # the usual end, after everything is closed
-        server.run(sockets=[door])
+        server.run(sockets=[listener])
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Take the port, or say in one line why not. Port 0 means any that is free."""
+    """Bind the port, or raise an error that says why not. Port 0 means any free port."""
     if not 0 <= port <= MOST_PORT:
         raise CrowdtreeError(f"serve: --port {port} must be between 0 and {MOST_PORT}")
-    door = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        door.bind((host, port))
-        door.listen(2048)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(2048)
     except OSError as error:
-        door.close()
+        listener.close()
         raise CrowdtreeError(f"serve: {_why(error, host, port)}") from None
-    return door
+    return listener
 
 
 def _why(error: OSError, host: str, port: int) -> str:
@@ -160,7 +159,7 @@ def _why(error: OSError, host: str, port: int) -> str:
             "stop that one or choose another port with --port"
         )
     if error.errno == errno.EACCES:
-        return f"port {port} needs more rights; choose one above 1023 with --port"
+        return f"port {port} needs administrator rights; choose one above 1023 with --port"
     return f"cannot listen on --host {host}: {(error.strerror or str(error)).lower()}"
 
 

@@ -1,6 +1,6 @@
-"""Ending without losing anybody: open streams and waiting workers are sent home at once.
+"""Graceful shutdown: open streams and long polls end as soon as the process is asked to stop.
 
-Without this a stop waits for every page that is open, and then cuts them off with an error.
+Otherwise the server would wait for every open page, and then cut it off with an error.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable
-from typing import Any
+from types import FrameType
 
 __all__ = ["before_stopping"]
 
@@ -16,9 +16,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def before_stopping(act: Callable[[], None]) -> None:
-    """Do something when the process is asked to stop, before what was to happen then anyway.
+    """Call a function when the process is asked to stop, before the handlers that are installed.
 
-    For the main thread only; the web server puts its own handlers back when it ends.
+    In the main thread only; the web server restores its own handlers when it ends.
     """
     if threading.current_thread() is not threading.main_thread():
         return
@@ -29,7 +29,7 @@ def before_stopping(act: Callable[[], None]) -> None:
 def _chain(number: int, act: Callable[[], None]) -> None:
     then = signal.getsignal(number)
 
-    def handle(found: int, frame: Any) -> None:
+    def handle(found: int, frame: FrameType | None) -> None:
         act()
         if callable(then):
             then(found, frame)

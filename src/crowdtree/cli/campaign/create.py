@@ -12,8 +12,7 @@ from crowdtree.cli import inputs, render
 from crowdtree.cli.campaign.database import HERE, Database, import_server, opened
 from crowdtree.cli.options import AllowGroups, AsJson, File, Seed, with_options
 from crowdtree.errors import CrowdtreeError
-from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.staffing import staff
+from crowdtree.policy.spec import PolicySpec, make_policy
 
 __all__ = ["create_verb"]
 
@@ -43,6 +42,19 @@ class PolicyOptions:
     allow_groups: AllowGroups = False
     seed: Seed = 0
 
+    def spec(self) -> PolicySpec:
+        """The policy that the options describe."""
+        return PolicySpec(
+            "adaptive" if self.adaptive else "plan",
+            self.stopping,
+            allow_groups=self.allow_groups,
+            workers=self.workers,
+            answers=self.answers,
+            target_error=self.target_error,
+            max_answers=self.max_answers,
+            seed=self.seed,
+        )
+
 
 @with_options
 def create_verb(
@@ -67,7 +79,9 @@ def create_verb(
     """
     store_module = import_server("crowdtree.store")
     campaigns = import_server("crowdtree.store.owner.campaigns")
-    policy = _policy(file, options)
+    plan = inputs.read_plan(file)
+    source = inputs.read_problem(file) if plan is None else plan
+    policy = make_policy(source, options.spec())
     settings = store_module.checked_settings(_settings(setting or []))
     with opened(database, new=True) as store:
         number = store.write(
@@ -79,20 +93,6 @@ def create_verb(
         console.print(f"[dim]Next: crowdtree campaign items {number} items.csv[/]")
 
     render.emit(as_json, {"campaign": number}, show)
-
-
-def _policy(file: str, options: PolicyOptions) -> Any:
-    plan = inputs.read_plan(file)
-    if plan is not None and not options.adaptive:
-        return PlanPolicy(plan, options.stopping)
-    problem = inputs.read_problem(file) if plan is None else plan.tree.problem
-    if options.adaptive:
-        return AdaptivePolicy(problem, options.target_error, options.max_answers, strict=False)
-    tree = inputs.make_tree(problem, "fm", options.allow_groups, options.seed)
-    if options.workers is None and options.answers is None:
-        return PlanPolicy(tree, options.stopping)  # type: ignore[arg-type]
-    plan = staff(tree, options.workers, answers=options.answers, rng=options.seed)
-    return PlanPolicy(plan, options.stopping)
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:

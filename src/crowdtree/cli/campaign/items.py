@@ -28,12 +28,12 @@ def items_verb(
 
       crowdtree campaign items 1 birds.csv
     """
-    transfer = import_server("crowdtree.web.api.transfer")
+    items = import_server("crowdtree.web.services.items")
     kind = ITEM_FORMATS.get(file.suffix.lower())
     if kind is None:
         raise CrowdtreeError(f"{file}: items are read from .csv, .tsv or .jsonl")
     with opened(database) as store, file.open("rb") as content:
-        found = transfer.add_from_file(store, number, content, kind)
+        found = items.add_from_file(store, number, content, kind)
 
     def show(console: Any) -> None:
         console.print(f"[bold]{found['added']:,} items added[/] of {found['read']:,} in the file.")

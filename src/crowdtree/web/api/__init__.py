@@ -1,1 +1,1 @@
-"""The API for machines, and for the scripts of our own pages."""
+"""The HTTP API, for programs and for the scripts of the pages."""

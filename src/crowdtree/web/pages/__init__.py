@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from fastapi import APIRouter
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from crowdtree.web.pages import (
+    campaigns,
+    dashboard,
+    integrations,
+    items,
+    login,
+    questions,
+    settings,
+    style,
+    wizard,
+    words,
+    worker,
+    workers,
+)
 
 __all__ = ["routers", "templates"]
 
 
-def templates() -> Any:
+def templates() -> Environment:
     """Make the template environment; everything is escaped."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    from crowdtree.web.pages import words
-
     folder = Path(__file__).parent.parent / "templates"
     made = Environment(
         loader=FileSystemLoader(folder),
@@ -30,20 +41,19 @@ def templates() -> Any:
 
 def routers() -> list[APIRouter]:
     """List the routers of the pages."""
-    from crowdtree.web.pages import (
-        asking,
-        campaigns,
-        connections,
-        dashboard,
-        entry,
-        items,
-        people,
-        sharing,
-        style,
-        wizard,
-        worker,
-    )
-
-    owned = (campaigns, wizard, sharing, asking, connections, dashboard, items, people)
-    rooms = (entry, worker, *owned, style)
-    return [room.router for room in rooms]
+    return [
+        module.router
+        for module in (
+            login,
+            worker,
+            campaigns,
+            wizard,
+            settings,
+            questions,
+            integrations,
+            dashboard,
+            items,
+            workers,
+            style,
+        )
+    ]

@@ -1,56 +1,55 @@
-"""What all pages share: rendering, and saying no in place or on a page of its own."""
+"""What all pages share: rendering, and errors shown in place or on their own page."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Path, Request
+from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.store import NotFound, Refused, Unavailable
-from crowdtree.web.errors import STATUS, Problem
+from crowdtree.store import NotFound
+from crowdtree.web.errors import HttpError, Refusal, refusal_of
 from crowdtree.web.headers import clean_path
-from crowdtree.web.site import site_of
+from crowdtree.web.requests import state_of
 
-__all__ = ["Number", "PageRoute", "error_page", "go", "refusal", "render", "wants_json"]
+__all__ = ["PageRoute", "error_page", "go", "refusal", "render", "wants_json"]
 
-Number = Annotated[int, Path(ge=1, le=2**53)]
 log = logging.getLogger("crowdtree.web")
-FAULT = (
-    "Something went wrong on the server, and it wrote down what. Nothing was changed; try again."
-)
+FAULT = "Something went wrong on the server; the server log has the details. Try again."
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-def render(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+def render(request: Request, template: str, status: int = 200, **values: object) -> HTMLResponse:
     """Render a page."""
     return HTMLResponse(fragment(request, template, **values), status)
 
 
-def fragment(request: Request, template: str, **values: Any) -> str:
+def fragment(request: Request, template: str, **values: object) -> str:
     """Render a template, or a part of a page."""
-    made: str = site_of(request).templates.get_template(template).render(**values)
-    return made
+    templates = state_of(request).templates
+    if templates is None:
+        raise CrowdtreeError("the pages are not installed")
+    return templates.get_template(template).render(**values)
 
 
 def wants_json(request: Request) -> bool:
-    """Whether a script asks, which shows the answer in place."""
+    """Whether a script asks, which shows the response in place."""
     return "application/json" in request.headers.get("accept", "")
 
 
 def go(request: Request, where: str) -> Response:
-    """Send the browser on after a form."""
+    """Redirect the browser after a form."""
     return JSONResponse({"go": where}) if wants_json(request) else RedirectResponse(where, 303)
 
 
 def error_page(request: Request, status: int, code: str, message: str) -> Response:
-    """Say no: in place where a script asks, else on a page."""
+    """Show an error: as JSON where a script asks, else on a page."""
     if wants_json(request):
         return JSONResponse({"error": code, "message": message}, status)
     template = "login.html" if code == "login" and request.url.path != "/login" else "error.html"
@@ -58,7 +57,7 @@ def error_page(request: Request, status: int, code: str, message: str) -> Respon
 
 
 class PageRoute(APIRoute):
-    """A route whose refusals people can read."""
+    """A route whose errors are shown as pages."""
 
     def get_route_handler(self) -> Handler:
         """Wrap the handler."""
@@ -67,7 +66,7 @@ class PageRoute(APIRoute):
         async def guarded(request: Request) -> Response:
             try:
                 return await handler(request)
-            except Problem as error:
+            except HttpError as error:
                 return error_page(request, error.status, error.code, error.message)
             except CrowdtreeError as error:
                 return error_page(request, *refusal(error))
@@ -77,17 +76,14 @@ class PageRoute(APIRoute):
                 log.exception("%s %s failed", request.method, clean_path(request.url.path))
                 return error_page(request, 500, "fault", FAULT)
             finally:
-                await request.close()  # lets go of uploaded files, whatever became of them
+                await request.close()  # close uploaded files
 
         return guarded
 
 
-def refusal(error: CrowdtreeError) -> tuple[int, str, str]:
-    """Put an error in a status, a code and a sentence."""
-    if isinstance(error, Refused):
-        return STATUS.get(error.code, 409), error.code, str(error)
+def refusal(error: CrowdtreeError) -> Refusal:
+    """The status, code and sentence of an error, for people."""
+    found = refusal_of(error)
     if isinstance(error, NotFound):
-        return 404, "missing", f"{str(error)[:1].upper()}{str(error)[1:]}."
-    if isinstance(error, Unavailable):
-        return 503, "unavailable", str(error)
-    return 422, "input", str(error)
+        return found._replace(message=f"{found.message[:1].upper()}{found.message[1:]}.")
+    return found

@@ -1,4 +1,4 @@
-"""Items: the list, and the page of one with everything that happened to it."""
+"""Items: the list, and the page of an item with its history."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from crowdtree.store.queries.items import (
     votes_so_far,
 )
 from crowdtree.store.queries.progress import Progress, progress
-from crowdtree.web.api.media import TYPES
-from crowdtree.web.auth import OwnerNeeded
-from crowdtree.web.pages.base import Number, PageRoute, render
+from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
+from crowdtree.web.pages.base import PageRoute, render
 from crowdtree.web.pages.worker import media_address, shown_item
-from crowdtree.web.site import site_of
+from crowdtree.web.requests import Number, state_of
+from crowdtree.web.services.items import MEDIA_TYPES
 
 __all__ = ["router"]
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 FATES = {
     "counted": "counted",
     "undone": "taken back",
     "surplus": "not needed: the vote was over",
-    "late": "too late: the item had its label",
+    "late": "too late: the item already had its label",
     "duplicate": "sent twice",
     "skipped": "could not tell",
     "gold": "check item",
@@ -47,17 +47,17 @@ STATUSES = {
     "set aside": "set aside",
     "gold": "check item",
 }
-KINDS = {ending: kind.partition("/")[0] for ending, kind in TYPES.items()}
+KINDS = {ending: kind.partition("/")[0] for ending, kind in MEDIA_TYPES.items()}
 REASONS = {
     "leaf": "the tree ended here",
-    "target": "sure enough",
+    "target": "the label was certain enough",
     "budget": "no answers left for this item",
-    "questions": "no question could tell more",
-    "undecided": "more answers would hardly have decided it; this is the best guess",
+    "questions": "no question was informative any more",
+    "undecided": "more answers were unlikely to decide it; this is the best guess",
     "skipped": "too many people could not tell",
     "finished": "the campaign was finished early",
     "never asked": "the campaign was finished before anybody was asked",
-    "no workers": "nobody was left who could answer",
+    "no workers": "no workers were left to answer",
 }
 
 
@@ -71,8 +71,8 @@ async def listed(
     find: str = Query("", max_length=200),
     after: str = Query("", max_length=1000),
 ) -> Response:
-    """List items, and take more."""
-    site = site_of(request)
+    """List items, and the form to add more."""
+    state = state_of(request)
     status = status if status in ITEM_STATUSES else ""
     find, after = find.strip().replace("\x00", ""), after.replace("\x00", "")
 
@@ -81,9 +81,9 @@ async def listed(
         classes = campaign.problem["classes"]
         place = classes.index(label) if label in classes else None
         rows = some_items(connection, number, status=status, label=place, find=find, after=after)
-        return campaign, rows, progress(connection, number, site.now)
+        return campaign, rows, progress(connection, number, state.now)
 
-    campaign, rows, facts = await site.store.aread(look)
+    campaign, rows, facts = await state.store.aread(look)
     more = rows[-1]["cursor"] if len(rows) == PAGE else None
     asked = {"status": status, "label": label, "find": find}
     return render(
@@ -98,20 +98,20 @@ async def listed(
         reasons=REASONS,
         statuses={name: STATUSES[name] for name in ITEM_STATUSES},
         query=request.query_params,
-        media=None if site.options.media is None else KINDS,
+        media=None if state.options.media is None else KINDS,
     )
 
 
 @router.get("/c/{number}/items/{item}")
 async def one(request: Request, number: Number, item: Number, owner: OwnerNeeded) -> Response:
     """Show an item with its trace."""
-    site = site_of(request)
+    state = state_of(request)
 
     def look(connection: Connection) -> tuple[Campaign, ItemTrace]:
         return get_campaign(connection, number), item_trace(connection, number, item)
 
-    campaign, trace = await site.store.aread(look)
-    problem = site.policy(campaign).problem
+    campaign, trace = await state.store.aread(look)
+    problem = state.policy(campaign).problem
     fates = fates_now(trace["answers"])
     answers = [
         {

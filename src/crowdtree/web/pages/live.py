@@ -1,19 +1,22 @@
-"""The live picture of a campaign: is it going well, what will it cost, what needs attention."""
+"""What the dashboard shows: how a campaign is going, what it will cost, what needs attention."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
 from sqlalchemy.engine import Connection
 
-from crowdtree.policy import PlanPolicy, Policy
+from crowdtree.advise import Promise
+from crowdtree.plots.live_tree import flow_numbers
+from crowdtree.policy import PlanPolicy
 from crowdtree.store.db.campaign_row import Campaign, tally
 from crowdtree.store.queries.items import Divided, divided, last_answer_at
 from crowdtree.store.queries.progress import Progress, progress
 from crowdtree.store.queries.workers import paused_workers, some_workers
-from crowdtree.web.pages.choices import Planned
-from crowdtree.web.pages.flow import flow_numbers
+from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.web.pages.words import ago, brief, count, duration, money, number, percent, plural
 
 __all__ = ["Picture", "look"]
@@ -21,16 +24,25 @@ __all__ = ["Picture", "look"]
 QUIET_SECONDS = 600.0
 FEW_VOTES = 20
 FEW_ROWS = 8
+FEW_QUESTIONS = 3
 MANY_NODES = 20
 
 
 @dataclass(frozen=True)
 class Note:
-    """Something that needs the owner, and where to look."""
+    """Something that needs the owner's attention, and where to look."""
 
     text: str
     where: str
     link: str
+
+
+class Forecast(NamedTuple):
+    """What a campaign still needs; ``None`` where that is unknown."""
+
+    answers: float | None
+    cost: float | None
+    seconds: float | None
 
 
 class Votes(NamedTuple):
@@ -43,48 +55,85 @@ class Votes(NamedTuple):
 
 @dataclass(frozen=True)
 class Picture:
-    """Everything that the dashboard shows, in words."""
+    """Everything that the dashboard shows."""
 
     campaign: Campaign
     facts: Progress
     values: dict[str, str]
     shares: dict[str, float]
     notes: list[Note]
-    labels: list[dict[str, Any]]
+    labels: list[JsonObject]
     divided: Votes
-    questions: list[dict[str, Any]]
-    flow: dict[str, dict[str, Any]] | None
-    places: list[dict[str, Any]]
-    workers: list[dict[str, Any]]
+    questions: list[JsonObject]
+    flow: dict[str, JsonObject] | None
+    places: list[JsonObject]
+    workers: list[JsonObject]
     mood: str
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What is known about a campaign when its dashboard is drawn."""
+
+    campaign: Campaign
+    policy: AnyPolicy
+    promise: Promise | None
+    """What was planned; not known while it is being computed."""
+    facts: Progress
+    votes: Votes
+    last_answer: float | None
+    paused: int
+    """Workers paused because of low reliability."""
+    now: float
+
+    @property
+    def link(self) -> str:
+        """Beginning of the addresses of the campaign's pages."""
+        return f"/c/{self.campaign.id}"
+
+    @cached_property
+    def forecast(self) -> Forecast:
+        """What is still needed, from this campaign or at first from the plan."""
+        return _forecast(self.facts, self.promise)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether answers have stopped coming."""
+        return self.last_answer is not None and self.now - self.last_answer > QUIET_SECONDS
 
 
 def look(
     connection: Connection,
     campaign: Campaign,
-    policy: Policy[Any],
-    promise: Planned | None,
+    policy: AnyPolicy,
+    promise: Promise | None,
     now: float,
 ) -> Picture:
-    """Look at a campaign; what was planned may not be known yet."""
+    """Read the state of a campaign for its dashboard."""
     number_ = campaign.id
-    facts = progress(connection, number_, now)
-    votes = _in_words(divided(connection, number_), policy)
-    last = last_answer_at(connection, number_)
-    forecast = _forecast(facts, promise)
-    notes = _notes(connection, campaign, facts, policy, promise, votes, forecast, last, now)
-    mood, headline = _headline(campaign, facts, forecast, last, now, len(notes))
-    asked = tally(connection, number_)
+    seen = Situation(
+        campaign,
+        policy,
+        promise,
+        progress(connection, number_, now),
+        _with_texts(divided(connection, number_), policy),
+        last_answer_at(connection, number_),
+        paused_workers(connection, number_),
+        now,
+    )
+    facts = seen.facts
+    notes = [note for make in NOTES for note in make(seen)]
+    mood, headline = _headline(seen, len(notes))
     flow = flow_numbers(policy.plan, facts["nodes"]) if isinstance(policy, PlanPolicy) else None
     return Picture(
         campaign,
         facts,
-        {"headline": headline, **_values(campaign, facts, promise, forecast)},
+        {"headline": headline, **_values(seen)},
         _shares(facts),
         notes,
         _labels(facts),
-        votes,
-        _questions(policy, asked),
+        seen.votes,
+        _questions(policy, tally(connection, number_)),
         flow,
         _places(policy, facts["nodes"]),
         _workers(connection, number_, policy, now),
@@ -92,12 +141,12 @@ def look(
     )
 
 
-def _places(policy: Policy[Any], nodes: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
-    """Where most items are, for a tree that is too large to see at once."""
+def _places(policy: AnyPolicy, nodes: dict[str, dict[str, int]]) -> list[JsonObject]:
+    """The nodes with most items, for a tree that is too large to see at once."""
     if not isinstance(policy, PlanPolicy) or policy.plan.tree.n_nodes < MANY_NODES:
         return []
     tree = policy.plan.tree
-    rows: list[dict[str, Any]] = [
+    rows: list[JsonObject] = [
         {
             "text": policy.problem.text(int(tree.question[int(node)])),
             "here": max(found["in"] - found["out"], 0),
@@ -111,21 +160,20 @@ def _places(policy: Policy[Any], nodes: dict[str, dict[str, int]]) -> list[dict[
 
 
 def _workers(
-    connection: Connection, number_: int, policy: Policy[Any], now: float
-) -> list[dict[str, Any]]:
-    """The workers who were here last."""
+    connection: Connection, number_: int, policy: AnyPolicy, now: float
+) -> list[JsonObject]:
+    """The workers seen last."""
     rows = some_workers(connection, number_, policy.problem, sort="seen", most=FEW_ROWS)
     return [{**row, "seen": ago(row["seen_at"], now)} for row in rows]
 
 
-def _in_words(found: Divided, policy: Policy[Any]) -> Votes:
+def _with_texts(found: Divided, policy: AnyPolicy) -> Votes:
     texts = {name: policy.problem.text(q) for q, name in enumerate(policy.problem.questions)}
     rows: list[dict[str, object]] = [{**row, "text": texts[row["question"]]} for row in found.items]
     return Votes(found.labels, rows, found.questions)
 
 
-def _forecast(facts: Progress, promise: Planned | None) -> dict[str, float | None]:
-    """Answers, money and seconds still needed: from this campaign, or at first from the plan."""
+def _forecast(facts: Progress, promise: Promise | None) -> Forecast:
     items = facts["items"]
     left = facts["forecast"]["answers_left"]
     if left is None and promise is not None:
@@ -134,23 +182,13 @@ def _forecast(facts: Progress, promise: Planned | None) -> dict[str, float | Non
     seconds = 60 * left / rate if rate and left is not None else None
     if not items["new"] + items["open"]:
         left, seconds = 0.0, 0.0
-    return {
-        "answers": left,
-        "cost": None if left is None else left * facts["price"],
-        "seconds": seconds,
-    }
+    return Forecast(left, None if left is None else left * facts["price"], seconds)
 
 
-def _headline(
-    campaign: Campaign,
-    facts: Progress,
-    forecast: dict[str, float | None],
-    last: float | None,
-    now: float,
-    worries: int,
-) -> tuple[str, str]:
-    done, total = facts["items"]["labelled"], facts["items"]["total"]
-    status = campaign.status
+def _headline(seen: Situation, notes: int) -> tuple[str, str]:
+    """The mood of the page, and its headline."""
+    done, total = seen.facts["items"]["labelled"], seen.facts["items"]["total"]
+    status = seen.campaign.status
     if status == "draft":
         return "still", "Not started yet."
     if status == "finished":
@@ -158,32 +196,30 @@ def _headline(
     if status == "finishing":
         return "still", "Finishing: the items still in work get the best label so far."
     if status == "paused":
-        why = campaign.status_reason
+        why = seen.campaign.status_reason
         return "still", f"Paused{f': {why}' if why else ''}. Nobody is given questions."
-    if last is None:
+    if seen.last_answer is None:
         return "still", "Running, and waiting for the first answer."
-    if now - last > QUIET_SECONDS:
-        return "worry", f"No answer for {duration(now - last)}. Are workers still there?"
-    when = forecast["seconds"]
+    if seen.is_quiet:
+        quiet = duration(seen.now - seen.last_answer)
+        return "worry", f"No answer for {quiet}. Are workers still there?"
+    when = seen.forecast.seconds
     about = "" if when is not None and when < 55 else "about "
     rest = "" if when is None else f", done in {about}{duration(when)} at this pace"
-    more = f" {plural(worries, 'thing')} to look at below." if worries else ""
+    more = f" {plural(notes, 'thing')} to look at below." if notes else ""
     return "good", f"Going well{rest}.{more}"
 
 
-def _values(
-    campaign: Campaign,
-    facts: Progress,
-    promise: Planned | None,
-    forecast: dict[str, float | None],
-) -> dict[str, str]:
-    items, answers, currency = facts["items"], facts["answers"], campaign.settings.currency
+def _values(seen: Situation) -> dict[str, str]:
+    """The numbers of the page, as text."""
+    facts, promise, currency = seen.facts, seen.promise, seen.campaign.settings.currency
+    items, answers = facts["items"], facts["answers"]
     each = facts["answers_per_item"]
     error = facts["estimated_error"]
-    running = campaign.status in ("running", "paused")
-    left, cost, seconds = forecast["answers"], forecast["cost"], forecast["seconds"]
+    running = seen.campaign.status in ("running", "paused")
+    left, cost, seconds = seen.forecast
     return {
-        "status": campaign.status,
+        "status": seen.campaign.status,
         "labelled": count(items["labelled"]),
         "total": count(items["total"]),
         "open": count(items["open"]),
@@ -205,16 +241,16 @@ def _values(
     }
 
 
-def _planned(promise: Planned | None, what: str) -> str:
+def _planned(promise: Promise | None, what: str) -> str:
     if promise is None:
-        return "the plan is being worked out"
+        return "the plan is being computed"
     about = "about" if promise.exact else "by simulation about"
     words = percent(promise.error) if what == "error" else number(promise.answers)
     return f"planned {about} {words}"
 
 
 def _pace(rate: float | None, running: bool) -> str:
-    return "–" if rate is None or not running else f"{number(rate, 2)} answers a minute"
+    return "–" if rate is None or not running else f"{number(rate, 2)} answers per minute"
 
 
 def _shares(facts: Progress) -> dict[str, float]:
@@ -223,8 +259,8 @@ def _shares(facts: Progress) -> dict[str, float]:
     return {name: round(100 * facts["items"][name] / total, 3) for name in names}
 
 
-def _labels(facts: Progress) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = [
+def _labels(facts: Progress) -> list[JsonObject]:
+    rows: list[JsonObject] = [
         {"place": place, "name": name, "count": value}
         for place, (name, value) in enumerate(facts["labels"].items())
     ]
@@ -234,8 +270,8 @@ def _labels(facts: Progress) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (-row["count"], row["place"]))
 
 
-def _questions(policy: Policy[Any], counts: dict[str, int]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = [
+def _questions(policy: AnyPolicy, counts: dict[str, int]) -> list[JsonObject]:
+    rows: list[JsonObject] = [
         {"text": policy.problem.text(q), "count": counts.get(f"asked:{q}", 0)}
         for q in range(policy.problem.n_questions)
     ]
@@ -245,126 +281,122 @@ def _questions(policy: Policy[Any], counts: dict[str, int]) -> list[dict[str, An
     return sorted(made, key=lambda row: -row["count"])
 
 
-def _notes(
-    connection: Connection,
-    campaign: Campaign,
-    facts: Progress,
-    policy: Policy[Any],
-    promise: Planned | None,
-    divided: Votes,
-    forecast: dict[str, float | None],
-    last: float | None,
-    now: float,
-) -> list[Note]:
-    base = f"/c/{campaign.id}"
-    notes = _worker_notes(connection, campaign, facts, last, now)
-    if facts["items"]["set_aside"]:
-        words = plural(facts["items"]["set_aside"], "item")
-        notes.append(
-            Note(
-                f"{words} set aside: workers could not tell, or nobody was (left) to be asked.",
-                f"{base}/items?status=set+aside",
-                "See them",
-            )
-        )
-    if facts["undecided"]:
-        words = plural(facts["undecided"], "item")
-        notes.append(
-            Note(
-                f"{words} undecided: labelled with the best guess, because more answers would "
-                "hardly have reached the error that was asked for.",
-                f"{base}/items?status=labelled",
-                "See them",
-            )
-        )
-    budget = facts["budget"]
-    expected = facts["spent"] + (forecast["cost"] or 0.0)
-    if budget is not None and expected > 1.02 * budget and campaign.status != "finished":
-        currency = campaign.settings.currency
-        notes.append(
-            Note(
-                f"The budget of {money(budget, currency)} will not be enough: about "
-                f"{money(expected, currency)} are needed.",
-                f"{base}/share#payment",
-                "Change the budget",
-            )
-        )
-    notes += _question_notes(policy, divided, base)
-    error, labelled = facts["estimated_error"], facts["items"]["labelled"]
-    if promise is None:
-        return notes
-    if error and labelled >= FEW_VOTES and error > 2 * promise.error:
-        notes.append(
-            Note(
-                f"The labels are less sure than planned: {percent(error)} are expected to be "
-                f"wrong, {percent(promise.error)} were planned.",
-                f"{base}/items?status=labelled",
-                "Look at the items",
-            )
-        )
-    each = facts["answers_per_item"]
-    if each and labelled >= FEW_VOTES and each > 1.5 * promise.answers:
-        notes.append(
-            Note(
-                f"Items need {number(each)} answers each, more than the {number(promise.answers)} "
-                "planned: people err more often than the table says.",
-                f"{base}/workers",
-                "Look at the workers",
-            )
-        )
-    return notes
+# ------------------------------------------------------------------------------ notes
 
 
-def _worker_notes(
-    connection: Connection,
-    campaign: Campaign,
-    facts: Progress,
-    last: float | None,
-    now: float,
-) -> list[Note]:
-    base = f"/c/{campaign.id}"
-    notes = []
-    if campaign.status == "running" and not sum(facts["workers"].values()):
-        notes.append(Note("Nobody has joined yet.", f"{base}/share", "Share the links"))
-    elif campaign.status == "running" and last is not None and now - last > QUIET_SECONDS:
-        words = f"The last answer came {ago(last, now)}."
-        notes.append(Note(words, f"{base}/share", "Invite more people"))
-    waiting = facts["waiting_for_workers"]
-    if waiting:
-        verb = "waits" if waiting == 1 else "wait"
-        words = (
-            f"{plural(waiting, 'item')} {verb} for more workers: everybody who is here has "
-            f"answered, or may not.{_patience(campaign)}"
+def _worker_notes(seen: Situation) -> Iterator[Note]:
+    """Nobody is there, or nobody answers."""
+    if seen.campaign.status != "running":
+        return
+    if not sum(seen.facts["workers"].values()):
+        yield Note("Nobody has joined yet.", f"{seen.link}/share", "Share the links")
+    elif seen.is_quiet:
+        text = f"The last answer came {ago(seen.last_answer, seen.now)}."
+        yield Note(text, f"{seen.link}/share", "Invite more people")
+
+
+def _waiting_notes(seen: Situation) -> Iterator[Note]:
+    """Items that no present worker may answer."""
+    waiting = seen.facts["waiting_for_workers"]
+    if not waiting:
+        return
+    seconds = seen.campaign.settings.give_up_seconds
+    text = (
+        f"{plural(waiting, 'item')} {'waits' if waiting == 1 else 'wait'} for more workers: "
+        "everybody who is here has answered, or may not answer."
+    )
+    if seconds is not None:
+        text += f" After {duration(seconds)} without an answer an item is set aside, "
+        text += "with its best label."
+    yield Note(text, f"{seen.link}/share", "Invite more people")
+
+
+def _paused_notes(seen: Situation) -> Iterator[Note]:
+    if seen.paused:
+        text = f"{plural(seen.paused, 'worker')} paused because of low reliability."
+        yield Note(text, f"{seen.link}/workers", "Look at them")
+
+
+def _item_notes(seen: Situation) -> Iterator[Note]:
+    """Items without a label, or with a doubtful one."""
+    aside, undecided = seen.facts["items"]["set_aside"], seen.facts["undecided"]
+    if aside:
+        yield Note(
+            f"{plural(aside, 'item')} set aside: workers could not answer, or no workers were "
+            "left to ask.",
+            f"{seen.link}/items?status=set+aside",
+            "See them",
         )
-        notes.append(Note(words, f"{base}/share", "Invite more people"))
-    paused = paused_workers(connection, campaign.id)
-    if paused:
-        words = f"{plural(paused, 'worker')} paused because of low reliability."
-        notes.append(Note(words, f"{base}/workers", "Look at them"))
-    return notes
+    if undecided:
+        yield Note(
+            f"{plural(undecided, 'item')} undecided: labelled with the best guess, because more "
+            "answers were unlikely to reach the requested error.",
+            f"{seen.link}/items?status=labelled",
+            "See them",
+        )
 
 
-def _patience(campaign: Campaign) -> str:
-    seconds = campaign.settings.give_up_seconds
-    if seconds is None:
-        return ""
-    return f" After {duration(seconds)} without anybody an item is set aside, with its best label."
+def _budget_notes(seen: Situation) -> Iterator[Note]:
+    """A budget below the expected cost."""
+    budget, currency = seen.facts["budget"], seen.campaign.settings.currency
+    expected = seen.facts["spent"] + (seen.forecast.cost or 0.0)
+    if budget is None or expected <= 1.02 * budget or seen.campaign.status == "finished":
+        return
+    yield Note(
+        f"The budget of {money(budget, currency)} will not be enough: about "
+        f"{money(expected, currency)} will be needed.",
+        f"{seen.link}/share#payment",
+        "Change the budget",
+    )
 
 
-def _question_notes(policy: Policy[Any], divided: Votes, base: str) -> list[Note]:
-    """Questions on which people differ far more than their assumed error says."""
-    problem = policy.problem
-    notes = []
-    for name, (against, total) in divided.questions.items():
-        assumed = float(problem.worker_error[problem.questions.index(name)].mean())
-        if total >= FEW_VOTES and against / total > 2 * assumed + 0.05:
-            text = problem.text(problem.questions.index(name))
-            notes.append(
-                Note(
-                    f"“{text}” divides people: {percent(against / total)} of votes go against "
-                    f"the verdict, {percent(assumed)} were expected. Are the instructions clear?",
-                    f"{base}/share#instructions",
-                    "Edit the instructions",
-                )
-            )
-    return notes[:3]
+def _question_notes(seen: Situation) -> Iterator[Note]:
+    """Questions on which people disagree far more than their assumed error predicts."""
+    problem = seen.policy.problem
+    shown = 0
+    for name, (against, total) in seen.votes.questions.items():
+        place = problem.questions.index(name)
+        assumed = float(problem.worker_error[place].mean())
+        if total < FEW_VOTES or against / total <= 2 * assumed + 0.05 or shown == FEW_QUESTIONS:
+            continue
+        shown += 1
+        yield Note(
+            f"“{problem.text(place)}” divides people: {percent(against / total)} of votes go "
+            f"against the verdict, {percent(assumed)} were expected. Are the instructions clear?",
+            f"{seen.link}/share#instructions",
+            "Edit the instructions",
+        )
+
+
+def _promise_notes(seen: Situation) -> Iterator[Note]:
+    """Errors and costs far above the plan."""
+    facts, promise = seen.facts, seen.promise
+    if promise is None or facts["items"]["labelled"] < FEW_VOTES:
+        return
+    error, each = facts["estimated_error"], facts["answers_per_item"]
+    if error and error > 2 * promise.error:
+        yield Note(
+            f"The labels are less certain than planned: {percent(error)} are expected to be "
+            f"wrong, {percent(promise.error)} were planned.",
+            f"{seen.link}/items?status=labelled",
+            "Look at the items",
+        )
+    if each and each > 1.5 * promise.answers:
+        yield Note(
+            f"Items need {number(each)} answers each, more than the {number(promise.answers)} "
+            "planned: people make more errors than the table says.",
+            f"{seen.link}/workers",
+            "Look at the workers",
+        )
+
+
+NOTES: tuple[Callable[[Situation], Iterator[Note]], ...] = (
+    _worker_notes,
+    _waiting_notes,
+    _paused_notes,
+    _item_notes,
+    _budget_notes,
+    _question_notes,
+    _promise_notes,
+)
+"""What may need the owner's attention, in the order of the page."""

@@ -1,4 +1,4 @@
-"""The colours of the pages: the same tokens as the drawings, served as a stylesheet."""
+"""The colours of the pages, shared with the drawings and served as a stylesheet."""
 
 from __future__ import annotations
 

@@ -5,49 +5,50 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from typing import Any
+from typing import IO
 
 from fastapi import APIRouter, Request
 from sqlalchemy.engine import Connection
 from starlette.datastructures import UploadFile
 from starlette.responses import HTMLResponse, Response
 
+from crowdtree.advise import SIMULATED, Report
 from crowdtree.errors import CrowdtreeError
 from crowdtree.plots.html import tree_section
 from crowdtree.plots.trees import tree_views
-from crowdtree.policy import PlanPolicy, Policy
+from crowdtree.policy import PlanPolicy
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.store.owner import campaigns, drafts
-from crowdtree.web.api.transfer import add_from_file
-from crowdtree.web.auth import OwnerNeeded
-from crowdtree.web.pages.base import Number, PageRoute, fragment, go, render
-from crowdtree.web.pages.choices import SIMULATED
-from crowdtree.web.pages.sharing import changes_of
-from crowdtree.web.pages.telling import told
-from crowdtree.web.site import Site, site_of
-from crowdtree.web.studio import Tell
+from crowdtree.store.types import AnyPolicy, JsonObject
+from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
+from crowdtree.web.pages.base import PageRoute, fragment, go, render
+from crowdtree.web.pages.progress_stream import with_progress
+from crowdtree.web.pages.settings import changes_of
+from crowdtree.web.requests import Number, state_of
+from crowdtree.web.services.items import add_from_file
+from crowdtree.web.state import AppState
 
 __all__ = ["router"]
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 MOST_PASTED = 400
 
 
-async def _campaign(site: Site, number: int) -> Campaign:
-    return await site.store.aread(lambda c: get_campaign(c, number))
+async def _campaign(state: AppState, number: int) -> Campaign:
+    return await state.store.aread(lambda c: get_campaign(c, number))
 
 
 @router.get("/c/{number}/plan")
 async def plan(request: Request, number: Number, owner: OwnerNeeded) -> Response:
     """Show the tree, and what each error costs."""
-    site = site_of(request)
-    campaign = await _campaign(site, number)
-    policy = site.policy(campaign)
-    values: dict[str, Any] = {"owner": owner, "campaign": campaign}
-    found = site.plans.known(campaign.problem)
+    state = state_of(request)
+    campaign = await _campaign(state, number)
+    policy = state.policy(campaign)
+    values: JsonObject = {"owner": owner, "campaign": campaign}
+    found = state.plans.known(campaign.problem)
     if campaign.status == "draft" and found is None:
         return render(request, "working.html", **values)
-    promise = await site.plans.promise(policy)
+    promise = await state.plans.promise(policy)
     values |= {"promise": promise, "tree": await asyncio.to_thread(_tree, request, policy)}
     if found is not None:
         chosen = found.nearest(policy, promise).key
@@ -56,49 +57,46 @@ async def plan(request: Request, number: Number, owner: OwnerNeeded) -> Response
 
 
 @router.post("/c/{number}/plan/ready")
-async def ready(request: Request, number: Number, owner: OwnerNeeded) -> Response:
-    """Work out the choices anew after a restart, saying how far it is."""
-    del owner
-    site = site_of(request)
-    campaign = await _campaign(site, number)
+async def ready(request: Request, number: Number) -> Response:
+    """Work out the choices again after a restart, reporting progress."""
+    state = state_of(request)
+    campaign = await _campaign(state, number)
 
-    async def make(tell: Tell) -> str:
-        await site.plans.offer(campaign.problem, tell)
+    async def make(report: Report) -> str:
+        await state.plans.offer(campaign.problem, report)
         return f"/c/{number}/plan"
 
-    return await told(request, make)
+    return await with_progress(request, make)
 
 
 @router.get("/c/{number}/plan/tree")
-async def tree(request: Request, number: Number, owner: OwnerNeeded, choice: str = "") -> Response:
+async def tree(request: Request, number: Number, choice: str = "") -> Response:
     """Draw the tree of a choice."""
-    del owner
-    campaign = await _campaign(site_of(request), number)
-    found = await site_of(request).plans.offer(campaign.problem)
+    campaign = await _campaign(state_of(request), number)
+    found = await state_of(request).plans.offer(campaign.problem)
     policy = found.get(choice).policy
     return HTMLResponse(await asyncio.to_thread(_tree, request, policy))
 
 
-def _tree(request: Request, policy: Policy[Any]) -> str:
+def _tree(request: Request, policy: AnyPolicy) -> str:
     drawn = tree_section(tree_views(policy.plan)) if isinstance(policy, PlanPolicy) else ""
     return fragment(request, "part-tree.html", drawn=drawn, problem=policy.problem, policy=policy)
 
 
 @router.post("/c/{number}/plan")
-async def choose(request: Request, number: Number, owner: OwnerNeeded) -> Response:
-    """Take the chosen point and the price."""
-    del owner
-    site = site_of(request)
+async def choose(request: Request, number: Number) -> Response:
+    """Save the chosen plan and the price."""
+    state = state_of(request)
     form = await request.form()
-    campaign = await _campaign(site, number)
-    choice = (await site.plans.offer(campaign.problem)).get(str(form.get("choice", "")))
+    campaign = await _campaign(state, number)
+    choice = (await state.plans.offer(campaign.problem)).get(str(form.get("choice", "")))
     changes = changes_of(form, ("price", "currency"))
 
     def apply(connection: Connection) -> None:
-        drafts.change_policy(connection, number, choice.policy, site.now)
-        campaigns.change_settings(connection, number, choice.policy, changes, site.now)
+        drafts.change_policy(connection, number, choice.policy, state.now)
+        campaigns.change_settings(connection, number, choice.policy, changes, state.now)
 
-    await site.store.awrite(apply)
+    await state.store.awrite(apply)
     return go(request, f"/c/{number}/items")
 
 
@@ -106,20 +104,20 @@ async def choose(request: Request, number: Number, owner: OwnerNeeded) -> Respon
 
 
 @router.post("/c/{number}/items")
-async def add(request: Request, number: Number, owner: OwnerNeeded) -> Response:
+async def add(request: Request, number: Number) -> Response:
     """Add items from a file or from pasted lines."""
-    del owner
-    site = site_of(request)
+    state = state_of(request)
     form = await request.form()
     upload, pasted = form.get("items"), form.get("pasted")
+    file: IO[bytes]
     if isinstance(upload, UploadFile) and upload.filename:
-        kind = _kind(upload.filename)
-        made = await asyncio.to_thread(add_from_file, site.store, number, upload.file, kind)
+        file, kind = upload.file, _kind(upload.filename)
     else:
         if isinstance(pasted, UploadFile):  # long texts are sent as a file
             pasted = (await pasted.read()).decode("utf-8", "replace")
         content, kind = _pasted(str(pasted or ""))
-        made = await asyncio.to_thread(add_from_file, site.store, number, io.BytesIO(content), kind)
+        file = io.BytesIO(content)
+    made = await asyncio.to_thread(add_from_file, state.store, number, file, kind)
     same = made["read"] - made["added"]
     return go(request, f"/c/{number}/items?added={made['added']}&same={same}")
 
@@ -127,12 +125,12 @@ async def add(request: Request, number: Number, owner: OwnerNeeded) -> Response:
 def _kind(name: str) -> str:
     suffix = name.lower().rpartition(".")[2]
     if suffix not in ("csv", "jsonl", "ndjson"):
-        raise CrowdtreeError(f"{name[:80]}: save the items as .csv or .jsonl (one item a line)")
+        raise CrowdtreeError(f"{name[:80]}: save the items as .csv or .jsonl (one item per line)")
     return "csv" if suffix == "csv" else "jsonl"
 
 
 def _pasted(text: str) -> tuple[bytes, str]:
-    """Read pasted items: a table with a column `task`, or simply one item a line.
+    """Read pasted items: a table with a column `task`, or simply one item per line.
 
     >>> _pasted("a robin\\na trout\\n")
     (b'{"task": "a robin", "text": "a robin"}\\n{"task": "a trout", "text": "a trout"}\\n', 'jsonl')
@@ -141,7 +139,7 @@ def _pasted(text: str) -> tuple[bytes, str]:
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
-        raise CrowdtreeError("Choose a file with your items, or paste one item a line.")
+        raise CrowdtreeError("Choose a file with your items, or paste one item per line.")
     header = {cell.strip().lower() for cell in lines[0].split(",")}
     if len(header) > 1 and header & {"task", "id"}:
         return text.encode(), "csv"

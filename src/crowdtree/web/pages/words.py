@@ -1,4 +1,4 @@
-"""How the pages write times, money and counts."""
+"""How the pages format times, money and counts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 def brief(seconds: float) -> str:
-    """Write a span of time where there is little room.
+    """Write a span of time in little space.
 
     >>> brief(5), brief(90)
     ('< 1 min', '2 min')

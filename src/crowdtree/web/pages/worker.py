@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from crowdtree.files.items import MEDIA
-from crowdtree.store import Undo
-from crowdtree.web.api import worker as api
+from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import WORKER_COOKIE, WorkerHash, csrf_of
 from crowdtree.web.pages.base import PageRoute, render
 from crowdtree.web.pages.markdown import markdown
-from crowdtree.web.site import site_of
+from crowdtree.web.requests import state_of
+from crowdtree.web.services import assignments
+from crowdtree.web.services.assignments import Asked, Undone
 
 __all__ = ["media_address", "router", "shown_item"]
 
@@ -24,7 +24,7 @@ router = APIRouter(route_class=PageRoute)
 @router.get("/work")
 async def page(request: Request, who: WorkerHash) -> Response:
     """Show the worker's page."""
-    me = await api.me(request, who)
+    me = await assignments.report_worker(state_of(request), who)
     examples = {name: markdown(text) for name, text in me["examples"].items() if text.strip()}
     return render(
         request,
@@ -37,33 +37,33 @@ async def page(request: Request, who: WorkerHash) -> Response:
 
 
 @router.post("/work/next")
-async def next_question(request: Request, asked: api.Asked, who: WorkerHash) -> dict[str, Any]:
-    """Hand out a question, its item ready to be shown."""
-    site = site_of(request)
-    return _ready(await api.found_question(site, asked, who, request.is_disconnected))
-
-
-@router.post("/work/undo")
-async def undo(request: Request, given: api.Undone, who: WorkerHash) -> dict[str, Any]:
-    """Take back the last answer, and show the question again."""
-    found = await site_of(request).store.aask(Undo(who, given.key))
+async def next_question(request: Request, asked: Asked, who: WorkerHash) -> JsonObject:
+    """Hand out a question with its item rendered."""
+    state = state_of(request)
+    found = await assignments.find_question(state, asked, who, request.is_disconnected)
     return _ready(dict(found))
 
 
-def _ready(found: dict[str, Any]) -> dict[str, Any]:
+@router.post("/work/undo")
+async def undo(request: Request, given: Undone, who: WorkerHash) -> JsonObject:
+    """Take back the last answer, and show the question again."""
+    return _ready(dict(await assignments.undo(state_of(request), given, who)))
+
+
+def _ready(found: JsonObject) -> JsonObject:
     if found.get("task"):
         task = found["task"]
         found = {**found, "task": {**task, "item": shown_item(task["item"])}}
     return found
 
 
-def shown_item(item: dict[str, Any]) -> dict[str, Any]:
-    """Choose what people see of an item: columns that nobody named for showing stay hidden.
+def shown_item(item: JsonObject) -> JsonObject:
+    """Select what workers see of an item; other columns stay hidden.
 
     >>> shown_item({"task": "1", "text": "hello", "secret": "x"})
     {'task': '1', 'text': 'hello'}
     """
-    shown: dict[str, Any] = {"task": str(item["task"])}
+    shown: JsonObject = {"task": str(item["task"])}
     if item.get("text") not in (None, ""):
         shown["text"] = str(item["text"])
     if item.get("markdown"):
@@ -74,7 +74,7 @@ def shown_item(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def media_address(value: str, campaign: int) -> str:
-    """Say where the browser finds a picture, a sound or a film.
+    """The address of a picture, a sound or a video.
 
     >>> media_address("https://example.org/a.png", 1), media_address("a b.png", 1)
     ('https://example.org/a.png', '/media/1/a%20b.png')

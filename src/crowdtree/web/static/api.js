@@ -10,7 +10,7 @@ export class Refusal extends Error {
   }
 }
 
-// Send JSON or a form; resolves to the parsed answer. Throws Refusal when the server said no,
+// Send JSON or a form; resolves to the parsed answer. Throws Refusal when the server refuses,
 // and another error when it could not be reached.
 export async function send(path, body, { method = "POST", seconds = 15, keepalive = false, signal = null } = {}) {
   const headers = { "x-csrf-token": csrf, accept: "application/json" };
@@ -36,7 +36,7 @@ export async function send(path, body, { method = "POST", seconds = 15, keepaliv
   }
 }
 
-// A key that makes sending the same thing twice harmless; works without https as well.
+// An idempotency key; works without https as well.
 export function newKey() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

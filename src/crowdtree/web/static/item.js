@@ -1,4 +1,4 @@
-// Draw one item: text, safe HTML, picture with zoom, sound, film.
+// Render one item: text, safe HTML, image with zoom, audio, video.
 
 const campaign = document.body.dataset.campaign;
 
@@ -38,7 +38,7 @@ function picture(item, zoom) {
   return button;
 }
 
-// What a screen reader says of an item.
+// The text of an item for screen readers.
 export function spoken(item) {
   return item.text ?? (item.html ? "" : item.image ? item.alt ?? "An image" : item.task);
 }

@@ -1,4 +1,4 @@
-// The dashboard: numbers change in place as the server tells them.
+// The dashboard: numbers are updated in place by server-sent events.
 
 import { refresh } from "./owner.js";
 
@@ -27,7 +27,7 @@ function shares(found) {
   }
 }
 
-// A part that has the focus is left alone until it is left, so that nobody loses their place.
+// Do not replace a part that has the focus.
 function parts(found) {
   for (const place of document.querySelectorAll("[data-part]")) {
     const html = found.parts[place.dataset.part];
@@ -53,7 +53,7 @@ function stale(yes) {
   if (place) place.hidden = !yes;
 }
 
-// A page with a list of its own fetches that list again, not more often than it can be read.
+// A page with a list fetches that list again, at a limited rate.
 let fetched = Date.now();
 function list() {
   const part = root.dataset.refresh;

@@ -8,7 +8,7 @@ const LONGEST_PAUSE = 15000;
 const FINAL = [400, 403, 404, 409, 410, 422];
 
 export class Outbox {
-  // `told(state)` hears "sent", "offline", "refused" and "login" with details.
+  // `told(state)` is called with "sent", "offline", "refused" and "login" with details.
   constructor(name, told) {
     this.name = name;
     this.told = told;

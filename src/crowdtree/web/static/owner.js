@@ -1,4 +1,4 @@
-// Owner pages: forms that answer in place, buttons that ask once, links to copy.
+// Owner pages: forms that show errors in place, buttons that ask for confirmation, links to copy.
 
 import { Refusal, send } from "./api.js";
 
@@ -100,7 +100,7 @@ function copy(button) {
 
 // ---------------------------------------------------------------- forms
 
-// Send a form; long texts go as files. Uploads report how far they are.
+// Send a form; long texts go as files. Uploads report progress.
 function save(form, submitter = null) {
   const data = new FormData(form, submitter);
   for (const area of form.querySelectorAll("[data-as-file]")) {
@@ -131,7 +131,7 @@ function save(form, submitter = null) {
   });
 }
 
-// Send a form whose answer comes line by line: how far the work is, then where to go.
+// Send a form whose response comes line by line: progress, then where to go.
 async function followed(form, submitter) {
   const headers = { accept: "application/json", "x-csrf-token": document.querySelector('meta[name="csrf"]').content };
   const sent = fetch(form.action, { method: "POST", headers, body: new FormData(form, submitter) });
@@ -249,7 +249,7 @@ for (const form of document.querySelectorAll("form[data-media]")) {
   });
 }
 
-// A file that was chosen says its name; dropping one on the field works by itself.
+// Show the name of the chosen file.
 for (const input of document.querySelectorAll('.drop input[type="file"]')) {
   input.addEventListener("change", () => {
     input.closest("form").querySelector(".problem").textContent = "";
@@ -257,13 +257,13 @@ for (const input of document.querySelectorAll('.drop input[type="file"]')) {
   });
 }
 
-// Markdown can be seen before it is saved.
+// Preview Markdown before it is saved.
 for (const area of document.querySelectorAll("[data-preview]")) {
   const place = area.nextElementSibling;
-  const button = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: "See how it looks" });
+  const button = Object.assign(document.createElement("button"), { type: "button", className: "plain", textContent: "Preview" });
   area.after(button);
   const words = area.labels[0]?.textContent ?? "";
-  button.setAttribute("aria-label", `See how it looks: ${words.trim()}`);
+  button.setAttribute("aria-label", `Preview: ${words.trim()}`);
   button.addEventListener("click", async () => {
     try {
       const found = await send("/preview", { text: area.value });
@@ -303,7 +303,7 @@ export function hint() {
     const fit = Object.assign(document.createElement("button"), { type: "button", className: "plain inline" });
     const set = (small) => {
       region.classList.toggle("fit", small);
-      words.firstChild.textContent = small ? "All of it, made small: " : "The drawing is wider than the page: scroll it, or ";
+      words.firstChild.textContent = small ? "Scaled to fit: " : "The drawing is wider than the page: scroll it, or ";
       fit.textContent = small ? "see it in full size" : "see all of it";
     };
     fit.addEventListener("click", () => set(!region.classList.contains("fit")));

@@ -1,19 +1,19 @@
-// The worker's page: show a question, take the answer, have the next one ready.
+// The worker's page: show a question, send the answer, prefetch the next question.
 
 import { Refusal, newKey, send } from "./api.js";
 import { draw, prefetch, spoken } from "./item.js";
 import { Outbox } from "./outbox.js";
 
-const HOLD = 4000; // so long the last answer stays here, where it can surely be undone
+const HOLD = 4000; // milliseconds before the last answer is sent, while it can be undone here
 const GUARD = 200; // a second click of a double click must not answer the next question
 const WAIT = 20;
 const AHEAD = 2;
 const WORDS = { yes: "Yes", no: "No", skip: "Can’t tell" };
 const PAUSES = {
-  wait: ["Please wait", "Other people have to answer before there is a question for you. This page goes on by itself."],
-  paused: ["Not open now", "The work is paused or has not started yet. This page goes on by itself."],
+  wait: ["Please wait", "Other people have to answer before there is a question for you. This page continues automatically."],
+  paused: ["Not open now", "The work is paused or has not started yet. This page continues automatically."],
   budget: ["No more questions for now", "All the answers that are needed for now have been given. Thank you."],
-  "worker paused": ["Your work is paused", "You are not given questions at the moment. Please ask the person who sent you the link."],
+  "worker paused": ["Your work is paused", "You get no questions at the moment. Please ask the person who sent you the link."],
 };
 
 const ENDS = new Set(["finished", "done", "all answered"]);
@@ -40,7 +40,7 @@ function screen(name) {
 function show() {
   const task = tasks[0];
   if (!task) {
-    between("One moment", "The next question is on its way.");
+    between("One moment", "Loading the next question.");
     return;
   }
   over = false;
@@ -146,7 +146,7 @@ async function request(mine) {
   }
 }
 
-// Take what the server said; returns after how long to ask again, null for not at all.
+// Handle a response; returns the milliseconds until the next request, or null for none.
 function arrived(found) {
   if (found.task) {
     const have = tasks.some((task) => task.lease === found.task.lease) || outbox.leases.includes(found.task.lease);
@@ -173,7 +173,7 @@ function arrived(found) {
 
 function failed(error) {
   if (error instanceof Refusal && (error.status === 401 || error.status === 403)) {
-    between("This link does not work any more", error.message);
+    between("This link no longer works", error.message);
     over = true;
     return null;
   }
@@ -235,7 +235,7 @@ async function undo() {
     const found = await send("/work/undo", { key: newKey() });
     restored(found.task, back.answer);
   } catch (error) {
-    const words = error instanceof Refusal ? error.message : "There is no connection: this answer cannot be undone now.";
+    const words = error instanceof Refusal ? error.message : "No connection: this answer cannot be undone now.";
     banner(words, "bad", 6000);
   }
 }
@@ -267,7 +267,7 @@ function lost() {
   const kept = waiting ? ` ${waiting} ${waiting === 1 ? "answer is" : "answers are"} kept here and will be sent by themselves.` : "";
   banner(`No connection.${kept}`, "bad");
   find("banner").dataset.lost = "1";
-  if (!tasks.length && !over) between("No connection", "Leave this page open: it goes on by itself.");
+  if (!tasks.length && !over) between("No connection", "Leave this page open: it continues automatically.");
 }
 
 function online() {

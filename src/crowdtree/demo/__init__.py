@@ -1,0 +1,1 @@
+"""Demonstrations: the embedded example as a campaign, and campaigns with simulated workers."""

@@ -1,0 +1,70 @@
+"""The embedded example as a campaign that people can try."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+from sqlalchemy.engine import Connection
+
+from crowdtree.designers import design
+from crowdtree.files import example
+from crowdtree.policy import PlanPolicy
+from crowdtree.problem import Problem
+from crowdtree.staffing import staff
+from crowdtree.store import Settings, Store
+from crowdtree.store.db.campaign_row import list_campaigns
+from crowdtree.store.owner import campaigns
+from crowdtree.store.types import JsonObject
+
+__all__ = ["example_items", "load_example"]
+
+ITEMS, GOLD = 200, 20
+PAIRS_PER_NODE = 1
+
+
+def example_items(
+    problem: Problem, count: int, rng: np.random.Generator, gold: int = 0
+) -> list[dict[str, str]]:
+    """Make items that people can answer questions about: each describes what it shows.
+
+    The first `gold` are marked as of known class; ``class`` is kept by the caller, not sent.
+    """
+    drawn = rng.choice(problem.n_classes, size=count + gold, p=problem.prior)
+    found = []
+    for number, cls in enumerate(drawn):
+        name = problem.classes[cls]
+        known = number < gold
+        task = f"known {number + 1}" if known else f"item {number + 1 - gold}"
+        item = {"task": task, "text": f"Imagine a photograph of this: {name}", "class": name}
+        found.append(item | ({"gold": name} if known else {}))
+    return found
+
+
+def load_example(store: Store, name: str = "animals") -> int | None:
+    """Create and start a campaign of an example, unless there are campaigns already."""
+    if store.read(list_campaigns):
+        return None
+    problem = example(name)
+    rng = np.random.default_rng(0)
+    tree = design(problem)
+    policy = PlanPolicy(staff(tree, workers=2 * PAIRS_PER_NODE * tree.n_nodes), "curtailed")
+    settings = Settings(
+        gold_rate=0.1,
+        instructions="Imagine the photograph that is described, and answer the question about it.",
+    )
+    rows = [_row(item, problem) for item in example_items(problem, ITEMS, rng, GOLD)]
+
+    def make(connection: Connection) -> int:
+        title = f"Example: {name}"
+        number = campaigns.create(connection, title, policy, settings, store.clock())
+        campaigns.add_items(connection, number, rows)
+        campaigns.set_status(connection, number, "running", store.clock())
+        return number
+
+    return store.write(make)
+
+
+def _row(item: dict[str, str], problem: Problem) -> JsonObject:
+    gold = problem.classes.index(item["gold"]) if "gold" in item else None
+    return {"task": item["task"], "payload": json.dumps({"text": item["text"]}), "gold": gold}

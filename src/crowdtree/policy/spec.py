@@ -1,0 +1,120 @@
+"""From a problem or a plan, and a few choices, to a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from crowdtree.designers import design
+from crowdtree.errors import CrowdtreeError
+from crowdtree.plan import Plan, as_plan
+from crowdtree.policy import BatchPolicy, PlanPolicy, Policy, policy_from_dict
+from crowdtree.policy.plan import Stopping
+from crowdtree.problem import Problem
+from crowdtree.staffing import staff
+
+__all__ = ["PolicyKind", "PolicySpec", "make_policy", "spec_of"]
+
+PolicyKind = Literal["plan", "adaptive", "batch", "subtypes"]
+OPTIONS = {"plan": ("calibration",), "batch": ("calibration", "votes", "decoder")}
+"""Options of the policies that are made of arguments; the others check theirs."""
+
+
+@dataclass(frozen=True)
+class PolicySpec:
+    """What to ask and when to stop.
+
+    Parameters
+    ----------
+    kind
+        ``"plan"`` follows a tree, ``"adaptive"`` chooses each question by what is known,
+        ``"batch"`` asks every question, ``"subtypes"`` needs its `options`.
+    stopping
+        Plan: when the votes of a node end (:class:`crowdtree.policy.PlanPolicy`).
+    design, allow_groups
+        Plan: method of :func:`crowdtree.design`, where a problem is given.
+    workers, answers, workers_per_node, staffing
+        Plan: workers beyond one per node, or expected answers per item; without either,
+        `workers_per_node` more at every node. `staffing` is the method.
+    target_error, max_answers
+        Adaptive and subtypes: the error at which an item is labelled, and most answers per item.
+    options
+        Further options of the policy, as its ``to_dict()`` names them; they take precedence.
+    seed
+        Seed of random staffing.
+    """
+
+    kind: PolicyKind = "plan"
+    stopping: Stopping = "curtailed"
+    design: str = "fm"
+    allow_groups: bool = False
+    workers: int | None = None
+    answers: float | None = None
+    workers_per_node: int = 0
+    staffing: str = "marginal"
+    target_error: float = 0.05
+    max_answers: int = 50
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+
+def make_policy(source: Problem | Plan, spec: PolicySpec) -> Policy[Any]:
+    """Make a policy for a problem, or for a plan and its problem.
+
+    >>> import crowdtree as ct
+    >>> make_policy(ct.example("table1"), PolicySpec(workers=8))
+    PlanPolicy(Plan(...), stopping='curtailed')
+    >>> make_policy(ct.example("table1"), PolicySpec("adaptive", options={"criterion": "ec2"}))
+    AdaptivePolicy(ec2, target_error=0.05, max_answers=50)
+    """
+    problem = source.tree.problem if isinstance(source, Plan) else source
+    if spec.kind == "plan":
+        plan = source if isinstance(source, Plan) else _staffed(source, spec)
+        return _changed(PlanPolicy(plan, spec.stopping), spec)
+    if spec.kind == "batch":
+        return _changed(BatchPolicy(problem), spec)
+    data = {
+        "policy": spec.kind,
+        "target_error": spec.target_error,
+        "max_answers": spec.max_answers,
+        **({"strict": False} if spec.kind == "adaptive" else {}),
+        **spec.options,
+    }
+    return policy_from_dict(problem, data)
+
+
+def _staffed(problem: Problem, spec: PolicySpec) -> Plan:
+    tree = design(problem, spec.design, allow_groups=spec.allow_groups)
+    workers = spec.workers
+    if workers is None and spec.answers is None:
+        if not spec.workers_per_node:
+            return as_plan(tree)
+        workers = spec.workers_per_node * tree.n_nodes
+    return staff(tree, workers, spec.staffing, answers=spec.answers, rng=spec.seed)
+
+
+def _changed(policy: PlanPolicy | BatchPolicy, spec: PolicySpec) -> Policy[Any]:
+    if not spec.options:
+        return policy
+    for name in spec.options:
+        if name not in OPTIONS[spec.kind]:
+            raise CrowdtreeError(f"policy: {name!r} is not an option of a {spec.kind} policy")
+    return policy_from_dict(policy.problem, {**policy.to_dict(), **spec.options})
+
+
+def spec_of(policy: Policy[Any]) -> tuple[Problem | Plan, PolicySpec]:
+    """Say what makes a policy: ``make_policy(*spec_of(policy))`` makes it again.
+
+    >>> import crowdtree as ct
+    >>> policy = ct.AdaptivePolicy(ct.example("table1"), target_error=0.02, strict=False)
+    >>> make_policy(*spec_of(policy))
+    AdaptivePolicy(information, target_error=0.02, max_answers=100)
+    """
+    data = policy.to_dict()
+    kind = data.pop("policy")
+    if isinstance(policy, PlanPolicy):
+        options = {name: data[name] for name in ("calibration",) if name in data}
+        return policy.plan, PolicySpec(kind, policy.stopping, options=options)
+    limits = {name: data.pop(name) for name in ("target_error", "max_answers") if name in data}
+    return policy.problem, PolicySpec(kind, options=data, **limits)

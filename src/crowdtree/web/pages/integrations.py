@@ -1,0 +1,50 @@
+"""Integrations: webhooks of a campaign, tokens and sessions of the owner."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from sqlalchemy.engine import Connection
+from starlette.responses import Response
+
+from crowdtree.store.db.campaign_row import Campaign, get_campaign
+from crowdtree.store.owner.webhooks import WebhookReport, reported_hooks
+from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
+from crowdtree.web.pages.base import PageRoute, render
+from crowdtree.web.requests import Number, state_of
+from crowdtree.web.services.sessions import list_tokens
+
+__all__ = ["router"]
+
+router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
+EVENTS = {"items.labelled": "labels", "campaign.finished": "the end"}
+
+
+@router.get("/c/{number}/webhooks")
+async def webhooks(request: Request, number: Number, owner: OwnerNeeded) -> Response:
+    """Show the webhooks of a campaign and their last messages."""
+    state = state_of(request)
+
+    def look(connection: Connection) -> tuple[Campaign, list[WebhookReport]]:
+        return get_campaign(connection, number), reported_hooks(connection, number)
+
+    campaign, rows = await state.store.aread(look)
+    return render(
+        request,
+        "webhooks.html",
+        owner=owner,
+        campaign=campaign,
+        rows=rows,
+        now=state.now,
+        events=EVENTS,
+        private=state.options.private_webhooks,
+    )
+
+
+@router.get("/access")
+async def access(request: Request, owner: OwnerNeeded) -> Response:
+    """Show the owner's tokens and sessions."""
+    state = state_of(request)
+    rows = await list_tokens(state, owner.token_hash)
+    kinds = {kind: [row for row in rows if row["kind"] == kind] for kind in ("token", "session")}
+    base = state.options.url
+    return render(request, "access.html", owner=owner, kinds=kinds, now=state.now, base=base)

@@ -1,0 +1,58 @@
+"""The owner's one-time link, a worker's personal link, the open join link."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from crowdtree.web import auth
+from crowdtree.web.limits import client_address
+from crowdtree.web.pages.base import PageRoute
+from crowdtree.web.requests import state_of
+from crowdtree.web.services import sessions
+
+__all__ = ["router"]
+
+router = APIRouter(route_class=PageRoute)
+PLATFORM = (("STUDY_ID", "study"), ("SESSION_ID", "session"))
+"""Query parameters of crowdsourcing platforms that are kept with a worker."""
+
+
+@router.get("/login")
+async def login(request: Request, token: str = "") -> Response:
+    """Exchange the one-time link for a session, and remove it from the address."""
+    state = state_of(request)
+    with sessions.limited(state, client_address(request.scope)):
+        session = await sessions.log_in_owner(state, token)
+    response = RedirectResponse("/", 303)
+    auth.remember(response, state, auth.OWNER_COOKIE, session)
+    return response
+
+
+@router.get("/w/{token}")
+async def personal(request: Request, token: str) -> Response:
+    """Exchange a personal link for a worker session."""
+    state = state_of(request)
+    with sessions.limited(state, client_address(request.scope)):
+        session = await sessions.log_in_worker(state, token)
+    response = RedirectResponse("/work", 303)
+    auth.remember(response, state, auth.WORKER_COOKIE, session)
+    return response
+
+
+@router.get("/join/{token}")
+async def join(request: Request, token: str) -> Response:
+    """Join by the open link; a platform passes the participant's id in the address."""
+    query = request.query_params
+    details = {name: query[key][:200] for key, name in PLATFORM if key in query}
+    response = RedirectResponse("/work", 303)
+    state, address = state_of(request), client_address(request.scope)
+    with sessions.limited(state, address):
+        number, name = await sessions.find_join_link(state, token)
+        participant = query.get(name) or query.get("PROLIFIC_PID") or query.get("participant")
+        mine = request.cookies.get(auth.WORKER_COOKIE, "")[: auth.MOST_TOKEN]
+        if not participant and await sessions.works_for(state, mine, number):
+            return response  # the same person again, not a second worker
+        session = await sessions.join_campaign(state, address, token, participant, details)
+    auth.remember(response, state, auth.WORKER_COOKIE, session)
+    return response

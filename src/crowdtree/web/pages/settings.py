@@ -1,0 +1,140 @@
+"""Links for workers, and every setting of a campaign."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fastapi import APIRouter, Request
+from sqlalchemy.engine import Connection
+from starlette.datastructures import FormData
+from starlette.responses import Response
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.store import Settings
+from crowdtree.store.db.campaign_row import Campaign, get_campaign
+from crowdtree.store.owner import campaigns
+from crowdtree.store.queries.progress import Progress, progress
+from crowdtree.store.types import JsonObject
+from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
+from crowdtree.web.pages.base import PageRoute, go, render
+from crowdtree.web.requests import Number, state_of
+
+__all__ = ["FIELDS", "changes_of", "router", "shown_settings"]
+
+router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
+
+
+class Field(NamedTuple):
+    """How a setting is written in a form: `unit` converts what is written to the stored value."""
+
+    unit: float = 1.0
+    whole: bool = False
+    blank: float | None = None
+    """What an empty field means."""
+
+
+DAY, MINUTE, PERCENT = 86_400.0, 60.0, 0.01
+FIELDS = {
+    "price": Field(blank=0.0),
+    "budget": Field(),
+    "gold_rate": Field(PERCENT, blank=0.0),
+    "gold_first": Field(whole=True, blank=0),
+    "pause_below": Field(PERCENT),
+    "pause_after": Field(whole=True, blank=Settings().pause_after),
+    "answers_per_worker": Field(whole=True),
+    "most_skips": Field(whole=True, blank=Settings().most_skips),
+    "lease_seconds": Field(MINUTE, blank=Settings().lease_seconds),
+    "give_up_seconds": Field(DAY),
+}
+FLAGS = ("one_question_per_item", "dedicated", "finish_by_itself")
+WORDS = (
+    *("instructions", "currency", "thanks", "completion_code", "return_url"),
+    "participant_parameter",
+)
+
+
+@router.get("/c/{number}/share")
+async def share(request: Request, number: Number, owner: OwnerNeeded) -> Response:
+    """Show the links for workers and the settings."""
+    state = state_of(request)
+
+    def look(connection: Connection) -> tuple[Campaign, Progress]:
+        return get_campaign(connection, number), progress(connection, number, state.now)
+
+    campaign, facts = await state.store.aread(look)
+    promise = await state.plans.promise(state.policy(campaign))
+    return render(
+        request,
+        "share.html",
+        owner=owner,
+        campaign=campaign,
+        facts=facts,
+        promise=promise,
+        cost=promise.answers * facts["items"]["total"] * facts["price"],
+        written=shown_settings(campaign.settings.model_dump()),
+        examples=sum(1 for text in campaign.settings.examples.values() if text.strip()),
+        base=state.options.url,
+    )
+
+
+@router.post("/c/{number}/share")
+async def save(request: Request, number: Number) -> Response:
+    """Save the settings."""
+    state = state_of(request)
+    form = await request.form()
+    changes = changes_of(form, tuple(name for name in (*FIELDS, *WORDS) if name in form))
+    if "flags" in form:  # browsers do not send unchecked boxes
+        changes |= {name: form.get(name) == "on" for name in FLAGS}
+    name = str(form.get("name", "")).strip()
+
+    def apply(connection: Connection) -> None:
+        policy = state.policy(get_campaign(connection, number))
+        campaigns.change_settings(connection, number, policy, changes, state.now)
+        if name:
+            campaigns.rename(connection, number, name, state.now)
+
+    await state.store.awrite(apply)
+    return go(request, f"/c/{number}/share?saved=1")
+
+
+def changes_of(form: FormData, names: tuple[str, ...]) -> JsonObject:
+    """Read some settings from a form."""
+    return {name: value_of(name, str(form.get(name, "")).strip()) for name in names}
+
+
+def value_of(name: str, text: str) -> str | float | None:
+    """Read a field of a form; a blank is the default, a decimal comma is accepted.
+
+    >>> value_of("price", "0,05"), value_of("gold_rate", "10 %"), value_of("budget", "")
+    (0.05, 0.1, None)
+    >>> value_of("lease_seconds", "15"), value_of("most_skips", "")
+    (900.0, 3)
+    """
+    if name not in FIELDS:
+        return text
+    field = FIELDS[name]
+    if not text:
+        return field.blank
+    try:
+        value = float(text.replace(",", ".").removesuffix("%").strip())
+    except ValueError:
+        words = name.removesuffix("_seconds").replace("_", " ")
+        raise CrowdtreeError(f"{words}: {text[:30]!r} is not a number") from None
+    value = round(value * field.unit, 9)
+    return int(value) if field.whole and value == int(value) else value
+
+
+def shown_settings(settings: JsonObject) -> dict[str, str]:
+    """Write the settings as they are typed in the form.
+
+    >>> shown_settings({"price": 0.05, "gold_rate": 0.1, "budget": None, "lease_seconds": 600.0})
+    {'price': '0.05', 'budget': '', 'gold_rate': '10', 'lease_seconds': '10'}
+    """
+    return {
+        name: _written(settings[name], field) for name, field in FIELDS.items() if name in settings
+    }
+
+
+def _written(value: float | None, field: Field) -> str:
+    blank = value is None or (value == 0 and field.blank == 0)
+    return "" if blank else f"{float(value or 0) / field.unit:.12g}"

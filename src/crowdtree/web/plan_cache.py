@@ -1,0 +1,120 @@
+"""Plans to choose from, computed in the worker process and cached."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections import OrderedDict
+from typing import TypeVar
+from weakref import WeakKeyDictionary
+
+from crowdtree.advise import Offer, Promise, Report, make_offer, make_promise, promise_of
+from crowdtree.policy import PlanPolicy
+from crowdtree.store.db.problem_json import ProblemJson, problem_from_json, problem_to_json
+from crowdtree.store.types import AnyPolicy, JsonObject
+from crowdtree.web.plan_jobs import Wish, make_wished, policy_of, read_offer, table_size
+from crowdtree.web.worker_process import WorkerProcess
+
+__all__ = ["PlanCache"]
+
+T = TypeVar("T")
+MOST_OFFERS = 8
+MOST_PROMISES = 200
+SMALL = 4000
+"""Cells of a table (classes times questions) for which a tree is found at once."""
+
+
+class PlanCache:
+    """Offers of plans and what policies promise; computes what it does not hold yet."""
+
+    def __init__(self) -> None:
+        self.process = WorkerProcess()
+        self.offers: OrderedDict[str, Offer] = OrderedDict()
+        self.promises: OrderedDict[str, Promise] = OrderedDict()
+        self.by_policy: WeakKeyDictionary[AnyPolicy, Promise] = WeakKeyDictionary()
+        """The same by object, because writing out a large policy as a key is slow."""
+        self.pending: dict[AnyPolicy, asyncio.Task[Promise]] = {}
+
+    def known(self, problem: ProblemJson) -> Offer | None:
+        """The choices for a stored problem, if they are cached."""
+        return self.offers.get(_key(problem))
+
+    async def offer(self, problem: ProblemJson, report: Report | None = None) -> Offer:
+        """Work out the choices for a stored problem."""
+        found = self.known(problem)
+        if found is None:
+            made = problem_from_json(problem)
+            found = await self.process.run(make_offer, made, report=report)
+            self.keep(problem, found)
+        return found
+
+    async def read(self, content: bytes, name: str, options: JsonObject, report: Report) -> Offer:
+        """Read a table and work out its choices."""
+        found = await self.process.run(read_offer, content, name, options, report=report)
+        self.keep(problem_to_json(found.problem), found)
+        return found
+
+    def keep(self, problem: ProblemJson, offer: Offer) -> None:
+        """Cache the choices, and what they promise."""
+        _remember(self.offers, _key(problem), offer, MOST_OFFERS)
+        for choice in offer.choices:
+            _remember(self.promises, _policy_key(choice.policy), choice.promise, MOST_PROMISES)
+
+    async def promise(self, policy: AnyPolicy) -> Promise:
+        """What a policy is expected to do: exactly for a plan, by simulation for others."""
+        if policy not in self.by_policy:
+            key = _policy_key(policy)
+            if key not in self.promises:
+                _remember(self.promises, key, await self._promised(policy), MOST_PROMISES)
+            self.by_policy[policy] = self.promises[key]
+        return self.by_policy[policy]
+
+    async def _promised(self, policy: AnyPolicy) -> Promise:
+        if isinstance(policy, PlanPolicy):
+            return await asyncio.to_thread(promise_of, policy)
+        return await self.process.run(make_promise, policy)
+
+    async def promise_soon(self, policy: AnyPolicy) -> Promise | None:
+        """What a policy is expected to do, or nothing while that is being computed."""
+        quick = isinstance(policy, PlanPolicy) or _policy_key(policy) in self.promises
+        if policy in self.by_policy or quick:
+            return await self.promise(policy)
+        if policy not in self.pending:
+            task = asyncio.create_task(self.promise(policy))
+            self.pending[policy] = task
+            task.add_done_callback(lambda done: self._settled(policy, done))
+        return None
+
+    def _settled(self, policy: AnyPolicy, done: asyncio.Task[Promise]) -> None:
+        self.pending.pop(policy, None)
+        if not done.cancelled():
+            done.exception()  # mark it as retrieved; the next request tries again
+
+    async def policy_of(self, wish: Wish) -> AnyPolicy:
+        """Make the policy that an owner asks for; a large table is left to the process."""
+        if wish.problem is None or table_size(wish.problem) <= SMALL:
+            return await asyncio.to_thread(policy_of, wish)
+        return await self.process.run(make_wished, wish)
+
+    def close(self) -> None:
+        """Stop what is being computed."""
+        for task in self.pending.values():
+            task.cancel()
+        self.process.close()
+
+
+def _key(document: object) -> str:
+    text = json.dumps(document, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _policy_key(policy: AnyPolicy) -> str:
+    return _key({"problem": problem_to_json(policy.problem), "policy": policy.to_dict()})
+
+
+def _remember(kept: OrderedDict[str, T], key: str, value: T, most: int) -> None:
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > most:
+        kept.popitem(last=False)

@@ -1,0 +1,175 @@
+"""From what an owner sends to a policy or an offer; the slow part runs in the worker process."""
+
+from __future__ import annotations
+
+import io
+import json
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from crowdtree import advise, files
+from crowdtree.advise import Offer, Report
+from crowdtree.designers import design, refuse_groups
+from crowdtree.errors import CrowdtreeError
+from crowdtree.plan import Plan
+from crowdtree.policy.spec import PolicyKind, PolicySpec, make_policy, spec_of
+from crowdtree.problem import Problem
+from crowdtree.store.types import AnyPolicy, JsonObject
+
+__all__ = [
+    "EXAMPLE",
+    "Wish",
+    "make_wished",
+    "policy_of",
+    "problem_from_bytes",
+    "read_offer",
+    "table_size",
+    "wish_of",
+]
+
+EXAMPLE = "example:"
+SUFFIXES = (".csv", ".xlsx", ".yaml", ".yml", ".json")
+MOST_UNPACKED = 64 * 2**20
+CHECKED = ("policy", "target_error", "max_answers")
+
+
+class Wish(BaseModel):
+    """What to ask and when to stop.
+
+    Give `problem` (a problem as in a .json file), `example` (a name), or `plan` (a plan as in a
+    .json file, which carries its problem).
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    problem: dict[str, Any] | None = None
+    example: Annotated[str, Field(max_length=100)] | None = None
+    plan: dict[str, Any] | None = None
+    kind: PolicyKind = "plan"
+    stopping: Literal["none", "curtailed", "margin"] = "curtailed"
+    design: Annotated[str, Field(max_length=40)] = "fm"
+    workers: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+    answers: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
+    staffing: Annotated[str, Field(max_length=40)] = "marginal"
+    target_error: Annotated[float, Field(ge=0, lt=1)] = 0.05
+    max_answers: Annotated[int, Field(ge=1, le=32_000)] = 50
+    allow_groups: bool = False
+    options: dict[str, Any] = {}
+    """Further options of the policy, as the definition of a campaign has them."""
+
+
+def policy_of(wish: Wish) -> AnyPolicy:
+    """Make the policy that an owner asks for.
+
+    >>> policy_of(Wish(example="table1", workers=8))
+    PlanPolicy(Plan(...), stopping='curtailed')
+    """
+    spec = PolicySpec(
+        **wish.model_dump(exclude={"problem", "example", "plan", "options"}),
+        options=_checked_options(wish.options),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        source = _source(wish)
+        try:
+            return make_policy(source, spec)
+        except CrowdtreeError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            if not wish.options:
+                raise
+            raise CrowdtreeError(f"policy: options: cannot be read: {error}") from None
+
+
+def _checked_options(options: JsonObject) -> JsonObject:
+    for name in CHECKED:
+        if name in options:
+            raise CrowdtreeError(f"policy: options: give {name} beside the options, not in them")
+    try:
+        json.dumps(options, allow_nan=False)
+    except (ValueError, RecursionError):
+        raise CrowdtreeError("policy: options: numbers must be finite") from None
+    return options
+
+
+def wish_of(policy: AnyPolicy) -> JsonObject:
+    """Write a policy as :class:`Wish` takes it.
+
+    >>> policy = policy_of(Wish(example="table1", kind="adaptive"))
+    >>> policy_of(Wish(**wish_of(policy))).to_dict() == policy.to_dict()
+    True
+    """
+    source, spec = spec_of(policy)
+    made: JsonObject
+    if isinstance(source, Plan):
+        made = {"plan": files.plan_to_dict(source), "kind": spec.kind, "stopping": spec.stopping}
+    else:
+        made = {"problem": files.problem_to_dict(source), "kind": spec.kind}
+        if spec.kind != "batch":
+            made |= {"target_error": spec.target_error, "max_answers": spec.max_answers}
+    return {**made, "options": dict(spec.options)} if spec.options else made
+
+
+def make_wished(report: Report, wish: Wish) -> AnyPolicy:
+    """Make the policy that an owner asks for, in the worker process."""
+    report(0.1, "Looking for a good tree")
+    return policy_of(wish)
+
+
+def read_offer(report: Report, content: bytes, name: str, options: JsonObject) -> Offer:
+    """Read an uploaded table (or ``example:NAME``) and work out its choices."""
+    report(0.02, "Reading the table")
+    example = name.removeprefix(EXAMPLE)
+    if example != name:
+        problem = files.example(example)
+    else:
+        problem = problem_from_bytes(content, name, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        refuse_groups(design(problem, "gain", allow_groups=True))
+    return advise.make_offer(report, problem)
+
+
+def table_size(problem: JsonObject) -> int:
+    """Count the cells of a table that is not checked yet: classes times questions.
+
+    >>> table_size({"classes": ["a", "b"], "questions": [1, 2, 3]}), table_size({})
+    (6, 0)
+    """
+    parts = (problem.get("classes"), problem.get("questions"))
+    sizes = [len(part) if isinstance(part, list | dict) else 0 for part in parts]
+    return sizes[0] * sizes[1]
+
+
+def _source(wish: Wish) -> Problem | Plan:
+    if wish.plan is not None:
+        return files.load_plan(json.dumps(wish.plan).encode(), name="plan.json")
+    if wish.example is not None:
+        return files.example(wish.example)
+    if wish.problem is None:
+        raise CrowdtreeError("policy: give a problem, an example or a plan")
+    return problem_from_bytes(json.dumps(wish.problem).encode(), "problem.json")
+
+
+def problem_from_bytes(content: bytes, name: str, **options: Any) -> Problem:
+    """Read an uploaded problem file; only the extension of its name is used."""
+    suffix = Path(name).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise CrowdtreeError(f"problem: upload one of {', '.join(SUFFIXES)}")
+    if suffix == ".xlsx":
+        _check_workbook(content)
+    return files.load_problem(content, name=f"problem{suffix}", **options)
+
+
+def _check_workbook(content: bytes) -> None:
+    """Refuse a workbook that unpacks to more than a table of questions could need."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+    except (zipfile.BadZipFile, OSError):
+        raise CrowdtreeError("problem: the workbook cannot be read; save it as .xlsx") from None
+    if size > MOST_UNPACKED:
+        raise CrowdtreeError("problem: the workbook is too large when unpacked")

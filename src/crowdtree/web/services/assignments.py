@@ -1,0 +1,185 @@
+"""Questions out to workers, answers in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Literal, NotRequired, TypedDict
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from sqlalchemy.engine import Connection
+
+from crowdtree.store import Next, Submit, Undo
+from crowdtree.store.db.campaign_row import Campaign, get_campaign
+from crowdtree.store.owner import people, tokens
+from crowdtree.store.queries.workers import WorkerFacts, get_worker
+from crowdtree.store.serving import commands
+from crowdtree.web.state import AppState
+
+__all__ = [
+    "Answered",
+    "Asked",
+    "Held",
+    "Skipped",
+    "Undone",
+    "WorkerReport",
+    "find_question",
+    "release",
+    "report_worker",
+    "submit_answer",
+    "submit_skip",
+    "undo",
+]
+
+Key = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[\w.:-]+$")]
+Lease = Annotated[str, StringConstraints(min_length=3, max_length=60, pattern=r"^\d+\.[0-9a-f]+$")]
+NO_WAIT = ("finished", "done", "all answered", "worker paused", "budget")
+"""Reasons that waiting does not change."""
+AT_THE_END = ("finished", "done", "all answered")
+
+
+class Asked(BaseModel):
+    """A request for a question."""
+
+    model_config = ConfigDict(extra="forbid")
+    holding: Annotated[list[Lease], Field(max_length=100)] = []
+    wait: Annotated[float, Field(ge=0, le=25)] = 0.0
+
+
+class Skipped(BaseModel):
+    """A question that the worker cannot answer."""
+
+    model_config = ConfigDict(extra="forbid")
+    lease: Lease
+    key: Key
+
+
+class Answered(Skipped):
+    """An answer."""
+
+    answer: Literal["yes", "no"]
+
+
+class Undone(BaseModel):
+    """A request to take the last answer back."""
+
+    model_config = ConfigDict(extra="forbid")
+    key: Key
+
+
+class Held(BaseModel):
+    """Questions that a worker holds."""
+
+    model_config = ConfigDict(extra="forbid")
+    leases: Annotated[list[Lease], Field(min_length=1, max_length=100)]
+
+
+class Found(commands.HandedOut):
+    """A task, or the reason why there is none; at the end, the closing words."""
+
+    end: NotRequired[dict[str, str]]
+
+
+class WorkerSummary(TypedDict):
+    """A worker's own record."""
+
+    id: int
+    name: str
+    status: str
+    answers: int
+    skips: int
+
+
+class WorkerReport(TypedDict):
+    """What a worker has done and what the campaign asks for."""
+
+    campaign: str
+    campaign_id: int
+    status: str
+    worker: WorkerSummary
+    instructions: str
+    examples: dict[str, str]
+    answers_per_worker: int | None
+
+
+async def find_question(
+    state: AppState, asked: Asked, who: str, gone: Callable[[], Awaitable[bool]]
+) -> Found:
+    """Find a question for a worker, or wait for one.
+
+    A client that has disconnected (`gone`) gets none, because nobody else could answer it until
+    its lease expires.
+    """
+    end = time.monotonic() + asked.wait
+    tries = 0
+    while True:
+        wish = Next(who, tuple(asked.holding))
+        found = await state.store.aask(wish)
+        left = end - time.monotonic()
+        over = left <= 0.01 or state.stopping
+        if found["task"] is None:
+            state.waiters.pass_on(wish.campaign, tries)
+        if found["task"] is not None or found["reason"] in NO_WAIT or over:
+            return await _with_end(state, wish.campaign, found)
+        tries = await state.waiters.wait(wish.campaign, min(left, state.poll_seconds))
+        if await gone():
+            state.waiters.pass_on(wish.campaign, tries)
+            return Found(task=found["task"], reason=found["reason"])
+
+
+async def _with_end(state: AppState, campaign: int, found: commands.HandedOut) -> Found:
+    """Add the closing words for a worker who has finished."""
+    if found["reason"] not in AT_THE_END:
+        return Found(task=found["task"], reason=found["reason"])
+    row = await state.store.aread(lambda c: get_campaign(c, campaign))
+    end = row.settings.model_dump(include={"thanks", "completion_code", "return_url"})
+    return {**found, "end": end}
+
+
+async def submit_answer(state: AppState, given: Answered, who: str) -> commands.Taken:
+    """Submit an answer."""
+    value = int(given.answer == "yes")
+    return await state.store.aask(Submit(who, given.lease, "answer", value, given.key))
+
+
+async def submit_skip(state: AppState, given: Skipped, who: str) -> commands.Taken:
+    """Submit a skip."""
+    return await state.store.aask(Submit(who, given.lease, "skip", None, given.key))
+
+
+async def undo(state: AppState, given: Undone, who: str) -> commands.Undone:
+    """Take back the last answer or skip."""
+    return await state.store.aask(Undo(who, given.key))
+
+
+async def release(state: AppState, given: Held, who: str) -> int:
+    """Give questions back so that others get them at once; returns how many."""
+    return await state.store.awrite(lambda c: people.release(c, who, given.leases, state.now))
+
+
+async def report_worker(state: AppState, who: str) -> WorkerReport:
+    """Report what a worker has done and what the campaign asks for."""
+
+    def look(connection: Connection) -> tuple[Campaign, WorkerFacts]:
+        number, worker = tokens.worker_of(connection, who, state.now)
+        campaign = get_campaign(connection, number)
+        problem = state.policy(campaign).problem
+        return campaign, get_worker(connection, number, worker, problem)
+
+    campaign, worker = await state.store.aread(look)
+    settings = campaign.settings
+    return {
+        "campaign": campaign.name,
+        "campaign_id": campaign.id,
+        "status": campaign.status,
+        "worker": {
+            "id": worker["id"],
+            "name": worker["name"],
+            "status": worker["status"],
+            "answers": worker["answers"],
+            "skips": worker["skips"],
+        },
+        "instructions": settings.instructions,
+        "examples": settings.examples,
+        "answers_per_worker": settings.answers_per_worker,
+    }

@@ -1,0 +1,69 @@
+"""Items of a campaign: added from a file, with the media they show."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from typing import IO, TypedDict
+
+from sqlalchemy.engine import Connection
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.files.items import read_items
+from crowdtree.store import Store
+from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.owner import campaigns
+from crowdtree.store.types import JsonObject
+
+__all__ = ["MEDIA_TYPES", "Added", "add_from_file"]
+
+ROWS_PER_TRANSACTION = 2000
+MEDIA_TYPES = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "gif": "image/gif",
+    "webp": "image/webp",
+    "avif": "image/avif",
+    "mp3": "audio/mpeg",
+    "m4a": "audio/mp4",
+    "ogg": "audio/ogg",
+    "opus": "audio/ogg",
+    "wav": "audio/wav",
+    "flac": "audio/flac",
+    "mp4": "video/mp4",
+    "webm": "video/webm",
+    "ogv": "video/ogg",
+}
+"""Types of uploaded media by file extension; none that a browser would execute."""
+
+
+class Added(TypedDict):
+    """Items in a file, and how many of them were new."""
+
+    read: int
+    added: int
+
+
+def add_from_file(store: Store, number: int, file: IO[bytes], kind: str) -> Added:
+    """Check all rows of a file, then add them a few thousand per transaction."""
+    classes = store.read(lambda c: get_campaign(c, number)).problem["classes"]
+    read = added = 0
+    if file.seek(0, os.SEEK_END):
+        read = sum(1 for _ in read_items(file, kind, classes))
+    if not read:
+        raise CrowdtreeError("items: the file has no items")
+    for rows in _pieces(read_items(file, kind, classes)):
+        added += store.write(partial(_add, number, rows))
+    return {"read": read, "added": added}
+
+
+def _add(number: int, rows: list[JsonObject], connection: Connection) -> int:
+    return campaigns.add_items(connection, number, rows)
+
+
+def _pieces(rows: Iterator[JsonObject]) -> Iterator[list[JsonObject]]:
+    while piece := list(islice(rows, ROWS_PER_TRANSACTION)):
+        yield piece

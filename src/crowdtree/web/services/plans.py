@@ -1,0 +1,54 @@
+"""Campaigns from a problem, a plan or an uploaded table, and back to what makes them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from crowdtree.advise import Report
+from crowdtree.store import Settings, checked_settings
+from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.owner import campaigns
+from crowdtree.store.types import AnyPolicy, JsonObject
+from crowdtree.web.plan_jobs import Wish, wish_of
+from crowdtree.web.state import AppState
+
+__all__ = ["Table", "create_campaign", "create_draft", "define"]
+
+
+class Table(NamedTuple):
+    """An uploaded table; ``example:NAME`` needs no content."""
+
+    content: bytes
+    name: str
+    title: str
+    options: JsonObject
+
+
+async def create_campaign(state: AppState, name: str, wish: Wish, settings: JsonObject) -> int:
+    """Create a campaign from a problem or a plan; returns its number."""
+    checked = checked_settings(settings)
+    return await _create(state, name, await state.plans.policy_of(wish), checked)
+
+
+async def create_draft(state: AppState, name: str, table: Table, report: Report) -> int:
+    """Read a table and create a campaign with the default plan; returns its number."""
+    found = await state.plans.read(table.content, table.name, table.options, report)
+    return await _create(state, name, found.first().policy, Settings())
+
+
+async def _create(state: AppState, name: str, policy: AnyPolicy, settings: Settings) -> int:
+    return await state.store.awrite(
+        lambda c: campaigns.create(c, name, policy, settings, state.now)
+    )
+
+
+async def define(state: AppState, number: int) -> JsonObject:
+    """Write a campaign as :func:`create_campaign` takes it."""
+    campaign = await state.store.aread(lambda c: get_campaign(c, number))
+    policy = await asyncio.to_thread(lambda: wish_of(state.policy(campaign)))
+    return {
+        "name": campaign.name,
+        "policy": policy,
+        "settings": campaign.settings.model_dump(mode="json"),
+    }

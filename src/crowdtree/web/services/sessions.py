@@ -1,0 +1,186 @@
+"""Log in, join, and manage tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from sqlalchemy.engine import Connection
+
+from crowdtree.store import NotFound, Refused
+from crowdtree.store.db.audit import note
+from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.owner import people, tokens
+from crowdtree.web.state import AppState
+
+__all__ = [
+    "OwnedToken",
+    "find_credential",
+    "find_join_link",
+    "issue_token",
+    "join_campaign",
+    "limited",
+    "list_tokens",
+    "log_in_owner",
+    "log_in_worker",
+    "log_out",
+    "make_login_link",
+    "revoke_token",
+    "works_for",
+]
+
+LINK_SECONDS = 900.0
+USED = "This link was already used or is not valid. Get a new one."
+EXPIRED = "This link is not valid any more. Ask for a new one."
+
+
+class OwnedToken(tokens.OwnerToken):
+    """A token or session of the owner; `this` marks the one that asked."""
+
+    this: bool
+
+
+@contextmanager
+def limited(state: AppState, address: str) -> Iterator[None]:
+    """Refuse addresses with too many failed logins; only failures count."""
+    if not state.login_limit.allows(address):
+        raise Refused("slow", "Too many attempts. Wait a minute.")
+    failed = False
+    try:
+        yield
+    except Refused as error:
+        failed = error.code in ("login", "unknown")
+        raise
+    finally:
+        if not failed:
+            state.login_limit.refund(address)
+
+
+async def find_credential(state: AppState, token: str) -> tokens.Credential | None:
+    """Find what a token stands for."""
+    return await state.store.aread(lambda c: tokens.find(c, token, state.now))
+
+
+async def _known(state: AppState, token: str, role: tokens.Role, message: str) -> tokens.Credential:
+    """Find what a token stands for, or refuse; a guessed token writes nothing."""
+    found = await find_credential(state, token)
+    if found is None or found.role != role:
+        raise Refused("login" if role == "once" else "unknown", message)
+    return found
+
+
+async def log_in_owner(state: AppState, token: str) -> str:
+    """Exchange the one-time token for an owner session."""
+    await _known(state, token, "once", USED)
+
+    def exchange(connection: Connection) -> str | None:
+        if not tokens.take_once(connection, token, state.now):
+            return None
+        note(connection, state.now, "login", None)
+        seconds = state.options.session_seconds
+        return tokens.issue(connection, "owner", state.now, name="session", seconds=seconds)
+
+    session = await state.store.awrite(exchange)
+    if session is None:
+        raise Refused("login", USED)
+    return session
+
+
+async def log_out(state: AppState, token_hash: str) -> None:
+    """End an owner session everywhere."""
+    await state.store.awrite(lambda c: tokens.revoke_owner_tokens(c, state.now, token_hash))
+
+
+async def log_in_worker(state: AppState, token: str) -> str:
+    """Exchange a personal token for a worker session."""
+    found = await _known(state, token, "worker", EXPIRED)
+    return await state.store.awrite(
+        lambda c: tokens.issue(
+            c,
+            "worker",
+            state.now,
+            campaign_id=found.campaign_id,
+            worker_id=found.worker_id,
+            seconds=state.options.session_seconds,
+        )
+    )
+
+
+async def find_join_link(state: AppState, token: str) -> tuple[int, str]:
+    """The campaign of a join token, and the query parameter that holds the participant's id."""
+    number = (await _known(state, token, "join", EXPIRED)).campaign_id
+    if number is None:
+        raise Refused("unknown", EXPIRED)
+    campaign = await state.store.aread(lambda c: get_campaign(c, number))
+    return number, campaign.settings.participant_parameter
+
+
+async def works_for(state: AppState, session: str, number: int) -> bool:
+    """Whether a worker session belongs to a campaign."""
+    found = await find_credential(state, session)
+    return found is not None and (found.role, found.campaign_id) == ("worker", number)
+
+
+async def join_campaign(
+    state: AppState, address: str, token: str, participant: str | None, details: Mapping[str, str]
+) -> str:
+    """Become a worker by the open join link; returns a worker session."""
+    await _known(state, token, "join", EXPIRED)
+    if not state.join_limit.allows(address):
+        raise Refused("slow", "Many people are joining right now. Try again in a minute.")
+
+    def exchange(connection: Connection) -> str | None:
+        found = tokens.find(connection, token, state.now)
+        if found is None or found.role != "join" or found.campaign_id is None:
+            return None
+        campaign = get_campaign(connection, found.campaign_id)
+        return people.join(
+            connection,
+            found.campaign_id,
+            participant,
+            state.policy(campaign),
+            campaign.settings.dedicated,
+            state.now,
+            dict(details),
+            state.options.session_seconds,
+        )
+
+    session = await state.store.awrite(exchange)
+    if session is None:
+        raise Refused("unknown", EXPIRED)
+    return session
+
+
+async def make_login_link(state: AppState) -> str:
+    """Make a one-time link that logs the owner in on another device."""
+
+    def make(connection: Connection) -> str:
+        note(connection, state.now, "login link", None)
+        return tokens.issue(connection, "once", state.now, name="link", seconds=LINK_SECONDS)
+
+    return f"/login?token={await state.store.awrite(make)}"
+
+
+async def list_tokens(state: AppState, token_hash: str) -> list[OwnedToken]:
+    """List the owner's valid tokens and sessions, without their secrets."""
+    mine = token_hash[: tokens.ID_LENGTH]
+    rows = await state.store.aread(lambda c: tokens.listed(c, state.now))
+    return [{**row, "this": row["id"] == mine} for row in rows]
+
+
+async def issue_token(state: AppState, name: str) -> tuple[str, str]:
+    """Make an owner token for scripts; returns it and its id."""
+    token = await state.store.awrite(lambda c: tokens.issue(c, "owner", state.now, name=name))
+    return token, tokens.hashed(token)[: tokens.ID_LENGTH]
+
+
+async def revoke_token(state: AppState, token_id: str) -> int:
+    """Revoke an owner token by its id; returns how many were revoked."""
+    count = 0
+    if len(token_id) == tokens.ID_LENGTH and token_id.isalnum():
+        count = await state.store.awrite(
+            lambda c: tokens.revoke_owner_tokens(c, state.now, token_id)
+        )
+    if not count:
+        raise NotFound("There is no such token.")
+    return count

@@ -1,0 +1,47 @@
+"""The plans that are offered to an owner."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
+
+from crowdtree import files
+from crowdtree.advise import make_offer
+from crowdtree.errors import CrowdtreeError
+from crowdtree.policy import AdaptivePolicy, PlanPolicy
+from crowdtree.web.worker_process import silent
+
+
+@pytest.fixture(scope="module")
+def animals():
+    return make_offer(silent, files.example("animals"))
+
+
+def test_every_choice_keeps_its_promise(animals):
+    for choice in animals.choices:
+        assert choice.error <= choice.target
+    for kind in ("tree", "adaptive"):
+        mine = [c for c in animals.choices if c.kind == kind]
+        assert len(mine) > 3
+        assert [c.target for c in mine] == sorted(c.target for c in mine)
+        assert [c.answers for c in mine] == sorted((c.answers for c in mine), reverse=True)
+
+
+def test_every_choice_has_one_mark_on_the_chart(animals):
+    keys = re.findall(r'data-choice="([^"]+)"', animals.chart)
+    assert keys == [choice.key for choice in animals.choices]
+    assert " style=" not in animals.chart
+    assert "<style" not in animals.chart
+
+
+def test_a_choice_is_found_again(animals):
+    for choice in animals.choices:
+        assert animals.nearest(choice.policy, choice.promise) is choice
+        assert animals.get(choice.key) is choice
+    with pytest.raises(CrowdtreeError, match="choose one"):
+        animals.get("tree-7")
+    assert isinstance(animals.get("adaptive-0.01").policy, AdaptivePolicy)
+    assert isinstance(animals.get("tree-0.01").policy, PlanPolicy)

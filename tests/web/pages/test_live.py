@@ -1,0 +1,73 @@
+"""What the dashboard shows."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
+
+from crowdtree.advise import promise_of
+from crowdtree.plots.live_tree import flow_numbers, flow_svg
+from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.web.pages.live import look
+from storelab import Small
+
+
+class LiveCampaign(Small):
+    """A campaign whose dashboard is looked at."""
+
+    def picture(self):
+        row = self.store.read(lambda c: get_campaign(c, self.number))
+        return self.store.read(
+            lambda c: look(c, row, self.policy, promise_of(self.policy), self.clock.now)
+        )
+
+    def notes(self) -> str:
+        return " | ".join(note.text for note in self.picture().notes)
+
+
+@pytest.fixture
+def live():
+    made = []
+
+    def make(**options) -> LiveCampaign:
+        made.append(LiveCampaign(**options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.store.close()
+
+
+def test_the_dashboard_says_what_needs_the_owner(live):
+    one = live(price=1.0, budget=3.0, currency="EUR")
+    one.start()
+    assert one.picture().values["headline"] == "Running, and waiting for the first answer."
+    assert "Nobody has joined yet." in one.notes()
+    assert "The budget of 3.00 EUR will not be enough" in one.notes()
+    who = one.worker()
+    assert "Nobody has joined" not in one.notes()
+    one.answer(who, 1)
+    assert one.picture().values["headline"].startswith("Going well")
+    one.clock.now += 3600
+    picture = one.picture()
+    assert picture.mood == "worry"
+    assert "No answer for 1 h" in picture.values["headline"]
+    assert "The last answer came 1 h ago." in one.notes()
+
+
+def test_the_numbers_of_the_tree_add_up(live):
+    one = live(rows=3)
+    one.start()
+    who = one.worker()
+    one.answer(who, 1)  # c4 after the first question
+    one.answer(who, 0)  # on to the second
+    flow = one.picture().flow
+    assert flow["text"]["0"] == "0 here · 2 passed"
+    leaves = [text for key, text in flow["text"].items() if int(key) < 0]
+    assert sorted(leaves)[-1] == "1 item"
+    assert one.picture().values["labelled"] == "1"
+    keys = set(re.findall(r'data-flow="(-?\d+)"', flow_svg(one.policy.plan)))
+    assert keys == set(flow_numbers(one.policy.plan, {})["text"])

@@ -1,0 +1,36 @@
+"""Progress of slow work in the response."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
+
+from weblab import lab
+
+
+def test_the_wizard_hears_how_far_the_server_is():
+    with lab() as app:
+        form = {"example": "table1", "name": "Mine"}
+        headers = {**app.owner, "accept": "application/json"}
+        answer = app.client.post("/new", data=form, headers=headers)
+        lines = [json.loads(line) for line in answer.text.splitlines()]
+        assert lines[-1] == {"go": "/c/1/plan"}
+        shares = [line["share"] for line in lines[:-1]]
+        assert shares == sorted(shares)
+        assert len({line["words"] for line in lines[:-1]}) > 3
+        page = app.get("/c/1/plan")
+        assert "How sure do you want to be?" in page.text
+        bad = app.client.post("/new", data={"pasted": "question,a\nq,7\n"}, headers=headers)
+        assert (bad.status_code, bad.json()["error"]) == (422, "input")
+        # a browser without scripts waits, and is sent on
+        plain = app.client.post("/new", data=form, headers=app.owner, follow_redirects=False)
+        assert (plain.status_code, plain.headers["location"]) == (303, "/c/2/plan")
+        # after a restart the choices are worked out again
+        app.client.app.state.crowdtree.plans.offers.clear()
+        assert "Computing what each error costs" in app.get("/c/1/plan").text
+        again = app.client.post("/c/1/plan/ready", data={}, headers=headers)
+        assert json.loads(again.text.splitlines()[-1]) == {"go": "/c/1/plan"}
+        assert "How sure do you want to be?" in app.get("/c/1/plan").text

@@ -1,0 +1,28 @@
+"""What the server does in the background."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
+
+from storelab import ONE
+from weblab import Lab
+
+
+def test_the_server_watches_by_itself(app: Lab) -> None:
+    number = app.campaign(ONE, settings={"give_up_seconds": 60})
+    app.worker(number).work("no")
+    state: Any = app.client.app.state.crowdtree  # type: ignore[attr-defined]
+    from crowdtree.web.background import check_stalled
+
+    app.client.portal.call(check_stalled, state)  # type: ignore[union-attr]
+    assert app.get(f"/api/campaigns/{number}").json()["waiting_for_workers"] == 1
+    page = app.get(f"/c/{number}").text
+    assert "1 item waits for more workers" in page
+    app.clock.now += 1000
+    app.client.portal.call(check_stalled, state)  # type: ignore[union-attr]
+    found = app.get(f"/api/campaigns/{number}").json()
+    assert (found["waiting_for_workers"], found["items"]["set_aside"]) == (0, 1)

@@ -1,0 +1,44 @@
+"""The fast path agrees with the framework."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
+
+from crowdtree.store import Store
+
+
+def test_the_short_way_and_the_long_way_say_the_same() -> None:
+    """A trailing part of the content type makes a request go the long way or the short one."""
+    from starlette.testclient import TestClient
+
+    from crowdtree.web import create_app
+
+    with Store("sqlite://").opened() as store:
+        app = create_app(store)
+        with TestClient(app, base_url="http://127.0.0.1") as client:
+            bodies = [
+                ("next", {}),
+                ("next", {"wait": -1}),
+                ("next", {"extra": 1}),
+                ("answer", {"lease": "1.ab", "key": "k", "answer": "yes"}),
+                ("answer", {"lease": "1.ab", "key": "k", "answer": "perhaps"}),
+                ("skip", {"lease": "1.ab", "key": "k"}),
+                ("skip", {"lease": "x", "key": "k"}),
+            ]
+            for name, body in bodies:
+                for headers in ({}, {"authorization": "Bearer nobody"}):
+                    said = [
+                        client.post(
+                            f"/api/worker/{name}",
+                            content=json.dumps(body),
+                            headers={**headers, "content-type": kind},
+                        )
+                        for kind in ("application/json", "application/vnd.x+json")
+                    ]
+                    assert said[0].status_code == said[1].status_code >= 400
+                    assert said[0].json() == said[1].json()
+                    assert said[0].headers["x-content-type-options"] == "nosniff"

@@ -1,0 +1,48 @@
+"""The cache of plans."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
+
+import aside
+from crowdtree import files
+from crowdtree.policy import AdaptivePolicy
+from crowdtree.store.db.problem_json import problem_to_json
+from crowdtree.web import worker_process as module
+from crowdtree.web.plan_cache import PlanCache
+
+
+def test_plans_are_worked_out_once(monkeypatch):
+    problem = files.example("table1")
+    policy = AdaptivePolicy(problem, 0.05, 50, strict=False)
+    asked = []
+
+    async def run(job, *values, report=None):
+        del report
+        asked.append(job.__name__)
+        return job(module.silent, *values)
+
+    async def go():
+        plans = PlanCache()
+        monkeypatch.setattr(plans.process, "run", run)
+        offer = await plans.read(b"", "example:table1", {}, module.silent)
+        assert plans.known(problem_to_json(problem)) is offer
+        assert await plans.offer(problem_to_json(problem)) is offer
+        same = offer.get("adaptive-0.05").policy
+        assert (await plans.promise(same)).error == offer.get("adaptive-0.05").error
+        assert asked == ["read_offer"]
+        assert await plans.promise_soon(policy) is None  # on its way
+        assert await plans.promise_soon(policy) is None
+        while plans.pending:
+            await asyncio.sleep(0.01)
+        found = await plans.promise_soon(policy)
+        again = AdaptivePolicy(problem, 0.05, 50, strict=False)
+        assert await plans.promise_soon(again) is found
+        plans.close()
+
+    aside.run(go())
+    assert asked == ["read_offer", "make_promise"]
