@@ -1,6 +1,6 @@
 """Run a policy over a block of items: vectorised, and step by step for any policy.
 
-Both give the same labels for the same answers; ``tests/simulation/test_simulate.py`` holds them to it.
+Both give the same labels for the same answers, which ``tests/simulation/test_simulate.py`` checks.
 """
 
 from __future__ import annotations
