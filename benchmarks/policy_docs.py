@@ -168,31 +168,46 @@ def real_targets(found: dict[str, Any]) -> str:
 
 
 def real_budgets(found: dict[str, Any]) -> str:
+    def row(name: str, part: dict[str, Any], paired: dict[str, Any]) -> list[str]:
+        ours, private = (
+            next(r for r in part["budgets"] if (r["who"], r["budget"]) == (who, paired["budget"]))
+            for who in ("learned.policy", "private rule")
+        )
+        return [
+            name,
+            f"{ours['questions']:.1f}",
+            f"{ours['right']:.3f} ({ours['low']:.3f} to {ours['high']:.3f})",
+            f"{ours['stated']:.3f}",
+            f"{private['right']:.3f}",
+            f"{paired['more']:+.3f} ({paired['low']:+.3f} to {paired['high']:+.3f})",
+        ]
+
     return table(
-        ["set", "who", "answers", "right (95 %)", "stated"],
-        [
-            [
-                name,
-                row["who"],
-                f"{row['questions']:.2f}",
-                f"{row['right']:.3f} ({row['low']:.3f} to {row['high']:.3f})",
-                f"{row['stated']:.3f}",
-            ]
-            for name, part in found.items()
-            for row in part["budgets"]
-        ],
+        ["set", "answers", "right (95 %)", "stated", "private rule", "difference (95 %, paired)"],
+        [row(name, part, paired) for name, part in found.items() for paired in part["paired"]],
     )
 
 
 def real_promises(found: dict[str, Any]) -> str:
     return table(
-        ["set", "promise of the error", "stated (95 %)", "observed (95 %)"],
+        [
+            "set",
+            "error of",
+            "by the table alone",
+            "stated (95 %)",
+            "observed (95 %)",
+            "splits inside",
+            "splits that agree",
+        ],
         [
             [
                 name,
                 row["what"],
+                "" if row["by table"] is None else f"{row['by table']:.3f}",
                 f"{row['stated']:.3f} ({row['low']:.3f} to {row['high']:.3f})",
                 f"{row['observed']:.3f} ({row['observed low']:.3f} to {row['observed high']:.3f})",
+                f"{row['inside']} of {row['splits']}",
+                f"{row['agree']} of {row['splits']}",
             ]
             for name, part in found.items()
             for row in part["promises"]

@@ -8,7 +8,8 @@ Leuven: learned from three respondents, the fourth answers, all four ways. Every
    the answers per item, and how many items are labelled as undecided.
 2. Fixed budgets: accuracy, beside the *private rule* that this benchmark used before (a Beta prior
    around each question's own share of yes, criterion and endgame picked inside the training part).
-3. Promises: ``reachable_error``, ``strict`` and ``evaluate`` of a tree, beside what is observed.
+3. Promises: ``reachable_error``, ``strict``, and the credible intervals of the paper's tree and of
+   a frontier plan, beside what is observed: pooled, and in how many splits they agree.
 
 ``python benchmarks/real_people.py [--sets leuven apascal soybean] [--splits 5] [--json FILE]``
 """
@@ -21,6 +22,7 @@ import re
 import time
 import warnings
 from collections.abc import Sequence
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,6 @@ from numpy.typing import NDArray
 
 import crowdtree as ct
 import learn_sets
-from crowdtree.learning.identification import plan_error
 from crowdtree.learning.model import Learned
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.problem import LINE_BREAKS
@@ -51,6 +52,8 @@ WAYS: tuple[Way, ...] = (
 )
 """Ways of asking among which the private rule picks: criterion, last answers for accuracy."""
 INNER = 3
+MOST_PICKED = 30
+"""Budget beyond which the private rule asks as with this one."""
 
 
 # ---------------------------------------------------------------- the public route
@@ -148,9 +151,8 @@ def private_folds(split: learn_sets.Split) -> list[tuple[Any, Recorded]]:
     return made
 
 
-def picked(folds: list[tuple[Any, Recorded]], budget: int, most: int = 30) -> Way:
+def picked(folds: list[tuple[Any, Recorded]], budget: int) -> Way:
     """The way that labels most left-out rows of the training part right."""
-    budget = min(budget, most)
     right = [
         sum(
             int((run.label == run.truth).sum())
@@ -204,15 +206,52 @@ def budget_row(who: str, budget: int, runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def promise_row(what: str, stated: Sequence[tuple[float, float, float]], runs: Any) -> Any:
-    """Mean promise of the splits (value, low, high), beside what is observed on all of them."""
-    value, low, high = np.mean(np.array(stated), axis=0)
-    wrong = np.concatenate([run.label != run.truth for run in runs])
+def paired_row(budget: int, ours: Sequence[Run], theirs: Sequence[Run]) -> dict[str, Any]:
+    """Accuracy of the learned policy less that of the private rule, item by item."""
+    good = [
+        (pooled(runs, "label") == pooled(runs, "truth")).astype(float) for runs in (ours, theirs)
+    ]
+    more = good[0] - good[1]
+    half = 1.96 * float(more.std()) / len(more) ** 0.5
+    mean = float(more.mean())
+    return {"budget": budget, "more": mean, "low": mean - half, "high": mean + half}
+
+
+Promise = tuple[float, float, float, Run]
+"""Stated error with the ends of its interval, and what happened."""
+
+
+def promise_row(what: str, promises: Sequence[Promise]) -> dict[str, Any]:
+    """Mean promise of the splits, beside what is observed on all of them and on each.
+
+    A promise is about the error in the long run, and a split has few items: they agree where the
+    observed error is in the interval widened by its own chance (both as normal).
+    """
+    value, low, high = np.mean([row[:3] for row in promises], axis=0)
+    runs = [row[3] for row in promises]
+    wrong = pooled(runs, "label") != pooled(runs, "truth")
     seen = share_estimate(int(wrong.sum()), len(wrong))
+    inside = agree = 0
+    for _, start, end, run in promises:
+        count = len(run.label)
+        each = float((run.label != run.truth).mean())
+        chance = share_estimate(round(each * count), count)
+        half = np.hypot((end - start) / 2, (chance.high - chance.low) / 2)
+        inside += start <= each <= end
+        agree += abs(each - (start + end) / 2) <= half
     return {
         "what": what, "stated": float(value), "low": float(low), "high": float(high),
         "observed": float(seen), "observed low": seen.low, "observed high": seen.high,
+        "splits": len(promises), "inside": int(inside), "agree": int(agree),
     }  # fmt: skip
+
+
+def promised(learned: Learned, plan: Any, crowd: Recorded) -> tuple[Promise, float]:
+    """Credible interval of a plan and what happened; its error by the table alone."""
+    value = ct.evaluate(plan, learned)
+    credible = learned.credible_interval(plan)
+    run = tried(PlanPolicy(plan), crowd)
+    return (credible.mean, credible.low, credible.high, run), value.misclassification
 
 
 # ---------------------------------------------------------------- one set
@@ -226,7 +265,8 @@ def report(name: str, splits: int) -> dict[str, Any]:
     found: dict[str, Any] = {"targets": [], "budgets": [], "promises": [], "strict": []}
     targets: dict[float, list[Run]] = {target: [] for target in TARGETS}
     budgets: dict[tuple[str, int], list[Run]] = {}
-    reach, trees, left_out = ([], []), ([], []), []  # type: ignore[var-annotated]
+    promises: dict[str, list[Promise]] = {}
+    plain: dict[str, list[float]] = {}
     for number, split in enumerate(learn_sets.SETS[name](place)):
         if number >= splits:
             break
@@ -237,36 +277,40 @@ def report(name: str, splits: int) -> dict[str, Any]:
         for target in TARGETS:
             targets[target].append(tried(policy.changed(target_error=target), crowd))
         mean, half = policy.reachable_error()
-        reach[0].append((mean, mean - half, mean + half))
-        reach[1].append(tried(policy.changed(target_error=0.0), crowd))
+        spent = tried(policy.changed(target_error=0.0), crowd)
+        promises.setdefault("reachable_error", []).append((mean, mean - half, mean + half, spent))
         try:
             policy.changed(target_error=TARGETS[-1], strict=True)
             found["strict"].append("accepted")
         except ct.CrowdtreeError as error:
             found["strict"].append(str(error))
-        tree = ct.design(learned.problem, "fm", allow_groups=True)
-        value = ct.evaluate(tree, learned)
-        credible = value.credible
-        assert credible is not None
-        trees[0].append((value.misclassification, credible.low, credible.high))
-        trees[1].append(tried(PlanPolicy(tree), crowd))
-        left_out.append(plan_error(learned, lambda p: ct.design(p, "fm", allow_groups=True))[:3])
-        inner = private_folds(split)
+        front = ct.frontier(learned.problem, method="greedy", max_votes=1, allow_groups=True)
+        plans = {
+            "paper's tree": ct.design(learned.problem, "fm", allow_groups=True),
+            "frontier plan": front.points[-1].plan,
+        }
+        for what, plan in plans.items():
+            promise, by_table = promised(learned, plan, crowd)
+            promises.setdefault(what, []).append(promise)
+            plain.setdefault(what, []).append(by_table)
+        way = cache(partial(picked, private_folds(split)))
         table = private_table(split, np.arange(len(split.truth)))
         for budget in BUDGETS[name]:
             spend = learned.policy(0.0, budget)
             budgets.setdefault(("learned.policy", budget), []).append(tried(spend, crowd))
-            old = private_policy(table, picked(inner, budget), budget)
+            old = private_policy(table, way(min(budget, MOST_PICKED)), budget)
             runs = budgets.setdefault(("private rule", budget), [])
             runs.append(tried(old, recorded(old.problem, split)))
         print(f"{name} {number + 1}: {time.perf_counter() - began:.0f} s", flush=True)
     found["targets"] = [target_row(target, runs) for target, runs in targets.items()]
     found["budgets"] = [budget_row(who, n, runs) for (who, n), runs in budgets.items()]
-    found["promises"] = [
-        promise_row("reachable_error", *reach),
-        promise_row("evaluate of the paper's tree", *trees),
-        promise_row("plan_error of the paper's tree", left_out, trees[1]),
+    found["paired"] = [
+        paired_row(n, budgets["learned.policy", n], budgets["private rule", n])
+        for n in BUDGETS[name]
     ]
+    found["promises"] = [promise_row(what, rows) for what, rows in promises.items()]
+    for row in found["promises"]:
+        row["by table"] = float(np.mean(plain[row["what"]])) if row["what"] in plain else None
     show(name, found)
     return found
 
@@ -285,11 +329,17 @@ def show(name: str, found: dict[str, Any]) -> None:
             f"  {row['who']:15} {row['questions']:6.2f} answers: right {row['right']:.3f} "
             f"({row['low']:.3f} to {row['high']:.3f}), stated {row['stated']:.3f}"
         )
+    for row in found["paired"]:
+        print(
+            f"  {row['budget']} answers: {row['more']:+.3f} ({row['low']:+.3f} to "
+            f"{row['high']:+.3f}) more right than by the private rule"
+        )
     for row in found["promises"]:
         print(
             f"  {row['what']}: {row['stated']:.3f} ({row['low']:.3f} to {row['high']:.3f}), "
             f"observed {row['observed']:.3f} ({row['observed low']:.3f} to "
-            f"{row['observed high']:.3f})"
+            f"{row['observed high']:.3f}); of {row['splits']} splits {row['inside']} inside, "
+            f"{row['agree']} agree; by the table {row['by table']}"
         )
     print(f"  strict at {TARGETS[-1]:.2f}: {found['strict'][0]}", flush=True)
 

@@ -518,6 +518,110 @@ def test_the_error_of_a_plan_is_that_of_left_out_items():
         plan_error(ct.learn(answers[0], problem=PROBLEM), make)
 
 
+# ---------------------------------------------------------------- people who were not asked before
+
+
+def test_what_is_stated_is_the_average_over_the_people_who_may_answer():
+    even = np.log(np.full(2, 0.5))
+    lead = np.array([0.5, 2.0, 4.0, 8.0])
+    plain = np.stack([-np.log1p(np.exp(-lead)), -np.log1p(np.exp(lead))], axis=1)
+    one, many = Calibration(0.7, 0.1, floor=0.01), Calibration(0.7, 0.1, floor=0.01, spread=0.6)
+    sure = np.exp(one.discounted(even, plain, 3))[:, 0]
+    wary = np.exp(many.discounted(even, plain, 3))[:, 0]
+    assert np.all(wary[2:] < sure[2:])
+    rng = np.random.default_rng(0)
+    drawn = [Calibration(float(0.7 * scale), 0.1, floor=0.01)
+             for scale in np.exp(0.6 * rng.standard_normal(4000))]  # fmt: skip
+    mean = np.mean([np.exp(c.discounted(even, plain, 3))[:, 0] for c in drawn], axis=0)
+    np.testing.assert_allclose(wary, mean, atol=0.004)
+    np.testing.assert_allclose(np.exp(many.discounted(even, plain, 3)).sum(axis=1), 1)
+    reached = (wary - 0.005) / 0.99  # without the floor
+    np.testing.assert_allclose(many.lead_for(reached), many.power(3) * lead, atol=0.01)
+    assert Calibration.from_dict(many.to_dict()) == many
+    with pytest.raises(CrowdtreeError, match="spread: expected 0 or more, got -1"):
+        Calibration(spread=-1)
+
+
+def test_the_scale_of_each_person_is_found():
+    rng = np.random.default_rng(0)
+    log_prior = np.log(np.full(3, 1 / 3))
+    evidence = rng.normal(0, 2, (6000, 3))
+    person = np.arange(6000) % 2
+    true = evidence * np.array([1.0, 0.3])[person][:, None]
+    chance = np.exp(true) / np.exp(true).sum(axis=1, keepdims=True)
+    truth = np.array([rng.choice(3, p=row) for row in chance])
+    loud = evidence - np.logaddexp.reduce(evidence, axis=1, keepdims=True)
+    mean, variance = Calibration().scale_of(
+        log_prior, loud, np.ones(6000), truth, np.ones(6000), person
+    )
+    np.testing.assert_allclose(mean, np.log([1.0, 0.3]), atol=0.2)
+    assert np.all(variance < 0.05)
+
+
+def persons(problem: Problem, count: int, items: int, seed: int):
+    """Items of one person each; people err more or less often than the table says."""
+    rng = np.random.default_rng(seed)
+    truth = np.tile(np.arange(problem.n_classes), count * items)
+    worker = np.repeat(np.arange(count), problem.n_classes * items)
+    error = problem.worker_error[:, truth].T
+    odds = error / (1 - error) * np.exp(0.9 * rng.standard_normal(count))[worker][:, None]
+    wrong = rng.random(odds.shape) < odds / (1 + odds)
+    right = problem.outcome[:, truth].T
+    return np.where(wrong, 1 - right, right).astype(np.int8)[:, :, None], truth, worker
+
+
+def test_another_person_keeps_the_target_and_the_interval():
+    """Three people teach and a fourth answers: over several such crowds both are kept."""
+    problem = make_problem(6, 24, seed=1)
+    stopped, wrong, inside = [], [], 0
+    for seed in range(5):
+        values, truth, worker = persons(problem, 4, 8, seed)
+        old = worker < 3
+        learned = ct.learn(*long_answers(problem, values[old], truth[old], worker[old].astype(str)))
+        policy = learned.policy(0.1, 24)
+        assert policy.calibration.spread > 0.3
+        order = [problem.question_index(name) for name in policy.problem.questions]
+        crowd = Recorded(values[~old][:, order], truth[~old])
+        run = simulate(policy.problem, policy, len(crowd.truth), crowd=crowd)
+        stopped.append(run.reason == 0)
+        wrong.append(run.label != run.truth)
+        tree = ct.design(learned.problem, allow_groups=True)
+        told = ct.evaluate(tree, learned).credible
+        run = simulate(policy.problem, PlanPolicy(tree), len(crowd.truth), crowd=crowd)
+        inside += told.low <= float(run.misclassification) <= told.high
+    at = np.concatenate(stopped)
+    assert at.mean() > 0.3
+    assert np.concatenate(wrong)[at].mean() <= 0.1
+    assert inside == 5
+    everybody = learned.credible_interval(tree, people=1000)
+    assert everybody.high - everybody.low < told.high - told.low
+
+
+def test_a_plan_that_was_made_from_the_table_is_as_bad_as_left_out_items_show():
+    from crowdtree.learning.identification import optimism
+
+    problem = make_problem(8, 40, seed=3)
+    values, truth = together(problem, 60, seed=1, hard=0.0)
+    answers = long_answers(problem, values, truth, np.full(60, "crowd"))
+    learned = ct.learn(*answers)
+    order = [problem.question_index(name) for name in learned.problem.questions]
+    codes = [learned.problem.classes.index(name) for name in problem.classes]
+    fresh, known = together(problem, 3000, seed=2, hard=0.0)
+    crowd = Recorded(fresh[:, order], np.array(codes)[known])
+    tree = ct.design(learned.problem, allow_groups=True)
+    front = ct.frontier(learned.problem, method="greedy", max_votes=1, allow_groups=True)
+    for plan in (ct.plan.as_plan(tree), front.points[-1].plan):
+        run = simulate(learned.problem, PlanPolicy(plan), 3000, crowd=crowd)
+        told = ct.evaluate(plan, learned).credible
+        assert told.low < float(run.misclassification) < told.high
+        assert optimism(learned, plan).between is None
+    given = ct.Tree(learned.problem, tree.question, tree.children)
+    assert optimism(learned, ct.plan.as_plan(given)) is None
+    sparse, gold = long_answers(problem, with_gaps(values, 0.5), truth, np.full(60, "crowd"))
+    few = ct.learn(sparse, gold)
+    assert optimism(few, ct.plan.as_plan(ct.design(few.problem, allow_groups=True))) is None
+
+
 # ---------------------------------------------------------------- dependence of votes
 
 

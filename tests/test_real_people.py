@@ -73,11 +73,22 @@ def test_what_can_be_reached_is_told(real_people, soybean):
         learned.policy(mean / 4, 40, strict=True)
 
 
+def test_the_interval_of_a_designed_tree_agrees_with_what_happens(real_people, soybean):
+    split, learned = soybean
+    tree = ct.design(learned.problem, allow_groups=True)
+    crowd = real_people.recorded(learned.problem, split)
+    promise, by_table = real_people.promised(learned, tree, crowd)
+    assert by_table < promise[0]  # symptoms are missing, and a tree is optimistic
+    row = real_people.promise_row("tree", [promise])
+    assert (row["splits"], row["agree"]) == (1, 1)
+
+
 def test_people_are_left_out_where_each_item_is_one_persons(real_people):
     split = few(next(real_people.learn_sets.leuven(real_people.folder())), 15)
     learned = real_people.taught(split)
     policy = learned.policy(0.2, 20)
     assert policy.calibration.items == 45  # three respondents, fifteen animals
+    assert policy.calibration.spread > 0.1
     crowd = real_people.recorded(policy.problem, split)
     fast = simulate(policy.problem, policy, 15, crowd=crowd)
     slow = simulate(policy.problem, policy, 15, crowd=crowd, stepwise=True)

@@ -11,7 +11,9 @@ before it meets the prior (docs/model.md, section 13). ``scale`` below 1 correct
 too sure even of a single answer. And on some items everybody is misled: with probability ``floor``
 the answers say nothing about the class, however many there are. The three numbers belong to one
 crowd and one set of questions; they are fitted to items of known class whose answers were not used
-for the table.
+for the table. Where the next answers come from one person who is not among those that answered, the
+scale itself is uncertain: it differs between people by ``spread``, and what is stated is the
+average over the people who may answer.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ FloatArray = NDArray[np.float64]
 
 _SCALES = np.exp(np.linspace(np.log(0.05), np.log(3.0), 65))
 _DEPENDENCES = np.concatenate([[0.0], np.geomspace(0.002, 1.0, 48)])
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
+_WEIGHTS /= _WEIGHTS.sum()
 _COARSE = 6  # every 6th of both is computed, the log loss between them follows from a spline
 _FLOORS = np.array([0.0, 0.005, 0.01, 0.02, 0.04, 0.07, 0.11, 0.17, 0.25, 0.4])
 _SCALE_SD = 0.5  # prior of log scale: normal around 0
@@ -61,6 +65,8 @@ class Calibration:
     reached
         Error that those items are left with after all their answers, as the middle and half the
         width of its 95 % interval: counted, so that it does not rest on the three numbers.
+    spread
+        Standard deviation of the logarithm of the scale between the people who may answer.
 
     Examples
     --------
@@ -78,6 +84,7 @@ class Calibration:
     floor: float = 0.0
     draws: tuple[tuple[float, float, float], ...] = ()
     reached: tuple[float, float] | None = None
+    spread: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0 < self.scale <= 100:
@@ -88,10 +95,12 @@ class Calibration:
             )
         if not 0 <= self.floor < 1:
             raise CrowdtreeError(f"floor: expected a number from 0 to below 1, got {self.floor}")
+        if not self.spread >= 0:
+            raise CrowdtreeError(f"spread: expected 0 or more, got {self.spread}")
 
     def __bool__(self) -> bool:
         """Whether it changes anything."""
-        return self.scale != 1 or self.dependence != 0 or self.floor != 0
+        return self.scale != 1 or self.dependence != 0 or self.floor != 0 or self.spread != 0
 
     def power(self, answers: ArrayLike) -> FloatArray:
         """Power of the likelihood of so many answers."""
@@ -107,12 +116,64 @@ class Calibration:
         """
         if not self:
             return log_posterior
-        evidence = log_posterior - log_prior
-        score = log_prior + self.power(answers)[..., None] * evidence
-        score = score - np.logaddexp.reduce(score, axis=-1, keepdims=True)
+        evidence = self.power(answers)[..., None] * (log_posterior - log_prior)
+        made: FloatArray | None = None
+        for weight, factor in self._people():
+            score = log_prior + factor * evidence
+            score = score - np.logaddexp.reduce(score, axis=-1, keepdims=True) + np.log(weight)
+            made = score if made is None else np.logaddexp(made, score)
         if self.floor:
-            score = np.logaddexp(np.log1p(-self.floor) + score, np.log(self.floor) + log_prior)
-        return np.asarray(score)
+            made = np.logaddexp(np.log1p(-self.floor) + made, np.log(self.floor) + log_prior)
+        return np.asarray(made)
+
+    def _people(self) -> list[tuple[float, float]]:
+        """Weights of the people who may answer, and their scales relative to the middle one."""
+        if not self.spread:
+            return [(1.0, 1.0)]
+        factor = np.exp(self.spread * _NODES)
+        return list(zip(_WEIGHTS.tolist(), factor.tolist(), strict=True))
+
+    def lead_for(self, probability: FloatArray) -> FloatArray:
+        """Log odds of one class against another at which a probability is stated, floor aside.
+
+        >>> Calibration().lead_for(np.array([0.5, 0.9])).round(2).tolist()
+        [0.0, 2.2]
+        >>> Calibration(spread=0.5).lead_for(np.array([0.5, 0.9])).round(2).tolist()
+        [0.0, 2.42]
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            plain = np.log(probability) - np.log1p(-probability)
+            plain = np.where(probability < 1, plain, np.inf)
+        if not self.spread:
+            return plain
+        lead = np.linspace(-60, 60, 4001)
+        stated = sum(w * (1 + np.tanh(factor * lead / 2)) / 2 for w, factor in self._people())
+        return np.where(np.isfinite(plain), np.interp(probability, stated, lead), plain)
+
+    def scale_of(
+        self,
+        log_prior: FloatArray,
+        log_posterior: FloatArray,
+        answers: ArrayLike,
+        truth: NDArray[Any],
+        weight: FloatArray,
+        person: NDArray[np.integer],
+    ) -> tuple[FloatArray, FloatArray]:
+        """Logarithm of the scale of each person alone, and its variance, the rest given.
+
+        The arguments are those of :meth:`fit`, and the number of the person behind each row.
+        """
+        row, places = np.arange(len(truth)), _places(len(_SCALES))
+        value = np.empty((len(places), int(person.max()) + 1))
+        for i, scale in enumerate(_SCALES[places]):
+            other = replace(self, scale=float(scale), spread=0.0)
+            found = other.discounted(log_prior, log_posterior, answers)[row, truth]
+            value[i] = np.bincount(person, weight * found, value.shape[1])
+        chance = np.exp(value - value.max(axis=0))
+        chance /= chance.sum(axis=0)
+        log_scale = np.log(_SCALES[places])
+        mean = log_scale @ chance
+        return mean, np.maximum(log_scale**2 @ chance - mean**2, 1e-4)
 
     def with_reached(
         self,
@@ -135,6 +196,7 @@ class Calibration:
             "floor": self.floor,
             "draws": [list(draw) for draw in self.draws],
             "reached": None if self.reached is None else list(self.reached),
+            "spread": self.spread,
         }
 
     @classmethod

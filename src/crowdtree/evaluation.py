@@ -282,7 +282,8 @@ def evaluate(tree: Tree | Plan, uncertainty: Uncertain | None = None) -> Evaluat
     """Say exactly how often a tree (one worker a question) or a plan goes wrong, and its cost.
 
     With `uncertainty` (what was learned) ``value.credible`` is the credible interval of the
-    misclassification, given how unsure the learned errors are.
+    misclassification, given how unsure the learned errors are and how optimistic a plan is that
+    was designed on them. The other numbers are exact for the table as it stands.
 
     Examples
     --------

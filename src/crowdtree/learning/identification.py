@@ -9,25 +9,28 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.calibration import Calibration, wilson
+from crowdtree.calibration import FEW, Calibration, wilson
+from crowdtree.designers import DESIGNERS, design
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
-from crowdtree.plan import as_plan
+from crowdtree.evaluation import evaluate
+from crowdtree.learning.classes import spread_of
+from crowdtree.plan import Plan, as_plan
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.policy.calibrating import fitted, warn_few
-from crowdtree.policy.replay import label_steps
+from crowdtree.policy.calibrating import States, fitted, warn_few
+from crowdtree.policy.replay import Replayed, label_steps
 
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
-    from crowdtree.plan import Plan
     from crowdtree.problem import Problem
     from crowdtree.tree import Tree
-__all__ = ["LeftOutError", "identification_policy", "plan_error"]
+__all__ = ["LeftOutError", "Optimism", "identification_policy", "optimism", "plan_error"]
 
 FOLDS = 5
 MOST_ITEMS = 4_000
@@ -36,6 +39,12 @@ ENDGAMES = (1, 2, 4, 8, 10_000)
 """Last answers that may be chosen for accuracy; beyond the budget: all."""
 MOST_PICKED = 30
 """Beyond this budget the endgame is that of this budget: it matters little there."""
+OPTIMISM_SD = 0.5
+"""Prior deviation of the log odds by which new items err more often than stated."""
+MOSTLY = 0.8
+"""Share of questions that items were asked at least, so that a plan can be tried on them."""
+MOST_NODES = 20_000
+"""Of the search for an optimal tree that is made again only to see how optimistic it is."""
 ASSUMED = Calibration(dependence=0.1)
 """What is stated by where no class is known."""
 
@@ -66,6 +75,7 @@ class _LeftOut(NamedTuple):
     policy: AdaptivePolicy
     values: NDArray[np.int8]
     truth: NDArray[np.int32]
+    worker: NDArray[np.int64]
 
     def changed(self, **changes: Any) -> _LeftOut:
         return self._replace(policy=self.policy.changed(**changes))
@@ -143,6 +153,27 @@ class LeftOutError(NamedTuple):
     items: int
 
 
+class Optimism(NamedTuple):
+    """How much more often than stated new items are labelled wrong, in log odds.
+
+    `doubt` is the standard deviation of what is known of it, and `between` that between people,
+    where each item was answered by one person; None otherwise.
+    """
+
+    centre: float
+    doubt: float
+    between: float | None
+
+
+class _Tried(NamedTuple):
+    """Left-out items under the plan that was made without them."""
+
+    wrong: NDArray[np.bool_]
+    worker: NDArray[np.int64]
+    stated: NDArray[np.float64]
+    """Error that the plan states, one number per item."""
+
+
 def plan_error(
     learned: Learned,
     make: Callable[[Problem], Tree | Plan],
@@ -150,10 +181,11 @@ def plan_error(
     folds: int = FOLDS,
     seed: int = 0,
 ) -> LeftOutError:
-    """Estimate the error of a plan on new items, one answer per vote as the answers have them.
+    """Count the errors of a plan on left-out items, one answer per vote as the answers have them.
 
-    A plan picks the cells that look best, so its error by the table that it was made from is too
-    small. Here the plan is made again without each part of the items, and tried on that part.
+    The plan is made again without each part of the items, and tried on that part. It is the error
+    of a plan that was made from fewer items; ``learned.credible_interval(plan)`` is about the plan
+    at hand.
 
     Parameters
     ----------
@@ -166,15 +198,89 @@ def plan_error(
     """
     if learned.kind != "classes" or not (learned.gold >= 0).any():
         raise CrowdtreeError("plan_error: expected yes/no questions and gold")
+    wrong = _tried(learned, make, folds, seed).wrong
+    middle, half = wilson(int(wrong.sum()), len(wrong))
+    low, high = max(0.0, middle - half), min(1.0, middle + half)
+    return LeftOutError(float(wrong.mean()), low, high, len(wrong))
+
+
+def _tried(
+    learned: Learned, make: Callable[[Problem], Tree | Plan], folds: int, seed: int
+) -> _Tried:
     sheet = _sheet(learned)
-    wrong = items = 0
+    found = []
     for held, _, _, taught in _refits(learned, sheet.worker, folds, seed):
         order = [learned.problem.question_index(name) for name in taught.questions]
-        labels = label_steps(PlanPolicy(as_plan(make(taught))), sheet.values[held][:, order])
-        wrong += int((labels != learned.gold[held]).sum())
-        items += len(held)
-    middle, half = wilson(wrong, items)
-    return LeftOutError(wrong / items, max(0.0, middle - half), min(1.0, middle + half), items)
+        plan = as_plan(make(taught))
+        labels = label_steps(PlanPolicy(plan), sheet.values[held][:, order])
+        stated = np.full(len(held), evaluate(plan).misclassification)
+        found.append((labels != learned.gold[held], sheet.worker[held], stated))
+    return _Tried(*(np.concatenate(column) for column in zip(*found, strict=True)))
+
+
+def optimism(learned: Learned, plan: Plan) -> Optimism | None:
+    """How far what a plan states is from what left-out items show.
+
+    A designer picks the cells that look best, answers are missing, and people differ: a plan
+    errs more often than the table that it was made from says. The plan is made again without each
+    part of the items, and what it states is compared with its errors on that part. Nothing is
+    known (None) of a plan that no designer made from this table, without 20 items of known class,
+    where these were asked only some of the questions (an answer that is absent would then be taken
+    for one that cannot be given), or where some of the items alone are too few to make a plan.
+    """
+    known = learned.gold >= 0
+    if learned.kind != "classes" or known.sum() < FEW:
+        return None
+    make = _maker(learned, plan)
+    if make is None or (_sheet(learned).values[known, :, 0] >= 0).mean() < MOSTLY:
+        return None
+    try:
+        wrong, worker, stated = _tried(learned, make, FOLDS, 0)
+    except CrowdtreeError:  # a part of the items leaves no question that splits the classes
+        return None
+    person = _by_person(worker)
+    who = np.unique(worker, return_inverse=True)[1] if person else np.zeros(len(wrong), np.intp)
+    expected = np.clip(np.bincount(who, stated) / np.bincount(who), 1e-6, 1 - 1e-6)
+    seen, variance = _log_odds(wrong, who, expected)
+    gap = seen - np.log(expected) + np.log1p(-expected)
+    if person:
+        other = Another.of(gap, variance)
+        return Optimism(other.centre, other.doubt, other.between)
+    kept = OPTIMISM_SD**2 / (OPTIMISM_SD**2 + variance[0])
+    return Optimism(float(kept * gap[0]), float(np.sqrt(kept * variance[0])), None)
+
+
+def _maker(learned: Learned, plan: Plan) -> Callable[[Problem], Plan] | None:
+    """What made the plan: its designer or a frontier, with at most as many votes as answers.
+
+    A frontier is made again by the greedy method, and its point is the one that asks as much.
+    """
+    there = plan.tree.problem.worker_error
+    method = plan.tree.method.removesuffix(" for upper errors")
+    if not np.allclose(there, learned.problem.worker_error, atol=1e-6):
+        return None
+    votes = min(_sheet(learned).values.shape[2], int(plan.votes.max()))
+    votes -= (votes + 1) % 2  # a majority is of an odd number
+    if plan.method.startswith("frontier"):
+        wanted = min(plan.planned_answers, votes * as_plan(plan.tree).planned_answers)
+        return lambda taught: _point(taught, votes, wanted)
+    if method not in DESIGNERS:
+        return None
+    options: dict[str, Any] = {"node_limit": MOST_NODES} if method == "optimal" else {}
+
+    def make(taught: Problem) -> Plan:
+        tree = design(taught, method, allow_groups=True, **options)
+        return Plan(tree, np.full(tree.n_nodes, votes))
+
+    return make
+
+
+def _point(problem: Problem, votes: int, wanted: float) -> Plan:
+    """Plan of a frontier that asks about as much as wanted."""
+    from crowdtree.frontiers import frontier
+
+    points = frontier(problem, method="greedy", max_votes=votes, allow_groups=True).points
+    return min(points, key=lambda point: abs(point.planned_answers - wanted)).plan
 
 
 def _sheet(learned: Learned) -> _Sheet:
@@ -203,7 +309,7 @@ def _left_out(
         if len(held) > MOST_ITEMS // folds:
             some = rng.choice(held, MOST_ITEMS // folds, replace=False)
         policy = AdaptivePolicy(problem, 0.0, yes_probability=yes, strict=False, **options)
-        yield _LeftOut(policy, sheet.values[some], learned.gold[some])
+        yield _LeftOut(policy, sheet.values[some], learned.gold[some], sheet.worker[some])
 
 
 _kept: WeakKeyDictionary[Learned, dict[tuple[int, int], list[_Refit]]] = WeakKeyDictionary()
@@ -240,7 +346,88 @@ def _calibration(prior: NDArray[np.float64], left_out: list[_LeftOut]) -> Calibr
     if not items:
         return ASSUMED
     parts = [(part.policy.replay(part.values), part.truth) for part in left_out]
-    return fitted(np.log(prior / prior.sum()), parts)
+    log_prior = np.log(prior / prior.sum())
+    made = fitted(log_prior, parts)
+    person = np.unique(np.concatenate([part.worker for part in left_out]))
+    if not _by_person(person):
+        return made
+    named = [
+        (replayed, np.searchsorted(person, part.worker))
+        for part, (replayed, _) in zip(left_out, parts, strict=True)
+    ]
+    return _for_another_person(made, log_prior, parts, named)
+
+
+def _by_person(worker: NDArray[np.int64]) -> bool:
+    """Whether every item was answered by one person, and there are several."""
+    return bool(len(worker)) and worker.min() >= 0 and len(np.unique(worker)) > 1
+
+
+def _for_another_person(
+    made: Calibration,
+    log_prior: NDArray[np.float64],
+    parts: list[tuple[Replayed, NDArray[np.int32]]],
+    named: list[tuple[Replayed, NDArray[np.intp]]],
+) -> Calibration:
+    """Add how much the people who were left out in turn differ: the next one is none of them.
+
+    `parts` has the class of each item, `named` the number of the person who answered.
+    """
+    states, last = States.of(parts), States.last(parts)
+    alone = made.scale_of(
+        log_prior, states.log_posterior, states.answers, states.of_item, states.weight,
+        States.of(named).of_item,
+    )  # fmt: skip
+    stated = made.discounted(log_prior, last.log_posterior, last.answers)
+    wrong = stated.argmax(axis=1) != last.of_item
+    errors = _log_odds(wrong, States.last(named).of_item, float(wrong.mean()))
+    error = Another.of(*errors)
+    low, high = (float(_sigmoid(error.centre + side * error.sd)) for side in (-1.96, 1.96))
+    reached = (low + high) / 2, (high - low) / 2
+    return replace(made, spread=Another.of(*alone).sd, reached=reached)
+
+
+class Another(NamedTuple):
+    """A number that differs between people: that of one more person.
+
+    Examples
+    --------
+    >>> other = Another.of(np.array([-0.1, 0.0, 0.1]), np.full(3, 0.01))
+    >>> abs(other.centre) < 1e-9, 0.1 < other.doubt < other.sd
+    (True, True)
+    """
+
+    centre: float
+    doubt: float
+    """Standard deviation of the centre."""
+    between: float
+    """Standard deviation between people, raised by how little few people tell about it."""
+
+    @classmethod
+    def of(cls, value: NDArray[np.float64], variance: NDArray[np.float64]) -> Another:
+        """From the number of each person, which is known up to a variance."""
+        spread, doubt = spread_of(value, 1 / variance)
+        weight = 1 / (spread**2 + variance)
+        centre = float(weight @ value / weight.sum())
+        return cls(centre, float(weight.sum() ** -0.5), float(spread * np.exp(doubt)))
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation of the number of one more person."""
+        return float(np.hypot(self.doubt, self.between))
+
+
+def _sigmoid(value: Any) -> Any:
+    return 1 / (1 + np.exp(-value))
+
+
+def _log_odds(
+    wrong: NDArray[np.bool_], who: NDArray[np.intp], expected: Any
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Log odds of an error per person, with one more item that errs as expected; variances."""
+    count = np.bincount(who) + 1.0
+    share = (np.bincount(who, wrong) + expected) / count
+    return np.log(share) - np.log1p(-share), 1 / (count * share * (1 - share))
 
 
 def _parts(

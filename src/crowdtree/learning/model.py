@@ -394,7 +394,9 @@ class Learned:
         """Estimate the credible interval of a plan's misclassification.
 
         It is about answers of other people of the same kind; `people` of them, by default as many
-        as answered.
+        as answered, or one where each item was answered by one person. For a plan that was
+        designed on ``learned.problem`` it includes how optimistic such a plan is, as left-out
+        items show (:func:`crowdtree.learning.pilot.credible_interval`).
         """
         from crowdtree.learning.pilot import credible_interval
 

@@ -73,8 +73,6 @@ def cell_rates(whole: Counts, told: Counts | None = None, centre: float | None =
     >>> cell_rates(Counts(yes, np.full((1, 5), 3.0))).mean.round(1).tolist()
     [[0.1, 0.1, 0.9, 0.9, 0.6]]
     """
-    from scipy.special import betaincc
-
     shared = 0.5 if centre is None else centre
     told = whole if told is None else told
     a, b, log_node = _priors(*told, shared)
@@ -91,8 +89,17 @@ def cell_rates(whole: Counts, told: Counts | None = None, centre: float | None =
     mean = np.clip(mean, 1e-5, 1 - 1e-5)
     variance = np.clip(variance, 1e-12, mean * (1 - mean) * 0.99)
     size = mean * (1 - mean) / variance - 1
-    above = np.asarray(betaincc(mean * size, (1 - mean) * size, 0.5), np.float64)
+    above = _above_half(mean, size)
     return CellRates(mean, variance, above, 1 / (share / (a + b)).sum(axis=1))
+
+
+def _above_half(mean: FloatArray, size: FloatArray) -> FloatArray:
+    """P(rate > 1/2) of each Beta, computed once for the many cells of equal counts."""
+    from scipy.special import betaincc
+
+    made, place = np.unique(mean.round(12) + 1j * size.round(9), return_inverse=True)
+    above = betaincc(made.real * made.imag, (1 - made.real) * made.imag, 0.5)
+    return np.asarray(above[place.reshape(mean.shape)], np.float64)
 
 
 def _moments(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from crowdtree.policy.replay import Replayed, Sample, replay_steps
 if TYPE_CHECKING:
     from crowdtree.problem import Problem
 
-__all__ = ["Calibrated", "Guaranteed", "fitted", "warn_few"]
+__all__ = ["Calibrated", "Guaranteed", "States", "fitted", "warn_few"]
 
 THRESHOLDS = np.concatenate([np.geomspace(0.01, 1.0, 12), [1.3, 1.6, 2.0]])
 """Stopping thresholds that are tested, in multiples of the target, the most careful first."""
@@ -62,7 +63,7 @@ class Calibrated:
         """Make a policy that states and stops by what these items show.
 
         The policy is replayed on the items to the end of its budget. How far its plain posterior
-        is too sure after 1, 2, 3, ... answers gives two numbers (:class:`Calibration`), shrunk to
+        is too sure after 1, 2, 3, ... answers gives a :class:`Calibration`, shrunk to
         their prior where the items are few. Below 20 items a warning says so; it is not an
         error, because the prior is a better guess than independence.
 
@@ -219,16 +220,30 @@ def warn_few(items: int, what: str) -> None:
         )
 
 
+class States(NamedTuple):
+    """States of replays one below the other, each with what is known of its item."""
+
+    log_posterior: FloatArray
+    answers: NDArray[np.int64]
+    weight: FloatArray
+    of_item: NDArray[Any]
+
+    @classmethod
+    def of(cls, parts: Sequence[tuple[Replayed, NDArray[Any]]]) -> States:
+        """Stack replays, each with one value per item."""
+        rows = [(r.log_posterior, r.answers, r.weight, value[r.item]) for r, value in parts]
+        return cls(*(np.concatenate(column) for column in zip(*rows, strict=True)))
+
+    @classmethod
+    def last(cls, parts: Sequence[tuple[Replayed, NDArray[Any]]]) -> States:
+        """Stack the last state of every item."""
+        return cls.of([(replayed.last(), value) for replayed, value in parts])
+
+
 def fitted(log_prior: FloatArray, parts: list[tuple[Replayed, NDArray[Any]]]) -> Calibration:
     """Fit a calibration to replays, each with the classes of its items, every item weighing 1."""
-    column = [np.concatenate(c) for c in zip(*(replayed for replayed, _ in parts), strict=True)]
-    truth = np.concatenate([truth[replayed.item] for replayed, truth in parts])
-    weight = np.concatenate([replayed.weight for replayed, _ in parts])
-    made = Calibration.fit(log_prior, column[2], column[1], truth, weight)
-    last = [replayed.last() for replayed, _ in parts]
-    return made.with_reached(
-        log_prior,
-        np.concatenate([part.log_posterior for part in last]),
-        np.concatenate([part.answers for part in last]),
-        np.concatenate([truth[part.item] for part, (_, truth) in zip(last, parts, strict=True)]),
+    every, last = States.of(parts), States.last(parts)
+    made = Calibration.fit(
+        log_prior, every.log_posterior, every.answers, every.of_item, every.weight
     )
+    return made.with_reached(log_prior, last.log_posterior, last.answers, last.of_item)

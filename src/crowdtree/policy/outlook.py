@@ -130,8 +130,8 @@ def _ahead(
     enough = (1 - target - calibration.floor * np.exp(log_prior[cls])) / (1 - calibration.floor)
     weight = np.exp(items.stated[row, cls])
     weight /= weight.sum(axis=1, keepdims=True)
+    needed = calibration.lead_for(enough)
     with np.errstate(divide="ignore", invalid="ignore"):
-        needed = np.where(enough < 1, np.log(enough) - np.log1p(-enough), np.inf)
         reach = np.where(noise > 0, ndtr((lead - needed) / noise), lead >= needed)
         wins = np.where(noise > 0, ndtr(lead / noise), lead >= 0)
     rise = (weight * wins).sum(axis=1) - weight[:, 0]
