@@ -93,8 +93,8 @@ def test_signs_near_one_half_stay_open():
         "label": truth[task] ^ wrong,
     }
     learned = learn(answers, {str(i): "ab"[c] for i, c in enumerate(truth)})
-    assert (learned.fit.trust[0] > 0.999).all()
-    assert (learned.fit.trust[1] < 0.95).any()
+    assert (np.abs(learned.fit.tilt[0]) > 0.999).all()
+    assert (np.abs(learned.fit.tilt[1]) < 0.95).any()
     assert learned.problem.outcome[0].tolist() == [0, 1]
 
 

@@ -17,11 +17,10 @@ class SkillFit:
     """Cells, skills and how sure they are.
 
     `cell` is ``-logit(e)`` of a worker of skill 0; `wrong` and `right` are the Beta posterior of
-    ``e`` (its mean is the estimate); `skill_sd` is the standard deviation. `strength` and
-    `question_error` are the Beta prior, `spread` the standard deviation of skills in the crowd;
-    `trust` is the probability that a cell's `sign` is right; `prior_size` is how many items of
-    known class would tell the class shares as well; `peak` are the cells at the joint peak with
-    the skills, where the objective was climbed to.
+    ``e`` (its mean is the estimate); `skill_sd` is the standard deviation of each skill, `spread`
+    that of skills in the crowd; `posterior` (item, class) takes answers as independent; `sign` is
+    +1 where yes is right, -1 where no is, 0 where it is open; `prior_size` is how many items of
+    known class would tell the class shares as well; `answers` is the expected number per cell.
     """
 
     cell: FloatArray
@@ -29,17 +28,13 @@ class SkillFit:
     wrong: FloatArray
     right: FloatArray
     skill_sd: FloatArray
-    question_error: FloatArray
-    strength: float
     spread: float
     posterior: FloatArray
     sign: NDArray[np.int8]
-    trust: FloatArray
     prior: FloatArray
     prior_size: FloatArray
     trace: tuple[float, ...] = ()
     answers: FloatArray = field(default_factory=lambda: np.zeros(0))
-    peak: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     @property
     def error(self) -> FloatArray:
