@@ -79,7 +79,7 @@ def best_worth(posterior: np.ndarray, count: np.ndarray, truth: np.ndarray) -> f
     """Log worth under which the known items are likeliest."""
     known = np.flatnonzero(truth >= 0)
     flat = dependence.Worth.any().updated(posterior[known], count[known], truth[known])
-    return float(dependence.GRID[int(flat.weight.argmax())])
+    return float(dependence.GRID[int(flat.weight[0].argmax())])
 
 
 def set_prior(worths: list[float]) -> None:

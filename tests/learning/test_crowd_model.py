@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from crowdtree import CrowdtreeError
 from crowdtree.learning import learn
 from crowdtree.learning.crowd_draws import split_rhat
 from crowdtree.learning.crowd_model import States
@@ -226,3 +227,54 @@ def test_updates_state_what_a_refit_states():
     updated, whole = learn(old).update(new), learn(crowd.answers)
     gap = [np.abs(updated.item(i) - whole.item(i)).max() for i in range(250, 300)]
     assert np.mean(gap) < 0.05
+
+
+def test_known_items_are_believed_where_most_items_mislead_everybody():
+    rng = np.random.default_rng(40)
+    truth = rng.integers(0, 3, 400)
+    seen = np.where(rng.random(400) < 0.45, (truth + 1) % 3, truth)
+    task = np.repeat(np.arange(400), 5)
+    said = np.where(rng.random(2000) < 0.2, rng.integers(0, 3, 2000), seen[task])
+    worker = np.argsort(rng.random((400, 12)), axis=1)[:, :5].ravel()
+    learned = learn({"task": task, "worker": worker, "label": said})
+    found = learned.calibrate({str(i): str(truth[i]) for i in range(100)}).accuracy
+    assert found.low <= right(learned, truth) <= found.high < 0.8
+
+
+def test_calibrating_again_on_the_same_items_changes_nothing():
+    answers, truth = misleading(32)
+    known = {str(i): str(truth[i]) for i in range(30)}
+    once = learn(answers).calibrate(known)
+    twice = once.calibrate(known)
+    assert twice.accuracy == once.accuracy
+    more = once.calibrate({str(i): str(truth[i]) for i in range(40)})
+    assert more.accuracy.known == 40
+
+
+def test_what_was_calibrated_does_not_share_its_numbers():
+    answers, truth = misleading(33, items=60)
+    first = learn(answers)
+    second = first.calibrate({"0": str(truth[0])})
+    before = first.counts.sum()
+    second.update({"task": [0], "worker": ["new"], "label": [1]})
+    assert first.counts.sum() == before
+    with pytest.raises(CrowdtreeError, match="calibrate first"):
+        second.calibrate({"1": str(truth[1])})
+
+
+def test_the_same_answers_are_classified_as_they_were_learned():
+    crowd = one_question(np.random.default_rng(1), 60, 8, 5)
+    learned = learn(crowd.answers)
+    names, posterior = learned.classify(crowd.answers)
+    order = [list(map(str, learned.answers.tasks.tolist())).index(name) for name in names]
+    np.testing.assert_allclose(posterior, learned.posterior[order], atol=0.02)
+
+
+def test_a_refused_update_leaves_no_trace():
+    crowd = one_question(np.random.default_rng(2), 30, 6, 4)
+    learned = learn(crowd.answers)
+    with pytest.raises(CrowdtreeError, match="was not learned"):
+        learned.update({"task": [99], "worker": ["zed"], "label": ["bird"]})
+    assert "zed" not in learned.workers
+    with pytest.raises(CrowdtreeError, match="unknown"):
+        learned.item(99)

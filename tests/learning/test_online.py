@@ -409,3 +409,30 @@ def test_a_few_known_items_do_not_change_how_answers_are_read():
     same = [alone.labels[t] == helped.labels[t] for t in alone.labels if t != "0"]
     assert np.mean(same) > 0.98
     assert helped.labels["0"] == truth
+
+
+def test_one_yes_no_question_reads_yes_as_yes_whatever_else_is_asked():
+    answers = {
+        "task": [t for t in range(8) for _ in range(3)],
+        "worker": ["a", "b", "c"] * 8,
+        "label": ["yes" if t % 2 else "no" for t in range(8) for _ in range(3)],
+    }
+    gold = {str(t): "dog" if t % 2 else "cat" for t in range(8)}
+    learned = learn(answers, gold)
+    _, posterior = learned.classify({"task": [9] * 3, "worker": list("abc"), "label": ["yes"] * 3})
+    assert learned.classes[int(posterior[0].argmax())] == "dog"
+    calibrated = learned.calibrate({"1": "dog"})
+    assert calibrated.workers["a"] == learned.workers["a"]
+
+
+def test_a_crowd_of_one_worker_can_be_tracked_and_updated():
+    answers = {
+        "task": [t for t in range(20) for _ in range(2)],
+        "question": ["flies", "swims"] * 20,
+        "worker": ["only"] * 40,
+        "label": [int(t % 2 == q) for t in range(20) for q in range(2)],
+    }
+    learned = learn(answers, {str(t): "ab"[t % 2] for t in range(20)})
+    assert learned.book().error("only", "flies", "a") < 0.5
+    learned.update({"task": [50], "question": ["flies"], "worker": ["new"], "label": [1]})
+    assert np.isfinite(learned.workers["new"].skill)

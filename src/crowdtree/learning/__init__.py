@@ -103,7 +103,7 @@ def learn(
         raise CrowdtreeError(
             f"method: {method!r} is for one question whose answers name the classes; leave it out"
         )
-    return _learn_classes(_as_yes_no(read), truths, problem, classes, level, certain)
+    return _learn_classes(reading.as_yes_no(read), truths, problem, classes, level, certain)
 
 
 def _answers_are_classes(
@@ -112,24 +112,6 @@ def _answers_are_classes(
     """Whether the answers name classes, rather than say yes or no about a class."""
     names = set(map(str, classes)) if classes is not None else set((truths or {}).values())
     return not names or bool(names & set(read.labels))
-
-
-def _as_yes_no(read: Answers) -> Answers:
-    """Read the labels of one question as no and yes."""
-    from dataclasses import replace
-
-    from crowdtree.learning.answers import YES_NO
-
-    if read.labels == ("0", "1"):
-        return read
-    code = [YES_NO.get(label.lower(), -1) for label in read.labels]
-    if -1 in code:
-        bad = read.labels[code.index(-1)]
-        raise CrowdtreeError(
-            f"answers: label {bad!r} is neither yes nor no nor a class of the gold; write 0/1, "
-            "no/yes or false/true, or name the classes in the gold as in the answers"
-        )
-    return replace(read, labels=("0", "1"), label=np.array(code, np.int8)[read.label])
 
 
 def _learn_labels(
@@ -179,11 +161,13 @@ def _learn_labels(
 def _relabelled(read: Answers, classes: Sequence[str] | None) -> Answers:
     from dataclasses import replace
 
-    from crowdtree.learning.answers import unknown_names
+    from crowdtree.learning.answers import MAX_LABELS, unknown_names
 
     if classes is None:
         return read
     names = tuple(map(str, classes))
+    if len(names) > MAX_LABELS:
+        raise CrowdtreeError(f"classes: expected at most {MAX_LABELS}, got {len(names)}")
     extra = [name for name in read.labels if name not in names]
     if extra:
         raise unknown_names("answers: label", extra, names, "add it to classes")

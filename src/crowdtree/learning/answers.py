@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answers",
     "Duplicates",
+    "as_yes_no",
     "gold_codes",
     "read_answers",
     "read_gold",
@@ -76,7 +77,7 @@ class Answers:
         """Some of the items, in the order given; all workers keep their numbers."""
         from dataclasses import replace
 
-        if len(chosen) == self.n_tasks:
+        if np.array_equal(chosen, np.arange(self.n_tasks)):
             return self
         length = np.diff(self.start)[chosen]
         start = np.concatenate([[0], np.cumsum(length)])
@@ -344,6 +345,22 @@ def _name(value: Any) -> str:
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value).strip()
+
+
+def as_yes_no(read: Answers) -> Answers:
+    """Read the labels of one question as no and yes."""
+    from dataclasses import replace
+
+    if read.labels == ("0", "1"):
+        return read
+    code = [YES_NO.get(label.lower(), -1) for label in read.labels]
+    if -1 in code:
+        bad = read.labels[code.index(-1)]
+        raise CrowdtreeError(
+            f"answers: label {bad!r} is neither yes nor no nor a class of the gold; write 0/1, "
+            "no/yes or false/true, or name the classes in the gold as in the answers"
+        )
+    return replace(read, labels=("0", "1"), label=np.array(code, np.int8)[read.label])
 
 
 def gold_codes(answers: Answers, truths: dict[str, str] | None, names: tuple[str, ...]) -> IntArray:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["WorkerBook", "WorkerEntry"]
 
 FloatArray = NDArray[np.float64]
-_SPREAD = 0.7  # standard deviation of skills in logits when nothing is known about the crowd
+SPREAD = 0.7  # standard deviation of skills in logits when nothing is known about the crowd
 _LONGEST_STEP = 1.0  # logits a single answer may move a skill
 
 
@@ -62,9 +62,9 @@ class WorkerBook:
     True
     """
 
-    def __init__(self, problem: Problem, spread: float = _SPREAD) -> None:
+    def __init__(self, problem: Problem, spread: float = SPREAD) -> None:
         if not spread > 0:
-            raise CrowdtreeError(f"spread: a positive number needed, got {spread!r}")
+            raise CrowdtreeError(f"spread: expected a positive number, got {spread!r}")
         self.problem = problem
         self.spread = float(spread)
         error = np.clip(problem.worker_error, 1e-4, 1 - 1e-4)
@@ -77,7 +77,7 @@ class WorkerBook:
     @classmethod
     def from_learned(cls, learned: Learned) -> WorkerBook:
         """Start from what was learned: skills and their precision carry over."""
-        book = cls(learned.problem, learned.fit.spread)
+        book = cls(learned.problem, learned.fit.spread or SPREAD)
         if learned.kind == "classes":
             book._cell, book._sign = learned.fit.cell.copy(), learned.fit.sign.astype(int)
         yes = _yes_counts(learned)
@@ -122,7 +122,7 @@ class WorkerBook:
         mass = np.asarray(posterior, dtype=np.float64)
         if mass.shape != (self.problem.n_classes,):
             raise CrowdtreeError(
-                f"posterior: one number a class needed ({self.problem.n_classes}), "
+                f"posterior: expected one number per class ({self.problem.n_classes}), "
                 f"got shape {mass.shape}"
             )
         entry = self._entries.setdefault(str(worker), self.entry(worker))

@@ -5,10 +5,12 @@ an error that everybody shares leaves no trace in them. So what a fit believes i
 it is stated. The first answer about an item counts in full, each further one counts as `worth` of
 an independent answer: the posterior of an item with n answers is raised to the power
 
-    (1 + (n - 1) worth) / n.
+    scale (1 + (n - 1) worth) / n.
 
-`worth` differs from crowd to crowd. What is known before any item of a crowd has been checked is
-how it differs between crowds whose truth is known; items of known class then update it.
+`scale` is 1 unless known items show that even a single answer is believed too much, as where most
+items mislead everybody. `worth` differs from crowd to crowd. What is known before any item of a
+crowd has been checked is how it differs between crowds whose truth is known; items of known class
+then update it.
 """
 
 from __future__ import annotations
@@ -33,7 +35,11 @@ CROWD_SD = 0.36
 """Its standard deviation between those crowds."""
 _FREEDOM = 4.0  # of the t distribution: crowds unlike those eleven occur
 GRID = np.linspace(np.log(0.03), 0.0, 36)
+"""Log worths."""
+SCALES = np.array([1.0, 0.8, 0.6, 0.45, 0.33, 0.25, 0.18, 0.12, 0.08, 0.05, 0.02])
+_MISLED = 0.02  # prior probability that the scale is not 1: below the tail of any usual interval
 _LEAST = 1e-3
+_LEAST_SEEN = 1e-5
 
 
 class Accuracy(NamedTuple):
@@ -71,7 +77,9 @@ class Accuracy(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Worth:
-    """What is known about the worth of a further answer: weights over a grid of its logarithm.
+    """What is known about the worth of a further answer.
+
+    `weight` holds probabilities (scale, log worth) over :data:`SCALES` and :data:`GRID`.
 
     Examples
     --------
@@ -79,7 +87,7 @@ class Worth:
     >>> round(worth.mean, 2), worth.known
     (0.28, 0)
     >>> posterior = np.array([[0.99, 0.01]])
-    >>> round(float(worth.stated(posterior, np.array([1]))[0, 0]), 6)
+    >>> round(float(worth.stated(posterior, np.array([1]))[0, 0]), 2)
     0.99
     >>> bool(worth.stated(posterior, np.array([10]))[0, 0] < 0.9)
     True
@@ -92,18 +100,17 @@ class Worth:
     def of_a_crowd(cls) -> Worth:
         """Before any item of the crowd has been checked."""
         away = (GRID - CROWD_MEAN) / CROWD_SD
-        weight = (1 + away**2 / _FREEDOM) ** (-(_FREEDOM + 1) / 2)
-        return cls(weight / weight.sum())
+        return cls(_with_scales((1 + away**2 / _FREEDOM) ** (-(_FREEDOM + 1) / 2)))
 
     @classmethod
     def any(cls) -> Worth:
         """Before anything is known about how dependent answers are: any worth, on a log scale."""
-        return cls(np.full(len(GRID), 1 / len(GRID)))
+        return cls(_with_scales(np.ones(len(GRID))))
 
     @property
     def mean(self) -> float:
         """Expected worth."""
-        return float(self.weight @ np.exp(GRID))
+        return float(self.weight.sum(axis=0) @ np.exp(GRID))
 
     def updated(self, posterior: FloatArray, answers: NDArray[Any], truth: NDArray[Any]) -> Worth:
         """After items of known class, whose truth the posteriors did not use."""
@@ -111,19 +118,21 @@ class Worth:
             return self
         row = np.arange(len(truth))
         log = np.log(np.maximum(self.weight, 1e-300))
-        for i, at in enumerate(GRID):
-            chance = _discounted(posterior, answers, float(np.exp(at)))[row, truth]
-            log[i] += float(np.log(np.maximum(chance, 1e-9)).sum())
+        for i, scale in enumerate(SCALES):
+            for j, at in enumerate(GRID):
+                chance = _discounted(posterior, answers, float(np.exp(at)), scale)[row, truth]
+                log[i, j] += float(np.log(np.maximum(chance, 1e-9)).sum())
         weight = np.exp(log - log.max())
         return Worth(weight / weight.sum(), self.known + len(truth))
 
     def stated(self, posterior: FloatArray, answers: NDArray[Any]) -> FloatArray:
         """Probabilities to state: discounted, averaged over what the worth may be."""
         made = np.zeros_like(posterior)
-        kept = np.flatnonzero(self.weight >= _LEAST)
-        for i in kept:
-            made += self.weight[i] * _discounted(posterior, answers, float(np.exp(GRID[i])))
-        return np.asarray(made / self.weight[kept].sum())
+        kept = np.where(self.weight >= _LEAST, self.weight, 0.0)
+        for i, j in np.argwhere(kept):
+            worth = float(np.exp(GRID[j]))
+            made += kept[i, j] * _discounted(posterior, answers, worth, SCALES[i])
+        return np.asarray(made / kept.sum())
 
     def accuracy(self, posterior: FloatArray, answers: NDArray[Any], level: float) -> Accuracy:
         """Share of the likeliest classes that are right, and its interval.
@@ -136,24 +145,36 @@ class Worth:
             return Accuracy(1.0, 1.0, 1.0, self.known, level)
         label = posterior.argmax(axis=1)
         row = np.arange(len(label))
-        mean, noise = np.empty(len(GRID)), np.empty(len(GRID))
-        for i, at in enumerate(GRID):
-            right = _discounted(posterior, answers, float(np.exp(at)))[row, label]
-            mean[i] = right.mean()
-            noise[i] = np.sqrt((right * (1 - right)).sum()) / len(right)
+        mean, noise, held = [], [], []
+        for i, j in np.argwhere(self.weight >= _LEAST_SEEN):
+            worth = float(np.exp(GRID[j]))
+            right = _discounted(posterior, answers, worth, SCALES[i])[row, label]
+            mean.append(right.mean())
+            noise.append(np.sqrt((right * (1 - right)).sum()) / len(right))
+            held.append(self.weight[i, j])
         nodes = ndtri((np.arange(20) + 0.5) / 20)
-        value = (mean[:, None] + noise[:, None] * nodes).ravel()
-        weight = np.repeat(self.weight / 20, 20)
+        value = (np.array(mean)[:, None] + np.array(noise)[:, None] * nodes).ravel()
+        weight = np.repeat(held, 20)
         tail = (1 - level) / 2
         low, high = (float(np.clip(weighted_quantile(value, weight, q), 0, 1))
                      for q in (tail, 1 - tail))  # fmt: skip
-        return Accuracy(float(self.weight @ mean), low, high, self.known, level)
+        estimate = float(np.average(mean, weights=held))
+        return Accuracy(estimate, low, high, self.known, level)
 
 
-def _discounted(posterior: FloatArray, answers: NDArray[Any], worth: float) -> FloatArray:
+def _with_scales(weight: FloatArray) -> FloatArray:
+    """Weights over scales and worths from those over worths."""
+    scale = np.full(len(SCALES), _MISLED / (len(SCALES) - 1))
+    scale[0] = 1 - _MISLED
+    return np.outer(scale, weight / weight.sum())
+
+
+def _discounted(
+    posterior: FloatArray, answers: NDArray[Any], worth: float, scale: float
+) -> FloatArray:
     """Posteriors raised to the power of so many answers, and normalised."""
     count = np.maximum(answers, 1).astype(np.float64)
-    power = (1 + (count - 1) * worth) / count
+    power = scale * (1 + (count - 1) * worth) / count
     score = power[:, None] * np.log(np.maximum(posterior, 1e-300))
     made = np.exp(score - score.max(axis=1, keepdims=True))
     return np.asarray(made / made.sum(axis=1, keepdims=True))

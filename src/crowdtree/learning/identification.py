@@ -129,6 +129,8 @@ def identification_policy(
     sheet = _sheet(learned)
     if repeats is None:
         repeats = sheet.values.shape[2]
+    if "calibration" in options:
+        raise CrowdtreeError("calibration: is fitted here; use AdaptivePolicy to give one")
     options |= {"max_answers": max_answers, "repeats": repeats}
     left_out = list(_left_out(learned, sheet, folds, seed, options))
     if left_out and options.get("endgame") is None:
@@ -215,6 +217,8 @@ def _tried(
         labels = label_steps(PlanPolicy(plan), sheet.values[held][:, order])
         stated = np.full(len(held), evaluate(plan).misclassification)
         found.append((labels != learned.gold[held], sheet.worker[held], stated))
+    if not found:
+        raise CrowdtreeError("plan_error: expected two items of known class of some class, got one")
     return _Tried(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 

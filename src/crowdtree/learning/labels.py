@@ -44,7 +44,8 @@ class LabelFit:
     `posterior` (item, class) takes answers as independent given the state of the item, `blind` is
     the same without any gold; `counts` are expected answers (worker, label, class); `worth` is
     what a further answer is worth (None: nothing is discounted); `trace` the objective after each
-    step; `place` is the row of each worker in the model.
+    step; `models` are the crowds that were averaged, with their weights, and `place` is the row of
+    each worker in them.
     """
 
     posterior: FloatArray
@@ -53,10 +54,15 @@ class LabelFit:
     trace: tuple[float, ...]
     objective: str
     worth: Worth | None = None
-    model: CrowdModel | None = None
+    models: tuple[tuple[float, CrowdModel], ...] = ()
     draws: Draws | None = None
     converged: bool = True
     place: IntArray = field(default_factory=lambda: np.zeros(0, np.int32))
+
+    @property
+    def model(self) -> CrowdModel | None:
+        """The crowd of the largest weight."""
+        return max(self.models, key=lambda pair: pair[0])[1] if self.models else None
 
 
 def fit_labels(answers: Answers, gold: IntArray, method: str = "hierarchical") -> LabelFit:
@@ -111,9 +117,9 @@ def dawid_skene(answers: Answers, gold: IntArray) -> LabelFit:
         if len(trace) > 1 and trace[-1] - trace[-2] < _TOLERANCE * answers.n_answers:
             converged = True
             break
-    return LabelFit(
-        posterior, posterior, counts, tuple(trace), "log likelihood", converged=converged
-    )
+    known = (gold >= 0).any()
+    blind = dawid_skene(answers, _unknown(gold)).posterior if known else posterior
+    return LabelFit(posterior, blind, counts, tuple(trace), "log likelihood", converged=converged)
 
 
 def hierarchical(answers: Answers, gold: IntArray) -> LabelFit:
@@ -135,7 +141,7 @@ def hierarchical(answers: Answers, gold: IntArray) -> LabelFit:
     converged = all(model.converged for _, model in models) and (draws is None or draws.converged)
     return LabelFit(
         posterior, believed, _counts(answers, posterior), best.trace, "log likelihood",
-        _worth(answers, gold, believed), best, draws, converged, place,
+        _worth(answers, gold, believed), tuple(models), draws, converged, place,
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -82,8 +83,9 @@ class Learned:
     answers
         The answers, encoded.
     posterior
-        Probability of each class (column) for each item (row), in the order of ``answers.tasks``,
-        discounted because people err together.
+        Probability of each class (column) for each item (row), in the order of ``answers.tasks``;
+        discounted because people err together (of yes/no questions once :meth:`calibrate` is
+        called).
     fit
         Cells and skills.
     counts
@@ -92,6 +94,8 @@ class Learned:
         The fit of a one-question set: models, draws, posteriors before the discount.
     worth
         What a further answer about an item is worth; None where answers are taken as independent.
+    checked
+        Items of known class that :meth:`calibrate` has counted.
     converged
         Whether the fit and the sample settled; a flag tells where they did not.
     trace
@@ -117,6 +121,7 @@ class Learned:
     counts: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     labelling: LabelFit | None = None
     worth: Worth | None = None
+    checked: NDArray[np.bool_] | None = None
     converged: bool = True
     assumed: Problem | None = None
     _online: Online | None = field(default=None, repr=False)
@@ -179,8 +184,8 @@ class Learned:
     def calibrate(self, gold: Any) -> Learned:
         """State probabilities by items of known class: a new result, with the same labels.
 
-        Twenty known items tell something, fifty tell most. Items whose gold was learned from have
-        been counted already.
+        Twenty known items tell something, fifty tell most. Every item counts once: those whose
+        gold was learned from, and those of an earlier call, have been counted already.
 
         Parameters
         ----------
@@ -198,14 +203,28 @@ class Learned:
         """
         from crowdtree.learning.answers import gold_codes, read_gold
 
+        if self._online is not None:
+            raise CrowdtreeError("calibrate: expected a result without updates; calibrate first")
         codes = gold_codes(self.answers, read_gold(gold), self.classes)
-        fresh = np.flatnonzero((codes >= 0) & (self.gold < 0))
+        new = (codes >= 0) & (self.gold < 0)
+        fresh = np.flatnonzero(new if self.checked is None else new & ~self.checked)
         count = np.diff(self.answers.start)
         blind = self.fit.posterior if self.labelling is None else self.labelling.blind
         before = Worth.any() if self.worth is None else self.worth
         worth = before.updated(blind[fresh], count[fresh], codes[fresh])
         made = stated(self.fit.posterior, self.gold, count, worth)
-        return replace(self, posterior=made, worth=worth, _online=None)
+        problem = self.problem
+        if self.kind == "labels" and self.worth is not None:
+            problem = quietly_replaced(problem, dependence=dependence_of(worth))
+        return replace(
+            self,
+            problem=problem,
+            posterior=made,
+            fit=deepcopy(self.fit),  # updates of the one must not change the other
+            counts=self.counts.copy(),
+            worth=worth,
+            checked=new if self.checked is None else new | self.checked,
+        )
 
     # ---------------------------------------------------------------- workers
 
@@ -281,7 +300,8 @@ class Learned:
         Where the labels themselves are in doubt, a worker who agrees with them may be wrong with
         them: the interval then reaches to what the discounted probabilities of the labels say.
         """
-        if self.worth is None or self._online is not None or (self.gold >= 0).all():
+        exact = self.kind != "labels" or self._online is not None or (self.gold >= 0).all()
+        if self.worth is None or exact:
             return low, high
         from crowdtree.learning.labels import worker_rates
 
@@ -463,6 +483,13 @@ def label_problem(
     names = tuple(f"{question} is {label}" for label in labels)
     outcome = np.eye(len(labels), dtype=np.int8)
     return make_problem(labels, prior, names, outcome, error, dependence=dependence_of(worth))
+
+
+def quietly_replaced(problem: Problem, **changes: Any) -> Problem:
+    """A copy of a learned problem, whose errors above one half a flag tells."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdtreeWarning)
+        return problem.replace(**changes)
 
 
 def dependence_of(worth: Worth | None) -> float:

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, listing
-from crowdtree.learning.answers import YES_NO, Answers, read_answers
+from crowdtree.learning.answers import YES_NO, Answers, as_yes_no, read_answers
+from crowdtree.learning.book import SPREAD
 from crowdtree.learning.classes import ClassFit
 from crowdtree.learning.frames import read_frame
 
@@ -87,16 +88,17 @@ class Online:
     def update(self, source: Any) -> None:
         """Take in new answers."""
         frame = read_frame(source, ("task", "worker", "label"), ("question",), "answers")
+        # everything is read before anything changes: a refused update leaves no trace
+        read = [
+            (row["task"], self._question(row.get("question")), row["worker"],
+             self._label(_text(row["label"])))
+            for row in frame.iter_rows(named=True)
+        ]  # fmt: skip
         self._add_workers(frame)
         touched: dict[int, list[Row]] = {}
-        for row in frame.iter_rows(named=True):
-            place = self._place(_text(row["task"]))
-            code = (
-                self._question(row.get("question")),
-                self.learned.worker_index[_text(row["worker"])],
-                self._label(_text(row["label"])),
-            )
-            touched.setdefault(place, []).append(code)
+        for task, question, worker, label in read:
+            code = question, self.learned.worker_index[_text(worker)], label
+            touched.setdefault(self._place(_text(task)), []).append(code)
         for place, rows in touched.items():
             self._absorb(place, rows)
         self._refresh()
@@ -163,7 +165,7 @@ class Online:
         if place < self.base.n_tasks and self.learned.gold[place] >= 0:
             after = before
         elif all_:
-            after = _posterior_of(self.learned, [*old_rows, *rows], self.learned.problem.prior)
+            after = _posterior_of(self.learned, [*old_rows, *rows])
         else:
             after = _posterior_of(self.learned, rows, before)
         _shift_counts(self.learned, old_rows, after - before)
@@ -174,12 +176,9 @@ class Online:
 
     def _refresh(self) -> None:
         """Drop what was computed from the old state."""
-        for name in ("workers", "intervals", "flags", "_worker_columns"):
+        for name in ("accuracy", "workers", "intervals", "flags", "_worker_columns"):
             self.learned.__dict__.pop(name, None)
-        base = self.base
-        if self.new_tasks or self.posterior:
-            _write_back(self.learned, self)
-        self.base = base
+        _write_back(self.learned, self)
 
 
 def _text(value: Any) -> str:
@@ -188,12 +187,22 @@ def _text(value: Any) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value).strip()
 
 
-def _posterior_of(learned: Learned, rows: list[Row], prior: FloatArray) -> FloatArray:
-    """Posterior of one item from answers, each with its worker's own error."""
-    model = _crowd(learned)
-    if model is not None:
-        by_state = model.by_state(_log_rows(learned, model, rows), prior)
-        return np.asarray(by_state.reshape(len(prior), -1).sum(axis=1))
+def _posterior_of(
+    learned: Learned, rows: list[Row], before: FloatArray | None = None
+) -> FloatArray:
+    """Posterior of one item from answers, each with its worker's own error.
+
+    `before` is what is believed already; without it, what the class shares say.
+    """
+    prior = learned.problem.prior if before is None else before
+    models = () if learned.labelling is None else learned.labelling.models
+    if models:
+        total = np.zeros(len(prior))
+        for weight, model in models:
+            share = model.share if before is None else np.maximum(before, 1e-300)
+            by_state = model.by_state(_log_rows(learned, model, rows), share)
+            total += weight * by_state.reshape(len(prior), -1).sum(axis=1)
+        return total
     score = np.log(np.maximum(prior, 1e-300))
     if learned.kind == "labels":
         for _, worker, label in rows:
@@ -204,10 +213,6 @@ def _posterior_of(learned: Learned, rows: list[Row], prior: FloatArray) -> Float
         score = score + _class_fit(learned).log_likelihood(question, skill, label).sum(axis=0)
     made = np.exp(score - score.max())
     return np.asarray(made / made.sum())
-
-
-def _crowd(learned: Learned) -> CrowdModel | None:
-    return None if learned.labelling is None else learned.labelling.model
 
 
 def _log_rows(learned: Learned, model: CrowdModel, rows: list[Row]) -> FloatArray:
@@ -281,7 +286,7 @@ def _add_workers(learned: Learned, new: list[str]) -> None:
     learned.fit = replace(
         fit,
         skill=np.append(fit.skill, np.zeros(count)),
-        skill_sd=np.append(fit.skill_sd, np.full(count, fit.spread)),
+        skill_sd=np.append(fit.skill_sd, np.full(count, fit.spread or SPREAD)),
     )
     names = np.append(learned.answers.workers.astype(object), new)
     learned.answers = replace(learned.answers, workers=names)
@@ -328,6 +333,8 @@ def classify(learned: Learned, source: Any) -> tuple[list[str], FloatArray]:
         labels=known.labels if learned.kind == "labels" else None,
         duplicates="all",
     )
+    if learned.kind == "classes":
+        read = as_yes_no(read)
     index = learned.worker_index
     place = np.array([index.get(str(name), -1) for name in read.workers.tolist()])
     asked = read.question_column()
@@ -337,7 +344,7 @@ def classify(learned: Learned, source: Any) -> tuple[list[str], FloatArray]:
         at = slice(int(read.start[t]), int(read.start[t + 1]))
         columns = asked[at].tolist(), asked_by[at].tolist(), read.label[at].tolist()
         rows = list(zip(*columns, strict=True))
-        made.append(_posterior_of(learned, rows, learned.problem.prior))
+        made.append(_posterior_of(learned, rows))
     posterior = np.array(made)
     if learned.worth is None:
         return names, posterior

@@ -563,7 +563,7 @@ class AdaptivePolicy(Guaranteed):
 
 
 def _checked_target(target_error: float) -> float:
-    if not 0 <= target_error < 1:
+    if not isinstance(target_error, int | float | np.number) or not 0 <= target_error < 1:
         raise CrowdtreeError(
             f"target_error: a probability from 0 to below 1 needed, got {target_error}"
         )

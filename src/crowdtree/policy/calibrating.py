@@ -159,11 +159,16 @@ class Guaranteed(Calibrated):
         best = _loosest(tried, target, (1 - confidence) / len(STARTS))
         if best < 0:
             raise CrowdtreeError(_refusal(tried, target, confidence, len(sample.truth)))
-        return self.changed(target_error=float(thresholds[best]), strict=False)
+        return self._at_target(float(thresholds[best]))
+
+    def _at_target(self, target_error: float) -> Self:
+        """The same policy with another target, which need not be within reach."""
+        options = {"strict": False} if "strict" in self.to_dict() else {}  # type: ignore[attr-defined]
+        return self.changed(target_error=target_error, **options)
 
     def _stopped(self, sample: Sample, threshold: float) -> tuple[int, int]:
         """Items that stop at a threshold, and how many of them are wrong."""
-        policy = self.changed(target_error=threshold, strict=False)
+        policy = self._at_target(threshold)
         label, reached = policy.labelled(sample.values)
         return int(reached.sum()), int((label != sample.truth)[reached].sum())
 
