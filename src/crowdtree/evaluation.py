@@ -72,6 +72,16 @@ class Bounds(NamedTuple):
     printed_correct: Interval
 
 
+class _Walked(NamedTuple):
+    """Tallies of all classes on every path through the tree, wrong turns included."""
+
+    confusion: FloatArray
+    visits: FloatArray
+    answers: FloatArray
+    leaf_share: FloatArray
+    leaf_wrong: FloatArray
+
+
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """The worth of a plan. Every number is exact unless its name says otherwise.
@@ -123,6 +133,21 @@ class Evaluation:
         return float(self.wrong.sum())
 
     @cached_property
+    def undecided(self) -> float:
+        """Share of items that the plan reports as undecided, wrong turns included. Exact."""
+        return float(self.leaf_share[list(self.plan.undecided)].sum())
+
+    @cached_property
+    def decided_error(self) -> float:
+        """Share of wrong labels among the items that are decided. Exact."""
+        if not self.plan.undecided:
+            return self.misclassification
+        decided = np.ones(self.tree.n_leaves, dtype=bool)
+        decided[list(self.plan.undecided)] = False
+        share = float(self.leaf_share[decided].sum())
+        return float(self.leaf_wrong[decided].sum()) / share if share > 0 else 0.0
+
+    @cached_property
     def group_error(self) -> float:
         """Share of items whose class stays together with a likelier one, without any mistake."""
         tree = self.tree
@@ -148,7 +173,7 @@ class Evaluation:
     @property
     def confusion(self) -> FloatArray:
         """Probability of each label (column) given the class (row), wrong turns included."""
-        return self._walked[0]
+        return self._walked.confusion
 
     @property
     def expected_questions(self) -> float:
@@ -163,21 +188,31 @@ class Evaluation:
     @property
     def visits(self) -> FloatArray:
         """Share of items that pass each inner node, wrong turns included."""
-        return self._walked[1]
+        return self._walked.visits
 
     @property
     def answers_by_node(self) -> FloatArray:
         """Expected answers an item takes at each inner node, wrong turns included."""
-        return self._walked[2]
+        return self._walked.answers
+
+    @property
+    def leaf_share(self) -> FloatArray:
+        """Share of items that end at each leaf, wrong turns included."""
+        return self._walked.leaf_share
+
+    @property
+    def leaf_wrong(self) -> FloatArray:
+        """Share of items that end at each leaf and are not of its class."""
+        return self._walked.leaf_wrong
 
     @cached_property
-    def _walked(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        n = self.tree.problem.n_classes
-        confusion = np.zeros((n, n))
-        visits, answers = np.zeros(self.tree.n_nodes), np.zeros(self.tree.n_nodes)
+    def _walked(self) -> _Walked:
+        n, nodes, leaves = self.tree.problem.n_classes, self.tree.n_nodes, self.tree.n_leaves
+        sizes = ((n, n), nodes, nodes, leaves, leaves)
+        walked = _Walked(*(np.zeros(size) for size in sizes))
         for classes in self._blocks():
-            self._walk_block(classes, confusion, visits, answers)
-        return confusion, visits, answers
+            self._walk_block(classes, walked)
+        return walked
 
     def _blocks(self) -> Iterator[NDArray[np.intp]]:
         n = self.tree.problem.n_classes
@@ -186,13 +221,7 @@ class Evaluation:
         for start in range(0, n, rows):
             yield np.arange(start, min(start + rows, n))
 
-    def _walk_block(
-        self,
-        classes: NDArray[np.intp],
-        confusion: FloatArray,
-        visits: FloatArray,
-        answers: FloatArray,
-    ) -> None:
+    def _walk_block(self, classes: NDArray[np.intp], walked: _Walked) -> None:
         """Send some classes through the whole tree and add to the tallies."""
         tree, problem = self.tree, self.tree.problem
         reach = np.ones((len(classes), 1))
@@ -203,13 +232,16 @@ class Evaluation:
             wrong = self.plan.error_at(*grid)
             outcome = problem.outcome[tree.question[nodes][None, :], classes[:, None]]
             yes = np.where(outcome == 1, 1 - wrong, wrong)  # wrong is 0.5 where the cell is -
-            visits[nodes] += prior @ reach
-            answers[nodes] += prior @ (reach * self.plan.answers_at(*grid))
+            walked.visits[nodes] += prior @ reach
+            walked.answers[nodes] += prior @ (reach * self.plan.answers_at(*grid))
             child = tree.children[nodes].ravel()
             flow = np.stack([reach * (1 - yes), reach * yes], axis=2).reshape(len(classes), -1)
             leaf = child < 0
-            labels = tree.leaf_label[~child[leaf]]
-            np.add.at(confusion, (classes[:, None], labels[None, :]), flow[:, leaf])
+            ended, arrived = ~child[leaf], flow[:, leaf]
+            labels = tree.leaf_label[ended]
+            np.add.at(walked.confusion, (classes[:, None], labels[None, :]), arrived)
+            walked.leaf_share[ended] += prior @ arrived
+            walked.leaf_wrong[ended] += prior @ (arrived * (classes[:, None] != labels[None, :]))
             nodes, reach = child[~leaf], flow[:, ~leaf]
 
     @cached_property
@@ -236,6 +268,8 @@ class Evaluation:
             "method": tree.method,
             "tree": tree.to_dict(),
             "misclassification": self.misclassification,
+            "undecided": self.undecided,
+            "decided_error": self.decided_error,
             "additive": self.additive,
             "multiplicative": self.multiplicative,
             "expected_questions": self.expected_questions,

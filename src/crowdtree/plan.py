@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -38,6 +39,9 @@ class Plan:
         How it was staffed.
     pool
         Whether a team serves one ``"node"`` or all nodes that ask the same ``"question"``.
+    undecided
+        Leaves whose items are reported as undecided, with the leaf's label as the best guess
+        (see :meth:`leaving_undecided`).
 
     Examples
     --------
@@ -53,6 +57,7 @@ class Plan:
     vote: Vote = "majority"
     method: str = "given"
     pool: Pool = "node"
+    undecided: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         votes = _whole(self.votes)
@@ -67,8 +72,15 @@ class Plan:
                 raise CrowdtreeError(f"{name}: must be one of {get_args(known)}, got {value!r}")
         if self.pool == "question":
             self._refuse_uneven(votes)
+        undecided = tuple(sorted({int(leaf) for leaf in self.undecided}))
+        if undecided and not 0 <= undecided[0] <= undecided[-1] < self.tree.n_leaves:
+            raise CrowdtreeError(
+                f"undecided: expected numbers of leaves from 0 to {self.tree.n_leaves - 1}, "
+                f"got {undecided}"
+            )
         votes.flags.writeable = False
         object.__setattr__(self, "votes", votes)
+        object.__setattr__(self, "undecided", undecided)
 
     def _refuse_uneven(self, votes: NDArray[np.int64]) -> None:
         _, first, team = np.unique(self.tree.question, return_index=True, return_inverse=True)
@@ -87,6 +99,43 @@ class Plan:
             return int(self.votes.sum())
         _, first = np.unique(self.tree.question, return_index=True)
         return int(self.votes[first].sum())
+
+    def leaving_undecided(self, leaves: Collection[int]) -> Plan | None:
+        """Report the items of some leaves as undecided, and ask nothing that only splits these.
+
+        Where all leaves below a node are among them, the node becomes one undecided leaf. ``None``
+        if that is the root: then nothing is decided.
+
+        Examples
+        --------
+        >>> from crowdtree import Problem
+        >>> problem = Problem(["a", "b", "c"], None, ["q", "r"], [[0, 0, 1], [0, 1, 1]], 0.1)
+        >>> plan = Plan(Tree(problem, [0, 1], [[1, -1], [-2, -3]]), [3, 1])
+        >>> fewer = plan.leaving_undecided([1, 2])
+        >>> print(fewer.tree.to_text(), fewer.votes, fewer.undecided)
+        q
+        ├─ no  → a (or b)
+        └─ yes → c [3] (0,)
+        """
+        gone = set(leaves)
+        children = self.tree.children
+        decides = np.zeros(self.tree.n_nodes, dtype=bool)
+        for node in reversed(range(self.tree.n_nodes)):  # children come after their parents
+            decides[node] = any(
+                decides[child] if child >= 0 else ~child not in gone
+                for child in children[node].tolist()
+            )
+        if not decides[0]:
+            return None
+        kept = np.flatnonzero(decides)
+        place = np.cumsum(decides) - 1
+        below = children[kept]
+        stays = (below >= 0) & decides[np.maximum(below, 0)]
+        leaf = ~below[~stays]  # of the old tree, or the negative of a node that is cut off
+        undecided = [new for new, old in enumerate(leaf.tolist()) if old < 0 or old in gone]
+        shape = np.where(stays, place[np.maximum(below, 0)], -1)
+        tree = Tree(self.tree.problem, self.tree.question[kept], shape, self.tree.method)
+        return replace(self, tree=tree, votes=self.votes[kept], undecided=tuple(undecided))
 
     @cached_property
     def planned_answers(self) -> float:

@@ -108,6 +108,65 @@ def test_plan_for_error_is_the_cheapest_of_what_it_looks_at():
         assert not cheaper or value.expected_answers <= cheaper[0].expected_answers
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_leaves_are_left_undecided_as_few_items_as_possible(seed):
+    """Against every choice of leaves: none leaves fewer undecided, but for part of one leaf."""
+    problem = random_problem(seed, 6, 8, dashes=0.0).replace(dependence=0.2)
+    point = ct.frontier(problem, max_votes=5)[-1]
+    value = point.value
+    assert value.leaf_share.sum() == pytest.approx(1)
+    assert value.leaf_wrong.sum() == pytest.approx(value.misclassification)
+    for error in np.quantile(value.leaf_wrong / value.leaf_share, [0.2, 0.5, 0.8]):
+        least = 1.0
+        for count in range(1, 7):
+            for kept in map(list, itertools.combinations(range(6), count)):
+                share = value.leaf_share[kept].sum()
+                if value.leaf_wrong[kept].sum() <= error * share:
+                    least = min(least, 1 - share)
+        made = point.deciding(error)
+        assert made.value.decided_error <= error * (1 + 1e-12)
+        assert least - 1e-12 <= made.undecided <= least + value.leaf_share.max()
+
+
+def test_undecided_items_make_an_error_cheaper_and_others_possible():
+    problem = random_problem(3, 8, 10).replace(dependence=0.15)
+    front = ct.frontier(problem, max_votes=9)
+    least = front[-1].misclassification
+    costs = [
+        ct.evaluate(front.plan_for(error=1.5 * least, undecided=share)).expected_answers
+        for share in (0, 0.1, 0.3, 0.6)
+    ]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[0] > costs[-1]
+    with pytest.raises(ct.CrowdtreeError, match=r"leave .* of the items undecided") as refused:
+        front.plan_for(error=least / 2)
+    assert "\n" not in str(refused.value)
+    plan = front.plan_for(error=least / 2, undecided=0.9)
+    assert ct.evaluate(plan).decided_error <= least / 2
+
+
+@pytest.mark.parametrize("stopping", ["none", "curtailed", "margin"])
+def test_undecided_items_of_a_plan_are_reported_as_such(stopping, tmp_path):
+    problem = random_problem(4, 7, 9).replace(dependence=0.15)
+    plan = ct.frontier(problem, max_votes=7).plan_for(error=0.25, undecided=0.6)
+    value = ct.evaluate(plan)
+    assert 0 < value.undecided < 1
+    ct.save_plan(plan, tmp_path / "plan.json")
+    again = ct.load_plan(tmp_path / "plan.json")
+    assert again.undecided == plan.undecided
+    policy = ct.PlanPolicy(again, stopping)
+    run = ct.simulate(problem, policy, 20_000, 1)
+    assert run.undecided.low < value.undecided < run.undecided.high or stopping == "margin"
+    assert run.decided_error.low < value.decided_error < run.decided_error.high or (
+        stopping == "margin" and run.decided_error.low < 0.25
+    )
+    steps = ct.simulate(problem, ct.PlanPolicy.from_dict(problem, policy.to_dict()), 300, 1,
+                        stepwise=True)  # fmt: skip
+    block = ct.simulate(problem, policy, 300, 1)
+    assert steps.reason.tolist() == block.reason.tolist()
+    assert steps.label.tolist() == block.label.tolist()
+
+
 def test_greedy_is_labelled_and_never_better_than_proven():
     problem = random_problem(5, 7, 10)
     proven, greedy = ct.frontier(problem), ct.frontier(problem, method="greedy")
@@ -145,6 +204,8 @@ def test_a_node_limit_is_honest():
         (lambda f: f.plan_for(), "either error or answers"),
         (lambda f: f.plan_for(error=0.01, answers=3), "either error or answers"),
         (lambda f: f.plan_for(error=1e-9), "out of reach"),
+        (lambda f: f.plan_for(error=0.1, undecided=1), "from 0 to below 1"),
+        (lambda f: f.plan_for(answers=9, undecided=0.1), "give an error"),
         (lambda f: f.plan_for(error=0), "between 0 and 1"),
         (lambda f: f.plan_for(error=float("nan")), "between 0 and 1"),
         (lambda f: f.plan_for(answers=0.5), "the cheapest plan takes"),

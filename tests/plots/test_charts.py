@@ -146,7 +146,9 @@ def test_a_priced_frontier_marks_the_plan_at_its_price() -> None:
     from crowdtree.plots.frontiers import frontier_chart
 
     rows = [Row(name, cost, 0.1, 0.1, 0.1) for name in ("ours", "paper") for cost in (1.0, 2.0)]
-    chosen = SimpleNamespace(misclassification=0.1, expected_cost=1.5, expected_answers=30.0)
+    chosen = SimpleNamespace(
+        decided_error=0.1, undecided=0.0, expected_cost=1.5, expected_answers=30.0
+    )
     made = frontier_chart(rows, chosen, cost="price").to_dict()
     data = [row for name in made["datasets"] for row in made["datasets"][name]]
     assert [row["x"] for row in data if str(row.get("label", "")).startswith("10 %")] == [1.5]

@@ -44,6 +44,14 @@ class Choice:
     answers: Annotated[
         float | None, typer.Option("--answers", help="Choose the best plan of at most this cost.")
     ] = None
+    undecided: Annotated[
+        float,
+        typer.Option(
+            "--undecided",
+            metavar="SHARE",
+            help="Items that may be left undecided; --error is then that of the others.",
+        ),
+    ] = 0.0
     as_json: AsJson = False
     output: Output = None
     draw: Annotated[
@@ -61,6 +69,8 @@ class Choice:
     def __post_init__(self) -> None:
         if self.output is not None and not self.given:
             raise CrowdtreeError("-o: which plan? give --error or --answers")
+        if self.undecided and self.error is None:
+            raise CrowdtreeError("--undecided: give the --error that the decided items must keep")
         check_plan(self.output)
         check_draw(self.draw)
         check_outputs([self.output], self.draw)
@@ -104,6 +114,8 @@ def frontier_verb(
 
       crowdtree frontier birds.csv --error 0.01 -o plan.json
 
+      crowdtree frontier birds.csv --error 0.01 --undecided 0.1
+
       crowdtree frontier birds.csv --vote margin --price 0.02 --price hunts=0.05 --draw front.svg
     """
     problem = inputs.read_problem(file, reading)
@@ -121,10 +133,14 @@ def frontier_verb(
         if chosen is not None:
             paid = f" at a price of {number(chosen.expected_cost)}" if price else ""
             console.print(
-                f"[bold]{percent(chosen.misclassification)}[/] misclassified for "
-                f"[bold]{number(chosen.expected_answers)} answers[/] per item{paid}.\n"
+                f"{_promise(chosen)} for [bold]{number(chosen.expected_answers)} answers[/] "
+                f"per item{paid}.\n"
             )
-        show_frontier(console, front.points, chosen, priced=bool(price))
+        points = front.points
+        if choice.undecided:  # what each of them leaves undecided at this error
+            made = (point.deciding(choice.error) for point in points)
+            points = [point for point in made if point is not None]
+        show_frontier(console, points, chosen, priced=bool(price), undecided=choice.undecided > 0)
         if not front.proven:
             loose = sum(point.status != "optimal" for point in front)
             console.print(f"{plural(loose, 'point')} not proven optimal.")
@@ -153,8 +169,18 @@ def _search(problem: Problem, search: Search, price: list[float] | None, allow_g
 def _choose(front: Any, choice: Choice) -> Any:
     if not choice.given:
         return None
-    plan = front.plan_for(error=choice.error, answers=choice.answers)
+    plan = front.plan_for(choice.error, choice.answers, undecided=choice.undecided)
     return Point(plan, front.options.price, float("nan"), "chosen")
+
+
+def _promise(chosen: Any) -> str:
+    """What the chosen plan gets wrong, and what it leaves undecided."""
+    if not chosen.undecided:
+        return f"[bold]{percent(chosen.misclassification)}[/] misclassified"
+    return (
+        f"[bold]{percent(chosen.decided_error)}[/] of the labelled items misclassified, "
+        f"[bold]{percent(chosen.undecided)}[/] of all items left undecided"
+    )
 
 
 def _draw(front: Any, chosen: Any, path: Path, cost: str, allow_groups: bool) -> None:

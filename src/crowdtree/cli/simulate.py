@@ -180,7 +180,10 @@ def _show_run(console: Any, run: Any, problem: Problem) -> None:
         f"[dim](95 %: {number(cost.low, 4)} to {number(cost.high, 4)})[/]."
     )
     if run.undecided:
-        console.print(f"{percent(run.undecided)} of the items were left undecided.")
+        console.print(
+            f"{percent(run.undecided)} of the items were left undecided; "
+            f"of the others {percent(run.decided_error)} got a wrong label."
+        )
     console.print(f"The policy itself expected {percent(run.stated_error)} to be wrong.\n")
     busiest = sorted(run.answers_per_question.items(), key=lambda pair: -pair[1])
     for name, share in busiest[:QUESTIONS_SHOWN]:

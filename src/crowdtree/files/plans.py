@@ -39,7 +39,8 @@ MOST_NESTED = 100
 def tree_to_json(tree: Tree | Plan) -> dict[str, Any]:
     """Nest a tree as ``{"question", "votes", "no", "yes"}`` and ``{"label"}``, ready for JSON.
 
-    The votes are there for a plan only; a leaf of several classes has them as ``"group"``.
+    The votes are there for a plan only; a leaf of several classes has them as ``"group"``, and a
+    leaf whose items a plan leaves undecided has ``"undecided": true``.
 
     >>> from crowdtree import Problem
     >>> tree = Tree(Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1), [0], [[-1, -2]])
@@ -53,6 +54,9 @@ def tree_to_json(tree: Tree | Plan) -> dict[str, Any]:
     for node in _inner(nested):
         no, yes = node.pop("no"), node.pop("yes")
         node |= {"votes": next(votes), "no": no, "yes": yes}
+    for place, leaf in enumerate(_leaves(nested)):
+        if place in tree.undecided:
+            leaf["undecided"] = True
     return nested
 
 
@@ -64,6 +68,12 @@ def _inner(nested: Any) -> Iterator[Any]:
             children = [entry["no"], entry["yes"]]
             yield entry
             queue += children
+
+
+def _leaves(nested: Any) -> Iterator[Any]:
+    """Yield the leaves in the order of the tree's numbers."""
+    for node in _inner(nested):
+        yield from (node[key] for key in ("no", "yes") if "question" not in node[key])
 
 
 def plan_to_dict(plan: Plan | Tree) -> dict[str, Any]:
@@ -178,7 +188,8 @@ def plan_from_dict(data: Any, source: str, problem: Problem | None = None) -> Pl
         proven = Certificate(**found.certificate.model_dump())
         tree = dataclasses.replace(tree, certificate=proven)
     votes = [_votes(node, source) for node in _inner(nested)]
-    return named(source, Plan, tree, votes, found.vote, found.method, found.pool)
+    undecided = [place for place, leaf in enumerate(_leaves(nested)) if leaf.get("undecided")]
+    return named(source, Plan, tree, votes, found.vote, found.method, found.pool, undecided)
 
 
 def find_plan(source: str | os.PathLike[str] | Any, *, name: str | None = None) -> Plan | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -25,6 +25,7 @@ from crowdtree.frontiers.solve import Priced, Solver, exact_solver, greedy_solve
 from crowdtree.plan import Plan, Vote
 from crowdtree.problem import DASH, Problem
 from crowdtree.staffing import staff
+from crowdtree.text import percent
 from crowdtree.tree import Tree
 
 __all__ = ["Frontier", "Point", "frontier"]
@@ -72,6 +73,33 @@ class Point:
     def expected_answers(self) -> float:
         """Expected answers per item, wrong turns included."""
         return self.value.expected_answers
+
+    @property
+    def undecided(self) -> float:
+        """Share of items that are reported as undecided."""
+        return self.value.undecided
+
+    @property
+    def decided_error(self) -> float:
+        """Share of wrong labels among the items that are decided."""
+        return self.value.decided_error
+
+    def deciding(self, error: float) -> Point | None:
+        """Leave the least certain leaves undecided, until the others err in at most this share.
+
+        Leaves are taken by their share of wrong labels, largest first, so no choice of leaves
+        leaves fewer items undecided, but for part of the last leaf. What would only tell undecided
+        leaves apart is no longer asked. ``None`` where no leaf is good enough.
+        """
+        value = self.value
+        if value.misclassification <= error:
+            return self
+        rate = value.leaf_wrong / np.maximum(value.leaf_share, 1e-300)
+        order = np.argsort(rate, kind="stable")
+        share, wrong = np.cumsum(value.leaf_share[order]), np.cumsum(value.leaf_wrong[order])
+        kept = int(np.searchsorted(wrong / np.maximum(share, 1e-300), error, side="right"))
+        plan = self.plan.leaving_undecided(order[kept:].tolist())
+        return None if plan is None else replace(self, plan=plan, gap=np.nan, status="undecided")
 
     @cached_property
     def planned_cost(self) -> float:
@@ -134,7 +162,9 @@ class Frontier:
         """Whether every point is proven optimal."""
         return all(point.status == "optimal" for point in self.points)
 
-    def plan_for(self, error: float | None = None, answers: float | None = None) -> Plan:
+    def plan_for(
+        self, error: float | None = None, answers: float | None = None, *, undecided: float = 0.0
+    ) -> Plan:
         """Cheapest plan of at most some misclassification, or best plan of at most some answers.
 
         Between two points of the frontier, the trees of the points around and the paper's tree
@@ -148,32 +178,57 @@ class Frontier:
         answers
             Expected answers an item (their price, where questions have prices), wrong turns
             included, to stay below.
+        undecided
+            Share of items that may be reported as undecided, with their likeliest label: the error
+            is then that of the other items. A plan that reaches the error on most items costs far
+            less than one that reaches it on all, and may exist where that one does not.
         """
         if (error is None) == (answers is None):
             raise CrowdtreeError("plan_for: give either error or answers")
+        if not 0 <= undecided < 1:
+            raise CrowdtreeError(
+                f"undecided: expected a share from 0 to below 1, got {undecided!r}"
+            )
         if error is not None:
-            return self._for_error(error)
+            return self._for_error(error, undecided)
+        if undecided:
+            raise CrowdtreeError("undecided: give an error that the decided items must keep")
         assert answers is not None
         return self._for_answers(answers)
 
-    def _for_error(self, error: float) -> Plan:
+    def _for_error(self, error: float, undecided: float) -> Plan:
         if not 0 < error < 1:
             raise CrowdtreeError(f"error: must lie between 0 and 1, got {error!r}")
-        found = [point for point in self.points if point.misclassification <= error]
+
+        def kept(point: Point) -> Point | None:
+            """The point, with leaves left undecided if it must; ``None`` if they are too many."""
+            made = point.deciding(error)
+            return made if made is not None and made.undecided <= undecided else None
+
+        found = [made for made in map(kept, self.points) if made is not None]
         place = len(self) - len(found)
-        least = self.points[-1].misclassification
+        best = self.points[-1]
         for tree in self._trees_around(place):
             for point in self._staffed(tree, lambda _: True):
-                least = min(least, point.misclassification)
-                if point.misclassification <= error:
-                    found.append(point)
+                best = min(best, point, key=lambda point: point.misclassification)
+                made = kept(point)
+                if made is not None:
+                    found.append(made)
                     break
         if not found:
-            raise CrowdtreeError(
-                f"error: {error:g} is out of reach with at most {self.max_votes} votes a node; "
-                f"the best possible here is {least:.4g}: raise max_votes or add better questions"
-            )
+            raise CrowdtreeError(self._out_of_reach(error, best))
         return min(found, key=lambda point: point.expected_cost).plan
+
+    def _out_of_reach(self, error: float, best: Point) -> str:
+        ways = ["raise max_votes", "add better questions"]
+        decided = best.deciding(error)
+        if decided is not None:
+            ways.insert(0, f"leave {percent(decided.undecided)} of the items undecided")
+        return (
+            f"error: {error:g} is out of reach with at most {self.max_votes} votes per node; the "
+            f"best possible here is {best.misclassification:.4g}: {', '.join(ways[:-1])} or "
+            f"{ways[-1]}"
+        )
 
     def _for_answers(self, answers: float) -> Plan:
         def affordable(point: Point) -> bool:
@@ -238,6 +293,8 @@ class Frontier:
                 "expected_cost": point.expected_cost,
                 "planned_cost": point.planned_cost,
                 "misclassification": point.misclassification,
+                "undecided": point.undecided,
+                "decided_error": point.decided_error,
                 "additive": point.additive,
                 "status": point.status,
                 "gap": point.gap,

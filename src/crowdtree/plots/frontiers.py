@@ -34,7 +34,9 @@ class ChosenPoint(Protocol):
     """The point that was asked for."""
 
     @property
-    def misclassification(self) -> float: ...
+    def decided_error(self) -> float: ...
+    @property
+    def undecided(self) -> float: ...
     @property
     def expected_cost(self) -> float: ...
 
@@ -54,8 +56,11 @@ def frontier_chart(
         table.append(look | band | {"x": row.cost, "y": row.misclassification})
     points = []
     if chosen is not None:
-        words = f"{percent(chosen.misclassification)}, {cost} {number(chosen.expected_cost)}"
-        points = [{"x": chosen.expected_cost, "y": chosen.misclassification, "label": words}]
+        error = chosen.decided_error
+        words = f"{percent(error)}, {cost} {number(chosen.expected_cost)}"
+        if chosen.undecided:
+            words += f", {percent(chosen.undecided)} undecided"
+        points = [{"x": chosen.expected_cost, "y": error, "label": words}]
     return curve_chart(
         table,
         title="What each error costs: lower left is better",

@@ -56,14 +56,14 @@ def _question_box(facts: Facts, node: int) -> _Box:
 
 def _leaf_box(facts: Facts, leaf: int) -> _Box:
     label, others, share = facts.label(leaf), facts.others(leaf), float(facts.leaf_share[leaf])
-    small = f"{percent(share)} · right {percent(facts.right(leaf))}"
+    small = f"{percent(share)} · {facts.verdict(leaf)}"
     lines = [_Line(line, "bold") for line in wrap(label, 150, FONT_SIZE, most=3, bold=True)]
     if others:
         either = wrap("or " + listing(others, most=3), 150, SMALL_SIZE, most=3)
         lines += [_Line(line, "small") for line in either]
     lines.append(_Line(small, "small"))
     group = f" (or {', '.join(others)})" if others else ""
-    title = f"{label}{group}: {percent(share)} of items, right {percent(facts.right(leaf))}"
+    title = f"{label}{group}: {percent(share)} of items, {facts.verdict(leaf)}"
     return _Box("leaf", tuple(lines), title, share, _size(tuple(lines), share), -1)
 
 

@@ -63,6 +63,12 @@ class Facts:
         """Label of a leaf."""
         return self.tree.problem.classes[int(self.tree.leaf_label[leaf])]
 
+    def verdict(self, leaf: int) -> str:
+        """What becomes of an item at a leaf: how often its label is right, or undecided."""
+        if leaf in self.value.plan.undecided:
+            return "undecided"
+        return f"right {percent(self.right(leaf))}"
+
     def others(self, leaf: int) -> list[str]:
         """Classes that share a leaf with its label."""
         mine = self.tree.leaf_label[leaf]
@@ -77,6 +83,8 @@ class Facts:
         found: dict[str, Any] = {"label": self.label(leaf)}
         if self.others(leaf):
             found["group"] = [self.label(leaf), *self.others(leaf)]
+        if leaf in self.value.plan.undecided:
+            found["undecided"] = True
         return found | {"share": float(self.leaf_share[leaf]), "correct": self.right(leaf)}
 
     def fold_text(self, node: int) -> str:

@@ -219,6 +219,8 @@ class PlanPolicy(Calibrated):
         stated = self.stated(state.log_posterior, state.answers)
         if state.node < 0:
             label = int(self.plan.tree.leaf_label[~state.node])
+            if reason == "leaf" and ~state.node in self.plan.undecided:
+                reason = "undecided"
             return Label(label, label_error(stated, label), reason)
         return Label(*best_label(stated), reason)
 
@@ -251,6 +253,7 @@ class PlanPolicy(Calibrated):
             "vote": self.plan.vote,
             "method": self.plan.method,
             "pool": self.plan.pool,
+            **({"undecided": list(self.plan.undecided)} if self.plan.undecided else {}),
             **self.discounting,
         }
 
@@ -260,7 +263,7 @@ class PlanPolicy(Calibrated):
         tree = Tree.from_dict(problem, data["tree"])
         votes: NDArray[np.int64] = np.array(data["votes"], dtype=np.int64)
         method, pool = data.get("method", "given"), data.get("pool", "node")
-        plan = Plan(tree, votes, data["vote"], method, pool)
+        plan = Plan(tree, votes, data["vote"], method, pool, tuple(data.get("undecided", ())))
         return cls(plan, data["stopping"], Calibration.from_dict(data.get("calibration")))
 
     def __repr__(self) -> str:
@@ -281,7 +284,7 @@ def margin_plan(plan: Plan) -> Plan:
         definite = step.answer != DASH
         node, cls = step.node[definite], step.cls[definite]
         np.maximum.at(margins, node, _margin_for(plan, node, cls))
-    return Plan(tree, margins, "margin", plan.method, plan.pool)
+    return replace(plan, votes=margins, vote="margin")
 
 
 def _margin_for(plan: Plan, node: NDArray[Any], cls: NDArray[Any]) -> NDArray[np.int64]:

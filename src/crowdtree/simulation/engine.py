@@ -45,7 +45,8 @@ def run_block(policy: Policy[Any], block: Block) -> BlockRun:
         return _Adaptive(policy, block).run()
     if type(policy) is PlanPolicy and not _repeats_on_a_path(policy):
         fast = isinstance(block, CrowdBlock) and block.plain and len(block.truth) >= COMPILE_FROM
-        if fast and not policy.calibration and not policy.model.shared_difficulty:
+        plain = not (policy.calibration or policy.model.shared_difficulty or policy.plan.undecided)
+        if fast and plain:
             assert isinstance(block, CrowdBlock)
             return _run_plan_compiled(policy, block)
         return _run_plan(policy, block)
@@ -244,6 +245,8 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
     item, node = np.arange(n), np.zeros(n, dtype=np.int64)
     yes, no, first = (np.zeros(n, dtype=np.int64) for _ in range(3))
     children, questions = tree.children.astype(np.int64), tree.question.astype(np.int64)
+    reason = np.full(tree.n_leaves, REASONS.index("leaf"), dtype=np.int8)
+    reason[list(policy.plan.undecided)] = REASONS.index("undecided")
     while len(item):
         question = questions[node]
         said = block.answer(item, question, yes + no, yes)
@@ -272,9 +275,9 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
         leaf = node < 0
         if leaf.any():
             found.label[item[leaf]] = tree.leaf_label[~node[leaf]]
+            found.reason[item[leaf]] = reason[~node[leaf]]
             stay = ~leaf
             item, node, yes, no, first = item[stay], node[stay], yes[stay], no[stay], first[stay]
-    found.reason[:] = REASONS.index("leaf")
     found.posterior_error[:] = _errors(policy, log_posterior, found)
     return found
 

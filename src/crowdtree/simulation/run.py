@@ -145,6 +145,13 @@ class Run:
         return share_estimate(self.reasons.get("undecided", 0), self.items)
 
     @property
+    def decided_error(self) -> Estimate:
+        """Share of wrong labels among the items that were not left undecided, with its interval."""
+        decided = self.reason != REASONS.index("undecided")
+        wrong = (self.label != self.truth) & decided
+        return share_estimate(int(wrong.sum()), int(decided.sum()))
+
+    @property
     def answers_per_question(self) -> dict[str, float]:
         """Mean answers per item to each question that was asked, most asked first."""
         order = np.argsort(-self.asked, kind="stable")
@@ -194,6 +201,7 @@ class Run:
             "stated_error": float(self.stated_error),
             "reasons": self.reasons,
             "undecided": float(self.undecided),
+            "decided_error": float(self.decided_error),
             "answers_per_question": self.answers_per_question,
             "calibration": [row._asdict() for row in self.calibration()],
         }

@@ -49,9 +49,12 @@ def show_summary(console: Any, value: Evaluation) -> None:
     plan = value.plan
     tree = plan.tree
     console.print(
-        f"[bold]Misclassifies {percent(value.misclassification)}[/] of items "
+        f"[bold]Misclassifies {percent(value.decided_error)}[/] of "
+        f"{'the labelled ' if plan.undecided else ''}items "
         f"[dim](exact)[/] with {number(value.expected_answers)} answers per item."
     )
+    if plan.undecided:
+        console.print(f"[bold]{percent(value.undecided)}[/] of all items are left undecided.")
     kind = "one worker per question" if int(plan.votes.max()) == 1 else plan.method
     console.print(
         f"[dim]{tree.method} · {plural(tree.n_nodes, 'node')}, depth {tree.depth} · {kind} · "
@@ -130,6 +133,8 @@ def _leaf_words(value: Evaluation, leaf: int) -> list[tuple[str, str]]:
         found.append((f" (or {', '.join(others)})", "dark_cyan"))
     share = percent(float(tree.problem.prior[label]))
     right = percent(float(value.correct[label]))
+    if leaf in value.plan.undecided:
+        return [("undecided, perhaps ", "italic"), *found, (f"   {share} of items", "dim")]
     return [*found, (f"   {share} of items · right {right}", "dim")]
 
 

@@ -11,14 +11,21 @@ __all__ = ["show_frontier", "show_policies"]
 
 
 def show_frontier(
-    console: Any, points: Any, chosen: Any = None, most: int = 12, *, priced: bool = False
+    console: Any,
+    points: Any,
+    chosen: Any = None,
+    most: int = 12,
+    *,
+    priced: bool = False,
+    undecided: bool = False,
 ) -> None:
     """Print the frontier as a small table, evenly thinned, the chosen plan marked."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     paid = ["price per item"] if priced else []
-    for name in (*paid, "answers per item", "misclassified", "additive", "votes", "proof"):
+    left = ["undecided", "wrong of the others"] if undecided else ["misclassified", "additive"]
+    for name in (*paid, "answers per item", *left, "votes", "proof"):
         table.add_column(name, justify="right")
     step = max(1, -(-len(points) // most))
     shown = sorted({*range(0, len(points), step), len(points) - 1})
@@ -28,14 +35,19 @@ def show_frontier(
         table.add_row(
             *([number(point.expected_cost)] if priced else []),
             number(point.expected_answers),
-            percent(point.misclassification),
-            percent(point.additive),
+            *map(percent, _errors(point, undecided)),
             _votes(point.plan),
             "your plan" if style else proof,
             style=style,
         )
     console.print(table)
     console.print(f"[dim]{len(shown)} of {plural(len(points), 'point')} shown[/]\n")
+
+
+def _errors(point: Any, undecided: bool) -> tuple[float, float]:
+    if undecided:
+        return point.undecided, point.decided_error
+    return point.misclassification, point.additive
 
 
 def _votes(plan: Plan) -> str:
