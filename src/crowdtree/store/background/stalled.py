@@ -64,6 +64,7 @@ class ItemState(NamedTuple):
     id: int
     task: str
     state: str | None
+    revision: int
 
 
 PRESENT = Query(
@@ -103,7 +104,7 @@ WAITING_SINCE = Sql(
     """SELECT item_id FROM waiting WHERE campaign_id = :campaign AND since <= :since
     ORDER BY item_id LIMIT :most"""
 )
-ITEMS = Query(ItemState, "SELECT id, task, state FROM items WHERE id IN :ids")
+ITEMS = Query(ItemState, "SELECT id, task, state, revision FROM items WHERE id IN :ids")
 ADD_WAITING = sql.many(
     """INSERT INTO waiting (item_id, campaign_id, since) VALUES (:item_id, :campaign_id, :since)
     ON CONFLICT (item_id) DO NOTHING"""
@@ -240,6 +241,9 @@ class StalledItems:
             log.setdefault(line.item_id, []).append(line)
         found = set()
         for row in fetch(connection, ITEMS, ids=ids):
+            if row.revision != campaign.revision:
+                found.add(row.id)  # look again when it is revised
+                continue
             item = item_state(campaign, row.task, row.state, log.get(row.id, []))
             if any(
                 open_questions(campaign.policy, item, (), str(worker.id), campaign.rules)
@@ -264,9 +268,9 @@ class StalledItems:
         again = self._sorted(connection, campaign, rows)
         done = list(again.fine)
         for number in again.stalled:
-            item = unit.items[number]
+            item = unit.items[number]  # one that was just revised is looked at again later
             held = any(lease.state == LeaseState.ACTIVE for lease in item.leases.values())
-            if item.status == ItemStatus.OPEN and not held:
+            if item.status == ItemStatus.OPEN and not held and not item.changed:
                 item.close(campaign.policy.conclude(item.item.state, NO_WORKERS))
                 settle(unit, item)
                 done.append(number)

@@ -23,6 +23,7 @@ __all__ = [
     "CampaignStatus",
     "CampaignSummary",
     "add_to_tallies",
+    "flow",
     "get_campaign",
     "list_campaigns",
     "read_policy",
@@ -58,6 +59,8 @@ class Campaign(CampaignSummary):
     problem: ProblemJson
     policy: JsonObject
     settings: Settings
+    revision: int
+    """How many times the policy was revised."""
 
     def to_dict(self) -> JsonObject:
         """Write the campaign as plain JSON."""
@@ -69,7 +72,7 @@ class Campaign(CampaignSummary):
 
 
 _SUMMARY = [campaigns.c[name] for name in CampaignSummary.__dataclass_fields__]
-_DEFINITION = [campaigns.c.problem, campaigns.c.policy, campaigns.c.settings]
+_DEFINITION = [campaigns.c[name] for name in sql.Definition._fields]
 
 
 def get_campaign(connection: Connection, number: int, lock: bool = False) -> Campaign:
@@ -91,10 +94,9 @@ def list_campaigns(connection: Connection) -> list[CampaignSummary]:
     return [CampaignSummary(*row) for row in rows]
 
 
-def read_policy(definition: sql.Definition) -> AnyPolicy:
-    """Make the policy of a campaign from its JSON documents."""
-    problem = problem_from_json(json.loads(definition.problem))
-    return policy_from_dict(problem, json.loads(definition.policy))
+def read_policy(problem: str, policy: str) -> AnyPolicy:
+    """Make a policy from its JSON documents."""
+    return policy_from_dict(problem_from_json(json.loads(problem)), json.loads(policy))
 
 
 def touch(connection: Connection, number: int) -> None:
@@ -105,6 +107,15 @@ def touch(connection: Connection, number: int) -> None:
 
 
 # ------------------------------------------------------------------------------ tallies
+
+
+def flow(way: Literal["in", "out"], node: int | str, revision: int) -> str:
+    """Name the tally of items that entered or left a node of the tree of a revision.
+
+    >>> flow("in", 3, 0), flow("out", -1, 2)
+    ('in:3', 'out@2:-1')
+    """
+    return f"{way}@{revision}:{node}" if revision else f"{way}:{node}"
 
 
 def tally(connection: Connection, number: int) -> dict[str, int]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.store.db.campaign_row import get_campaign, tally
+from crowdtree.store.db.campaign_row import flow, get_campaign, tally
 from crowdtree.store.db.states import ITEM_STATUSES
 from crowdtree.store.db.tables import answers, waiting, workers
 from crowdtree.store.settings import MICRO
@@ -78,7 +78,7 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
         "budget": settings.budget,
         "currency": settings.currency,
         "labels": _labels(campaign.problem["classes"], counts),
-        "nodes": _nodes(counts),
+        "nodes": _nodes(counts, campaign.revision),
         "workers": _workers(connection, number),
         "forecast": {
             "answers_left": left,
@@ -122,13 +122,15 @@ def _labels(classes: Sequence[str], counts: dict[str, int]) -> dict[str, int]:
     return {name: counts.get(f"label:{c}", 0) for c, name in enumerate(classes)}
 
 
-def _nodes(counts: dict[str, int]) -> dict[str, dict[str, int]]:
+def _nodes(counts: dict[str, int], revision: int) -> dict[str, dict[str, int]]:
     """Count items that entered and left each node (a leaf is ``~leaf``, below zero)."""
     found: dict[str, dict[str, int]] = {}
+    ways: dict[str, Literal["in", "out"]] = {flow("in", "", revision): "in"}
+    ways[flow("out", "", revision)] = "out"
     for name, value in counts.items():
-        way, _, node = name.partition(":")
-        if way in ("in", "out"):
-            found.setdefault(node, {"in": 0, "out": 0})[way] = value
+        begin, colon, node = name.partition(":")
+        if begin + colon in ways:
+            found.setdefault(node, {"in": 0, "out": 0})[ways[begin + colon]] = value
     return found
 
 

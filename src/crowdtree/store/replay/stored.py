@@ -53,12 +53,14 @@ class _ItemRow(NamedTuple):
     status: int
     gold: int | None
     state: str | None
+    revision: int
+    revised_after: int
 
 
 ITEMS_AFTER = Query(
     _ItemRow,
-    """SELECT id, task, status, gold, state FROM items WHERE campaign_id = :campaign
-    AND id > :after ORDER BY id LIMIT :most""",
+    """SELECT id, task, status, gold, state, revision, revised_after FROM items
+    WHERE campaign_id = :campaign AND id > :after ORDER BY id LIMIT :most""",
 )
 LABELS = Query(
     StoredLabel,
@@ -84,6 +86,8 @@ class StoredItem:
     status: ItemStatus
     gold: int | None
     state: str | None
+    revision: int
+    revised_after: int
     log: list[LogLine]
     label: StoredLabel | None
     questions: list[StoredQuestion]
@@ -104,6 +108,8 @@ def stored_items(connection: Connection, number: int) -> Iterator[StoredItem]:
                 ItemStatus(row.status),
                 row.gold,
                 row.state,
+                row.revision,
+                row.revised_after,
                 log.get(row.id, []),
                 next(iter(labels.get(row.id, [])), None),
                 questions.get(row.id, []),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from crowdtree.policy import Label
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.sql import fetch_ids
 from crowdtree.store.db.states import LIVE_LEASES, ItemStatus, LeaseState
 from crowdtree.store.serving.item import OpenItem, path_of
-from crowdtree.store.serving.unit_of_work import UnitOfWork
 
-__all__ = ["expire_leases", "settle"]
+if TYPE_CHECKING:  # a unit of work settles the items that it revises
+    from crowdtree.store.serving.unit_of_work import UnitOfWork
+
+__all__ = ["count_label", "expire_leases", "new_label", "settle"]
 
 
 def settle(unit: UnitOfWork, item: OpenItem) -> None:
@@ -24,29 +27,10 @@ def settle(unit: UnitOfWork, item: OpenItem) -> None:
 
 
 def _label(unit: UnitOfWork, item: OpenItem, label: Label) -> None:
-    number = item.campaign.id
-    unit.labels.append(
-        sql.NewLabel(
-            campaign_id=number,
-            item_id=item.id,
-            label=label.label,
-            posterior_error=label.posterior_error,
-            reason=label.reason,
-            answers=item.item.answers,
-            path=json.dumps(path_of(item.campaign.problem.questions, item.item)),
-            at=unit.now,
-        )
-    )
-    unit.count(number, item.status.label)
-    unit.count(number, ItemStatus.OPEN.label, -1)
-    unit.count(number, "estimated")
-    unit.count(number, "taken", item.item.answers)
-    unit.count(number, "error_nanos", round(label.posterior_error * 1e9))
-    if label.reason == "undecided":
-        unit.count(number, "undecided")
+    unit.labels.append(new_label(unit, item, label))
+    count_label(unit, item, label, item.item.answers)
     if item.status == ItemStatus.SET_ASIDE:
         return
-    unit.count(number, f"label:{label.label}")
     for event, fate in zip(item.item.events, item.item.fates, strict=True):
         if fate == "counted" and event.value is not None:
             unit.judgements.append(
@@ -59,6 +43,34 @@ def _label(unit: UnitOfWork, item: OpenItem, label: Label) -> None:
                     gold=0,
                 )
             )
+
+
+def new_label(unit: UnitOfWork, item: OpenItem, label: Label) -> sql.NewLabel:
+    """Make the row of a label."""
+    return sql.NewLabel(
+        campaign_id=item.campaign.id,
+        item_id=item.id,
+        label=label.label,
+        posterior_error=label.posterior_error,
+        reason=label.reason,
+        answers=item.item.answers,
+        path=json.dumps(path_of(item.campaign.problem.questions, item.item)),
+        at=unit.now,
+    )
+
+
+def count_label(unit: UnitOfWork, item: OpenItem, label: Label, answers: int, by: int = 1) -> None:
+    """Count an item that gets a label, or with `by` -1 loses it again."""
+    number = item.campaign.id
+    unit.count(number, item.status.label, by)
+    unit.count(number, ItemStatus.OPEN.label, -by)
+    unit.count(number, "estimated", by)
+    unit.count(number, "taken", by * answers)
+    unit.count(number, "error_nanos", by * round(label.posterior_error * 1e9))
+    if label.reason == "undecided":
+        unit.count(number, "undecided", by)
+    if item.status == ItemStatus.LABELLED:
+        unit.count(number, f"label:{label.label}", by)
 
 
 def expire_leases(unit: UnitOfWork, most: int) -> int:

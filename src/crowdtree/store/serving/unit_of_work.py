@@ -15,13 +15,15 @@ from typing import NamedTuple
 from sqlalchemy.engine import Connection
 
 from crowdtree.store.db import statements as sql
+from crowdtree.store.db.campaign_row import flow
 from crowdtree.store.db.labels import write_labels
 from crowdtree.store.db.sql import Pending, exists, fetch, run, send, send_many
 from crowdtree.store.db.statements import Worker
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.errors import Refused
 from crowdtree.store.serving.cache import KnownWorker, ServingCache
-from crowdtree.store.serving.item import CLOSED, OpenItem, ServedCampaign, item_state
+from crowdtree.store.serving.item import CLOSED, FINISHED, OpenItem, ServedCampaign, item_state
+from crowdtree.store.serving.revise import revise
 
 __all__ = ["Budget", "PendingItems", "UnitOfWork", "WorkerDelta"]
 
@@ -80,6 +82,12 @@ class UnitOfWork:
     items: dict[int, OpenItem] = field(default_factory=dict)
     answers: list[sql.NewAnswer] = field(default_factory=list)
     labels: list[sql.NewLabel] = field(default_factory=list)
+    revised_fates: list[dict[str, object]] = field(default_factory=list)
+    corrected: list[dict[str, object]] = field(default_factory=list)
+    """Labels of which a revision changed the error, the answers or the path."""
+    dropped: list[dict[str, object]] = field(default_factory=list)
+    """Labels that a revision replaced or withdrew."""
+    withdrawals: list[sql.Withdrawal] = field(default_factory=list)
     judgements: list[sql.Judgement] = field(default_factory=list)
     deltas: dict[int, WorkerDelta] = field(default_factory=lambda: defaultdict(WorkerDelta))
     tallies: Counter[tuple[int, str]] = field(default_factory=Counter)
@@ -162,6 +170,7 @@ class UnitOfWork:
         leases, questions = pending.leases.rows(), pending.questions.rows()
         new = {row.id for row in rows} - set(self.items)
         self.load_campaigns({row.campaign_id for row in rows})
+        self._catch_up(rows)
         for row in rows:
             if row.id in new:
                 self.items[row.id] = self._open_item(row, log[row.id])
@@ -171,12 +180,46 @@ class UnitOfWork:
         for question in questions:
             if question.item_id in new:
                 self.items[question.item_id].questions[question.question] = question
+        behind = [self.items[number] for number in sorted(new) if self.items[number].behind]
+        if behind:
+            self._revise(behind, log)
+
+    def _catch_up(self, rows: list[sql.ItemRow]) -> None:
+        """Read campaigns again that were revised since this transaction has read them."""
+        revised = {
+            row.campaign_id
+            for row in rows
+            if row.revision > self.campaigns[row.campaign_id].revision
+        }
+        if revised:
+            for state in fetch(self.connection, sql.CAMPAIGNS, ids=sorted(revised)):
+                self.campaigns[state.id] = self.cache.campaign(self.connection, state)
+
+    def _revise(self, items: list[OpenItem], log: dict[int, list[sql.LogLine]]) -> None:
+        closed = [item.id for item in items if item.closed]
+        rows = fetch(self.connection, sql.LABELS_OF_ITEMS, ids=closed) if closed else []
+        labels = {row.item_id: row for row in rows}
+        for item in items:
+            label = labels.get(item.id)
+            if label is None or label.reason != FINISHED:
+                revise(self, item, log[item.id], label)
 
     def _open_item(self, row: sql.ItemRow, log: list[sql.LogLine]) -> OpenItem:
         campaign = self.campaigns[row.campaign_id]
         lines = log if row.gold is None else []  # the engine is not shown gold items
-        item = item_state(campaign, row.task, row.state, lines)
-        found = OpenItem(row.id, row.task, ItemStatus(row.status), row.gold, campaign, item)
+        # The state of another policy is of no use: the item is revised, or is closed for good.
+        state = row.state if row.revision == campaign.revision else None
+        item = item_state(campaign, row.task, state, lines)
+        found = OpenItem(
+            row.id,
+            row.task,
+            ItemStatus(row.status),
+            row.gold,
+            campaign,
+            item,
+            row.revision,
+            row.revised_after,
+        )
         if found.closed:
             found.item = replace(item, label=CLOSED)
         return found
@@ -203,12 +246,15 @@ class UnitOfWork:
         """Add to a tally of a campaign."""
         self.tallies[campaign, name] += by
 
-    def count_move(self, item: OpenItem, before: int | None) -> None:
+    def count_start(self, campaign: ServedCampaign) -> None:
+        """Count an item that enters the tree."""
+        self.count(campaign.id, flow("in", 0, campaign.revision))
+
+    def count_move(self, campaign: ServedCampaign, before: int | None, after: int | None) -> None:
         """Count an item that moved from a node of the tree to another."""
-        after = item.node
         if before is not None and after is not None and after != before:
-            self.count(item.campaign.id, f"out:{before}")
-            self.count(item.campaign.id, f"in:{after}")
+            self.count(campaign.id, flow("out", before, campaign.revision))
+            self.count(campaign.id, flow("in", after, campaign.revision))
 
     # ---------------------------------------------------------------- writing
 
@@ -216,15 +262,13 @@ class UnitOfWork:
         """Write everything that has changed."""
         c, items = self.connection, self.items.values()
         send_many(c, sql.ADD_ANSWER, (row._asdict() for row in self.answers))
+        send_many(c, sql.SAVE_FATE, self.revised_fates)
         self._write_leases()
-        changed = (item for item in items if item.changed)
-        send_many(
-            c,
-            sql.SAVE_ITEM,
-            ({"id": i.id, "status": i.status, "state": i.state_text()} for i in changed),
-        )
+        send_many(c, sql.SAVE_ITEM, (item.row() for item in items if item.changed))
         self.write_questions(items)
-        write_labels(c, self.labels)
+        send_many(c, sql.DROP_LABEL, self.dropped)
+        send_many(c, sql.SAVE_LABEL, self.corrected)
+        write_labels(c, self.labels, self.withdrawals)
         for number, budget in self.budgets.items():
             if budget.changed:
                 values = {"spent": budget.spent, "reserved": budget.reserved}

@@ -1,0 +1,192 @@
+"""Revise a running campaign: another policy over the same classes and questions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Literal, TypedDict
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.policy import Label, PlanPolicy
+from crowdtree.problem import Problem
+from crowdtree.store.db.audit import note
+from crowdtree.store.db.campaign_row import Campaign, get_campaign
+from crowdtree.store.db.problem_json import problem_to_json
+from crowdtree.store.db.tables import answers, campaigns, revisions
+from crowdtree.store.owner.campaigns import check_policy
+from crowdtree.store.types import AnyPolicy, JsonObject
+
+__all__ = ["Revision", "list_revisions", "revise"]
+
+MOST_REASON = 20_000
+
+
+class Revision(TypedDict):
+    """A policy of a campaign; number 0 is the one it started with.
+
+    `finished_at` is empty while items are being replayed under it.
+    """
+
+    number: int
+    at: float
+    actor: str
+    reason: JsonObject
+    after_answer_id: int
+    finished_at: float | None
+
+
+def revise(
+    connection: Connection,
+    number: int,
+    policy: AnyPolicy,
+    reason: Mapping[str, object],
+    now: float,
+    actor: Literal["owner", "server"] = "owner",
+) -> int:
+    """Replace the policy of a running or paused campaign; returns the number of the revision.
+
+    Answers from now on are taken under the new policy. Items that were asked about are replayed
+    under it in the background (:mod:`crowdtree.store.background.revising`), or before their next
+    answer: labels are kept, corrected, replaced or withdrawn. The present policy again is no new
+    revision, so that the call can be repeated.
+
+    Parameters
+    ----------
+    connection
+        A connection in a transaction.
+    number
+        The campaign.
+    policy
+        The new policy, with its problem: the same classes, questions and right answers.
+    reason
+        Why, as plain JSON; its ``"text"`` is shown to the owner.
+    now
+        Seconds since 1970.
+    actor
+        Who revises.
+    """
+    found = get_campaign(connection, number, lock=True)
+    if found.status not in ("running", "paused"):
+        raise CrowdtreeError(
+            f"campaign {number} is {found.status}: only a running or paused one can be revised"
+        )
+    _check(found, policy)
+    problem, made = json.dumps(problem_to_json(policy.problem)), json.dumps(policy.to_dict())
+    if (json.loads(problem), json.loads(made)) == (found.problem, found.policy):
+        return found.revision
+    text = json.dumps(dict(reason))
+    if len(text) > MOST_REASON:
+        raise CrowdtreeError(f"reason: expected at most {MOST_REASON} characters, got {len(text)}")
+    if found.revision == 0:
+        _add_first(connection, found)
+    mine = revisions.c.campaign_id == number
+    connection.execute(
+        revisions.update().where(mine, revisions.c.finished_at.is_(None)).values(finished_at=now)
+    )
+    last = sa.select(sa.func.max(answers.c.id)).where(answers.c.campaign_id == number)
+    revision = found.revision + 1
+    connection.execute(
+        revisions.insert().values(
+            campaign_id=number,
+            number=revision,
+            at=now,
+            actor=actor,
+            reason=text,
+            after_answer_id=connection.execute(last).scalar_one() or 0,
+            problem=problem,
+            policy=made,
+        )
+    )
+    connection.execute(
+        campaigns.update()
+        .where(campaigns.c.id == number)
+        .values(problem=problem, policy=made, revision=revision, version=campaigns.c.version + 1)
+    )
+    note(connection, now, "revise", number, {"revision": revision, **reason}, actor)
+    return revision
+
+
+def _add_first(connection: Connection, campaign: Campaign) -> None:
+    """Keep the policy with which the campaign started, as revision 0."""
+    at = campaign.started_at or campaign.created_at
+    connection.execute(
+        revisions.insert().values(
+            campaign_id=campaign.id,
+            number=0,
+            at=at,
+            actor="owner",
+            problem=json.dumps(campaign.problem),
+            policy=json.dumps(campaign.policy),
+            finished_at=at,
+        )
+    )
+
+
+def _check(campaign: Campaign, policy: AnyPolicy) -> None:
+    present = campaign.make_policy()
+    _check_problem(present.problem, policy.problem)
+    check_policy(policy, campaign.settings)
+    if isinstance(policy.ask(policy.start()), Label):
+        raise CrowdtreeError("policy: it would label every item without asking anybody")
+    if campaign.settings.dedicated:
+        new = sorted(_questions(policy) - _questions(present))
+        if new:
+            name = policy.problem.questions[new[0]]
+            raise CrowdtreeError(
+                f"policy: it asks {name!r}, but each worker answers one question of the present "
+                "plan; revise to a plan with the same questions"
+            )
+
+
+def _questions(policy: AnyPolicy) -> set[int]:
+    return set(policy.plan.tree.question.tolist()) if isinstance(policy, PlanPolicy) else set()
+
+
+def _check_problem(present: Problem, new: Problem) -> None:
+    """Refuse another problem: its answers would mean something else."""
+    for what, old, given in (
+        ("classes", present.classes, new.classes),
+        ("questions", present.questions, new.questions),
+    ):
+        if tuple(old) == tuple(given):
+            continue
+        if len(old) != len(given):
+            raise CrowdtreeError(
+                f"{what}: expected the {len(old)} of the campaign, got {len(given)}"
+            )
+        place = next(k for k, pair in enumerate(zip(old, given, strict=True)) if pair[0] != pair[1])
+        raise CrowdtreeError(
+            f"{what}: expected those of the campaign in the same order; number {place + 1} is "
+            f"{old[place]!r} there, but {given[place]!r} here"
+        )
+    differ = np.argwhere(present.outcome != new.outcome)
+    if len(differ):
+        question, cls = differ[0]
+        raise CrowdtreeError(
+            f"outcome: the right answer to {new.questions[question]!r} for {new.classes[cls]!r} is "
+            "not that of the campaign; only errors, the prior and the dependence can be revised"
+        )
+
+
+def list_revisions(connection: Connection, number: int) -> list[Revision]:
+    """List the policies of a campaign, the first one first; none if it was never revised."""
+    get_campaign(connection, number)
+    columns = [revisions.c[name] for name in Revision.__annotations__]
+    rows = connection.execute(
+        sa.select(*columns).where(revisions.c.campaign_id == number).order_by(revisions.c.number)
+    )
+    return [
+        Revision(
+            number=row.number,
+            at=row.at,
+            actor=row.actor,
+            reason=json.loads(row.reason),
+            after_answer_id=row.after_answer_id,
+            finished_at=row.finished_at,
+        )
+        for row in rows
+    ]
