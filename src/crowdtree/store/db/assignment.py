@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from crowdtree.store.db.sql import Query, Sql
-from crowdtree.store.db.statements import ACTIVE, TAKEN, UNFINISHED, Item
+from crowdtree.store.db.statements import ACTIVE, TAKEN, UNFINISHED, UNREVISED, Item
 from crowdtree.store.db.states import ItemStatus, LeaseState
 
 
@@ -92,7 +92,8 @@ NEW_ITEM = Query(
 ANY_FOR_WORKER = Sql(
     f"""SELECT 1 FROM items WHERE campaign_id = :campaign AND {UNFINISHED}
     AND (SELECT count(*) FROM leases WHERE leases.item_id = items.id
-        AND leases.worker_id = :worker AND {TAKEN}) < :questions LIMIT 1"""
+        AND leases.worker_id = :worker AND {TAKEN}) < :questions
+    UNION ALL {UNREVISED} LIMIT 1"""
 )
 SCAN_QUESTIONS = Query(
     ScannedQuestion,

@@ -341,13 +341,13 @@ GOLD_ITEMS = Query(
     f"""SELECT id, gold AS cls FROM items WHERE campaign_id = :campaign
     AND status = {ItemStatus.GOLD:d} ORDER BY id LIMIT 10000""",
 )
-_REVISING = "SELECT 1 FROM revisions WHERE campaign_id = :campaign AND finished_at IS NULL"
-REVISING = Sql(_REVISING)
+UNREVISED = "SELECT 1 FROM revisions WHERE campaign_id = :campaign AND finished_at IS NULL"
+"""A revision that may still take labels back."""
+REVISING = Sql(UNREVISED)
 ANY_UNFINISHED = Sql(
     f"""SELECT 1 FROM items WHERE campaign_id = :campaign AND {UNFINISHED}
-    UNION ALL {_REVISING} LIMIT 1"""
+    UNION ALL {UNREVISED} LIMIT 1"""
 )
-"""Items without a label, or a revision that may still take labels back."""
 
 ADD_ANSWER = many(insert("answers", NewAnswer))
 SAVE_LEASE = many(

@@ -79,9 +79,10 @@ def verify(connection: Connection, number: int) -> Verification:
     campaign = ServingCache(lambda: 0.0, np.random.default_rng(0)).campaign(connection, state)
     differences = list(check_references(connection, number))
     served = _revisions(connection, campaign, differences)
+    done = not exists(connection, sql.REVISING, campaign=number)
     sums = Sums(campaign.problem)
     for stored in stored_items(connection, number):
-        item = _replayed(served, stored)
+        item = _replayed(served, stored, done)
         differences += [f"item {stored.task!r}: {text}" for text in item.differences]
         sums.add(stored, item.state)
     if sums.finished and not exists(connection, FINISH_NOTED, campaign=number):
@@ -132,7 +133,8 @@ class Replayed:
     differences: list[str]
 
 
-def _replayed(served: Sequence[ServedCampaign], stored: StoredItem) -> Replayed:
+def _replayed(served: Sequence[ServedCampaign], stored: StoredItem, done: bool) -> Replayed:
+    """Replay an item; `done` says that no revision is under way."""
     present = served[-1]
     if stored.gold is not None:
         blank = start_item(present.policy, stored.task)
@@ -143,6 +145,8 @@ def _replayed(served: Sequence[ServedCampaign], stored: StoredItem) -> Replayed:
     # A new item gets the policy that is the present one when its first question is handed out.
     campaign = present if stored.status == ItemStatus.NEW else served[stored.revision]
     differences: list[str] = []
+    if stored.revision < present.revision and done and _should_be_revised(stored):
+        differences.append(f"is at revision {stored.revision}, but the revision is finished")
     visited = _visited(campaign, stored, differences)
     item = visited[-1]
     differences += _lease_lines(stored)
@@ -190,6 +194,12 @@ def _visited(
             differences.append(f"{what}, replayed {item.fates[-1]}")
         visited.append(item)
     return visited
+
+
+def _should_be_revised(stored: StoredItem) -> bool:
+    """Whether an item has answers and was not closed from outside."""
+    finished = stored.label is not None and stored.label.reason in CONCLUDED
+    return stored.status != ItemStatus.SET_ASIDE and not finished and bool(stored.log)
 
 
 def _revised(campaign: ServedCampaign, stored: StoredItem) -> list[ItemState]:

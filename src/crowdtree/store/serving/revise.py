@@ -10,23 +10,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from crowdtree.campaign import open_questions, replay_item, stands
 from crowdtree.policy import Answer, Label, PlanPolicy
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.states import ItemStatus, LeaseState
+from crowdtree.store.serving.changes import Changes
 from crowdtree.store.serving.item import OUTSIDE_ENGINE, OpenItem
 from crowdtree.store.serving.settle import count_label, new_label, settle
-
-if TYPE_CHECKING:  # a unit of work revises the items that it loads
-    from crowdtree.store.serving.unit_of_work import UnitOfWork
 
 __all__ = ["revise"]
 
 
 def revise(
-    unit: UnitOfWork, item: OpenItem, log: Sequence[sql.LogLine], before: sql.LabelOfItem | None
+    unit: Changes, item: OpenItem, log: Sequence[sql.LogLine], before: sql.LabelOfItem | None
 ) -> None:
     """Replay an item under the present policy, with its log and the label that it has."""
     campaign = item.campaign
@@ -40,7 +37,7 @@ def revise(
     settle(unit, item)
 
 
-def _note_fates(unit: UnitOfWork, item: OpenItem, log: Sequence[sql.LogLine]) -> None:
+def _note_fates(unit: Changes, item: OpenItem, log: Sequence[sql.LogLine]) -> None:
     """Write the fates that differ from what workers were told."""
     lines = [line for line in log if line.fate not in OUTSIDE_ENGINE]
     for line, fate in zip(lines, item.item.fates, strict=True):
@@ -49,7 +46,7 @@ def _note_fates(unit: UnitOfWork, item: OpenItem, log: Sequence[sql.LogLine]) ->
             unit.revised_fates.append({"id": line.id, "revised_fate": revised})
 
 
-def _count_moves(unit: UnitOfWork, item: OpenItem) -> None:
+def _count_moves(unit: Changes, item: OpenItem) -> None:
     """Count the way of the item through the tree of the present policy."""
     policy = item.campaign.policy
     if not isinstance(policy, PlanPolicy):
@@ -64,7 +61,7 @@ def _count_moves(unit: UnitOfWork, item: OpenItem) -> None:
 
 
 def _relabel(
-    unit: UnitOfWork, item: OpenItem, after: Label | None, before: sql.LabelOfItem | None
+    unit: Changes, item: OpenItem, after: Label | None, before: sql.LabelOfItem | None
 ) -> None:
     """Keep, correct, replace, withdraw or give the label."""
     if before is None:

@@ -1,23 +1,19 @@
-"""After an item has changed: withdraw and open questions, write its label, expire its leases."""
+"""After an item has changed: withdraw and open questions, write its label."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from crowdtree.policy import Label
 from crowdtree.store.db import statements as sql
-from crowdtree.store.db.sql import fetch_ids
-from crowdtree.store.db.states import LIVE_LEASES, ItemStatus, LeaseState
+from crowdtree.store.db.states import ItemStatus
+from crowdtree.store.serving.changes import Changes
 from crowdtree.store.serving.item import OpenItem, path_of
 
-if TYPE_CHECKING:  # a unit of work settles the items that it revises
-    from crowdtree.store.serving.unit_of_work import UnitOfWork
-
-__all__ = ["count_label", "expire_leases", "new_label", "settle"]
+__all__ = ["count_label", "new_label", "settle"]
 
 
-def settle(unit: UnitOfWork, item: OpenItem) -> None:
+def settle(unit: Changes, item: OpenItem) -> None:
     """Bring leases and open questions in line with the engine, and write a new label."""
     if item.label is not None:
         _label(unit, item, item.label)
@@ -26,7 +22,7 @@ def settle(unit: UnitOfWork, item: OpenItem) -> None:
     unit.touched.add(item.campaign.id)
 
 
-def _label(unit: UnitOfWork, item: OpenItem, label: Label) -> None:
+def _label(unit: Changes, item: OpenItem, label: Label) -> None:
     unit.labels.append(new_label(unit, item, label))
     count_label(unit, item, label, item.item.answers)
     if item.status == ItemStatus.SET_ASIDE:
@@ -45,7 +41,7 @@ def _label(unit: UnitOfWork, item: OpenItem, label: Label) -> None:
             )
 
 
-def new_label(unit: UnitOfWork, item: OpenItem, label: Label) -> sql.NewLabel:
+def new_label(unit: Changes, item: OpenItem, label: Label) -> sql.NewLabel:
     """Make the row of a label."""
     return sql.NewLabel(
         campaign_id=item.campaign.id,
@@ -59,7 +55,7 @@ def new_label(unit: UnitOfWork, item: OpenItem, label: Label) -> sql.NewLabel:
     )
 
 
-def count_label(unit: UnitOfWork, item: OpenItem, label: Label, answers: int, by: int = 1) -> None:
+def count_label(unit: Changes, item: OpenItem, label: Label, answers: int, by: int = 1) -> None:
     """Count an item that gets a label, or with `by` -1 loses it again."""
     number = item.campaign.id
     unit.count(number, item.status.label, by)
@@ -71,26 +67,3 @@ def count_label(unit: UnitOfWork, item: OpenItem, label: Label, answers: int, by
         unit.count(number, "undecided", by)
     if item.status == ItemStatus.LABELLED:
         unit.count(number, f"label:{label.label}", by)
-
-
-def expire_leases(unit: UnitOfWork, most: int) -> int:
-    """Take back leases that have expired; count them."""
-    ahead = unit.now + sql.AHEAD_SECONDS
-    found = fetch_ids(unit.connection, sql.OVERDUE_ITEMS, now=unit.now, ahead=ahead, most=most)
-    if not found:
-        return 0
-    unit.load_items(found)
-    count = 0
-    for number in found:
-        item = unit.items[number]
-        budget = unit.budgets.get(item.campaign.id)
-        for lease in item.leases.values():
-            if lease.state in LIVE_LEASES and lease.overdue(unit.now):
-                if budget is not None:
-                    budget.add(reserved=-item.campaign.settings.price_micros)
-                lease.become(LeaseState.EXPIRED)
-                unit.count(item.campaign.id, "expired")
-                count += 1
-        if item.gold is None:
-            settle(unit, item)
-    return count

@@ -7,36 +7,23 @@ returned to workers only after the commit (see :mod:`crowdtree.store.serving.wri
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import NamedTuple
 
-from sqlalchemy.engine import Connection
-
 from crowdtree.store.db import statements as sql
-from crowdtree.store.db.campaign_row import flow
 from crowdtree.store.db.labels import write_labels
 from crowdtree.store.db.sql import Pending, exists, fetch, run, send, send_many
 from crowdtree.store.db.statements import Worker
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.errors import Refused
-from crowdtree.store.serving.cache import KnownWorker, ServingCache
+from crowdtree.store.serving.cache import KnownWorker
+from crowdtree.store.serving.changes import Changes
 from crowdtree.store.serving.item import CLOSED, FINISHED, OpenItem, ServedCampaign, item_state
 from crowdtree.store.serving.revise import revise
 
-__all__ = ["Budget", "PendingItems", "UnitOfWork", "WorkerDelta"]
-
-
-@dataclass
-class WorkerDelta:
-    """What a transaction adds to a worker's record."""
-
-    answers: int = 0
-    skips: int = 0
-    overdue: int = 0
-    earned: int = 0
-    last_question: int = -1
+__all__ = ["Budget", "PendingItems", "UnitOfWork"]
 
 
 @dataclass
@@ -69,32 +56,14 @@ class PendingItems(NamedTuple):
 
 
 @dataclass
-class UnitOfWork:
+class UnitOfWork(Changes):
     """The rows of one transaction, and what it changes."""
 
-    connection: Connection
-    cache: ServingCache
-    now: float
     workers: dict[str, Worker] = field(default_factory=dict)
     """By the hash of their token."""
     campaigns: dict[int, ServedCampaign] = field(default_factory=dict)
     budgets: dict[int, Budget] = field(default_factory=dict)
     items: dict[int, OpenItem] = field(default_factory=dict)
-    answers: list[sql.NewAnswer] = field(default_factory=list)
-    labels: list[sql.NewLabel] = field(default_factory=list)
-    revised_fates: list[dict[str, object]] = field(default_factory=list)
-    corrected: list[dict[str, object]] = field(default_factory=list)
-    """Labels of which a revision changed the error, the answers or the path."""
-    dropped: list[dict[str, object]] = field(default_factory=list)
-    """Labels that a revision replaced or withdrew."""
-    withdrawals: list[sql.Withdrawal] = field(default_factory=list)
-    judgements: list[sql.Judgement] = field(default_factory=list)
-    deltas: dict[int, WorkerDelta] = field(default_factory=lambda: defaultdict(WorkerDelta))
-    tallies: Counter[tuple[int, str]] = field(default_factory=Counter)
-    opened: Counter[int] = field(default_factory=Counter)
-    """Questions that were opened, by campaign."""
-    touched: set[int] = field(default_factory=set)
-    """Campaigns whose pages should be refreshed."""
     unfinished: dict[int, bool] = field(default_factory=dict)
 
     # ---------------------------------------------------------------- loading
@@ -239,22 +208,6 @@ class UnitOfWork:
         if worker.status == "blocked":
             raise Refused("blocked", "You cannot take part in this any more.")
         return worker
-
-    # ---------------------------------------------------------------- changes
-
-    def count(self, campaign: int, name: str, by: int = 1) -> None:
-        """Add to a tally of a campaign."""
-        self.tallies[campaign, name] += by
-
-    def count_start(self, campaign: ServedCampaign) -> None:
-        """Count an item that enters the tree."""
-        self.count(campaign.id, flow("in", 0, campaign.revision))
-
-    def count_move(self, campaign: ServedCampaign, before: int | None, after: int | None) -> None:
-        """Count an item that moved from a node of the tree to another."""
-        if before is not None and after is not None and after != before:
-            self.count(campaign.id, flow("out", before, campaign.revision))
-            self.count(campaign.id, flow("in", after, campaign.revision))
 
     # ---------------------------------------------------------------- writing
 
