@@ -21,7 +21,6 @@ from crowdtree.store.background import outbox, revising
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.stalled import StalledItems
 from crowdtree.store.db.audit import audited
-from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.tables import (
     answers,
     campaigns,
@@ -34,8 +33,9 @@ from crowdtree.store.db.tables import (
 )
 from crowdtree.store.owner import campaigns as owner
 from crowdtree.store.owner import people, tokens
-from crowdtree.store.owner.revisions import list_revisions, revise
+from crowdtree.store.owner.revisions import revise
 from crowdtree.store.queries.export import label_rows
+from crowdtree.store.queries.revisions import list_revisions
 from crowdtree.store.replay.verify import verify
 from weblab import Clock
 

@@ -14,7 +14,7 @@ from crowdtree.policy.plan import Stopping
 from crowdtree.problem import Problem
 from crowdtree.staffing import staff
 
-__all__ = ["PolicyKind", "PolicySpec", "make_policy", "spec_of"]
+__all__ = ["PolicyKind", "PolicySpec", "make_policy", "revised_policy", "spec_of"]
 
 PolicyKind = Literal["plan", "adaptive", "batch", "subtypes"]
 OPTIONS = {"plan": ("calibration",), "batch": ("calibration", "votes", "decoder")}
@@ -118,3 +118,28 @@ def spec_of(policy: Policy[Any]) -> tuple[Problem | Plan, PolicySpec]:
         return policy.plan, PolicySpec(kind, policy.stopping, options=options)
     limits = {name: data.pop(name) for name in ("target_error", "max_answers") if name in data}
     return policy.problem, PolicySpec(kind, options=data, **limits)
+
+
+def revised_policy(policy: Policy[Any], source: Problem | Plan) -> Policy[Any]:
+    """Make a policy of the same sort, with the same options, for another table or plan.
+
+    Parameters
+    ----------
+    policy
+        The present policy.
+    source
+        A problem: the new table. A policy that follows a plan keeps its tree and its votes, and
+        states other errors. Or a plan, with the problem that it was made for.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> problem = ct.example("table1")
+    >>> policy = ct.AdaptivePolicy(problem, target_error=0.02, strict=False)
+    >>> revised_policy(policy, problem.replace(worker_error=0.2))
+    AdaptivePolicy(information, target_error=0.02, max_answers=100)
+    """
+    if isinstance(source, Problem):
+        return policy_from_dict(source, policy.to_dict())
+    spec = spec_of(policy)[1] if isinstance(policy, PlanPolicy) else PolicySpec()
+    return make_policy(source, spec)

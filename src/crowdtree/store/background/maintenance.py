@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -60,6 +61,11 @@ class Maintenance:
             else:
                 self._check_running(connection, row.id, stored_settings(row.settings))
         return more
+
+    def take_opened(self) -> dict[int, int]:
+        """Count the questions that revisions have opened since the last call, by campaign."""
+        found, self.revising.opened = self.revising.opened, Counter()
+        return dict(found)
 
     def _finish(self, connection: Connection, number: int) -> bool:
         """Label open items on the evidence so far, and set aside those never asked about."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Literal, TypedDict
+from typing import Literal
 
 import numpy as np
 import sqlalchemy as sa
@@ -18,25 +18,11 @@ from crowdtree.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.store.db.problem_json import problem_to_json
 from crowdtree.store.db.tables import answers, campaigns, revisions
 from crowdtree.store.owner.campaigns import check_policy
-from crowdtree.store.types import AnyPolicy, JsonObject
+from crowdtree.store.types import AnyPolicy
 
-__all__ = ["Revision", "list_revisions", "revise"]
+__all__ = ["revise"]
 
 MOST_REASON = 20_000
-
-
-class Revision(TypedDict):
-    """A policy of a campaign; number 0 is the one it started with.
-
-    `finished_at` is empty while items are being replayed under it.
-    """
-
-    number: int
-    at: float
-    actor: str
-    reason: JsonObject
-    after_answer_id: int
-    finished_at: float | None
 
 
 def revise(
@@ -170,23 +156,3 @@ def _check_problem(present: Problem, new: Problem) -> None:
             f"outcome: the right answer to {new.questions[question]!r} for {new.classes[cls]!r} is "
             "not that of the campaign; only errors, the prior and the dependence can be revised"
         )
-
-
-def list_revisions(connection: Connection, number: int) -> list[Revision]:
-    """List the policies of a campaign, the first one first; none if it was never revised."""
-    get_campaign(connection, number)
-    columns = [revisions.c[name] for name in Revision.__annotations__]
-    rows = connection.execute(
-        sa.select(*columns).where(revisions.c.campaign_id == number).order_by(revisions.c.number)
-    )
-    return [
-        Revision(
-            number=row.number,
-            at=row.at,
-            actor=row.actor,
-            reason=json.loads(row.reason),
-            after_answer_id=row.after_answer_id,
-            finished_at=row.finished_at,
-        )
-        for row in rows
-    ]
