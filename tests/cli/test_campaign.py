@@ -52,6 +52,26 @@ def answer_everything(people_here: int = 3) -> int:
     return count
 
 
+def test_a_running_campaign_gets_another_table(run: Any) -> None:
+    run("create", "table.csv", "--set", "finish_by_itself=false")
+    run("items", "1", "items.csv")
+    assert "is draft: only a running or paused one" in run("revise", "1", "table.csv")[2]
+    run("start", "1")
+    answer_everything()
+    assert run("revise", "1", "table.csv")[1] == "Campaign 1 has this table already.\n"
+    Path("worse.csv").write_text(TABLE.replace("0.05", "0.2"))
+    code, out, _ = run("revise", "1", "worse.csv", "--reason", "people err more")
+    assert (code, out.splitlines()[0]) == (0, "Campaign 1 is at revision 1.")
+    assert (
+        "table revised 1 time, items are being replayed: people err more" in run("status", "1")[1]
+    )
+    assert "All is well" in run("verify", "1")[1]
+    Path("other.csv").write_text(TABLE.replace("bowl", "vase"))
+    code, _, err = run("revise", "1", "other.csv")
+    assert code == 2
+    assert "classes: expected those of the campaign" in err
+
+
 def test_from_the_table_to_the_labels(run: Any) -> None:
     assert run("create", "table.csv", "--name", "Pots", "--json")[1].strip() == '{"campaign": 1}'
     assert json.loads(run("items", "1", "items.csv", "--json")[1]) == {"read": 3, "added": 3}
