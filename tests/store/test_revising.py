@@ -194,9 +194,15 @@ def test_anything_can_happen_between_revisions(seed: int, url: str) -> None:
         assert game.differences() == []
         game.finish_revision()
         assert (game.behind(), game.differences()) == (0, [])
+        if seed % 2:  # an owner who finishes in the middle of a revision
+            game.revise(policies()[(seed + 1) % len(policies())])
+            game.round()
         game.write(lambda c: owner.set_status(c, game.number, "finishing", game.clock()))
+        game.round()
+        assert game.differences() == []
         game.finish_revision()
         assert game.differences() == []
+        assert game.read(sa.select(campaigns.c.status)) == [("finished",)]
 
 
 @pytest.fixture
