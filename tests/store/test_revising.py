@@ -21,11 +21,13 @@ from crowdtree.store.background import outbox, revising
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.stalled import StalledItems
 from crowdtree.store.db.audit import audited
+from crowdtree.store.db.states import LeaseState
 from crowdtree.store.db.tables import (
     answers,
     campaigns,
     items,
     labels,
+    leases,
     open_questions,
     revisions,
     webhooks,
@@ -311,6 +313,7 @@ def test_set_aside_and_finished_items_stay(tmp_path: Any) -> None:
     with game.store.opened():
         for _ in range(3):
             game.answer(game.workers[0], 1)
+        slow = game.store.ask(Next(game.workers[1]))["task"]["lease"]
         game.write(lambda c: owner.set_status(c, game.number, "finishing", game.clock()))
         game.finish_revision()
         rows = [{"task": "more", "payload": "{}", "gold": None}]
@@ -319,9 +322,24 @@ def test_set_aside_and_finished_items_stay(tmp_path: Any) -> None:
         before = game.read(sa.select(labels))
         game.revise(STRICT)
         game.finish_revision()
+        game.submit(game.workers[1], slow, 1)  # which loads the item
         assert game.read(sa.select(labels)) == before
         assert game.differences() == []
         assert game.read(sa.select(revisions.c.finished_at).where(revisions.c.number == 1))[0][0]
+
+
+def test_leases_that_matter_no_longer_are_withdrawn(tmp_path: Any) -> None:
+    many = PlanPolicy(ct.staff(ct.design(TABLE), workers=12), "none")
+    game = Game(f"sqlite:///{tmp_path / 'x.db'}", many, n=1)
+    with game.store.opened():
+        held = [game.store.ask(Next(who))["task"] for who in game.workers]
+        states = sa.select(leases.c.state).order_by(leases.c.id)
+        assert len(game.read(states)) == sum(task is not None for task in held) > 2
+        game.revise(PlanPolicy(ct.design(TABLE), "none"))
+        game.finish_revision()
+        active, *others = (row.state for row in game.read(states))
+        assert (active, set(others)) == (LeaseState.ACTIVE, {LeaseState.WITHDRAWN})
+        assert game.differences() == []
 
 
 @pytest.mark.usefixtures("slowly")

@@ -28,7 +28,7 @@ def test_the_table_to_download_is_the_one_that_is_shown_and_can_be_read():
 
 def message(number: int, hook: int, last: int, failures: int = 0) -> Message:
     sent = {"id": f"{hook}-{last}", "event": "items.labelled", "campaign": number}
-    return Message(hook, "", "", failures, {**sent, "labels": [{}] * 3}, last)  # type: ignore[typeddict-item]
+    return Message(hook, "", "", failures, {**sent, "labels": [{}] * 3, "withdrawn": []}, last, 0)  # type: ignore[typeddict-item]
 
 
 def hooked(app: Lab, number: int) -> int:

@@ -13,7 +13,7 @@ from weblab import Lab
 
 def message(number: int, hook: int, last: int, failures: int = 0) -> Message:
     sent = {"id": f"{hook}-{last}", "event": "items.labelled", "campaign": number}
-    return Message(hook, "", "", failures, {**sent, "labels": [{}] * 3}, last)  # type: ignore[typeddict-item]
+    return Message(hook, "", "", failures, {**sent, "labels": [{}] * 3, "withdrawn": []}, last, 0)  # type: ignore[typeddict-item]
 
 
 def hooked(app: Lab, number: int) -> int:
