@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
+import numpy as np
 import sqlalchemy as sa
 
 import crowdtree as ct
@@ -20,7 +22,9 @@ from crowdtree.store import ExpireLeases, Next, Refused, Settings, Store, Submit
 from crowdtree.store.background import outbox, revising
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.stalled import StalledItems
+from crowdtree.store.db import statements as sql
 from crowdtree.store.db.audit import audited
+from crowdtree.store.db.sql import fetch
 from crowdtree.store.db.states import LeaseState
 from crowdtree.store.db.tables import (
     answers,
@@ -39,6 +43,9 @@ from crowdtree.store.owner.revisions import revise
 from crowdtree.store.queries.export import label_rows
 from crowdtree.store.queries.revisions import list_revisions
 from crowdtree.store.replay.verify import verify
+from crowdtree.store.serving.cache import ServingCache
+from crowdtree.store.serving.item import ServedCampaign
+from crowdtree.store.serving.unit_of_work import UnitOfWork
 from weblab import Clock
 
 TABLE = ct.example("table1")
@@ -419,6 +426,59 @@ def test_dedicated_workers_keep_their_questions(tmp_path: Any) -> None:
             if new:
                 with pytest.raises(CrowdtreeError, match="each worker answers one question"):
                     game.revise(PlanPolicy(tree, "none"))
+
+
+# ------------------------------------------------------------------------------ several processes
+
+
+def served(game: Game) -> ServedCampaign:
+    """Read the campaign as a process does."""
+
+    def read(connection: Any) -> ServedCampaign:
+        (state,) = fetch(connection, sql.CAMPAIGNS, ids=[game.number])
+        return ServingCache(game.clock, np.random.default_rng(0)).campaign(connection, state)
+
+    return game.store.read(read)
+
+
+def test_a_transaction_that_began_before_the_revision_reads_the_policy_again(
+    labelled: Game,
+) -> None:
+    before = served(labelled)
+    labelled.revise(STRICT)
+    labelled.finish_revision()
+    one = labelled.read(sa.select(items.c.id).where(items.c.revision == 1).limit(1))[0].id
+
+    def load(connection: Any) -> Any:
+        cache = ServingCache(labelled.clock, np.random.default_rng(0))
+        unit = UnitOfWork(connection, cache, labelled.clock())
+        unit.campaigns[labelled.number] = before
+        unit.load_items([one])
+        return unit.items[one]
+
+    found = labelled.write(load)
+    assert (found.revision, found.campaign.revision, found.changed) == (1, 1, False)
+    assert found.campaign.policy.to_dict() == STRICT.to_dict()
+
+
+def test_an_item_that_a_process_opens_under_the_old_policy_is_revised_by_its_first_answer(
+    tmp_path: Any,
+) -> None:
+    game = Game(f"sqlite:///{tmp_path / 'x.db'}", policies()[0], n=2)
+    with game.store.opened():
+        before = served(game)
+        game.revise(STRICT)
+        game.finish_revision()
+        cache = game.store.questions.cache
+        cache.campaigns[game.number] = replace(before, version=served(game).version)
+        lease = game.store.ask(Next(game.workers[0]))["task"]["lease"]
+        cache.campaigns.clear()
+        opened = sa.select(items.c.revision).where(items.c.status == 1)
+        assert game.differences() == []
+        assert game.read(opened) == [(0,)]
+        game.submit(game.workers[0], lease, 1)
+        assert game.differences() == []
+        assert game.read(opened) == [(1,)]
 
 
 # ------------------------------------------------------------------------------ tampering
