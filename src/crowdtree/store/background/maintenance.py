@@ -52,7 +52,7 @@ class Maintenance:
         ).all()
         more = apply_judgements(connection, self.cache)
         revised = self.revising.round(connection)
-        more |= bool(revised)
+        more |= any(revised.values())
         for row in rows:
             if row.id in revised:
                 continue  # a revision may take labels back

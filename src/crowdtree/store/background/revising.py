@@ -45,27 +45,38 @@ class Revising:
         self.opened: Counter[int] = Counter()
         """Questions that were opened, by campaign."""
 
-    def round(self, connection: Connection) -> set[int]:
-        """Replay some items of each campaign; returns the campaigns that are not finished."""
+    def round(self, connection: Connection) -> dict[int, bool]:
+        """Replay some items of each campaign.
+
+        Returns the campaigns that are not finished, and whether to go on with them at once: not if
+        other processes have the rest.
+        """
         unfinished = sa.select(revisions.c.campaign_id).where(revisions.c.finished_at.is_(None))
         numbers = sorted(connection.execute(unfinished).scalars())
         if not numbers:
-            return set()
+            return {}
         states = fetch(connection, sql.CAMPAIGNS, ids=numbers)
         found = [self.cache.campaign(connection, state) for state in states]
-        return {campaign.id for campaign in found if self._more(connection, campaign)}
+        more = {
+            campaign.id: any(
+                self._revise(connection, campaign, status)
+                for status in (ItemStatus.OPEN, ItemStatus.LABELLED)
+            )
+            for campaign in found
+        }
+        for campaign in found:
+            if not more[campaign.id] and self._finished(connection, campaign):
+                del more[campaign.id]
+        return more
 
-    def _more(self, connection: Connection, campaign: ServedCampaign) -> bool:
-        for status in (ItemStatus.OPEN, ItemStatus.LABELLED):
-            if self._revise(connection, campaign, status):
-                return True
-        # Another process may have had some of them.
+    def _finished(self, connection: Connection, campaign: ServedCampaign) -> bool:
+        """Finish a revision, unless another process has had some of the items."""
         self.positions.clear()
         values = {"campaign": campaign.id, "revision": campaign.revision}
         if exists(connection, ANY_BEHIND, **values):
-            return True
+            return False
         self._finish(connection, campaign)
-        return False
+        return True
 
     def _revise(self, connection: Connection, campaign: ServedCampaign, status: ItemStatus) -> bool:
         """Replay some items with a status; false if there are none."""

@@ -6,13 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Literal
 
-import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import Label, PlanPolicy
-from crowdtree.problem import Problem
+from crowdtree.policy.spec import check_same_problem
 from crowdtree.store.db.audit import note
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.store.db.problem_json import problem_to_json
@@ -114,7 +113,7 @@ def _add_first(connection: Connection, campaign: Campaign) -> None:
 
 def _check(campaign: Campaign, policy: AnyPolicy) -> None:
     present = campaign.make_policy()
-    _check_problem(present.problem, policy.problem)
+    check_same_problem(present.problem, policy.problem)
     check_policy(policy, campaign.settings)
     if isinstance(policy.ask(policy.start()), Label):
         raise CrowdtreeError("policy: it would label every item without asking anybody")
@@ -130,29 +129,3 @@ def _check(campaign: Campaign, policy: AnyPolicy) -> None:
 
 def _questions(policy: AnyPolicy) -> set[int]:
     return set(policy.plan.tree.question.tolist()) if isinstance(policy, PlanPolicy) else set()
-
-
-def _check_problem(present: Problem, new: Problem) -> None:
-    """Refuse another problem: its answers would mean something else."""
-    for what, old, given in (
-        ("classes", present.classes, new.classes),
-        ("questions", present.questions, new.questions),
-    ):
-        if tuple(old) == tuple(given):
-            continue
-        if len(old) != len(given):
-            raise CrowdtreeError(
-                f"{what}: expected the {len(old)} of the campaign, got {len(given)}"
-            )
-        place = next(k for k, pair in enumerate(zip(old, given, strict=True)) if pair[0] != pair[1])
-        raise CrowdtreeError(
-            f"{what}: expected those of the campaign in the same order; number {place + 1} is "
-            f"{old[place]!r} there, but {given[place]!r} here"
-        )
-    differ = np.argwhere(present.outcome != new.outcome)
-    if len(differ):
-        question, cls = differ[0]
-        raise CrowdtreeError(
-            f"outcome: the right answer to {new.questions[question]!r} for {new.classes[cls]!r} is "
-            "not that of the campaign; only errors, the prior and the dependence can be revised"
-        )
