@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import json
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from crowdtree.cli import inputs, render
 from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, opened
 from crowdtree.cli.options import AsJson, File
+from crowdtree.errors import CrowdtreeError
 from crowdtree.policy.spec import revised_policy
+from crowdtree.reading import open_source
+
+if TYPE_CHECKING:
+    from crowdtree.store.types import AnyPolicy
 
 __all__ = ["revise_verb"]
 
@@ -24,7 +30,8 @@ def revise_verb(
     """Give a running campaign another table, or another plan, over the same questions.
 
     A problem keeps the campaign's policy and its options, with new errors, priors and dependence. A
-    plan replaces its plan. The server replays the items asked about so far: labels are kept,
+    plan replaces its plan, and a .json file as GET /api/campaigns/N/definition writes it replaces
+    everything about the policy. The server replays the items asked about so far: labels are kept,
     corrected, replaced or withdrawn.
 
     Example:
@@ -33,10 +40,9 @@ def revise_verb(
     """
     rows = import_server("crowdtree.store.db.campaign_row")
     revisions = import_server("crowdtree.store.owner.revisions")
-    source = inputs.read_plan(file) or inputs.read_problem(file)
     with opened(database) as store:
         present = store.read(lambda c: rows.get_campaign(c, number))
-        policy = revised_policy(present.make_policy(), source)
+        policy = _policy(file, present.make_policy())
         why = {"text": reason.strip() or file}
         made = store.write(lambda c: revisions.revise(c, number, policy, why, store.clock()))
 
@@ -48,3 +54,32 @@ def revise_verb(
         console.print(f"[dim]Next: crowdtree campaign status {number}[/]")
 
     render.emit(as_json, {"campaign": number, "revision": made}, show)
+
+
+def _policy(file: str, present: AnyPolicy) -> AnyPolicy:
+    """Read a definition, a plan or a problem."""
+    defined = _defined(file) if file.endswith(".json") else None
+    if defined is not None:
+        return defined
+    return revised_policy(present, inputs.read_plan(file) or inputs.read_problem(file))
+
+
+def _defined(file: str) -> AnyPolicy | None:
+    """Read the policy of a definition, or nothing if the file holds something else."""
+    from pydantic import ValidationError
+
+    jobs = import_server("crowdtree.web.plan_jobs")
+    try:
+        data = json.loads(open_source(file).read_text())
+    except ValueError:  # what is wrong with it is said when it is read as a problem
+        return None
+    if not isinstance(data, dict) or not isinstance(data.get("policy"), dict):
+        return None
+    try:
+        wish = jobs.Wish(**data["policy"])
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise CrowdtreeError(f"{file}: policy.{place}: {first['msg'].lower()}") from None
+    policy: AnyPolicy = jobs.policy_of(wish)
+    return policy
