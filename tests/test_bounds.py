@@ -67,12 +67,18 @@ def test_faultless_workers_have_the_noise_free_floor():
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda p: fano_floor(p, 1.0), "error: a probability"),
-        (lambda p: burnashev_guide(p, 0.0), "error: a probability"),
+        (lambda p: fano_floor(p, 1.0), "error: expected a probability"),
+        (lambda p: burnashev_guide(p, 0.0), "error: expected a probability"),
         (lambda p: fano_floor(p, 0.1, price=[0.0]), "price: question 'q' costs 0"),
-        (lambda p: fano_floor(p, 0.1, price=[1, 2, 3]), "price: one number, or one a question"),
+        (
+            lambda p: fano_floor(p, 0.1, price=[1, 2, 3]),
+            "price: expected one number, or one per question",
+        ),
         (lambda p: fano_floor(p, 0.1, yes_probability=[[2, 0]]), "yes_probability: every entry"),
-        (lambda p: fano_floor(p, 0.1, yes_probability=[[0.5]]), "yes_probability: 1 questions"),
+        (
+            lambda p: fano_floor(p, 0.1, yes_probability=[[0.5]]),
+            "yes_probability: expected 1 questions",
+        ),
         (
             lambda p: AnswerModel.of(p, shared_difficulty=1.0),
             "shared_difficulty: expected a number",

@@ -82,8 +82,8 @@ def test_answers_that_do_not_count_are_told_apart():
     assert trace.ignored == ((other, 1, "surplus"), (0, 0, "late"))
     notes = list(trace.notes())
     assert notes == [
-        f"Not counted: T{other + 1}  → yes (the policy had no use for it)",
-        "Not counted: T1  → no (the label was there already)",
+        f"Not counted: T{other + 1}  → yes (the policy did not ask for it)",
+        "Not counted: T1  → no (the item already had its label)",
     ]
     assert set(notes) < set(trace.lines())
     assert trace.to_dict()["ignored"][1] == {"question": "T1", "answer": "no", "reason": "late"}
