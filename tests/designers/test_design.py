@@ -414,9 +414,13 @@ def test_random_orders() -> None:
         ("fc", {"r": 0.0}, "r: must be positive and finite, got 0.0"),
         ("fc", {"r": float("nan")}, "r: must be positive and finite, got nan"),
         ("fc", {"r": float("inf")}, "r: must be positive and finite, got inf"),
-        ("random", {"order": [0, 1]}, "order: every question index 0..4 once"),
+        ("random", {"order": [0, 1]}, "order: expected every question index from 0 to 4 once"),
         ("random", {"order": [0.0, 1.0, 2.0, 3.0, 4.0]}, "order: every question index"),
-        ("random", {"order": [0, 1, 2, 3, 3]}, "order: every question index 0..4 once"),
+        (
+            "random",
+            {"order": [0, 1, 2, 3, 3]},
+            "order: expected every question index from 0 to 4 once",
+        ),
     ],
 )
 def test_refusals(method: str, options: dict[str, object], message: str) -> None:
