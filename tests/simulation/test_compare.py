@@ -155,7 +155,7 @@ def test_curves_hold_every_series_and_none_goes_below_the_floor(found):
 def test_an_error_out_of_reach_is_said_not_hidden():
     twins = ct.Problem(["a", "b", "c"], [0.5, 0.2, 0.3], ["q"], [[0, 0, 1]], 0.1)
     told = compare_policies(twins, 0.05, items=300, max_answers=40, allow_groups=True)
-    assert {row.note.split(",")[0] for row in told.rows} == {"does not get there"}
+    assert {row.note.split(",")[0] for row in told.rows} == {"does not reach it"}
     assert all(row.misclassification > 0.05 for row in told.rows)
 
 
@@ -201,7 +201,7 @@ def test_the_comparison_is_drawn_with_all_names(found, tmp_path: Path):
     words = words_of(svg)
     for row in found.rows:
         assert row.policy in words, row.policy
-    for name in ("Fano floor", "Burnashev guide, no floor", "answers per item", "T1"):
+    for name in ("Fano floor", "Burnashev guide, not a floor", "answers per item", "T1"):
         assert name in words
     assert "stated chance of a wrong label" in words
     assert draw_comparison(found, tmp_path / "p.html").read_text().startswith("<!doctype html>")

@@ -254,7 +254,7 @@ def test_recorded_answers_are_used_as_they_are():
     np.testing.assert_array_equal(run.truth, truth)
     with pytest.raises(CrowdtreeError, match="repeats=1"):
         simulate(PROBLEM, AdaptivePolicy(PROBLEM, 1e-6), 300, crowd=Recorded(table, truth))
-    with pytest.raises(CrowdtreeError, match="only 300 were recorded"):
+    with pytest.raises(CrowdtreeError, match="expected at most the 300 recorded"):
         simulate(PROBLEM, policy, 301, crowd=Recorded(table, truth))
     table[0, :] = -1
     run = simulate(PROBLEM, policy, 300, crowd=Recorded(table, truth))
