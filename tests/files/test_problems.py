@@ -108,8 +108,8 @@ def test_where_nothing_can_be_saved(tmp_path: Path, name: str, words: str) -> No
     [
         ("\ud800", ".csv", "cannot be written as UTF-8"),
         ("\ud800", ".json", "cannot be written as UTF-8"),
-        ("a\x01b", ".xlsx", "a character that a workbook cannot keep"),
-        ("_x0041_", ".xlsx", "a character that a workbook cannot keep"),
+        ("a\x01b", ".xlsx", "a character that a workbook cannot store"),
+        ("_x0041_", ".xlsx", "a character that a workbook cannot store"),
         ("x" * 40_000, ".xlsx", "longer than the 32,767 characters"),
     ],
 )
@@ -160,7 +160,7 @@ def test_blank_cell_errors_fall_back_to_the_question(tmp_path: Path) -> None:
 
 def test_errors_beside_a_filled_column_are_announced(tmp_path: Path) -> None:
     put(tmp_path, "question,a,b,c\nq1,0.3,,\nq2,,,0.4\n", "p.errors.csv")
-    with pytest.warns(CrowdtreeWarning, match=r"p\.errors\.csv is not read"):
+    with pytest.warns(CrowdtreeWarning, match=r"p\.errors\.csv is ignored"):
         assert load_problem(put(tmp_path, GOOD)) == expected()
 
 
@@ -195,14 +195,14 @@ def test_strengths(tmp_path: Path) -> None:
 
 
 def test_error_of_half_or_more_is_a_warning(tmp_path: Path) -> None:
-    with pytest.warns(CrowdtreeWarning, match="question 'q' has 0.5; from 0.5 on"):
+    with pytest.warns(CrowdtreeWarning, match="question 'q' has 0.5; at an error of 0.5 or more"):
         load_problem(put(tmp_path, SEP + "q,0.5,0,1\n"))
 
 
 def test_given_error_needs_no_column(tmp_path: Path) -> None:
     path = put(tmp_path, "question,a,b\nq,0,1\n")
     assert load_problem(path, worker_error=0.1).worker_error.tolist() == [[0.1, 0.1]]
-    assert "1.5 is no probability" in message(path, worker_error=1.5)
+    assert "expected a probability from 0 to 1, got 1.5" in message(path, worker_error=1.5)
 
 
 @pytest.mark.parametrize("thing", [None, 5, [1, 2], np.zeros((2, 2)), object()])
