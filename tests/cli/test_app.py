@@ -40,8 +40,8 @@ def test_a_plan_goes_from_verb_to_verb(birds, tmp_path, capsys):
         (["staff", "example:table1"], "workers"),
         (["staff", "example:table1", "--workers", "3"], "pairs"),
         (["staff", "example:table1", "--workers", "-2"], "whole number"),
-        (["staff", "example:table1", "--answers", "0.5"], "one worker a node"),
-        (["evaluate", "example:table1"], "not a plan"),
+        (["staff", "example:table1", "--answers", "0.5"], "one worker per node"),
+        (["evaluate", "example:table1"], "expected a plan"),
         (["report", "example:table1", "--out", "page.pdf"], ".html"),
         (["design", "example:table1", "--time-limit", "1"], "--method optimal"),
         (["design", "example:table1", "--objective", "exact"], "--method optimal"),
@@ -83,7 +83,7 @@ def test_a_plan_is_read_as_it_is(verb, option, birds, tmp_path, capsys):
     plan = tmp_path / "plan.json"
     assert run("design", birds, "-o", plan) == 0
     capsys.readouterr()
-    assert "holds its problem" in complaint(capsys, verb, plan, *option)
+    assert "contains its problem" in complaint(capsys, verb, plan, *option)
 
 
 def test_what_comes_next_can_be_pasted(tmp_path, capsys, monkeypatch):
@@ -108,7 +108,7 @@ def test_names_that_look_like_markup_are_shown_as_they_are(tmp_path, capsys):
     path = tmp_path / "odd.csv"
     path.write_text("question,error,[a],[/b],c\n[bold]q[/],0.1,0,0,1\n")
     assert run("check", path) == 0
-    assert "No question tells apart: [a], [/b]" in capsys.readouterr().out
+    assert "No question separates: [a], [/b]" in capsys.readouterr().out
     for verb in ("simulate", "pilot"):
         more = ["--items", 50, "--policy", "plan"] if verb == "simulate" else []
         assert run(verb, path, "--allow-groups", *more) == 0
@@ -146,5 +146,5 @@ def test_a_bad_seed_gets_one_line(verb: str) -> None:
         "design": lambda: ct.design(problem, "random", rng=-1),
         "simulate": lambda: ct.simulate(problem, ct.AdaptivePolicy(problem), items=5, rng=-1),
     }[verb]
-    with pytest.raises(ct.CrowdtreeError, match="rng: a seed of 0 or more"):
+    with pytest.raises(ct.CrowdtreeError, match="rng: expected a seed of 0 or more"):
         call()

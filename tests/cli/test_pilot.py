@@ -22,7 +22,7 @@ def test_pilot_says_what_the_library_says(tmp_path, capsys):
     assert sizes == sorted(sizes, key=lambda size: -abs(size))
     assert len(sizes) == np.count_nonzero(expected.sensitivity)
     shown = said(capsys, "pilot", "example:animals")
-    assert "Cells that move the misclassification most" in shown
+    assert "Cells that affect the misclassification most" in shown
     plan = tmp_path / "plan.json"
     said(capsys, "staff", "example:animals", "--workers", 20, "-o", plan)
     staffed = plan_pilot(ct.files.load_plan(plan)).sensitivity

@@ -35,9 +35,9 @@ def test_it_says_how_it_goes_what_it_costs_and_what_needs_a_look() -> None:
     assert status_lines(row()) == [
         "3  Birds: running",
         "   30 of 100 items done, 6.25 answers per item, 1.23 % of labels wrong (estimate)",
-        "   spent 12.50 of 40.00, about 20.62 still to come",
-        "   about 412 answers still to come, 52 min at the present pace",
-        "   look at: 2 items set aside, 1 worker paused, 4 items waiting for more workers",
+        "   spent 12.50 of 40.00, about 20.62 remaining",
+        "   about 412 answers remaining, 52 min at the current rate",
+        "   check: 2 items set aside, 1 worker paused, 4 items waiting for more workers",
     ]
 
 
