@@ -102,7 +102,7 @@ def test_the_printed_lower_bound_is_called_broken_where_it_is() -> None:
     words = " ".join(read(report_html(ct.design(ct.example("table1")))).text)
     assert words.count("printed; does not hold") == 2  # of P_m and of P_c
     staffed = " ".join(read(report_html(table_plan())).text)
-    assert "printed; its lower end is no bound" in staffed
+    assert "printed; its lower end is not a bound" in staffed
 
 
 def test_the_page_fetches_nothing_and_goes_dark(animals: tuple[ct.Plan, str]) -> None:
