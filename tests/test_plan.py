@@ -88,7 +88,7 @@ def test_refusals(votes: list[float], options: dict[str, str], message: str) -> 
         Plan(tree(), votes, **options)
 
 
-def test_what_a_plan_shows_of_its_making() -> None:
+def test_repr_of_a_plan() -> None:
     plan = ct.staff(tree(), workers=4, pool="question")
     assert (plan.method, plan.pool, plan.vote) == ("marginal", "question", "majority")
     assert plan.votes[1] == plan.votes[2]

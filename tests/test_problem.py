@@ -1,4 +1,4 @@
-"""The problem validates itself: what is wrong, where, and how to mend it."""
+"""Validation of problems: what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_normalise(counts: list[float]) -> None:
     assert problem.prior.sum() == pytest.approx(1, abs=1e-15)
 
 
-def test_rounding_of_the_prior_is_forgiven() -> None:
+def test_rounding_of_the_prior_is_accepted() -> None:
     third = Problem(**(GOOD | {"prior": [0.3333333, 0.3333333, 0.3333334]}))
     assert third.prior.tolist() == [0.3333333, 0.3333333, 0.3333334]
     Problem(**(GOOD | {"prior": [0.3333333] * 3}))
@@ -202,7 +202,7 @@ def test_equality_sees_every_part(problem: Problem, data: st.DataObject) -> None
     assert problem != "problem"
 
 
-def test_words_of_a_problem() -> None:
+def test_repr_of_a_problem() -> None:
     problem = Problem(**GOOD, texts=["", "Really?"], descriptions=[None, "b!", ""])
     assert [problem.text(q) for q in range(2)] == ["q", "Really?"]
     assert problem.descriptions == ("", "b!", "")

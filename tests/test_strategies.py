@@ -1,4 +1,4 @@
-"""The strategies keep their promises, or every property test built on them is empty."""
+"""The strategies generate what they claim; otherwise the property tests would be vacuous."""
 
 from __future__ import annotations
 

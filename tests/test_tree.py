@@ -142,7 +142,7 @@ def test_arrays_are_read_only_and_copied() -> None:
         ([0, 1], [[1, 1], [-1, -1]]),
     ],
 )
-def test_arrays_that_are_no_tree(question: list[int], children: list[list[int]]) -> None:
+def test_arrays_that_are_not_a_tree(question: list[int], children: list[list[int]]) -> None:
     with pytest.raises(CrowdtreeError, match="numbered level by level, left to right"):
         Tree(animals(), question, children)
 
@@ -178,7 +178,7 @@ def test_more_refusals() -> None:
         ),
     ],
 )
-def test_nested_forms_that_are_no_tree(nested: object, message: str) -> None:
+def test_nested_forms_that_are_not_a_tree(nested: object, message: str) -> None:
     with pytest.raises(CrowdtreeError) as caught:
         Tree.from_dict(animals(), nested)  # type: ignore[arg-type]
     assert str(caught.value).startswith(message)

@@ -142,7 +142,7 @@ def test_weighted_vote_is_the_enumeration(workers: list[float]) -> None:
     assert abs(voting.weighted_vote_error(workers) - float(exact)) < 1e-12
 
 
-def test_a_faultless_worker_settles_the_weighted_vote() -> None:
+def test_an_error_free_worker_decides_the_weighted_vote() -> None:
     assert voting.weighted_vote_error([0.0, 0.3]) == 0
     assert voting.weighted_vote_error([0.4, 1.0, 0.3]) == 0  # always wrong is as good
 
@@ -282,7 +282,7 @@ def test_verdicts_without_weight() -> None:
     assert voting.decide(np.array([0, 0], dtype=np.uint8)) == 0.0
 
 
-def test_two_faultless_workers() -> None:
+def test_two_error_free_workers() -> None:
     assert voting.weighted_vote_error([0.0, 0.0]) == 0
     assert voting.weighted_vote_error([0.0, 1.0, 0.0]) == 0
 
@@ -301,7 +301,7 @@ def test_two_faultless_workers() -> None:
         (voting.decide, ([Fraction(1), Fraction(0)], [Fraction(1, 5), Fraction(1, 3)])),
     ],
 )
-def test_every_number_will_do(rule, arguments) -> None:  # type: ignore[no-untyped-def]
+def test_every_number_type_is_accepted(rule, arguments) -> None:  # type: ignore[no-untyped-def]
     def plain(value):  # type: ignore[no-untyped-def]
         return [float(x) for x in value] if isinstance(value, list) else float(value)
 

@@ -196,7 +196,7 @@ def test_state_is_the_replay_of_the_log(name, log):
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(sorted(POLICIES)), st.lists(events, max_size=25))
 def test_state_is_that_of_the_answers_that_count(name, log):
-    """Whatever happened, the state is as if only the counted answers had ever come."""
+    """The state is the same as with the counted answers only."""
     policy = POLICIES[name]
     item = start_item(policy, "x")
     for event in log:
@@ -279,7 +279,7 @@ def test_bad_events_are_refused_and_not_logged(event, text):
     assert campaign.log == []
 
 
-def test_more_mistakes():
+def test_further_invalid_events():
     with pytest.raises(CrowdtreeError, match="items: x more than once"):
         Campaign(PLAN, ["x", "y", "x"])
     with pytest.raises(CrowdtreeError, match="most_skips"):

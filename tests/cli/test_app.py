@@ -86,7 +86,7 @@ def test_a_plan_is_read_as_it_is(verb, option, birds, tmp_path, capsys):
     assert "contains its problem" in complaint(capsys, verb, plan, *option)
 
 
-def test_what_comes_next_can_be_pasted(tmp_path, capsys, monkeypatch):
+def test_the_suggested_next_command_works(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "my [old] birds.csv"
     path.write_text("question,a,b,c\nprior,1,1,2\n[dim]q[/],0,-,1\n[r],0,1,-\n")
@@ -115,7 +115,7 @@ def test_names_that_look_like_markup_are_shown_as_they_are(tmp_path, capsys):
         assert "[bold]q[/]" in capsys.readouterr().out
 
 
-def test_ctrl_c_says_so(birds, capsys, monkeypatch):
+def test_ctrl_c_is_reported(birds, capsys, monkeypatch):
     def interrupt(*_arguments: object, **_options: object) -> None:
         raise KeyboardInterrupt
 
@@ -129,7 +129,7 @@ def test_version(capsys):
     assert capsys.readouterr().out.strip() == ct.__version__
 
 
-def test_errors_that_are_answers_are_refused(
+def test_an_error_table_of_zeros_and_ones_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "o.csv"

@@ -8,7 +8,7 @@ from cli.helpers import run
 
 
 @pytest.mark.filterwarnings("default::crowdtree.CrowdtreeWarning")
-def test_simulate_says_where_errors_were_cut_and_needs_processes(
+def test_simulate_reports_limited_errors_and_checks_jobs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = ("simulate", "example:table1", "--items", 50, "--policy", "plan")

@@ -258,7 +258,7 @@ def test_frames_as_people_make_them() -> None:
     assert "frame: cannot be read" in message(twins)
 
 
-def test_frame_cannot_have_twin_columns() -> None:
+def test_frame_cannot_have_duplicate_columns() -> None:
     problem = Problem(["error", "b"], None, ["q"], [[0, 1]], 0.1)
     with pytest.raises(CrowdtreeError, match="two columns 'error'; rename the class"):
         to_frame(problem)

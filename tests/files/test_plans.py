@@ -34,7 +34,7 @@ def test_plans_round_trip(tmp_path_factory: pytest.TempPathFactory, data: st.Dat
     votes = data.draw(st.lists(st.integers(1, 9), min_size=n, max_size=n))
     vote = data.draw(st.sampled_from(["majority", "margin"]))
     pool = data.draw(st.sampled_from(["node", "question"]))
-    if pool == "question":  # one team a question
+    if pool == "question":  # one team per question
         first = tree.question.tolist().index
         votes = [votes[first(question)] for question in tree.question.tolist()]
     plan = Plan(tree, votes, vote, "some method", pool)

@@ -1,4 +1,4 @@
-"""All policies beside each other: Dawid-Skene, the comparison, its pictures and its verb."""
+"""Comparison of all policies: Dawid-Skene, rows, charts and the verb."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def found():
     return compare_policies(TABLE1, 0.02, items=1500)
 
 
-def test_rows_are_what_they_say(found):
+def test_rows_agree_with_separate_computations(found):
     rows = {row.policy: row for row in found.rows}
     assert list(rows) == [
         "adaptive",
@@ -152,7 +152,7 @@ def test_curves_hold_every_series_and_none_goes_below_the_floor(found):
     assert len(told["policies"]) == 9
 
 
-def test_an_error_out_of_reach_is_said_not_hidden():
+def test_an_error_out_of_reach_is_reported():
     twins = ct.Problem(["a", "b", "c"], [0.5, 0.2, 0.3], ["q"], [[0, 0, 1]], 0.1)
     told = compare_policies(twins, 0.05, items=300, max_answers=40, allow_groups=True)
     assert {row.note.split(",")[0] for row in told.rows} == {"does not reach it"}

@@ -1,4 +1,4 @@
-"""Simulation: the same labels as step by step, honest numbers, the same result on any engine."""
+"""Simulation: same labels as step by step, calibrated numbers, same result on any engine."""
 
 import json
 import os
@@ -118,7 +118,7 @@ def test_compiled_walk_gives_the_labels_of_the_plain_one(policy, crowd, monkeypa
 @pytest.mark.parametrize("stopping", ["none", "curtailed"])
 @pytest.mark.parametrize("cells", [0, 4_000_000])
 def test_compiled_errors_survive_products_that_underflow(stopping, cells, monkeypatch):
-    """Cells without fault, a crowd full of faults: every class gets next to impossible."""
+    """Cells without error and a crowd that errs: every class becomes nearly impossible."""
     from crowdtree.simulation import kernels
 
     monkeypatch.setattr(engine_module, "COMPILE_FROM", 1)
@@ -187,7 +187,7 @@ def test_curtailed_labels_are_those_of_the_full_vote():
 
 
 @pytest.mark.parametrize("name", ["information", "ec2", "curtailed", "batch"])
-def test_stated_errors_are_honest(name):
+def test_stated_errors_are_calibrated(name):
     run = simulate(PROBLEM, POLICIES[name], 40_000, rng=2)
     wrong = run.misclassification
     assert wrong.low - 0.002 < run.stated_error < wrong.high + 0.002
@@ -197,7 +197,7 @@ def test_stated_errors_are_honest(name):
     assert outside == 0
 
 
-def test_shared_difficulty_keeps_posteriors_honest_where_independence_does_not():
+def test_shared_difficulty_keeps_posteriors_calibrated_where_independence_does_not():
     crowd = Crowd(shared_difficulty=0.3)
     naive = simulate(PROBLEM, AdaptivePolicy(PROBLEM, 0.02, 60), 8000, crowd=crowd)
     aware = AdaptivePolicy(PROBLEM, 0.02, 60, shared_difficulty=0.3)
@@ -208,7 +208,7 @@ def test_shared_difficulty_keeps_posteriors_honest_where_independence_does_not()
     )
 
 
-def test_crowds_are_what_they_say():
+def test_crowds_have_the_given_properties():
     problem = PROBLEM.replace(prior=None)
     policy = AdaptivePolicy(problem, 0.05, 40)
     base = simulate(problem, policy, 8000)
@@ -262,11 +262,11 @@ def test_recorded_answers_are_used_as_they_are():
     assert run.label[0] == np.argmax(PROBLEM.prior)
 
 
-def test_tuned_target_reaches_the_error_that_was_asked_for():
+def test_tuned_target_reaches_the_requested_error():
     target = tune_target(PROBLEM, lambda t: AdaptivePolicy(PROBLEM, t), 0.02, items=4000)
     run = simulate(PROBLEM, AdaptivePolicy(PROBLEM, target), 20_000, rng=9)
     assert run.stated_error < 0.0215
-    assert target > 0.02  # stopping at 2 % an item is better than 2 % on average
+    assert target > 0.02  # stopping at 2 % per item is better than 2 % on average
     with pytest.raises(CrowdtreeError, match="cannot be reached"):
         tune_target(
             PROBLEM, lambda t: AdaptivePolicy(PROBLEM, t, repeats=1, strict=False), 1e-4, items=500
@@ -422,7 +422,7 @@ def test_dask_gives_identical_results(cluster, monkeypatch):
     identical(rows[0].run, simulate(PROBLEM, POLICIES["margin"], 300))
 
 
-def test_a_scheduler_that_is_down_is_told(monkeypatch):
+def test_an_unreachable_scheduler_is_reported(monkeypatch):
     pytest.importorskip("distributed", reason="crowdtree[dask] is not installed")
     monkeypatch.setattr(work_module, "CONNECT_SECONDS", 0.5)
     with pytest.raises(
@@ -432,7 +432,7 @@ def test_a_scheduler_that_is_down_is_told(monkeypatch):
     assert "\n" not in str(caught.value)
 
 
-def test_missing_dask_is_told(monkeypatch):
+def test_missing_dask_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(CrowdtreeError, match=r"pip install 'crowdtree\[dask\]'"):
         simulate(PROBLEM, POLICIES["plan"], 10, engine="dask://127.0.0.1:8786")
@@ -501,7 +501,7 @@ def test_summary_is_plain_json():
         ),
     ],
 )
-def test_bad_input_is_told_in_one_line(call, text):
+def test_bad_input_gets_one_line(call, text):
     with pytest.raises(CrowdtreeError, match=text) as caught:
         call()
     assert "\n" not in str(caught.value)

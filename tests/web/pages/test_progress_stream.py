@@ -11,7 +11,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 from weblab import lab
 
 
-def test_the_wizard_hears_how_far_the_server_is():
+def test_the_wizard_receives_progress():
     with lab() as app:
         form = {"example": "table1", "name": "Mine"}
         headers = {**app.owner, "accept": "application/json"}
