@@ -152,10 +152,10 @@ def test_stop_ends_it(server: tuple[str, type[Script]]) -> None:
 
 @pytest.mark.parametrize("address", ["ftp://x", "http://", ""])
 def test_bad_addresses(address: str) -> None:
-    with pytest.raises(CrowdtreeError, match="server: an address such as"):
+    with pytest.raises(CrowdtreeError, match="server: expected an address such as"):
         Client(address)
 
 
 def test_bad_links() -> None:
-    with pytest.raises(CrowdtreeError, match="a worker's link has /w/ or /join/"):
+    with pytest.raises(CrowdtreeError, match="expected a worker's link, with /w/ or /join/"):
         Client.of_link("http://127.0.0.1:9/somewhere/else")

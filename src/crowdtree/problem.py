@@ -31,7 +31,7 @@ _CELLS = {"0": 0, "1": 1, "-": DASH, "-1": DASH, "–": DASH, "—": DASH, "−"
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Classes to tell apart and yes/no questions to tell them apart with.
+    """Classes, and the yes/no questions that distinguish them.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def _prior(
         values = values / values.sum()
         if not values.all():
             raise CrowdtreeError(
-                f"prior: class {_quoted(classes[int(np.argmin(values))])} vanishes beside the "
+                f"prior: class {_quoted(classes[int(np.argmin(values))])} vanishes next to the "
                 "others; leave it out"
             )
     elif abs(total - 1) > PRIOR_TOLERANCE:

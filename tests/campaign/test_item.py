@@ -268,7 +268,7 @@ def test_open_items_have_a_best_guess_but_no_label():
         (Event("x", 9, "ann", 1), "question 9 does not exist"),
         (Event("x", 0, "ann", 2), "must be 0"),
         (Event("x", 0, "ann", None), "must be 0"),
-        (Event("x", 0, "", 1), "the worker has no name"),
+        (Event("x", 0, "", 1), "expected the worker's name"),
         (Event("x", 0, "ann", 1, kind="guess"), "kind must be"),
     ],
 )
@@ -280,9 +280,9 @@ def test_bad_events_are_refused_and_not_logged(event, text):
 
 
 def test_further_invalid_events():
-    with pytest.raises(CrowdtreeError, match="items: x more than once"):
+    with pytest.raises(CrowdtreeError, match="items: x occurs more than once"):
         Campaign(PLAN, ["x", "y", "x"])
     with pytest.raises(CrowdtreeError, match="most_skips"):
         Rules(most_skips=0)
-    with pytest.raises(CrowdtreeError, match="is about item 'y'"):
+    with pytest.raises(CrowdtreeError, match="got 'y'"):
         advance(PLAN, start_item(PLAN, "x"), Event("y", 0, "ann", 1))

@@ -415,7 +415,7 @@ def test_random_orders() -> None:
         ("fc", {"r": float("nan")}, "r: must be positive and finite, got nan"),
         ("fc", {"r": float("inf")}, "r: must be positive and finite, got inf"),
         ("random", {"order": [0, 1]}, "order: expected every question index from 0 to 4 once"),
-        ("random", {"order": [0.0, 1.0, 2.0, 3.0, 4.0]}, "order: every question index"),
+        ("random", {"order": [0.0, 1.0, 2.0, 3.0, 4.0]}, "order: expected every question index"),
         (
             "random",
             {"order": [0, 1, 2, 3, 3]},

@@ -116,7 +116,7 @@ def test_a_plan_by_margin_and_a_group_are_named() -> None:
     problem = ct.Problem(["a", "b", "c"], [0.5, 0.3, 0.2], ["q"], [[0, 1, 1]], 0.1)
     tree = ct.design(problem, allow_groups=True)
     svg = tree_svg(ct.Plan(tree, np.array([3]), vote="margin"))
-    assert "lead of 3" in svg
+    assert "lead by 3" in svg
     assert "or c" in {box.name for box in text_boxes(svg)}
 
 

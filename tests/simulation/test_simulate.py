@@ -426,7 +426,7 @@ def test_an_unreachable_scheduler_is_reported(monkeypatch):
     pytest.importorskip("distributed", reason="crowdtree[dask] is not installed")
     monkeypatch.setattr(work_module, "CONNECT_SECONDS", 0.5)
     with pytest.raises(
-        CrowdtreeError, match=r"no Dask scheduler answers at 127\.0\.0\.1:1 "
+        CrowdtreeError, match=r"no Dask scheduler responds at 127\.0\.0\.1:1 "
     ) as caught:
         simulate(PROBLEM, POLICIES["plan"], 10, engine="dask://127.0.0.1:1")
     assert "\n" not in str(caught.value)
@@ -475,26 +475,29 @@ def test_summary_is_plain_json():
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: simulate(PROBLEM, POLICIES["plan"], 0), "items: a whole number"),
+        (lambda: simulate(PROBLEM, POLICIES["plan"], 0), "items: expected a whole number"),
         (
             lambda: simulate(PROBLEM, POLICIES["plan"], 10, engine="spark"),
             "engine: 'spark' is unknown",
         ),
         (lambda: simulate(PROBLEM, POLICIES["plan"], 10, engine="dask://"), "is unknown"),
-        (lambda: simulate(PROBLEM, POLICIES["plan"], 50_000, jobs=0), "jobs: a number"),
-        (lambda: simulate(make_problem(1, 5), POLICIES["plan"], 10), "other classes or questions"),
+        (lambda: simulate(PROBLEM, POLICIES["plan"], 50_000, jobs=0), "jobs: expected a number"),
+        (
+            lambda: simulate(make_problem(1, 5), POLICIES["plan"], 10),
+            "different classes or questions",
+        ),
         (
             lambda: simulate(
                 PROBLEM, POLICIES["plan"], 10, crowd=Crowd(problem=make_problem(1, 5))
             ),
             "crowd: its problem has 5 classes",
         ),
-        (lambda: Crowd(workers=0), "workers: a crowd needs"),
-        (lambda: Crowd(skill_sd=-1), "skill_sd: 0 or more"),
-        (lambda: Crowd(spammers=2), "spammers: a share"),
+        (lambda: Crowd(workers=0), "workers: expected at least 1"),
+        (lambda: Crowd(skill_sd=-1), "skill_sd: expected 0 or more"),
+        (lambda: Crowd(spammers=2), "spammers: expected a share"),
         (lambda: Crowd(spam="lies"), "spam: must be"),
         (lambda: Crowd(shared_difficulty=1), "shared_difficulty: expected a number"),
-        (lambda: Recorded([[0, 1]], [0, 1]), "recorded: answers must be"),
+        (lambda: Recorded([[0, 1]], [0, 1]), "recorded: expected items x questions"),
         (
             lambda: simulate(PROBLEM, POLICIES["plan"], 1, crowd=Recorded([[0]], [0])),
             "recorded: answers to 1 questions",

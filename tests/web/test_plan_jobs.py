@@ -81,7 +81,7 @@ def test_a_definition_is_in_the_form_of_the_files() -> None:
 @pytest.mark.parametrize(
     ("kind", "options", "words"),
     [
-        ("adaptive", {"max_answers": 10**12}, "give max_answers beside the options"),
+        ("adaptive", {"max_answers": 10**12}, "put max_answers next to options"),
         ("adaptive", {"colour": "red"}, "cannot be read"),
         ("adaptive", {"yes_probability": [[1, 2], [3]]}, "yes_probability"),
         ("adaptive", {"price": "much"}, ""),

@@ -58,7 +58,7 @@ def design(
     dash
         What ``-`` means, if other than in the problem.
     allow_groups
-        Accept leaves of several classes that no question tells apart; they are labelled with
+        Accept leaves of several classes that no question separates; they are labelled with
         their likeliest class.
     uncertainty
         Learned estimates: the tree is designed for the upper credible end of every error, but

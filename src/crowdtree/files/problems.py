@@ -258,7 +258,7 @@ def _aligned(table: Table, source: Any, what: str) -> NDArray[np.float64]:
 def save_problem(problem: Problem, path: str | os.PathLike[str]) -> None:
     """Save a problem in the format of the path's extension; it loads exactly as saved.
 
-    Per-cell errors of a CSV file go to a second file beside it (``birds.csv`` and
+    Per-cell errors of a CSV file go to a second file next to it (``birds.csv`` and
     ``birds.errors.csv``, which together are one document: saving a problem without per-cell
     errors removes the second), those of a workbook to a sheet ``errors``. Each file is written
     wholly or not at all.

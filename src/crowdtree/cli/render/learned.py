@@ -29,7 +29,7 @@ def show_learned(console: Any, learned: Any) -> None:
         f"[bold]{plural(len(learned.labels), 'label')}[/] from "
         f"{plural(learned.answers.n_answers, 'answer')} by "
         f"{plural(len(learned.workers), 'worker')}; "
-        f"the error of a typical worker is [bold]{percent(learned.typical_error)}[/]."
+        f"error of a typical worker: [bold]{percent(learned.typical_error)}[/]."
     )
     for words in accuracy_words(learned):
         console.print(words)
