@@ -93,7 +93,7 @@ def learn_verb(
         typer.Option(
             "--class",
             metavar="NAME",
-            help="A class that neither answers nor gold contain; may be repeated.",
+            help="A class; repeat for each, if answers and gold do not contain all.",
         ),
     ] = None,
     form: Annotated[

@@ -60,7 +60,7 @@ def pilot_verb(
     def show(console: Any) -> None:
         console.print(
             f"[bold]{plural(pilot.gold_items, 'gold item')} and {plural(pilot.answers, 'answer')}"
-            f"[/] make every error that matters known to ± {percent(half_width)} "
+            f"[/] determine every relevant error to ± {percent(half_width)} "
             f"[dim](estimate, {percent(level)} intervals)[/]."
         )
         console.print(
@@ -69,7 +69,7 @@ def pilot_verb(
         )
         if pilot.known_items is not None:
             console.print(
-                f"To know the share of wrong labels itself to ± {percent(half_width)}: check "
+                f"For the share of wrong labels to ± {percent(half_width)}, check "
                 f"{plural(pilot.known_items, 'labelled item')}, because errors correlate.\n"
             )
         console.print("Cells that affect the misclassification most:")

@@ -62,7 +62,7 @@ def bounds_chart(value: Evaluation, *, title: str | None = None) -> Chart:
     bounds = value.bounds
     exact_m, exact_c = value.misclassification, 1 - value.misclassification
     wrong = [
-        ("upper bound (F^m)", 0.0, bounds.misclassification_upper, "ours"),
+        ("bound (F^m)", 0.0, bounds.misclassification_upper, "ours"),
         ("as printed (F^m)", *bounds.printed_misclassification, "paper"),
     ]
     right = [
@@ -73,7 +73,7 @@ def bounds_chart(value: Evaluation, *, title: str | None = None) -> Chart:
     return alt.hconcat(
         _intervals(wrong, exact_m, "chance of a wrong label", None),
         _intervals(right, exact_c, "chance of the right label", 1.0),
-    ).properties(title=title_of(head, "The line across is the exact value."))
+    ).properties(title=title_of(head, "The vertical line is the exact value."))
 
 
 def _intervals(

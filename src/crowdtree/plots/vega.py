@@ -42,7 +42,7 @@ def chart_svg(chart: Chart, *, page: bool = False) -> str:
 
     spec = _spec(chart)
     if page:  # nearly flush with the text; other fonts need a small margin
-        spec["config"]["padding"] = {"left": 12, "right": 16, "top": 8, "bottom": 8}
+        spec["config"]["padding"] = {"left": 18, "right": 16, "top": 8, "bottom": 8}
     svg = str(vl_convert.vegalite_to_svg(spec))
     return to_css_variables(svg) if page else svg
 
