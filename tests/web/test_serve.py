@@ -114,7 +114,7 @@ def test_a_port_in_use_gets_one_line(refused) -> None:
         (("--database", "nowhere/x.db"), "does not exist"),
         (("--database", "postgresql://ann@127.0.0.1:1/x"), "check --database"),
         (("--workers", "2"), "SQLite has one writer"),
-        (("--url", "label.example"), "write it as https://NAME"),
+        (("--url", "label.example"), "expected https://NAME"),
     ],
 )
 def test_errors_take_one_line(refused, options, words: str) -> None:
