@@ -112,7 +112,7 @@ def _pessimistic(problem: Problem, uncertainty: Uncertain) -> Problem:
     upper = uncertainty.upper_problem()
     if (upper.classes, upper.questions) != (problem.classes, problem.questions):
         raise CrowdtreeError(
-            "uncertainty: was learned for different classes or questions; design learned.problem"
+            "uncertainty: was learned for other classes or questions; design learned.problem"
         )
     with warnings.catch_warnings():  # learned errors of one half or more are reported as flags
         warnings.simplefilter("ignore", CrowdtreeWarning)
