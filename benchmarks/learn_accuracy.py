@@ -1,4 +1,4 @@
-"""Accuracy on real crowds, beside crowd-kit's aggregators.
+"""Accuracy on real crowds, compared with crowd-kit's aggregators.
 
 ``python benchmarks/learn_accuracy.py [--skip-glad]`` with CROWDKIT_PYTHON naming a
 Python that has crowd-kit. Prints a table, the average ranks, and the worst gap to the best.

@@ -1,4 +1,4 @@
-"""Is what is stated what is observed? Real crowds, each left out of what was learned across crowds.
+"""Stated and observed accuracy of real crowds, each left out of what was learned across crowds.
 
 ``CROWDKIT_PYTHON=... python benchmarks/learn_calibration.py --json out/bench/calibration.json``;
 CROWDKIT_PYTHON names a Python with crowd-kit (without it the peers are left out).
@@ -50,7 +50,7 @@ def crowds(place: Path) -> dict[str, tuple[Path, Path]]:
 
 
 def scores(posterior: np.ndarray, truth: np.ndarray, bins: int = 10) -> dict[str, float]:
-    """Accuracy, what is stated, expected calibration error (in points) and log loss."""
+    """Accuracy, mean stated probability, expected calibration error (in points) and log loss."""
     known = truth >= 0
     p, t = posterior[known], truth[known]
     top, right = p.max(axis=1), p.argmax(axis=1) == t

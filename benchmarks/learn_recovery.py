@@ -1,4 +1,4 @@
-"""Recovery on simulated crowds: do 95 % intervals cover, and does the error shrink as a root?
+"""Recovery on simulated crowds: coverage of 95 % intervals, and the rate at which errors shrink.
 
 ``python benchmarks/learn_recovery.py [--runs 20] [--only coverage|slope]``: three to four minutes
 of one core. Truths are drawn anew for every crowd, in three shapes: as the model assumes them
@@ -8,7 +8,7 @@ Student's t of 4 degrees of freedom; errors spread evenly).
 
 Coverage is pooled over crowds. Two intervals of the coverage itself are printed: the binomial one
 (Wilson), and one from the spread between crowds, which does not take the cells of one crowd for
-independent; they share the doubt about who is typical, so it is the one to trust.
+independent; they share the uncertainty about the typical worker, so prefer the second.
 """
 
 import argparse
@@ -93,7 +93,7 @@ def labels_covered(learned, crowd: Crowd) -> list[np.ndarray]:
 
 
 def covered(learned, crowd: Crowd) -> list[np.ndarray]:
-    """Whether each interval holds the truth: cells that were told, skills, class shares."""
+    """Whether each interval holds the truth: cells with a known outcome, skills, class shares."""
     if learned.kind == "labels":
         return labels_covered(learned, crowd)
     told = learned.problem.outcome == crowd.problem.outcome
@@ -139,7 +139,7 @@ def coverage(runs: int) -> None:
     for number, (title, (make, fit)) in enumerate(SETTINGS.items()):
         for shape in SHAPES:
             # every setting has crowds of its own: pooled rows are then independent
-            # one question has two cells a crowd, so it has more crowds
+            # one question has two cells per crowd, so it has more crowds
             count = runs if make is asked else 3 * runs
             seeds = np.random.SeedSequence([number, SHAPES.index(shape)]).spawn(count)
             crowds = (make(np.random.default_rng(seed), shape) for seed in seeds)
@@ -183,8 +183,8 @@ def slopes(runs: int) -> None:
 
 def _square(fit, items: int, seed: int) -> float:
     crowd = many_questions(np.random.default_rng(seed), items, 15, 6, 40, 16)
-    # measured against these workers, who are the same however much they answer: 40 workers never
-    # tell the mean of a population to better than its spread over the root of 40
+    # measured against these workers, who are the same however many answers they give: 40 workers
+    # determine the mean of a population only to its spread over the root of 40
     return float(np.mean((fit(crowd).fit.error - crowd_error(crowd)) ** 2))
 
 
@@ -277,7 +277,7 @@ def _bias_row(known: str, fit: Callable, classes: int, spammer: str, runs: int) 
 def main() -> None:
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=20, help="crowds a setting and shape")
+    parser.add_argument("--runs", type=int, default=20, help="crowds per setting and shape")
     parser.add_argument("--only", choices=["coverage", "slope", "bias", "labels"])
     chosen = parser.parse_args()
     start = time.process_time()

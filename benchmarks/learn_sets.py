@@ -17,7 +17,7 @@ import polars as pl
 
 
 class Split(NamedTuple):
-    """Answers are 0 or 1, -1 where missing; one row an item."""
+    """Answers are 0 or 1, -1 where missing; one row per item."""
 
     questions: list[str]
     train: np.ndarray

@@ -1,4 +1,4 @@
-"""Speed and memory on simulated crowds, beside crowd-kit's, measured in one run.
+"""Speed and memory on simulated crowds, compared with crowd-kit's, measured in one run.
 
 ``CROWDKIT_PYTHON=... python benchmarks/learn_speed.py --json out/bench/learn_speed.json``;
 CROWDKIT_PYTHON names a Python with crowd-kit. Every run is a process of its own that reads the

@@ -1,6 +1,6 @@
-"""Write the tables of ``docs/measured/policies.md`` from what the benchmarks found.
+"""Write the tables of ``docs/measured/policies.md`` from the results of the benchmarks.
 
-Each table stands between two marks; the words around are written by hand. The numbers come from
+Each table is between two marks; the text around them is written by hand. The numbers come from
 ``--json`` files: ``policy_compare``, ``policy_honesty``, ``real_people`` and ``throughput``, each
 ``python benchmarks/NAME.py --json out/bench/NAME.json``; then ``python benchmarks/policy_docs.py``.
 """

@@ -1,4 +1,4 @@
-"""Are stated errors true, and what if the assumed worker errors are wrong by a factor of two?
+"""Calibration of stated errors, also if the assumed worker errors are wrong by a factor of two.
 
 ``python benchmarks/policy_honesty.py``
 """

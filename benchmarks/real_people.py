@@ -1,4 +1,4 @@
-"""Answers of real people: what a learned policy promises, and what it keeps.
+"""Answers of real people: stated and observed errors of learned policies.
 
 aPascal and soybean: learned from four fifths of the items, tried on the last fifth, all five ways.
 Leuven: learned from three respondents, the fourth answers, all four ways. Everything goes through
@@ -60,7 +60,7 @@ MOST_PICKED = 30
 
 
 def taught(split: learn_sets.Split) -> Learned:
-    """What the training part of a split teaches."""
+    """What is learned from the training part of a split."""
     answers = learn_sets.long(split.train, split.questions, split.workers)
     return ct.learn(answers, dict(enumerate(split.truth)))
 
@@ -109,7 +109,7 @@ def shares(yes: NDArray[Any], asked: NDArray[Any]) -> FloatArray:
 
 
 def private_table(split: learn_sets.Split, rows: NDArray[Any]) -> tuple[ct.Problem, FloatArray]:
-    """Problem and table that some rows of the training part teach, by the private rule."""
+    """Problem and table learned from some rows of the training part, by the private rule."""
     classes = sorted(set(split.truth))
     truth = np.array([classes.index(name) for name in split.truth])[rows]
     values = split.train[rows]

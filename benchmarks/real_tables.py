@@ -196,8 +196,8 @@ def _remarks(findings: list[Finding]) -> list[str]:
     ]
     if grouped:
         said.append(
-            f"Some classes stay together on {', '.join(grouped)}: no question tells them apart "
-            "with two definite and different answers, so these tables design only with "
+            f"Some classes stay together on {', '.join(grouped)}: no question separates them "
+            "by two different definite answers, so these tables require "
             "`allow_groups=True`."
         )
     said.append(

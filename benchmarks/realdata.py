@@ -40,7 +40,7 @@ def awa2() -> ct.Problem | None:
 
 
 def apascal() -> tuple[list[str], list[str], NDArray[np.int8], NDArray[np.int64]] | None:
-    """Classes, questions, one answer a question for each object, and the class of each object."""
+    """Classes, questions, one answer per question and object, and the class of each object."""
     rows = _rows("apascal/objects_wide.csv.gz")
     if rows is None:
         return None

@@ -1,4 +1,4 @@
-"""Answers of real people, small slices: what a learned policy promises, it keeps."""
+"""Answers of real people, small subsets: stated and observed errors of learned policies agree."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def few(split, classes: int):
     )
 
 
-def test_items_that_stop_are_wrong_about_as_often_as_was_asked_for(real_people, soybean):
+def test_items_that_stop_have_about_the_requested_error(real_people, soybean):
     split, learned = soybean
     policy = learned.policy(0.2, 40)
     crowd = real_people.recorded(policy.problem, split)
@@ -61,7 +61,7 @@ def test_items_that_stop_are_wrong_about_as_often_as_was_asked_for(real_people, 
         assert row["undecided"] < 0.5
 
 
-def test_what_can_be_reached_is_told(real_people, soybean):
+def test_reachable_error_is_stated(real_people, soybean):
     split, learned = soybean
     policy = learned.policy(0.0, 40)
     mean, half = policy.reachable_error()
@@ -97,8 +97,8 @@ def test_people_are_left_out_where_each_item_is_one_persons(real_people):
     assert float(fast.misclassification) < 0.6
 
 
-def test_nothing_is_learned_from_what_is_tried(real_people, soybean):
-    """Turning every answer that is tried round changes neither policy nor baseline."""
+def test_nothing_is_learned_from_the_test_part(real_people, soybean):
+    """Inverting every answer of the test part changes neither policy nor baseline."""
     split, learned = soybean
     turned = split._replace(test=np.where(split.test < 0, -1, 1 - split.test))
     again = real_people.taught(turned)

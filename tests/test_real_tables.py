@@ -55,7 +55,7 @@ def test_strict_tables_need_no_groups(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["soybean_large", "mushroom_species"])
-def test_strict_dashes_do_not_do_for_field_guides(name: str) -> None:
+def test_field_guides_do_not_design_with_strict_dashes(name: str) -> None:
     with pytest.raises(CrowdtreeError, match=r"no question (splits|separates)"):
         ct.design(problem(name), dash="inapplicable")
 

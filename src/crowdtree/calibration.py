@@ -7,7 +7,7 @@ so the likelihood of all of them is raised to the power
 
     scale / (1 + (n - 1) rho)
 
-before it meets the prior (docs/model.md, section 13). ``scale`` below 1 corrects a table that is
+before the prior is applied (docs/model.md, section 13). ``scale`` below 1 corrects a table that is
 too sure even of a single answer. And on some items everybody is misled: with probability ``floor``
 the answers say nothing about the class, however many there are. The three numbers belong to one
 crowd and one set of questions; they are fitted to items of known class whose answers were not used
@@ -35,7 +35,7 @@ _SCALES = np.exp(np.linspace(np.log(0.05), np.log(3.0), 65))
 _DEPENDENCES = np.concatenate([[0.0], np.geomspace(0.002, 1.0, 48)])
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 _WEIGHTS /= _WEIGHTS.sum()
-_COARSE = 6  # every 6th of both is computed, the log loss between them follows from a spline
+_COARSE = 6  # every 6th point of both is computed; a spline interpolates the log loss between them
 _FLOORS = np.array([0.0, 0.005, 0.01, 0.02, 0.04, 0.07, 0.11, 0.17, 0.25, 0.4])
 _SCALE_SD = 0.5  # prior of log scale: normal around 0
 _DEPENDENCE_MEAN = 0.1  # prior of the dependence: exponential

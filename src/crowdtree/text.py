@@ -1,4 +1,4 @@
-"""How numbers are written for people: three significant digits, percentages in prose."""
+"""Numbers for display: three significant digits, percentages, durations."""
 
 from __future__ import annotations
 

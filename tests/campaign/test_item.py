@@ -196,7 +196,7 @@ def test_state_is_the_replay_of_the_log(name, log):
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(sorted(POLICIES)), st.lists(events, max_size=25))
 def test_state_is_that_of_the_answers_that_count(name, log):
-    """Whatever happened, the state is as if only the counted answers had ever come."""
+    """The state is the same as with the counted answers only."""
     policy = POLICIES[name]
     item = start_item(policy, "x")
     for event in log:
@@ -268,7 +268,7 @@ def test_open_items_have_a_best_guess_but_no_label():
         (Event("x", 9, "ann", 1), "question 9 does not exist"),
         (Event("x", 0, "ann", 2), "must be 0"),
         (Event("x", 0, "ann", None), "must be 0"),
-        (Event("x", 0, "", 1), "the worker has no name"),
+        (Event("x", 0, "", 1), "expected the worker's name"),
         (Event("x", 0, "ann", 1, kind="guess"), "kind must be"),
     ],
 )
@@ -279,10 +279,10 @@ def test_bad_events_are_refused_and_not_logged(event, text):
     assert campaign.log == []
 
 
-def test_more_mistakes():
-    with pytest.raises(CrowdtreeError, match="items: x more than once"):
+def test_further_invalid_events():
+    with pytest.raises(CrowdtreeError, match="items: x occurs more than once"):
         Campaign(PLAN, ["x", "y", "x"])
     with pytest.raises(CrowdtreeError, match="most_skips"):
         Rules(most_skips=0)
-    with pytest.raises(CrowdtreeError, match="is about item 'y'"):
+    with pytest.raises(CrowdtreeError, match="got 'y'"):
         advance(PLAN, start_item(PLAN, "x"), Event("y", 0, "ann", 1))

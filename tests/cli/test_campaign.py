@@ -90,7 +90,7 @@ def test_from_the_table_to_the_labels(run: Any) -> None:
         ("verify", "1", "--database", "table.csv"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(run: Any, words: tuple[str, ...]) -> None:
+def test_errors_take_one_line(run: Any, words: tuple[str, ...]) -> None:
     run("create", "table.csv")
     before = sorted(Path().iterdir())
     code, out, err = run(*words)
@@ -102,7 +102,7 @@ def test_what_is_wrong_is_said_in_one_line(run: Any, words: tuple[str, ...]) -> 
 
 @pytest.mark.parametrize("verb", ["status", "start", "pause", "labels", "answers", "verify"])
 @pytest.mark.parametrize("database", ["typo.db", "sqlite:///typo.db"])
-def test_a_database_that_is_not_there_is_not_made(run: Any, verb: str, database: str) -> None:
+def test_a_missing_database_is_not_created(run: Any, verb: str, database: str) -> None:
     code, _, err = run(verb, "1", "--database", database)
     assert code == 2
     assert "no file typo.db" in err

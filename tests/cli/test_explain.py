@@ -22,7 +22,7 @@ def run(*words: object) -> int:
 
 
 @pytest.mark.parametrize("policy", ["adaptive", "plan", "curtailed", "margin", "batch"])
-def test_explain_tells_why(policy, capsys):
+def test_explain_shows_the_reason(policy, capsys):
     assert run("explain", "example:table1", "--policy", policy, "--class", "c2", "--seed", 3) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Before any answer"
@@ -56,7 +56,7 @@ def test_explain_takes_answers_and_a_plan_and_writes_a_page(tmp_path, capsys):
         (["--max-answers", "1"], "needs at least"),
     ],
 )
-def test_explain_mistakes_get_one_line(words, says, capsys, tmp_path, monkeypatch):
+def test_explain_errors_take_one_line(words, says, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run("explain", "example:table1", *words) == 2
     shown = capsys.readouterr()

@@ -8,11 +8,11 @@ from cli.helpers import run
 
 
 @pytest.mark.filterwarnings("default::crowdtree.CrowdtreeWarning")
-def test_simulate_says_where_errors_were_cut_and_needs_processes(
+def test_simulate_reports_limited_errors_and_checks_jobs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = ("simulate", "example:table1", "--items", 50, "--policy", "plan")
     assert run(*words, "--true-errors", 20) == 0
     assert "they are kept at 49.9 %" in capsys.readouterr().err
     assert run(*words, "--jobs", 0) == 2
-    assert "jobs: a number of processes" in capsys.readouterr().err
+    assert "jobs: expected a number of processes" in capsys.readouterr().err

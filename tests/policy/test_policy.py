@@ -528,7 +528,7 @@ TWINS = Problem(list("abc"), [0.5, 0.2, 0.3], ["q"], [[0, 0, 1]], 0.1)
         (lambda: PlanPolicy(design(TWINS, allow_groups=True), "soon"), "stopping: must be"),
         (lambda: policy_from_dict(TWINS, {"policy": "x"}), "policy: 'x' is unknown"),
         (lambda: policy_from_dict(TWINS, {"policy": "plan"}), "policy: 'plan' cannot be read"),
-        (lambda: voting.curtailed_votes(0.1, 0), "votes: every vote"),
+        (lambda: voting.curtailed_votes(0.1, 0), "votes: expected at least 1"),
     ],
 )
 def test_bad_input_is_told_in_one_line(call, text):

@@ -64,7 +64,7 @@ def test_the_page_escapes_what_people_wrote(tmp_path: Path):
         write_trace_report(tmp_path / "trace.pdf", trace)
 
 
-def test_bars_are_as_long_as_the_belief():
+def test_bars_are_as_long_as_the_probability():
     trace = from_answers(POLICIES["adaptive"], [(0, 1)])
     widths = [float(w) for w in re.findall(r'class=bar style="width:([\d.]+)%"', trace_page(trace))]
     shares = [

@@ -63,7 +63,7 @@ def test_wide_sets():
     assert additive_of(*problem, solution) == pytest.approx(solution.value)
 
 
-def test_forgetting_is_counted():
+def test_evictions_are_counted():
     problem = random_problem(np.random.default_rng(4), 16, 16)
     free = solve_additive(*problem)
     tight = solve_additive(*problem, memory_limit_bytes=600)

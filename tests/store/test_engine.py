@@ -27,7 +27,7 @@ from storelab import filled, work
 from weblab import lab
 
 
-def test_migrations_make_the_tables_and_take_them_away(url: str) -> None:
+def test_migrations_create_and_drop_the_tables(url: str) -> None:
     engine = make_engine(url)
     migrate(engine)
     migrate(engine)  # again: nothing to do
@@ -124,7 +124,7 @@ def test_a_database_of_version_0_1_is_read_and_goes_on(old: Path) -> None:
             assert after["labelled"] > found["labelled"]
 
 
-def test_settings_that_came_later_or_are_gone_do_not_matter(old: Path) -> None:
+def test_added_and_removed_settings_are_accepted(old: Path) -> None:
     """A setting of today that version 0.1 did not know, and one of then that is gone."""
     with sqlite3.connect(old) as connection:
         text = connection.execute("SELECT settings FROM campaigns WHERE id = 1").fetchone()[0]

@@ -24,7 +24,7 @@ def until(found: Any, seconds: float = 20.0) -> Any:
     return value
 
 
-def test_webhooks_are_signed_and_tell_every_label_once(app: Lab) -> None:
+def test_webhooks_are_signed_and_deliver_every_label_once(app: Lab) -> None:
     got: list[tuple[str, bytes]] = []
 
     class Receiver(http.server.BaseHTTPRequestHandler):

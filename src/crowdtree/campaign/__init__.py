@@ -1,21 +1,21 @@
 """The pure engine of a campaign: answers in, next questions and labels out.
 
 No clock, database or HTTP. The log of events is append-only, and the state is its replay. Each
-item stands alone, so a server keeps one :class:`ItemState` a row and calls two pure functions:
+item is independent, so a server keeps one :class:`ItemState` per row and calls two pure functions:
 
-- :func:`open_questions` (policy, item, what is leased out, who asks) -> questions to hand out;
+- :func:`open_questions` (policy, item, leased questions, worker) -> questions to hand out;
 - :func:`advance` (policy, item, event) -> the item after the event, with the event's *fate*.
 
 Fates, in the order in which they are decided:
 
 =============== ==================================================================================
-``duplicate``   the event's key, or the worker's same answer to the question, is there already
+``duplicate``   the event's key, or the worker's same answer to the question, is already in the log
 ``contradictory`` the worker answered this question otherwise before; the first answer stands
-``skipped``     the worker passed; will not be asked this question on this item again
+``skipped``     the worker skipped; this question on this item is not offered to them again
 ``undone``      the worker took back an earlier event; the item is replayed without it
-``nothing to undo`` the event to take back is not there
+``nothing to undo`` there is no event to take back
 ``late``        the item has its label already; kept in the log, does not change the label
-``surplus``     the policy has no use for the answer (its vote is over, or its limit is reached)
+``surplus``     the policy does not use the answer (its vote is over, or its limit is reached)
 ``counted``     the policy's state moved on
 =============== ==================================================================================
 

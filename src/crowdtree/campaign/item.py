@@ -61,8 +61,8 @@ class Event:
     key
         Given by the sender, unique: the same key again is the same event sent twice. Optional.
     skill
-        The worker's reliability as known when the answer came, 0 if unknown: part of the log, so
-        that a replay gives the same state whatever is learnt later.
+        The worker's reliability as estimated when the answer came, 0 if unknown. Logged, so that a
+        replay gives the same state whatever is learnt later.
     """
 
     item: str
@@ -76,12 +76,12 @@ class Event:
 
 @dataclass(frozen=True)
 class Rules:
-    """How the campaign deals with people.
+    """Rules for skips and repeated answers.
 
     Parameters
     ----------
     most_skips
-        After this many skips of a question on an item nobody is asked it there any more.
+        After this many skips the question is no longer asked about the item.
     same_worker
         Whether a worker may answer the same question on the same item again (only sensible for
         machines that answer independently each time).
@@ -92,7 +92,7 @@ class Rules:
 
     def __post_init__(self) -> None:
         if self.most_skips < 1:
-            raise CrowdtreeError(f"most_skips: at least 1 needed, got {self.most_skips}")
+            raise CrowdtreeError(f"most_skips: expected at least 1, got {self.most_skips}")
 
 
 RULES = Rules()
@@ -100,7 +100,7 @@ RULES = Rules()
 
 @dataclass(frozen=True, eq=False)
 class ItemState:
-    """Everything about one item: its part of the log, what became of it, and the policy's state."""
+    """Everything about one item: its events, their fates, and the policy's state."""
 
     item: str
     state: Any
@@ -115,7 +115,7 @@ class ItemState:
 
 
 class Step(NamedTuple):
-    """One answer that counted, and what was known after it."""
+    """One answer that counted, and the posterior after it."""
 
     question: int
     value: int
@@ -160,7 +160,7 @@ def advance(policy: Policy[Any], item: ItemState, event: Event, rules: Rules = R
     """
     check_event(policy, event)
     if event.item != item.item:
-        raise CrowdtreeError(f"event: is about item {event.item!r}, not {item.item!r}")
+        raise CrowdtreeError(f"event: expected item {item.item!r}, got {event.item!r}")
     events = (*item.events, event)
     if event.key and any(earlier.key == event.key for earlier in item.events):
         return replace(item, events=events, fates=(*item.fates, "duplicate"))
@@ -217,12 +217,12 @@ def stands(fate: str) -> bool:
 
 
 def last_standing(about: Sequence[Hashable], fates: Sequence[str], key: Hashable) -> int | None:
-    """Place of the event that an undo takes back: the last standing one about the same thing.
+    """Index of the event that an undo takes back: the last valid one with the same key.
 
     Parameters
     ----------
     about
-        What each event is about: its worker and its question.
+        Key of each event: its worker and its question.
     fates
         The fate of each event.
     key
@@ -237,13 +237,13 @@ def last_standing(about: Sequence[Hashable], fates: Sequence[str], key: Hashable
 def after_undos(about: Sequence[Hashable], fates: Sequence[str]) -> list[str]:
     """Fates as they are now, from a log in which an undo does not change the line it takes back.
 
-    The rule by which an answer stands, for whoever reads a log: its fate now
-    :func:`stands <crowdtree.campaign.item.stands>`.
+    An answer in a log is valid if :func:`stands <crowdtree.campaign.item.stands>` holds for its
+    current fate.
 
     Parameters
     ----------
     about
-        What each line is about: anything that tells workers and questions apart.
+        Key of each line: any value that distinguishes workers and questions.
     fates
         The fate of each line when it was written; that of an undo is ``"undone"``.
 
@@ -269,13 +269,13 @@ def _standing(item: ItemState) -> list[tuple[Event, Fate]]:
 
 
 def _closed(events: tuple[Event, ...], fates: tuple[Fate, ...], rules: Rules) -> frozenset[int]:
-    """Questions that too many workers have passed on."""
+    """Questions that too many workers have skipped."""
     skipped = [e.question for e, fate in zip(events, fates, strict=True) if fate == "skipped"]
     return frozenset(q for q in skipped if skipped.count(q) >= rules.most_skips)
 
 
 def _undo(policy: Policy[Any], item: ItemState, event: Event, rules: Rules) -> ItemState:
-    """Replay the item without the worker's last standing event on the question."""
+    """Replay the item without the worker's last valid event on the question."""
     about = [(earlier.worker, earlier.question) for earlier in item.events]
     gone = last_standing(about, item.fates, (event.worker, event.question))
     if gone is None:
@@ -284,7 +284,7 @@ def _undo(policy: Policy[Any], item: ItemState, event: Event, rules: Rules) -> I
     again = start_item(policy, item.item)
     fates: list[Fate] = []
     for place, (earlier, fate) in enumerate(zip(item.events, item.fates, strict=True)):
-        if place != gone and stands(fate):  # what was a duplicate stays one
+        if place != gone and stands(fate):  # duplicates stay duplicates
             again = advance(policy, again, earlier, rules)
             fate = again.fates[-1]
         fates.append("undone" if place == gone else fate)
@@ -311,7 +311,7 @@ def open_questions(
         Questions of this item that are leased to workers and may still be answered, with
         repeats: the policy counts them against its width and its budget.
     worker
-        Who asks: questions that this worker has answered or skipped on this item are left out.
+        The worker: questions that this worker has answered or skipped on this item are left out.
     rules
         The campaign's rules.
 
@@ -338,7 +338,7 @@ def open_questions(
 
 
 def path(policy: Policy[Any], item: ItemState) -> list[Step]:
-    """Say how the item came to its label: each answer that counted, and the posterior after it."""
+    """List each answer that counted, with the posterior after it."""
     state, steps = policy.start(), []
     for event, fate in zip(item.events, item.fates, strict=True):
         if fate != "counted":
@@ -362,7 +362,7 @@ def check_event(policy: Policy[Any], event: Event) -> None:
     if event.kind == "answer" and event.value not in (0, 1):
         raise CrowdtreeError(f"event: an answer must be 0 (no) or 1 (yes), got {event.value!r}")
     if not event.worker:
-        raise CrowdtreeError("event: the worker has no name")
+        raise CrowdtreeError("event: expected the worker's name, got an empty one")
 
 
 def dump_item(policy: Policy[Any], item: ItemState) -> dict[str, Any]:
@@ -377,7 +377,7 @@ def dump_item(policy: Policy[Any], item: ItemState) -> dict[str, Any]:
 
 
 def load_item(policy: Policy[Any], data: Mapping[str, Any]) -> ItemState:
-    """Read an item back as :func:`dump_item` wrote it."""
+    """Read an item that :func:`dump_item` wrote."""
     return ItemState(
         item=data["item"],
         state=policy.load(data["state"]),

@@ -42,16 +42,16 @@ class Result(NamedTuple):
 
 @dataclass
 class Campaign:
-    """A campaign in memory: a policy, items, a log, and who has which question.
+    """A campaign in memory: a policy, items, a log, and the leased questions.
 
     Parameters
     ----------
     policy
-        What to ask and when to stop.
+        The policy, which chooses the questions and when to stop.
     items
         Names of the items, all different.
     rules
-        How it deals with people.
+        Rules for skips and repeated answers.
 
     Examples
     --------
@@ -77,7 +77,9 @@ class Campaign:
         self.states = {item: replace(blank, item=item) for item in self.items}
         if len(self.states) < len(self.items):
             twice = [item for item in self.states if list(self.items).count(item) > 1]
-            raise CrowdtreeError(f"items: {listing(twice)} more than once; names must differ")
+            raise CrowdtreeError(
+                f"items: {listing(twice)} occurs more than once; names must differ"
+            )
         self._open = {item: None for item, state in self.states.items() if state.label is None}
 
     def next_for(self, worker: str) -> Lease | None:
@@ -100,7 +102,7 @@ class Campaign:
             self.leases.remove(lease)
 
     def record(self, event: Event) -> Fate:
-        """Append an event to the log and say what became of it."""
+        """Append an event to the log and return its fate."""
         item = self.states.get(event.item)
         if item is None:
             raise CrowdtreeError(

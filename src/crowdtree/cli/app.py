@@ -1,4 +1,4 @@
-"""The command `crowdtree`: its verbs, and how it fails (one line on stderr, exit code 2)."""
+"""The command `crowdtree`: its verbs and its errors (one line on stderr, exit code 2)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _root(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and leave with 0, 2 (a mistake in the input) or 130 (interrupted)."""
+    """Run the command line and exit with 0, 2 (a mistake in the input) or 130 (interrupted)."""
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         raise SystemExit(_run(arguments))

@@ -133,12 +133,12 @@ def _campaigns(plan: Plan, out: Path, console: Any, quiet: bool) -> list[LiveCam
             if not quiet:
                 console.print(_said(run), highlight=False)
     if not quiet:
-        console.print(f"[dim]Look at it: crowdtree serve --database {database}[/]\n")
+        console.print(f"[dim]To view it: crowdtree serve --database {database}[/]\n")
     return runs
 
 
 def _said(run: LiveCampaign) -> str:
-    """Sum a campaign up in a line."""
+    """Summarise a campaign in one line."""
     spammers, others = run.found_out
     return (
         f"[bold]{run.name}[/]: {percent(run.wrong)} wrong ({percent(run.wrong.low)} to "

@@ -37,10 +37,11 @@ QUESTIONS_SHOWN = 8
 
 @dataclass(frozen=True)
 class CrowdOptions:
-    """How the simulated people differ from what is assumed."""
+    """How the simulated people differ from the assumptions."""
 
     skill_sd: Annotated[
-        float, typer.Option("--skill-sd", help="Spread of the workers' skill, in logits.")
+        float,
+        typer.Option("--skill-sd", help="Standard deviation of the workers' skill, in logits."),
     ] = 0.0
     spammers: Annotated[float, typer.Option("--spammers", help="Share of spammers.")] = 0.0
     shared_difficulty: Annotated[
@@ -53,7 +54,9 @@ class CrowdOptions:
     ] = None
     true_errors: Annotated[
         float,
-        typer.Option("--true-errors", metavar="X", help="True errors, as multiple of the assumed."),
+        typer.Option(
+            "--true-errors", metavar="X", help="True errors, as a multiple of the assumed ones."
+        ),
     ] = 1.0
 
 
@@ -66,13 +69,16 @@ class EngineOptions:
     ] = "local"
     jobs: Annotated[int, typer.Option("--jobs", help="Processes; -1 for all cores.")] = 1
     checkpoint: Annotated[
-        Path | None, typer.Option("--checkpoint", metavar="FILE", help="Resume from and save to.")
+        Path | None,
+        typer.Option(
+            "--checkpoint", metavar="FILE", help="Folder to save finished parts to and resume from."
+        ),
     ] = None
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """What is drawn and printed."""
+    """Output options."""
 
     draw: Draw = None
     as_json: AsJson = False
@@ -90,7 +96,7 @@ def simulate_verb(
     items: Annotated[int, typer.Option("--items", help="Number of items.")] = 10_000,
     compare: Annotated[
         bool,
-        typer.Option("--compare", help="All policies beside each other at the target error."),
+        typer.Option("--compare", help="Compare all policies at the target error."),
     ] = False,
     crowd: CrowdOptions,
     engine: EngineOptions,
@@ -98,7 +104,7 @@ def simulate_verb(
     seed: Seed = 0,
     reading: ReadingGroups,
 ) -> None:
-    """Let a simulated crowd answer: what a policy costs, and how often it is wrong.
+    """Estimate the cost and error of a policy with a simulated crowd.
 
     FILE is a problem, or a plan for the policies plan, curtailed and margin.
 
@@ -184,7 +190,7 @@ def _show_run(console: Any, run: Any, problem: Problem) -> None:
             f"{percent(run.undecided)} of the items were left undecided; "
             f"of the others {percent(run.decided_error)} got a wrong label."
         )
-    console.print(f"The policy itself expected {percent(run.stated_error)} to be wrong.\n")
+    console.print(f"The policy itself estimated {percent(run.stated_error)} wrong.\n")
     busiest = sorted(run.answers_per_question.items(), key=lambda pair: -pair[1])
     for name, share in busiest[:QUESTIONS_SHOWN]:
         if share > 0:
@@ -204,7 +210,7 @@ def _refuse_beside_compare(*groups: Any) -> None:
     ]
     if given:
         raise CrowdtreeError(
-            f"--compare: simulates every policy on this machine, with people who err as assumed; "
+            f"--compare: simulates every policy on this machine with the assumed errors; "
             f"leave out {listing(given)}"
         )
 

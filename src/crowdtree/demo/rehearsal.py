@@ -30,7 +30,7 @@ __all__ = ["Person", "people", "rehearse", "served"]
 
 START_SECONDS = 60.0
 STILL_SECONDS = 60.0
-"""Seconds without progress after which a rehearsal is given up."""
+"""Seconds without progress after which a rehearsal is aborted."""
 SKILL_SPREAD = 0.5
 SETTINGS = {"gold_rate": 0.1, "gold_first": 10, "pause_below": 0.65, "pause_after": 10}
 
@@ -103,7 +103,7 @@ def _started(server: subprocess.Popen[str]) -> dict[str, str]:
 
 def _drain(said: IO[str]) -> None:
     """Keep reading, so that the server does not block on a full pipe."""
-    with suppress(ValueError):  # closed meanwhile
+    with suppress(ValueError):  # closed in the meantime
         for _ in said:
             pass
 

@@ -33,7 +33,7 @@ def optimal(
     """Search all trees and prove which is best.
 
     ``V(S) = min_q [sum_{i in S} p_i e_{q,i} + V(S_0) + V(S_1)]`` for the additive error; for the
-    exact misclassification the weights of the classes shrink on the way by ``1 - e``.
+    exact misclassification the weights of the classes shrink along the path by ``1 - e``.
 
     Parameters
     ----------
@@ -42,20 +42,20 @@ def optimal(
     objective
         ``"additive"`` or ``"exact"`` (the misclassification itself).
     time_limit
-        Seconds after which the best tree so far is returned, with an honest gap.
+        Seconds after which the best tree so far is returned, with its proven gap.
     gap_limit
         Stop when (value - lower bound) / value is at most this.
     node_limit
         Sets to search; unlike a time limit it gives the same result on every machine.
     memory_limit
-        Bytes for the memory of solved sets; past it the search forgets and goes on.
+        Bytes for the cache of solved sets; when it is full, the search evicts entries and goes on.
     progress
         Called about once a second.
 
     Returns
     -------
     Tree
-        Its ``certificate`` says what is proven. Ctrl-C returns the best tree so far too.
+        Its ``certificate`` states what is proven. Ctrl-C also returns the best tree so far.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def optimal(
     shape = found.question.astype(np.int32), found.children.astype(np.int32)
     tree = Tree(problem, *shape, "optimal")
     value = _value(tree, objective)
-    # Groups cost the same in every tree, so they move the value and its bound alike.
+    # Groups cost the same in every tree, so they shift the value and its bound equally.
     lower = value - max(found.value - found.lower_bound, 0.0)
     gap = (value - lower) / value if value > 0 else 0.0
     certificate = Certificate(objective, value, lower, gap, found.status, found.nodes)
@@ -144,7 +144,7 @@ def _check(
         raise CrowdtreeError(f'objective: must be "additive" or "exact", got {objective!r}')
     if problem.dash == "either" and (problem.outcome == DASH).any():
         raise CrowdtreeError(
-            'optimal: works only where - means inapplicable; for dash="either" use method="fm"'
+            'optimal: requires that - means inapplicable; for dash="either" use method="fm"'
         )
     check_limits(time_limit, gap_limit, node_limit, memory_limit)
 
@@ -155,7 +155,7 @@ def check_limits(
     node_limit: int | None,
     memory_limit: float,
 ) -> None:
-    """Refuse limits of the search that are negative, no number or too small."""
+    """Refuse limits of the search that are negative, not a number or too small."""
     for name, limit, least in (
         ("time_limit", time_limit, 0.0),
         ("gap_limit", gap_limit, 0.0),

@@ -81,7 +81,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def check(model: type[Model], data: Any, source: str) -> Model:
-    """Check data against a schema; report the first error with its place, on one line.
+    """Check data against a schema; report the first error with its position, on one line.
 
     >>> check(ClassEntry, {"name": "a", "prio": 1}, "birds.yaml: classes[0]")
     Traceback (most recent call last):

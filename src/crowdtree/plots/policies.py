@@ -1,4 +1,4 @@
-"""Policies beside each other: what they cost, where their answers go, and how honest they are."""
+"""Comparison of policies: cost, answers per question, and calibration."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LOOKS = {
     "batch, posterior": ("baseline", "dashed"),
     "batch, Dawid-Skene": ("baseline", "dotted"),
 }
-LIMITS = {"floor": "Fano floor", "guide": "Burnashev guide, no floor"}
+LIMITS = {"floor": "Fano floor", "guide": "Burnashev guide, not a floor"}
 MOST_QUESTIONS = 16
 PANEL = 96
 
@@ -64,7 +64,7 @@ def policy_chart(curves: Iterable[CurvePoint], error: float) -> Chart:
             look = {"series": name, "kind": kind, "dash": dash}
             band = {"low": row.low, "high": row.high}
             rows.append(look | band | {"x": row.answers, "y": row.misclassification})
-    # the limits are drawn as far as the policies go, not to where nothing need be asked
+    # the limits are drawn only over the range of the policies
     named = set(LIMITS.values())
     least = min(row["x"] for row in rows if row["series"] not in named)
     rows = [row for row in rows if row["series"] not in named or row["x"] >= least / 2]
@@ -85,7 +85,7 @@ def spending_chart(runs: Mapping[str, Any], *, title: str | None = None) -> Char
     spent = {name: run.answers_per_question for name, run in runs.items()}
     first = next(iter(runs.values()))
     total: dict[str, float] = {}
-    for shares in spent.values():  # each policy weighs alike, however many answers it takes
+    for shares in spent.values():  # each policy has equal weight, however many answers it takes
         whole = sum(shares.values()) or 1.0
         for question, share in shares.items():
             total[question] = total.get(question, 0.0) + share / whole
@@ -142,7 +142,7 @@ def _brief(value: float) -> str:
 
 
 def calibration_chart(runs: Mapping[str, Any], *, bins: int = 8) -> Chart:
-    """Stated against observed error in groups of items, with intervals; honest is the diagonal."""
+    """Stated against observed error in groups of items; calibrated ones are on the diagonal."""
     rows = [
         {
             "policy": clean(name),
@@ -181,7 +181,7 @@ def calibration_chart(runs: Mapping[str, Any], *, bins: int = 8) -> Chart:
         width=320,
         height=320,
         title=title_of(
-            "Stated errors are honest where the points meet the diagonal",
+            "Stated errors are calibrated where the points meet the diagonal",
             f"Groups of about equally many items, with 95 % intervals. {wrong}.",
         ),
     )
@@ -190,7 +190,7 @@ def calibration_chart(runs: Mapping[str, Any], *, bins: int = 8) -> Chart:
 def _ticks(most: float) -> list[float]:
     steps = [digit * 10.0**power for power in range(-5, 0) for digit in (1, 2, 5)] + [1.0]
     kept = [0.0]
-    for step in steps:  # on a square root the small ones would stand too close
+    for step in steps:  # on a square root scale the small ones would be too close
         if step <= most and step**0.5 - kept[-1] ** 0.5 > 0.12 * most**0.5:
             kept.append(step)
     return kept
@@ -209,7 +209,7 @@ def draw_comparison(comparison: Any, path: str | os.PathLike[str]) -> Path:
         calibration_chart(simulated),
         columns=1,
         spacing=48,
-        align="none",  # each panel begins at the left, however long the names of its axis
+        align="none",  # align the panels at the left, however long the names of their axes
     ).properties(title=title_of(f"All policies at {percent(comparison.error)} misclassified"))
     return draw_chart(chart, path)
 

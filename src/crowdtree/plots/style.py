@@ -1,7 +1,7 @@
-"""The look: one set of tokens for drawings, charts and pages, light and dark.
+"""Visual style: one set of tokens for drawings, charts and pages, light and dark.
 
-Colours are those of Okabe and Ito (2008), told apart by colour-blind people and in grey print,
-some of them deepened until text in them reads at a contrast of 4.5 to 1.
+Colours are those of Okabe and Ito (2008), which are distinguishable for colour-blind people and in
+greyscale. Some are darkened to a text contrast of 4.5 to 1.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def to_css_variables(svg: str) -> str:
 
 
 def chart_config(tokens: Tokens = LIGHT) -> Mapping[str, Any]:
-    """Vega-Lite configuration of every chart: calm axes, no boxes, the system font."""
+    """Vega-Lite configuration of every chart: light axes, no frames, the system font."""
     axis = {
         "domainColor": tokens.grey,
         "gridColor": tokens.line,

@@ -1,4 +1,4 @@
-"""Other designs and other ways to staff, beside the plan that a page is about."""
+"""Other designs and staffing methods, for comparison with the plan of a page."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _random_order_row(value: Evaluation) -> dict[str, Any]:
 def staffing_rows(value: Evaluation) -> Rows:
     """Misclassification over extra workers, by method.
 
-    Exact, but for `random` in large trees: there it is the mean of `RANDOM_DRAWS` draws, with the
+    Exact except for `random` in large trees, which is the mean of `RANDOM_DRAWS` draws, with the
     95 % interval of that mean.
     """
     tree = value.tree

@@ -18,7 +18,7 @@ def chart_of_fig_2() -> Any:
     levels = fig_1_tree("a").levels
     start = levels[0].entropy
     return level_chart(
-        levels, title=f"Fig. 2: three levels take the {start:.3g} bits of Fig. 1(a) to nothing"
+        levels, title=f"Fig. 2: three levels reduce the {start:.3g} bits of Fig. 1(a) to 0"
     )
 
 

@@ -49,13 +49,13 @@ def simulate(
     progress: Progress | None = None,
     stepwise: bool = False,
 ) -> Run:
-    """Let a simulated crowd answer, and see what a policy costs and how often it is wrong.
+    """Let a simulated crowd answer, and estimate a policy's cost and error.
 
     Parameters
     ----------
     problem
-        The classes, and, unless the crowd says otherwise, the truth about the answers. The policy
-        may assume something else (other errors) as long as classes and questions are the same.
+        The classes, and, unless the crowd has its own problem, the true errors of the answers. The
+        policy may assume other errors as long as classes and questions are the same.
     policy
         The policy.
     items
@@ -70,7 +70,7 @@ def simulate(
     jobs
         Local processes; -1 for all cores.
     checkpoint
-        A folder for finished parts: a run that was cut off and is started again skips them.
+        A folder for finished parts: a run that was interrupted and is started again skips them.
     progress
         Called with (items done, items in all).
     stepwise
@@ -115,7 +115,7 @@ def sweep(
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> list[SweepRow]:
-    """Simulate every policy with every crowd; all of them hear the same people.
+    """Simulate every policy with every crowd; all of them get answers from the same people.
 
     Budgets and targets are part of a policy, noise is part of a crowd: give one entry each.
     The parameters are those of :func:`simulate`.
@@ -129,7 +129,7 @@ def sweep(
     [('target 0.1', 500), ('target 0.01', 500)]
     """
     if not policies:
-        raise CrowdtreeError("sweep: give at least one policy")
+        raise CrowdtreeError("sweep: expected at least one policy, got none")
     people = {"as assumed": Crowd()} if crowds is None else crowds
     key = _key(rng)
     cells = [(policy, crowd) for policy in policies for crowd in people]
@@ -151,11 +151,11 @@ def tune_target(
     rng: np.random.Generator | int = 0,
     crowd: Source | None = None,
 ) -> float:
-    """Find the `target_error` an item with which the mean error over all items is `error`.
+    """Find the `target_error` per item at which the mean error over all items is `error`.
 
-    A policy that stops at 1 % an item is mostly surer than that when it stops, and so spends more
-    than 1 % on average would need. An estimate from simulated items: bisection on the mean stated
-    error (observed error, where a crowd is given), which is lower in noise than counting.
+    A policy that stops at 1 % per item is usually more certain than that when it stops, and so
+    spends more than a mean error of 1 % requires. An estimate from simulated items: bisection on
+    the mean stated error (observed error, where a crowd is given), which varies less than counts.
 
     Parameters
     ----------
@@ -204,12 +204,14 @@ def _tasks(
     problem: Problem, policy: Policy[Any], items: int, key: int, crowd: Source, stepwise: bool
 ) -> list[Task]:
     if int(items) != items or not 1 <= items <= MOST_ITEMS:
-        raise CrowdtreeError(f"items: a whole number from 1 to {MOST_ITEMS:,} needed, got {items}")
+        raise CrowdtreeError(
+            f"items: expected a whole number from 1 to {MOST_ITEMS:,}, got {items}"
+        )
     if (policy.problem.classes, policy.problem.questions) != (problem.classes, problem.questions):
         raise CrowdtreeError(
-            "policy: its problem has other classes or questions than the one to simulate"
+            "policy: its problem has different classes or questions than the one to simulate"
         )
-    crowd.block(problem, key, 0, 1)  # complain here, not in some process far away
+    crowd.block(problem, key, 0, 1)  # report errors here rather than in a worker process
     return [
         Task(problem, policy, crowd, key, start, min(start + BLOCK, int(items)), stepwise)
         for start in range(0, int(items), BLOCK)

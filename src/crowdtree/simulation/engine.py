@@ -24,11 +24,11 @@ REASONS = ("target", "budget", "questions", "leaf", "skipped", "undecided")
 CHUNK = 2048
 """Rows of posteriors scored at once: the scores of a chunk stay in the processor's cache."""
 COMPILE_FROM = 5000
-"""Items from which a plan is worth the time to load (or once compile) its kernel."""
+"""Items above which loading (or first compiling) the kernel of a plan saves time."""
 
 
 class BlockRun(NamedTuple):
-    """What came out for the items of a block."""
+    """Results for the items of a block."""
 
     truth: IntArray
     label: IntArray
@@ -40,7 +40,7 @@ class BlockRun(NamedTuple):
 
 
 def run_block(policy: Policy[Any], block: Block) -> BlockRun:
-    """Run a policy over a block, vectorised where the policy is one that can be."""
+    """Run a policy over a block, vectorised where the policy supports it."""
     if type(policy) is AdaptivePolicy and policy.width == 1:
         return _Adaptive(policy, block).run()
     if type(policy) is PlanPolicy and not _repeats_on_a_path(policy):
@@ -58,7 +58,7 @@ def run_block(policy: Policy[Any], block: Block) -> BlockRun:
 def run_steps(policy: Policy[Any], block: Block) -> BlockRun:
     """Run any policy item by item through its own steps, as a live campaign would.
 
-    Questions that are handed out together come back in the order in which they went out. A missing
+    Questions that are handed out together are answered in the same order. A missing
     answer costs nothing, and its question is not asked about the item again.
     """
     n = len(block.truth)
@@ -73,7 +73,9 @@ def run_steps(policy: Policy[Any], block: Block) -> BlockRun:
             step = policy.ask(state, [q for q, _ in out], closed)
             if isinstance(step, Label):
                 break
-            if not step.questions and not out:  # all that could tell more are missing
+            if (
+                not step.questions and not out
+            ):  # all questions that could add information have missing answers
                 step = policy.conclude(state, "questions")
                 break
             for q in step.questions:
@@ -115,9 +117,9 @@ def _blank(block: Block, questions: int) -> BlockRun:
 class _Adaptive:
     """The adaptive policy for all items of a block at once.
 
-    Items that have heard the same answers share one row of the tables until an answer parts
-    them, so the first dozen steps cost next to nothing. Where answers are missing, items have
-    heard different numbers of answers at the same time.
+    Items with the same answers so far share one row of the tables until an answer separates
+    them, so the first dozen steps cost almost nothing. Where answers are missing, items have
+    different numbers of answers at the same time.
     """
 
     def __init__(self, policy: AdaptivePolicy, block: Block) -> None:
@@ -176,7 +178,7 @@ class _Adaptive:
         return question
 
     def _questions(self, go_on: NDArray[np.intp], posterior: FloatArray) -> IntArray:
-        """Next question of each of some states, -1 for the others and where none tells more."""
+        """Next question of each of some states, -1 for the others and where none helps."""
         policy = self.policy
         question = np.full(len(posterior), -1, dtype=np.int64)
         left = np.minimum(policy.max_answers - self.answers[go_on], policy.endgame + 1)
@@ -190,14 +192,14 @@ class _Adaptive:
         return question
 
     def _update(self, question: IntArray, said: Answers) -> None:
-        """Part the items by their answers and update the posterior of every state that is left."""
+        """Split the items by their answers and update the posterior of every remaining state."""
         if said.skill is None:
             key = 3 * self.state + said.value + 1
             used = np.flatnonzero(np.bincount(key, minlength=3 * len(question)))
             place = np.zeros(3 * len(question), dtype=np.int64)
             place[used] = np.arange(len(used))
             parent, value, self.state = used // 3, used % 3 - 1, place[key]
-        else:  # different people: every item goes its own way
+        else:  # different people: every item has its own row
             parent, value = self.state, said.value.astype(np.int64)
             self.state = np.arange(len(parent))
         asked = question[parent]
@@ -215,7 +217,7 @@ class _Adaptive:
             self.closed = closed
         before_answer = self.log_posterior[parent]
         self.log_posterior = normalised(before_answer + evidence)
-        if gone.any():  # to the last bit as before
+        if gone.any():  # bitwise the same as before
             self.log_posterior = np.where(gone[:, None], before_answer, self.log_posterior)
         self.yes[rows, asked] += (value == 1).astype(np.int16)
         self.no[rows, asked] += (value == 0).astype(np.int16)
@@ -223,7 +225,7 @@ class _Adaptive:
 
 
 def _repeats_on_a_path(policy: PlanPolicy) -> bool:
-    """Whether some way through the tree asks a question twice, which no designer does."""
+    """Whether some path through the tree asks a question twice, which no designer does."""
     tree = policy.plan.tree
     above: list[frozenset[int]] = [frozenset()] * tree.n_nodes
     for node, question in enumerate(tree.question.tolist()):

@@ -1,4 +1,4 @@
-"""What a simulation found: estimates with intervals, calibration, where the answers went."""
+"""Result of a simulation: estimates with intervals, calibration, answers per question."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Estimate(float):
     high: float
 
     def __new__(cls, value: float, low: float, high: float) -> Estimate:
-        """Make a number that knows its interval."""
+        """Make a number with its interval."""
         made = super().__new__(cls, value)
         made.low, made.high = float(low), float(high)
         return made
@@ -83,7 +83,7 @@ class Run:
     truth, label
         Index of the class and of the label of each item.
     answers
-        Answers that each item took.
+        Number of answers of each item.
     posterior_error
         Stated probability that each label is wrong.
     reason
@@ -130,7 +130,7 @@ class Run:
 
     @property
     def stated_error(self) -> Estimate:
-        """Mean of the stated posterior errors; equals the misclassification if they are honest."""
+        """Mean of the stated posterior errors; equals the misclassification if calibrated."""
         return mean_estimate(self.posterior_error)
 
     @property
@@ -172,11 +172,11 @@ class Run:
         """
         order = np.argsort(self.posterior_error, kind="stable")
         stated = self.posterior_error[order].round(12)
-        first = np.searchsorted(stated, stated)  # rank of the first item that is stated alike
+        first = np.searchsorted(stated, stated)  # rank of the first item with the same stated error
         group = first * bins // max(1, self.items)
         starts = [0]
         for start in (np.flatnonzero(np.diff(group)) + 1).tolist():
-            few = self.items / (2 * bins)  # a handful of items says nothing: with the one before
+            few = self.items / (2 * bins)  # too few items: merge them with the group before
             if start - starts[-1] >= few and self.items - start >= few:
                 starts.append(start)
         return list(self._groups(np.split(order, starts[1:])))
@@ -209,5 +209,5 @@ class Run:
     def __repr__(self) -> str:
         return (
             f"Run({self.items:,} items, misclassification {self.misclassification}, "
-            f"answers an item {self.answers_per_item})"
+            f"answers per item {self.answers_per_item})"
         )

@@ -1,9 +1,9 @@
 """All questions at once, fused over the whole set of items by Dawid and Skene (1979).
 
-The usual way to label with a crowd, to compare with: each question is a labelling task of its own,
+The usual method of crowd labelling, as a baseline: each question is a labelling task of its own,
 every item gets the same number of answers, the reliability of the workers is learnt from their
-agreement (no gold), and the verdicts are decoded to the nearest class. Unlike a policy it needs all
-items together, so it is a function of its own.
+agreement (no gold), and the verdicts are decoded to the nearest class. Unlike a policy it requires
+all items together, so it is a separate function.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = ["DawidSkene", "Decoding", "dawid_skene", "simulate_dawid_skene"]
 FloatArray = NDArray[np.float64]
 Decoding = Literal["nearest", "posterior"]
 SMOOTHING = 0.1
-"""Answers added to every cell of a worker's table: nobody is infallible after ten answers."""
+"""Pseudo-count of every cell of a worker's table: a few answers do not prove an error of 0."""
 MOST_ROUNDS = 50
 SETTLED = 1e-4
 
 
 class DawidSkene(NamedTuple):
-    """What the answers to one yes/no question teach.
+    """Estimates from the answers to one yes/no question.
 
     `yes` is each task's probability that the truth is yes, `log_ratio` the evidence of its answers
     alone, ``ln P(answers | yes) - ln P(answers | no)``; `says_yes` is each worker's probability
@@ -75,7 +75,7 @@ def dawid_skene(
     """
     t, w, said = (np.asarray(a, dtype=np.int64) for a in (task, worker, value))
     if not (len(t) == len(w) == len(said)) or np.any((said != 0) & (said != 1)):
-        raise CrowdtreeError("dawid_skene: one task, one worker and a 0 or 1 an answer needed")
+        raise CrowdtreeError("dawid_skene: expected one task, one worker and a 0 or 1 per answer")
     asked = np.maximum(np.bincount(t, minlength=tasks), 1)
     yes = np.bincount(t, weights=said, minlength=tasks) / asked
     for _ in range(MOST_ROUNDS):
@@ -98,7 +98,7 @@ def _tables(
     yes: FloatArray,
     workers: int,
 ) -> FloatArray:
-    """P(worker says yes | truth), a row a worker: no, yes."""
+    """P(worker says yes | truth), one row per worker: no, yes."""
     found = np.empty((workers, 2))
     for truth, weight in enumerate((1 - yes[task], yes[task])):
         total = np.bincount(worker, weights=weight, minlength=workers)
@@ -118,7 +118,7 @@ def simulate_dawid_skene(
 ) -> Run:
     """Ask every question `votes` times about every item and fuse by Dawid and Skene.
 
-    The people are those that :func:`crowdtree.simulation.simulate` hears with the same seed.
+    The people are those of :func:`crowdtree.simulation.simulate` with the same seed.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def simulate_dawid_skene(
     (25.0, True)
     """
     if int(votes) != votes or not 1 <= votes <= 32_000:
-        raise CrowdtreeError(f"votes: a whole number from 1 to 32,000 needed, got {votes}")
+        raise CrowdtreeError(f"votes: expected a whole number from 1 to 32,000, got {votes}")
     if decoder not in get_args(Decoding):
         raise CrowdtreeError(f'decoder: must be "nearest" or "posterior", got {decoder!r}')
     people = Crowd() if crowd is None else crowd
@@ -180,7 +180,7 @@ def simulate_dawid_skene(
 
 
 def _fused(block: CrowdBlock, question: int, votes: int) -> DawidSkene:
-    """Hear all answers to one question and fuse them."""
+    """Draw all answers to one question and fuse them."""
     items = len(block.truth)
     rows, here = np.arange(items), np.full(items, question)
     yes = np.zeros(items, dtype=np.int64)
@@ -196,7 +196,7 @@ def _fused(block: CrowdBlock, question: int, votes: int) -> DawidSkene:
 
 
 def _evidence(problem: Problem, question: int, log_ratio: FloatArray) -> FloatArray:
-    """Logarithm of the probability of the answers under each class, up to a constant an item."""
+    """Logarithm of the probability of the answers under each class, up to a constant per item."""
     outcome = problem.outcome[question]
     either = np.logaddexp(0.0, log_ratio) - np.log(2.0)
     of_yes = np.where(outcome == 1, 1.0, 0.0)[None, :] * log_ratio[:, None]

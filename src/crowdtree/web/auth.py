@@ -2,7 +2,7 @@
 
 A cookie alone does not authorise a change: the request must also carry the session's CSRF token, in
 the header ``X-CSRF-Token`` (scripts) or the field ``csrf`` (forms), and must not come from another
-state. Bearer tokens need none of that, because browsers do not send them on their own.
+site. Bearer tokens need none of that, because browsers do not send them on their own.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def test_finish_labels_what_is_open_and_sets_the_rest_aside(app: Lab) -> None:
     assert app.store.read(lambda c: verify(c, number))["agrees"]
 
 
-def test_answers_an_item_are_those_of_items_that_are_done(app: Lab) -> None:
+def test_answers_per_item_count_finished_items_only(app: Lab) -> None:
     number = app.campaign(example="table1", workers=8)
     workers = [app.worker(number) for _ in range(3)]
     for _ in range(8):

@@ -48,7 +48,7 @@ def test_deliveries_are_remembered_the_last_ones_only(app: Lab) -> None:
     assert app.get(path).status_code == 404
 
 
-def test_a_webhook_that_was_given_up_can_be_tried_again(app: Lab) -> None:
+def test_a_failed_webhook_can_be_retried(app: Lab) -> None:
     number = app.campaign(start=False)
     hook = hooked(app, number)
     settle(app, message(number, hook, 1, failures=outbox.MOST_FAILURES - 1), "connection refused")

@@ -24,14 +24,14 @@ WRITERS = {"csv": exports.csv_lines, "jsonl": exports.json_lines}
 
 @dataclass(frozen=True)
 class Target:
-    """Where to write, and in which format."""
+    """Output options."""
 
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE.")
     ] = None
     format: Annotated[
         Literal["csv", "jsonl", "parquet"] | None,
-        typer.Option("--format", help="By the ending of FILE where not given.", show_default=False),
+        typer.Option("--format", help="By default the extension of FILE.", show_default=False),
     ] = None
 
     @property
@@ -41,7 +41,7 @@ class Target:
 
     def __post_init__(self) -> None:
         if self.kind not in (*WRITERS, "parquet"):
-            raise CrowdtreeError(f"{self.output}: end the name with .csv, .jsonl or .parquet")
+            raise CrowdtreeError(f"{self.output}: expected the extension .csv, .jsonl or .parquet")
         check_outputs([self.output])
 
 
@@ -61,7 +61,7 @@ def labels_verb(number: Number, target: Target, database: Database = HERE) -> No
 def answers_verb(
     number: Number,
     target: Target,
-    log: Annotated[bool, typer.Option("--log", help="Everything: skips and undos too.")] = False,
+    log: Annotated[bool, typer.Option("--log", help="Include skips and undos.")] = False,
     database: Database = HERE,
 ) -> None:
     """Write the answers as crowd-kit reads them: task, question, worker, label.

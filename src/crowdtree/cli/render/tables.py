@@ -1,4 +1,4 @@
-"""Tables in a terminal: frontiers, and policies beside each other."""
+"""Tables in a terminal: frontiers, and comparisons of policies."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _votes(plan: Plan) -> str:
 
 
 def show_policies(console: Any, rows: Any) -> None:
-    """Print policies beside each other: answers and error with intervals, times the floor."""
+    """Print a comparison of policies: answers and error with intervals, multiples of the floor."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="dim")
@@ -79,7 +79,9 @@ def show_policies(console: Any, rows: Any) -> None:
     for row in rows:
         if row.note:
             console.print(f"[dim]{row.policy}: {row.note}[/]")
-    console.print("[dim]The floor (Fano) is at each policy's own error; none goes below it.[/]\n")
+    console.print(
+        "[dim]The floor (Fano) is at each policy's own error; no policy can go below it.[/]\n"
+    )
 
 
 def _between(value: Any, times: float = 1.0) -> str:

@@ -1,4 +1,4 @@
-"""Decision trees of least misclassification, with a proof or an honest gap."""
+"""Decision trees of least misclassification, with a proof or a proven gap."""
 
 import time
 
@@ -18,7 +18,7 @@ from .tables import Floats, final_groups
 def tree_loss(
     tree: TreeArrays, outcome: npt.NDArray[np.int8], error: Floats, weight: Floats
 ) -> float:
-    """Sum over the classes of weight times the chance of a wrong answer on the way."""
+    """Sum over the classes of weight times the probability of a wrong answer on the path."""
     question, _, children, _ = tree
     total = 0.0
     for member in range(weight.size):
@@ -124,7 +124,7 @@ class _Dive(Run):
         return state
 
     def _read_tree(self) -> TreeArrays:
-        """Read the solved tree breadth first, solving again what the memo forgot."""
+        """Read the solved tree breadth first, solving evicted states again."""
         words = self.path.sets.shape[1]
         question: list[int] = []
         children: list[list[int]] = []

@@ -1,4 +1,4 @@
-"""Optimal decision trees for an additive cost, with a proof or an honest gap."""
+"""Optimal decision trees for an additive cost, with a proof or a proven gap."""
 
 import threading
 import time
@@ -141,7 +141,7 @@ class Run:
             lower = self.status[LOWER] = max(self.status[LOWER], min(found, self.value))
             if exact:
                 self._keep_tree(exact=False)
-                if self.value > found * (1 + 1e-9):  # parts of it were forgotten
+                if self.value > found * (1 + 1e-9):  # parts of it were evicted
                     self._keep_tree(exact=True)
                 self.solved = self.value <= found * (1 + 1e-9)
                 break
@@ -191,7 +191,7 @@ def watch(run: Run, time_limit: float | None, progress: Progress | None) -> str:
 
 
 def finish(run: Run, reason: str, started: float, constant: float = 0.0) -> Solution:
-    """What a finished or stopped run has to show; `constant` is paid by every tree."""
+    """Result of a finished or stopped run; `constant` is part of every tree's cost."""
     if run.error is not None:
         raise run.error
     assert run.tree is not None
@@ -254,7 +254,7 @@ def solve_additive(
     node_limit : int, optional
         Sets expanded; the result is the same on every machine.
     memory_limit_bytes : int
-        Size of the memory of solved sets; past it the cheapest ones are forgotten.
+        Size of the cache of solved sets; beyond it the cheapest ones are evicted.
     progress : callable, optional
         Called about once a second with value, lower bound and nodes.
 

@@ -1,4 +1,4 @@
-"""What a solver returns."""
+"""The result of a solver."""
 
 from dataclasses import dataclass, field
 
@@ -8,12 +8,12 @@ import numpy.typing as npt
 
 @dataclass(frozen=True)
 class Solution:
-    """A tree, its value and the proof of how good it is.
+    """A tree, its value and a proven lower bound.
 
     Attributes
     ----------
     question, variant : array of int64, shape (nodes,)
-        What each inner node asks, breadth first from the root.
+        Question and variant of each inner node, breadth first from the root.
     children : array of int64, shape (nodes, 2)
         Where outcome 0 and outcome 1 lead: an inner node, or `~leaf` (negative).
     leaves : list of arrays of int64
@@ -27,7 +27,7 @@ class Solution:
     nodes : int
         Sets expanded.
     statistics : dict
-        Cache size, entries forgotten, seconds.
+        Cache size, entries evicted, seconds.
     """
 
     question: npt.NDArray[np.int64]

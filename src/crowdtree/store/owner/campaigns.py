@@ -79,9 +79,11 @@ def _check(policy: AnyPolicy, settings: Settings) -> None:
     if unknown:
         raise CrowdtreeError(f"settings: examples: {sorted(unknown)[0]!r} is not a question")
     if settings.budget is not None and settings.price == 0:
-        raise CrowdtreeError("settings: budget: give a price per answer as well")
+        raise CrowdtreeError("settings: budget: set a price per answer as well")
     if settings.dedicated and policy.to_dict()["policy"] != "plan":
-        raise CrowdtreeError("settings: dedicated: needs a plan; adaptive questions vary by item")
+        raise CrowdtreeError(
+            "settings: dedicated: requires a plan; adaptive questions vary by item"
+        )
 
 
 def storable(name: str) -> bool:

@@ -122,7 +122,9 @@ def _add(
 def _needed_question(connection: Connection, number: int, policy: AnyPolicy) -> int:
     """Question with the most planned answers per worker, with the new worker counted."""
     if not isinstance(policy, PlanPolicy):
-        raise CrowdtreeError("settings: dedicated: needs a plan; adaptive questions vary by item")
+        raise CrowdtreeError(
+            "settings: dedicated: requires a plan; adaptive questions vary by item"
+        )
     plan = policy.plan
     load: dict[int, float] = {}
     for question, share, votes in zip(plan.tree.question, plan.tree.share, plan.votes, strict=True):

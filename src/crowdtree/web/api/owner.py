@@ -132,7 +132,7 @@ async def list_workers(
 
 @router.post("/{number}/workers/invite", status_code=201)
 async def invite(request: Request, number: Number, wish: Invited) -> JsonObject:
-    """Invite a worker: a personal token and link, shown this once."""
+    """Invite a worker: a personal token and link, shown only once."""
     state = state_of(request)
 
     def apply(connection: Connection) -> tuple[int, str]:
@@ -196,7 +196,7 @@ async def list_webhooks(request: Request, number: Number) -> list[JsonObject]:
 
 @router.post("/{number}/webhooks", status_code=201)
 async def add_webhook(request: Request, number: Number, wish: Hooked) -> JsonObject:
-    """Add a webhook for labelled items and the end; the secret is shown this once."""
+    """Add a webhook for labelled items and the end; the secret is shown only once."""
     state = state_of(request)
     url = check_url(wish.url, state.options.private_webhooks)
     return dict(await state.store.awrite(lambda c: webhooks.add_hook(c, number, url, state.now)))

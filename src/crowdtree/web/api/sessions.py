@@ -97,7 +97,7 @@ async def list_tokens(request: Request, owner: OwnerNeeded) -> list[JsonObject]:
 
 @router.post("/tokens", dependencies=OWNER_ONLY)
 async def make_token(request: Request, wish: Named) -> dict[str, str]:
-    """Make an owner token for scripts; it is shown this once."""
+    """Make an owner token for scripts; it is shown only once."""
     token, token_id = await sessions.issue_token(state_of(request), wish.name)
     return {"token": token, "id": token_id}
 

@@ -57,12 +57,12 @@ def limited(state: AppState, address: str) -> Iterator[None]:
 
 
 async def find_credential(state: AppState, token: str) -> tokens.Credential | None:
-    """Find what a token stands for."""
+    """Find the role and owner of a token."""
     return await state.store.aread(lambda c: tokens.find(c, token, state.now))
 
 
 async def _known(state: AppState, token: str, role: tokens.Role, message: str) -> tokens.Credential:
-    """Find what a token stands for, or refuse; a guessed token writes nothing."""
+    """Find the role and owner of a token, or refuse; a guessed token writes nothing."""
     found = await find_credential(state, token)
     if found is None or found.role != role:
         raise Refused("login" if role == "once" else "unknown", message)
