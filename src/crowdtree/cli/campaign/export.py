@@ -82,7 +82,7 @@ def _export(
     campaign_row = import_server("crowdtree.store.db.campaign_row")
     pieces = import_server("crowdtree.store.queries.export").pieces
     with opened(database) as store:
-        known = store.read(lambda c: campaign_row.get_campaign(c, number)).problem[names]
+        known = getattr(store.read(lambda c: campaign_row.get_campaign(c, number)), names)
         rows = pieces(lambda after: store.read(lambda c: read(c, number, known, after)))
         if target.kind == "parquet":
             chunks: Iterator[bytes] = iter([exports.parquet(rows, columns)])

@@ -69,7 +69,7 @@ async def add_items(request: Request, number: Number) -> dict[str, int]:
 async def labels(request: Request, number: Number, format: Format = "csv") -> Response:
     """Download the labels so far: task, label, posterior error, status, reason, path."""
     state = state_of(request)
-    names = (await state.store.aread(lambda c: get_campaign(c, number))).problem["classes"]
+    names = (await state.store.aread(lambda c: get_campaign(c, number))).classes
     return await _download(state, number, label_rows, names, exports.LABELS, format, "labels")
 
 
@@ -82,7 +82,7 @@ async def answers(
 ) -> Response:
     """Download the answers that counted, as crowd-kit reads them; with `log`, everything."""
     state = state_of(request)
-    names = (await state.store.aread(lambda c: get_campaign(c, number))).problem["questions"]
+    names = (await state.store.aread(lambda c: get_campaign(c, number))).questions
     read = answer_rows if log else standing_answers
     columns = exports.ANSWERS if log else exports.CROWD_KIT
     return await _download(state, number, read, names, columns, format, "answers")
