@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["ITEM_STATUSES", "LIVE_LEASES", "ItemStatus", "LeaseState", "in_states"]
+__all__ = [
+    "ITEM_STATUSES",
+    "LIVE_LEASES",
+    "ItemStatus",
+    "LeaseState",
+    "in_states",
+    "lease_token",
+    "split_lease",
+]
 
 
 class ItemStatus(IntEnum):
@@ -40,6 +48,26 @@ ITEM_STATUSES = tuple(status.label for status in ItemStatus)
 """The names of the statuses, in order."""
 LIVE_LEASES = (LeaseState.ACTIVE, LeaseState.WITHDRAWN)
 """Leases that may still be answered in time; their price is reserved."""
+
+
+MOST_DIGITS = 18
+"""Longest lease number; more digits would not fit a column of the database."""
+
+
+def lease_token(number: int, nonce: str) -> str:
+    """Name a lease as its worker knows it; the nonce cannot be guessed."""
+    return f"{number}.{nonce}"
+
+
+def split_lease(token: str) -> tuple[int, str]:
+    """Number and nonce of a lease; -1 where there can be no such number.
+
+    >>> split_lease(lease_token(12, "ab")), split_lease("x.ab")
+    ((12, 'ab'), (-1, 'ab'))
+    """
+    number, _, nonce = token.partition(".")
+    usable = number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS
+    return int(number) if usable else -1, nonce
 
 
 def in_states(*states: IntEnum) -> str:

@@ -80,10 +80,9 @@ def answer_rows(
     number: int,
     questions: Sequence[str],
     after: int = 0,
-    most: int = PIECE,
     standing: bool = False,
 ) -> list[AnswerRow]:
-    """Read up to `most` lines of the log after a position, in order.
+    """Read the next lines of the log after a position, in order.
 
     With `standing`, only answers, without those that were taken back.
     """
@@ -94,7 +93,7 @@ def answer_rows(
         .join(workers, workers.c.id == answers.c.worker_id)
         .where(answers.c.campaign_id == number, answers.c.id > after, *kept)
         .order_by(answers.c.id)
-        .limit(most)
+        .limit(PIECE)
     )
     return [
         {

@@ -59,26 +59,9 @@ class WorkerFacts(TypedDict):
 
 
 def _facts(row: sa.Row[tuple[object, ...]], problem: Problem) -> WorkerFacts:
-    return {
-        "id": row.id,
-        "name": row.name,
-        "external_id": row.external_id,
-        "status": row.status,
-        "status_reason": row.status_reason,
-        "question": row.question,
-        "answers": row.answers,
-        "skips": row.skips,
-        "overdue": row.overdue,
-        "joined_at": row.joined_at,
-        "seen_at": row.seen_at,
-        "gold_right": row.gold_right,
-        "gold_asked": row.gold_asked,
-        "agreed": row.agreed,
-        "judged": row.judged,
-        "reliability": expected_right(problem, row.skill),
-        "skill": row.skill,
-        "earned": row.earned / MICRO,
-    }
+    found = {name: row._mapping[name] for name in WorkerFacts.__annotations__ if name in workers.c}
+    reliability = expected_right(problem, row.skill)
+    return cast(WorkerFacts, found | {"reliability": reliability, "earned": row.earned / MICRO})
 
 
 def get_worker(connection: Connection, number: int, worker: int, problem: Problem) -> WorkerFacts:

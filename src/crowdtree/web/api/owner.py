@@ -178,11 +178,7 @@ async def join_link(request: Request, number: Number) -> dict[str, str]:
 
 
 @router.get("/{number}/items/{item}")
-async def trace(
-    request: Request,
-    number: Number,
-    item: Number,
-) -> JsonObject:
+async def trace(request: Request, number: Number, item: Number) -> JsonObject:
     """Read an item with every answer to it and its label."""
     return dict(await state_of(request).store.aread(lambda c: item_trace(c, number, item)))
 
@@ -203,11 +199,7 @@ async def add_webhook(request: Request, number: Number, wish: Hooked) -> JsonObj
 
 
 @router.get("/{number}/webhooks/{hook}/deliveries")
-async def list_deliveries(
-    request: Request,
-    number: Number,
-    hook: Number,
-) -> list[JsonObject]:
+async def list_deliveries(request: Request, number: Number, hook: Number) -> list[JsonObject]:
     """List the last messages of a webhook; `error` is empty for those delivered."""
     store = state_of(request).store
     rows = await store.aread(lambda c: webhooks.hook_deliveries(c, number, hook))
@@ -215,11 +207,7 @@ async def list_deliveries(
 
 
 @router.post("/{number}/webhooks/{hook}/retry")
-async def retry_webhook(
-    request: Request,
-    number: Number,
-    hook: Number,
-) -> dict[str, bool]:
+async def retry_webhook(request: Request, number: Number, hook: Number) -> dict[str, bool]:
     """Send pending messages now, also after the webhook was given up."""
     state = state_of(request)
     await state.store.awrite(lambda c: webhooks.retry_hook(c, number, hook, state.now))
@@ -227,11 +215,7 @@ async def retry_webhook(
 
 
 @router.delete("/{number}/webhooks/{hook}")
-async def remove_webhook(
-    request: Request,
-    number: Number,
-    hook: Number,
-) -> dict[str, bool]:
+async def remove_webhook(request: Request, number: Number, hook: Number) -> dict[str, bool]:
     """Remove a webhook."""
     state = state_of(request)
     await state.store.awrite(lambda c: webhooks.remove_hook(c, number, hook, state.now))
@@ -251,9 +235,7 @@ async def audit(request: Request, number: Number) -> list[JsonObject]:
 
 @router.post("/{number}/{verb}")
 async def move(
-    request: Request,
-    number: Number,
-    verb: Literal["start", "pause", "resume", "finish"],
+    request: Request, number: Number, verb: Literal["start", "pause", "resume", "finish"]
 ) -> JsonObject:
     """Start, pause, resume or finish."""
     state = state_of(request)
