@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.store.db import statements as sql
-from crowdtree.store.db.audit import note
+from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import add_to_tallies
 from crowdtree.store.db.labels import write_labels
 from crowdtree.store.db.sql import Sql, exists, fetch_ids, run

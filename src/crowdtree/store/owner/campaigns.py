@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.db import statements as sql
-from crowdtree.store.db.audit import note
+from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import (
     Campaign,
     CampaignStatus,

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import Ask, PlanPolicy
-from crowdtree.store.db.audit import note
+from crowdtree.store.db.activity import note
 from crowdtree.store.db.states import LeaseState, split_lease
 from crowdtree.store.db.tables import credentials, leases, workers
 from crowdtree.store.errors import NotFound

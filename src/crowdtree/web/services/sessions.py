@@ -9,7 +9,7 @@ from typing import Literal
 from sqlalchemy.engine import Connection
 
 from crowdtree.store import NotFound, Refused
-from crowdtree.store.db.audit import note
+from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.owner import people, tokens
 from crowdtree.web.state import AppState

@@ -1,4 +1,4 @@
-"""Write the problems of campaigns in the form of problem files, the only one that is read."""
+"""Write problems in the form of problem files, and rename the table `audit` to `activity`."""
 
 import json
 from collections.abc import Callable
@@ -16,11 +16,22 @@ depends_on = None
 def upgrade() -> None:
     """Move one version up."""
     _rewrite(_file_form)
+    _rename("audit", "activity")
 
 
 def downgrade() -> None:
     """Move one version down."""
     _rewrite(_old_form)
+    _rename("activity", "audit")
+
+
+def _rename(old: str, new: str) -> None:
+    op.drop_index(f"ix_{old}_campaign_id_id", old)
+    op.rename_table(old, new)
+    op.create_index(f"ix_{new}_campaign_id_id", new, ["campaign_id", "id"])
+    if op.get_bind().dialect.name == "postgresql":
+        op.execute(f"ALTER TABLE {new} RENAME CONSTRAINT pk_{old} TO pk_{new}")
+        op.execute(f"ALTER SEQUENCE {old}_id_seq RENAME TO {new}_id_seq")
 
 
 def _rewrite(convert: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
