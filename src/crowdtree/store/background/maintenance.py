@@ -84,7 +84,7 @@ class Maintenance:
     def _set_aside(self, connection: Connection, number: int, ids: list[int]) -> None:
         now = self.cache.clock()
         reason = "never asked"
-        made = [sql.NewLabel(number, item, None, None, reason, 0, "[]", now) for item in ids]
+        made = [sql.LabelLine(number, item, None, None, reason, 0, "[]", now) for item in ids]
         write_labels(connection, made)
         run(connection, SET_ASIDE, ids=ids)
         moved = {ItemStatus.NEW.label: -len(ids), ItemStatus.SET_ASIDE.label: len(ids)}

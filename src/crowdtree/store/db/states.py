@@ -1,4 +1,4 @@
-"""States of items and leases, as numbers in the database and as names everywhere else."""
+"""States of items and leases, and which answers stand, as SQL text writes them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from enum import IntEnum
 __all__ = [
     "ITEM_STATUSES",
     "LIVE_LEASES",
+    "STANDS",
     "ItemStatus",
     "LeaseState",
     "in_states",
@@ -50,6 +51,10 @@ LIVE_LEASES = (LeaseState.ACTIVE, LeaseState.WITHDRAWN)
 """Leases that may still be answered in time; their price is reserved."""
 
 
+STANDS = """NOT EXISTS (SELECT 1 FROM answers AS later WHERE later.lease_id = answers.lease_id
+    AND later.kind = 'undo' AND later.id > answers.id)"""
+"""The rule of :func:`crowdtree.campaign.after_undos` in SQL. The lines of the log about one lease
+alternate between an answer or skip and an undo, so what has a later undo was taken back."""
 MOST_DIGITS = 18
 """Longest lease number; more digits would not fit a column of the database."""
 

@@ -9,8 +9,7 @@ from typing import TypedDict, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.store.db.standing import STANDS
-from crowdtree.store.db.states import ItemStatus
+from crowdtree.store.db.states import STANDS, ItemStatus
 from crowdtree.store.db.tables import answers, items, labels, workers
 from crowdtree.store.votes import Votes
 

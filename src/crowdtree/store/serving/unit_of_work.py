@@ -79,7 +79,7 @@ class UnitOfWork:
     budgets: dict[int, Budget] = field(default_factory=dict)
     items: dict[int, OpenItem] = field(default_factory=dict)
     answers: list[sql.NewAnswer] = field(default_factory=list)
-    labels: list[sql.NewLabel] = field(default_factory=list)
+    labels: list[sql.LabelLine] = field(default_factory=list)
     judgements: list[sql.Judgement] = field(default_factory=list)
     deltas: dict[int, WorkerDelta] = field(default_factory=lambda: defaultdict(WorkerDelta))
     tallies: Counter[tuple[int, str]] = field(default_factory=Counter)
