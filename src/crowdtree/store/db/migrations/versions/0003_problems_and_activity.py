@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
+
+from crowdtree.store.types import JsonObject
 
 revision = "0003"
 down_revision = "0002"
@@ -34,7 +35,7 @@ def _rename(old: str, new: str) -> None:
         op.execute(f"ALTER SEQUENCE {old}_id_seq RENAME TO {new}_id_seq")
 
 
-def _rewrite(convert: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+def _rewrite(convert: Callable[[JsonObject], JsonObject]) -> None:
     connection = op.get_bind()
     campaigns = sa.table("campaigns", sa.column("id"), sa.column("problem"))
     for number in connection.execute(sa.select(campaigns.c.id)).scalars().all():
@@ -44,15 +45,15 @@ def _rewrite(convert: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         connection.execute(campaigns.update().where(mine).values(problem=new))
 
 
-def _file_form(old: dict[str, Any]) -> dict[str, Any]:
-    classes: list[dict[str, Any]] = [
+def _file_form(old: JsonObject) -> JsonObject:
+    classes: list[JsonObject] = [
         {"name": name, "prior": prior}
         for name, prior in zip(old["classes"], old["prior"], strict=True)
     ]
     for place, description in enumerate(old["descriptions"]):
         classes[place]["description"] = description
     rows = zip(old["questions"], old["worker_error"], old["outcome"], strict=True)
-    questions: list[dict[str, Any]] = [
+    questions: list[JsonObject] = [
         {"name": name, "error": error, "outcome": ["-" if cell < 0 else cell for cell in cells]}
         for name, error, cells in rows
     ]
@@ -62,7 +63,7 @@ def _file_form(old: dict[str, Any]) -> dict[str, Any]:
     return made | _shared(old)
 
 
-def _old_form(new: dict[str, Any]) -> dict[str, Any]:
+def _old_form(new: JsonObject) -> JsonObject:
     classes, questions = new["classes"], new["questions"]
     return {
         "classes": [entry["name"] for entry in classes],
@@ -76,5 +77,5 @@ def _old_form(new: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _shared(problem: dict[str, Any]) -> dict[str, Any]:
+def _shared(problem: JsonObject) -> JsonObject:
     return {name: value for name, value in problem.items() if name in ("dash", "dependence")}
