@@ -7,8 +7,7 @@ import pytest
 
 import crowdtree as ct
 from crowdtree.calibration import INDEPENDENT, Calibration
-from crowdtree.campaign import Campaign
-from crowdtree.campaign.item import Event, advance, start_item
+from crowdtree.campaign import Campaign, Event, advance, start_item
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.policy import (
     AdaptivePolicy,

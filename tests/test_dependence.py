@@ -20,7 +20,6 @@ from crowdtree.files import load_problem, save_problem
 from crowdtree.policy import PlanPolicy, expected_answers, margin_plan
 from crowdtree.problem import Problem
 from crowdtree.simulation import simulate
-from crowdtree.store.db.problem_json import problem_from_json, problem_to_json
 
 PROBLEM = ct.example("table1").replace(worker_error=0.2)
 TOGETHER = PROBLEM.replace(dependence=0.3)
@@ -172,9 +171,7 @@ def test_a_question_may_be_called_dependence(tmp_path: Path):
     assert load_problem(tmp_path / "p.csv") == problem
 
 
-def test_the_database_keeps_the_dependence():
-    assert problem_from_json(json.loads(json.dumps(problem_to_json(TOGETHER)))) == TOGETHER
-    assert "dependence" not in problem_to_json(PROBLEM)
+def test_the_dependence_makes_another_problem():
     assert TOGETHER != PROBLEM
     assert "dependence=0.3" in repr(TOGETHER)
 

@@ -11,21 +11,7 @@ import pytest
 import crowdtree as ct
 from crowdtree.campaign import Event, advance, start_item
 from crowdtree.trace import from_answers, from_crowd, from_item
-
-TABLE1 = ct.example("table1")
-
-
-PLAN = ct.staff(ct.design(TABLE1), workers=8)
-
-
-POLICIES = {
-    "adaptive": ct.AdaptivePolicy(TABLE1, 0.01),
-    "tree": ct.PlanPolicy(ct.design(TABLE1)),
-    "plan": ct.PlanPolicy(PLAN),
-    "curtailed": ct.PlanPolicy(PLAN, "curtailed"),
-    "margin": ct.PlanPolicy(PLAN, "margin"),
-    "batch": ct.BatchPolicy(TABLE1, 1),
-}
+from tracelab import POLICIES, TABLE1
 
 
 @pytest.mark.parametrize("name", POLICIES)

@@ -324,7 +324,7 @@ def test_webhook_secrets_are_shown_once(fresh: Lab) -> None:
     made = fresh.post(f"/api/campaigns/{number}/webhooks", {"url": "https://example.org/"}).json()
     kept = fresh.store.read(lambda c: c.execute(webhooks.select()).one())
     assert kept.secret == made["secret"]
-    for path in ("webhooks", "audit", "definition"):
+    for path in ("webhooks", "activity", "definition"):
         assert made["secret"] not in fresh.get(f"/api/campaigns/{number}/{path}").text
 
 

@@ -14,7 +14,6 @@ import crowdtree as ct
 from crowdtree import CrowdtreeError, Problem
 from crowdtree.files import (
     load_plan,
-    load_tree,
     plan_from_dict,
     plan_to_dict,
     save_plan,
@@ -53,7 +52,7 @@ def test_tree_is_a_plan_of_one_vote_each(tmp_path: Path) -> None:
     save_plan(tree, tmp_path / "tree.json")
     plan = load_plan(tmp_path / "tree.json")
     assert plan.votes.tolist() == [1] * tree.n_nodes
-    assert load_tree(tmp_path / "tree.json").to_dict() == tree.to_dict()
+    assert load_plan(tmp_path / "tree.json").tree.to_dict() == tree.to_dict()
     assert "votes" not in tree_to_json(tree)
 
 

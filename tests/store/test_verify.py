@@ -19,8 +19,8 @@ from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.store import ExpireLeases, Next, Refused, Settings, Store, Submit, Undo
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.db.tables import (
+    activity,
     answers,
-    audit,
     budgets,
     items,
     judgements,
@@ -260,8 +260,8 @@ def test_a_finish_must_have_been_requested(tmp_path: Path) -> None:
             game.store.read(lambda c: c.execute(sa.select(labels.c.reason)).scalars().all())
         )
         assert {"finished", "never asked"} <= reasons
-        found = game.tampered([audit.delete().where(audit.c.action == "finish")])
-        assert "finish that is not in the audit log" in found[0]
+        found = game.tampered([activity.delete().where(activity.c.action == "finish")])
+        assert "finish that is not in the activity log" in found[0]
 
 
 def test_undecided_items_are_counted(tmp_path: Path) -> None:

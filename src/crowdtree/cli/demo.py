@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -119,17 +120,9 @@ def _campaigns(plan: Plan, out: Path, console: Any, quiet: bool) -> list[LiveCam
         for name, (policy, promised) in wishes.items():
             with progress(counting(name)) as watch:
                 run = rehearsal.rehearse(
-                    owner,
-                    name,
-                    problem,
-                    policy,
-                    items,
-                    crowd,
-                    promised=promised,
-                    rng=1,
-                    report=watch,
+                    owner, name, problem, policy, items, crowd, rng=1, report=watch
                 )
-            runs.append(run)
+            runs.append(replace(run, promised=promised))
             if not quiet:
                 console.print(_said(run), highlight=False)
     if not quiet:

@@ -131,7 +131,6 @@ def rehearse(
     items: Sequence[dict[str, str]],
     crowd: Sequence[Person],
     *,
-    promised: float | None = None,
     rng: np.random.Generator | int = 0,
     report: Callable[[int, int], None] | None = None,
 ) -> LiveCampaign:
@@ -170,7 +169,7 @@ def rehearse(
             stop.set()
         for job in jobs:
             job.result()
-    return _result(owner, here, name, problem, items, crowd, promised, time.monotonic() - begin)
+    return _result(owner, here, name, problem, items, crowd, time.monotonic() - begin)
 
 
 def _answerer(
@@ -213,7 +212,6 @@ def _result(
     problem: Problem,
     items: Sequence[dict[str, str]],
     crowd: Sequence[Person],
-    promised: float | None,
     seconds: float,
 ) -> LiveCampaign:
     found = owner.get(here)
@@ -240,5 +238,4 @@ def _result(
             for person in crowd
         ],
         seconds=seconds,
-        promised=promised,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -64,21 +64,29 @@ def optimal(
     >>> tree.certificate.status, round(tree.certificate.value, 6), tree.certificate.gap
     ('optimal', 0.085, 0.0)
     """
-    _check(problem, objective, time_limit, gap_limit, node_limit, memory_limit)
+    if objective not in get_args(Objective):
+        raise CrowdtreeError(f'objective: must be "additive" or "exact", got {objective!r}')
+    if problem.dash == "either" and (problem.outcome == DASH).any():
+        raise CrowdtreeError(
+            'optimal: works only where - means inapplicable; for dash="either" use method="fm"'
+        )
+    check_limits(time_limit, gap_limit, node_limit, memory_limit)
     applies = np.all(problem.outcome != DASH, axis=1)
     if not np.any(applies & np.any(problem.outcome != problem.outcome[:, :1], axis=1)):
         refuse_unsplit(problem)
     from crowdtree.designers import exact
 
-    options: dict[str, Any] = {
-        "time_limit": time_limit,
-        "gap_limit": gap_limit,
-        "node_limit": node_limit,
-        "memory_limit_bytes": int(memory_limit),
-        "progress": progress,
-    }
     solve = exact.solve_additive if objective == "additive" else exact.solve_exact
-    found = solve(problem.outcome, np.asarray(problem.worker_error), problem.prior, **options)
+    found = solve(
+        problem.outcome,
+        problem.worker_error,
+        problem.prior,
+        time_limit=time_limit,
+        gap_limit=gap_limit,
+        node_limit=node_limit,
+        memory_limit_bytes=int(memory_limit),
+        progress=progress,
+    )
     if not len(found.question):
         refuse_unsplit(problem)
     shape = found.question.astype(np.int32), found.children.astype(np.int32)
@@ -132,28 +140,8 @@ def _value(tree: Tree, objective: str) -> float:
     return worth.additive if objective == "additive" else worth.misclassification
 
 
-def _check(
-    problem: Problem,
-    objective: str,
-    time_limit: float | None,
-    gap_limit: float,
-    node_limit: int | None,
-    memory_limit: float,
-) -> None:
-    if objective not in get_args(Objective):
-        raise CrowdtreeError(f'objective: must be "additive" or "exact", got {objective!r}')
-    if problem.dash == "either" and (problem.outcome == DASH).any():
-        raise CrowdtreeError(
-            'optimal: requires that - means inapplicable; for dash="either" use method="fm"'
-        )
-    check_limits(time_limit, gap_limit, node_limit, memory_limit)
-
-
 def check_limits(
-    time_limit: float | None,
-    gap_limit: float,
-    node_limit: int | None,
-    memory_limit: float,
+    time_limit: float | None, gap_limit: float, node_limit: int | None, memory_limit: float
 ) -> None:
     """Refuse limits of the search that are negative, not a number or too small."""
     for name, limit, least in (

@@ -25,7 +25,6 @@ from crowdtree.tree import Certificate, Tree
 __all__ = [
     "find_plan",
     "load_plan",
-    "load_tree",
     "plan_from_dict",
     "plan_to_dict",
     "save_plan",
@@ -200,11 +199,6 @@ def find_plan(source: str | os.PathLike[str] | Any, *, name: str | None = None) 
     data = parse_document(file)
     holds = isinstance(data, dict) and ("tree" in data or "nodes" in data or "question" in data)
     return plan_from_dict(data, file.name) if holds else None
-
-
-def load_tree(path: str | os.PathLike[str], problem: Problem | None = None) -> Tree:
-    """Load the tree of a plan."""
-    return load_plan(path, problem).tree
 
 
 def _votes(node: Mapping[Any, Any], source: str) -> int:

@@ -57,7 +57,7 @@ def _columns(rows: Sequence[Row], x: str, y: str, colour: str, form: str) -> Cha
     return alt.layer(bars, words).properties(width=max(68 * len(rows), 136), height=200)
 
 
-def bounds_chart(value: Evaluation, *, title: str | None = None) -> Chart:
+def bounds_chart(value: Evaluation) -> Chart:
     """Proven intervals of the level scores, next to those that the paper prints."""
     bounds = value.bounds
     exact_m, exact_c = value.misclassification, 1 - value.misclassification
@@ -69,7 +69,7 @@ def bounds_chart(value: Evaluation, *, title: str | None = None) -> Chart:
         ("bounds of Π b (F^c)", *bounds.product, "ours"),
         ("as printed (F^c)", *bounds.printed_correct, "paper"),
     ]
-    head = title or "Proven bounds (teal) and bounds as printed in the paper (orange)"
+    head = "Proven bounds (teal) and bounds as printed in the paper (orange)"
     return alt.hconcat(
         _intervals(wrong, exact_m, "chance of a wrong label", None),
         _intervals(right, exact_c, "chance of the right label", 1.0),
@@ -133,13 +133,12 @@ def _rule(at: float, words: str, colour: str, scale: alt.Scale, left: bool) -> l
     ]
 
 
-def design_chart(
-    rows: Sequence[Row], *, title: str, x: str = "misclassified items", subtitle: Sequence[str] = ()
-) -> Chart:
+def design_chart(rows: Sequence[Row], *, title: str) -> Chart:
     """Bars of the error of several designs, with an interval where one is given.
 
     Rows hold ``name``, ``value``, ``kind`` and optionally ``low`` and ``high``.
     """
+    x = "misclassified items"
     data = [dict(row) | {"text": percent(row["value"])} for row in rows]
     order = [row["name"] for row in data]
     reach = max(max(row.get("high", 0.0), row["value"]) for row in data)
@@ -168,6 +167,4 @@ def design_chart(
         .mark_text(align="left", dx=6)
         .encode(x=alt.X("end:Q", scale=scale, title=x), y=down, text="text:N")
     )
-    return alt.layer(*layers).properties(
-        width=WIDTH, height=30 * len(data), title=title_of(title, *subtitle)
-    )
+    return alt.layer(*layers).properties(width=WIDTH, height=30 * len(data), title=title_of(title))

@@ -45,6 +45,8 @@ LOOKS = {
 LIMITS = {"floor": "Fano floor", "guide": "Burnashev guide, not a floor"}
 MOST_QUESTIONS = 16
 PANEL = 96
+GROUPS = 8
+"""Groups of items whose stated and observed errors are compared."""
 
 
 class CurvePoint(ErrorPoint, Protocol):
@@ -80,7 +82,7 @@ def policy_chart(curves: Iterable[CurvePoint], error: float) -> Chart:
     )
 
 
-def spending_chart(runs: Mapping[str, Any], *, title: str | None = None) -> Chart:
+def spending_chart(runs: Mapping[str, Any]) -> Chart:
     """Answers per item to each question, one column per policy; the busiest questions first."""
     spent = {name: run.answers_per_question for name, run in runs.items()}
     first = next(iter(runs.values()))
@@ -100,7 +102,7 @@ def spending_chart(runs: Mapping[str, Any], *, title: str | None = None) -> Char
     small = "Answers per item to each question, each policy to its own scale"
     small += f"; {plural(more, 'question')} less asked not shown." if more else "."
     return alt.hconcat(*panels, spacing=14).properties(
-        title=title_of(title or "Where each policy spends its answers", small)
+        title=title_of("Where each policy spends its answers", small)
     )
 
 
@@ -141,7 +143,7 @@ def _brief(value: float) -> str:
     return "" if value == 0 else "< 0.01" if value < 0.01 else number(value, 2)
 
 
-def calibration_chart(runs: Mapping[str, Any], *, bins: int = 8) -> Chart:
+def calibration_chart(runs: Mapping[str, Any]) -> Chart:
     """Stated against observed error in groups of items; calibrated ones are on the diagonal."""
     rows = [
         {
@@ -153,7 +155,7 @@ def calibration_chart(runs: Mapping[str, Any], *, bins: int = 8) -> Chart:
             "colour": COLOURS[LOOKS.get(name, ("ours", ""))[0]],
         }
         for name, run in runs.items()
-        for row in run.calibration(bins)
+        for row in run.calibration(GROUPS)
     ]
     most = min(1.0, 1.08 * max(max(row["high"], row["stated"]) for row in rows))
     # the square root keeps small errors apart and has a place for zero

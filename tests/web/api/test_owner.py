@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import time
 from typing import Any
 
 import pytest
@@ -13,15 +12,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 from crowdtree.store.replay.verify import verify
-from weblab import Lab
-
-
-def until(found: Any, seconds: float = 20.0) -> Any:
-    """Wait for background chores."""
-    end = time.monotonic() + seconds
-    while not (value := found()) and time.monotonic() < end:
-        time.sleep(0.05)
-    return value
+from weblab import Lab, until
 
 
 def finish(app: Lab, number: int) -> Any:

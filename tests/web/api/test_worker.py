@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -16,15 +15,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 import crowdtree as ct
 from crowdtree.store import ExpireLeases
 from crowdtree.store.replay.verify import verify
-from weblab import CSV, Lab
-
-
-def until(found: Any, seconds: float = 20.0) -> Any:
-    """Wait for background chores."""
-    end = time.monotonic() + seconds
-    while not (value := found()) and time.monotonic() < end:
-        time.sleep(0.05)
-    return value
+from weblab import CSV, Lab, until
 
 
 def test_long_poll_wakes_when_a_question_opens(app: Lab) -> None:

@@ -7,22 +7,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 from crowdtree.store.background import outbox
-from crowdtree.store.background.outbox import Message
-from weblab import Lab
-
-
-def message(number: int, hook: int, last: int, failures: int = 0) -> Message:
-    sent = {"id": f"{hook}-{last}", "event": "items.labelled", "campaign": number}
-    return Message(hook, "", "", failures, {**sent, "labels": [{}] * 3}, last)  # type: ignore[typeddict-item]
-
-
-def hooked(app: Lab, number: int) -> int:
-    url = {"url": "http://127.0.0.1:9/x"}
-    return int(app.post(f"/api/campaigns/{number}/webhooks", url).json()["id"])
-
-
-def settle(app: Lab, found: Message, error: str = "") -> None:
-    app.store.write(lambda c: outbox.settle_hook(c, found, error, app.clock()))
+from weblab import Lab, hooked, message, settle
 
 
 def test_deliveries_are_remembered_the_last_ones_only(app: Lab) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from crowdtree.learning.compare import against_assumed, confused_pairs
 from crowdtree.report.learned_tables import accuracy_words, ranked_flags, share, worst_cells
-from crowdtree.text import percent, plural
+from crowdtree.text import percent, plural, short
 
 __all__ = ["show_learned"]
 
@@ -54,7 +54,7 @@ def _table(*columns: str, left: int = 1) -> Any:
 def _short(name: str, most: int = NAME) -> Any:
     from rich.text import Text
 
-    return Text(name if len(name) <= most else name[: most - 1] + "…")
+    return Text(short(name, most))
 
 
 def _workers(console: Any, learned: Any) -> None:
@@ -85,9 +85,7 @@ def _errors(console: Any, learned: Any) -> None:
     problem = learned.problem
     fits = max(1, (console.width - NAME - 2) // (CELL + 2))
     rows, columns, half, definite = worst_cells(learned, MOST_QUESTIONS, fits)
-    names = [problem.classes[c] for c in columns]
-    short = [name if len(name) <= CELL else name[: CELL - 1] + "…" for name in names]
-    table = _table("error, in %", *short)
+    table = _table("error, in %", *(short(problem.classes[c], CELL) for c in columns))
     for q in rows:
         cells = [
             _cell(float(problem.worker_error[q, c]), float(half[q, c])) if definite[q, c] else "–"

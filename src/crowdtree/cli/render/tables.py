@@ -9,16 +9,10 @@ from crowdtree.text import number, percent, plural
 
 __all__ = ["show_frontier", "show_policies"]
 
+MOST_POINTS = 12
 
-def show_frontier(
-    console: Any,
-    points: Any,
-    chosen: Any = None,
-    most: int = 12,
-    *,
-    priced: bool = False,
-    undecided: bool = False,
-) -> None:
+
+def show_frontier(console: Any, points: Any, chosen: Any, *, priced: bool, undecided: bool) -> None:
     """Print the frontier as a small table, evenly thinned, the chosen plan marked."""
     from rich.table import Table
 
@@ -27,7 +21,7 @@ def show_frontier(
     left = ["undecided", "wrong of the others"] if undecided else ["misclassified", "additive"]
     for name in (*paid, "answers per item", *left, "votes", "proof"):
         table.add_column(name, justify="right")
-    step = max(1, -(-len(points) // most))
+    step = max(1, -(-len(points) // MOST_POINTS))
     shown = sorted({*range(0, len(points), step), len(points) - 1})
     rows = [(points[place], None) for place in shown]
     for point, style in [*rows, *([] if chosen is None else [(chosen, "bold")])]:

@@ -79,7 +79,7 @@ def claim(connection: Connection, now: float) -> list[Message]:
 
 def _message(connection: Connection, hook: sa.Row[tuple[object, ...]]) -> Message:
     number = hook.campaign_id
-    classes = get_campaign(connection, number).problem["classes"]
+    classes = get_campaign(connection, number).classes
     rows = label_rows(connection, number, classes, hook.sent_label_id, LABELS_AT_ONCE)
     last = rows[-1]["id"] if rows else hook.sent_label_id
     ended = not rows and hook.campaign_status == "finished"

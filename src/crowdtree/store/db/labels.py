@@ -21,7 +21,7 @@ WRITING = Sql("SELECT pg_advisory_xact_lock_shared(7420818)")
 READING = Sql("SELECT pg_advisory_xact_lock(7420818)")
 
 
-def write_labels(connection: Connection, rows: Sequence[sql.NewLabel]) -> None:
+def write_labels(connection: Connection, rows: Sequence[sql.LabelLine]) -> None:
     """Write labels."""
     if rows and not is_sqlite(connection):
         run(connection, WRITING)

@@ -250,8 +250,8 @@ class NewAnswer(NamedTuple):
     at: float
 
 
-class NewLabel(NamedTuple):
-    """A label to write; one without a class says why the item was set aside."""
+class LabelLine(NamedTuple):
+    """The label of an item; one without a class says why the item was set aside."""
 
     campaign_id: int
     item_id: int
@@ -317,7 +317,7 @@ ADD_QUESTION = many(
 )
 SAVE_QUESTION = many("UPDATE open_questions SET needed = :needed WHERE id = :id")
 DROP_QUESTION = many("DELETE FROM open_questions WHERE id = :id")
-ADD_LABEL = many(insert("labels", NewLabel))
+ADD_LABEL = many(insert("labels", LabelLine))
 ADD_ITEM = many(
     """INSERT INTO items (campaign_id, task, payload, status, gold)
     VALUES (:campaign_id, :task, :payload, :status, :gold)

@@ -77,7 +77,7 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
         "price": settings.price,
         "budget": settings.budget,
         "currency": settings.currency,
-        "labels": _labels(campaign.problem["classes"], counts),
+        "labels": _labels(campaign.classes, counts),
         "nodes": _nodes(counts),
         "workers": _workers(connection, number),
         "forecast": {

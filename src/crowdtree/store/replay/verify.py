@@ -34,7 +34,7 @@ from crowdtree.store.serving.item import (
 __all__ = ["Verification", "verify"]
 
 MOST_REPORTED = 100
-FINISHED = Sql("SELECT 1 FROM audit WHERE campaign_id = :campaign AND action = 'finish' LIMIT 1")
+FINISHED = Sql("SELECT 1 FROM activity WHERE campaign_id = :campaign AND action = 'finish' LIMIT 1")
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
 """Tolerances for floating-point numbers."""
 LEASE_STATES = {
@@ -76,7 +76,7 @@ def verify(connection: Connection, number: int) -> Verification:
         differences += [f"item {stored.task!r}: {text}" for text in item.differences]
         sums.add(stored, item.state)
     if sums.finished and not exists(connection, FINISHED, campaign=number):
-        differences.append("items were labelled by a finish that is not in the audit log")
+        differences.append("items were labelled by a finish that is not in the activity log")
     differences += check_sums(connection, campaign, sums)
     return {
         "campaign": number,

@@ -26,7 +26,7 @@ def settle(unit: UnitOfWork, item: OpenItem) -> None:
 def _label(unit: UnitOfWork, item: OpenItem, label: Label) -> None:
     number = item.campaign.id
     unit.labels.append(
-        sql.NewLabel(
+        sql.LabelLine(
             campaign_id=number,
             item_id=item.id,
             label=label.label,

@@ -79,7 +79,7 @@ class UnitOfWork:
     budgets: dict[int, Budget] = field(default_factory=dict)
     items: dict[int, OpenItem] = field(default_factory=dict)
     answers: list[sql.NewAnswer] = field(default_factory=list)
-    labels: list[sql.NewLabel] = field(default_factory=list)
+    labels: list[sql.LabelLine] = field(default_factory=list)
     judgements: list[sql.Judgement] = field(default_factory=list)
     deltas: dict[int, WorkerDelta] = field(default_factory=lambda: defaultdict(WorkerDelta))
     tallies: Counter[tuple[int, str]] = field(default_factory=Counter)
@@ -139,9 +139,9 @@ class UnitOfWork:
             for row in fetch(self.connection, sql.BUDGETS, ids=sorted(campaigns)):
                 self.budgets[row.campaign_id] = Budget(row.cap, row.spent, row.reserved)
 
-    def load_items(self, ids: Sequence[int] = (), leases: Sequence[int] = ()) -> None:
-        """Lock items, by their ids or by leases on them, and load what the engine needs."""
-        self.read_items(self.request_items(ids, leases))
+    def load_items(self, ids: Sequence[int]) -> None:
+        """Lock items, and load what the engine needs."""
+        self.read_items(self.request_items(ids, ()))
 
     def request_items(self, ids: Sequence[int], leases: Sequence[int]) -> PendingItems:
         """Request items; on PostgreSQL all four statements share one round trip."""

@@ -10,9 +10,8 @@ from crowdtree.learning.book import WorkerBook
 from crowdtree.problem import DASH, Problem
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.sql import Query, Sql, exists, fetch, run, run_many
-from crowdtree.store.db.standing import STANDS
 from crowdtree.store.db.statements import RELEARN, Judgement, WorkerRecord
-from crowdtree.store.db.states import ItemStatus
+from crowdtree.store.db.states import STANDS, ItemStatus
 from crowdtree.store.reliability import expected_right
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.item import ServedCampaign

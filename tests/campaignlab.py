@@ -1,4 +1,4 @@
-"""A campaign in memory, for simulations, tests and scripts."""
+"""A campaign in memory, which drives the engine without a server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from crowdtree.campaign.item import (
+from crowdtree.campaign import (
     RULES,
     Event,
     Fate,
@@ -18,8 +18,6 @@ from crowdtree.campaign.item import (
 )
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.policy import Policy
-
-__all__ = ["Campaign", "Lease", "Result", "replay"]
 
 
 class Lease(NamedTuple):

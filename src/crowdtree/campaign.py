@@ -1,9 +1,29 @@
-"""One item of a campaign: events in, questions and a label out. Pure functions."""
+"""The pure engine of a campaign: answers in, next questions and labels out.
+
+No clock, database or HTTP. The log of events is append-only, and the state is its replay. Each
+item stands alone, so a server keeps one :class:`ItemState` per row and calls two pure functions:
+
+- :func:`open_questions` (policy, item, what is leased out, who asks) -> questions to hand out;
+- :func:`advance` (policy, item, event) -> the item after the event, with the event's *fate*.
+
+Fates, in the order in which they are decided:
+
+=============== ==================================================================================
+``duplicate``   the event's key, or the worker's same answer to the question, is there already
+``contradictory`` the worker answered this question otherwise before; the first answer stands
+``skipped``     the worker passed; will not be asked this question on this item again
+``undone``      the worker took back an earlier event; the item is replayed without it
+``nothing to undo`` the event to take back is not there
+``late``        the item has its label already; kept in the log, does not change the label
+``surplus``     the policy has no use for the answer (its vote is over, or its limit is reached)
+``counted``     the policy's state moved on
+=============== ==================================================================================
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 from crowdtree.errors import CrowdtreeError
@@ -18,8 +38,6 @@ __all__ = [
     "Step",
     "advance",
     "after_undos",
-    "dump_item",
-    "load_item",
     "open_questions",
     "path",
     "stands",
@@ -237,8 +255,7 @@ def last_standing(about: Sequence[Hashable], fates: Sequence[str], key: Hashable
 def after_undos(about: Sequence[Hashable], fates: Sequence[str]) -> list[str]:
     """Fates as they are now, from a log in which an undo does not change the line it takes back.
 
-    An answer in a log is valid if :func:`stands <crowdtree.campaign.item.stands>` holds for its
-    current fate.
+    An answer in a log is valid if :func:`stands` holds for its current fate.
 
     Parameters
     ----------
@@ -363,25 +380,3 @@ def check_event(policy: Policy[Any], event: Event) -> None:
         raise CrowdtreeError(f"event: an answer must be 0 (no) or 1 (yes), got {event.value!r}")
     if not event.worker:
         raise CrowdtreeError("event: expected the worker's name, got an empty one")
-
-
-def dump_item(policy: Policy[Any], item: ItemState) -> dict[str, Any]:
-    """Write an item as plain JSON."""
-    return {
-        "item": item.item,
-        "state": policy.dump(item.state),
-        "label": None if item.label is None else item.label._asdict(),
-        "events": [asdict(event) for event in item.events],
-        "fates": list(item.fates),
-    }
-
-
-def load_item(policy: Policy[Any], data: Mapping[str, Any]) -> ItemState:
-    """Read an item that :func:`dump_item` wrote."""
-    return ItemState(
-        item=data["item"],
-        state=policy.load(data["state"]),
-        label=None if data["label"] is None else Label(**data["label"]),
-        events=tuple(Event(**event) for event in data["events"]),
-        fates=tuple(data["fates"]),
-    )
