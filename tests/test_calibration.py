@@ -23,7 +23,7 @@ from crowdtree.policy.replay import Sample, replay_adaptive
 from crowdtree.problem import Problem
 from crowdtree.simulation import Crowd, Recorded, simulate
 
-DISCOUNT = Calibration(0.8, 0.1, 50, 0.01, ((0.8, 0.1, 0.0), (0.7, 0.2, 0.02)), (0.2, 0.05))
+DISCOUNT = Calibration(0.8, 0.1, 50, 0.01, (0.2, 0.05))
 
 
 def make_problem(classes: int = 6, questions: int = 12, seed: int = 0) -> Problem:
@@ -78,9 +78,12 @@ def test_fit_finds_the_power_that_was_used():
     assert found.scale == pytest.approx(0.4, rel=0.12)
     assert found.items == 4000
     assert found.floor < 0.05
-    assert np.std([scale for scale, _, _ in found.draws]) < 0.05
     stated = np.exp(found.discounted(log_prior, loud, np.ones(4000)))
     assert abs(stated - posterior).mean() < 0.02
+
+
+def test_files_of_earlier_versions_are_read():
+    assert Calibration.from_dict({**DISCOUNT.to_dict(), "draws": [[0.8, 0.1, 0.0]]}) == DISCOUNT
 
 
 def test_fit_tells_scale_from_dependence():

@@ -15,4 +15,4 @@ def test_simulate_says_where_errors_were_cut_and_needs_processes(
     assert run(*words, "--true-errors", 20) == 0
     assert "they are kept at 49.9 %" in capsys.readouterr().err
     assert run(*words, "--jobs", 0) == 2
-    assert "jobs: a number of processes" in capsys.readouterr().err
+    assert "jobs: expected a count of processes" in capsys.readouterr().err

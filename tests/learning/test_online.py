@@ -1,4 +1,4 @@
-"""Updates, the book of workers, flags, pilot planning, robust numbers and foreign formats."""
+"""Updates, the tracker of workers, flags, pilot planning, robust numbers and foreign formats."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import crowdtree as ct
 from crowdtree import CrowdtreeError
 from crowdtree.files import interchange
 from crowdtree.learning import learn
-from crowdtree.learning.book import WorkerBook
 from crowdtree.learning.pilot import credible_interval, plan_pilot, sensitivity, upper_problem
+from crowdtree.learning.worker_tracker import WorkerTracker
 from crowdtree.problem import Problem
 from crowdtree.tree import Tree
 from learn_crowds import many_questions, one_question
@@ -84,29 +84,29 @@ def test_posterior_uses_each_workers_own_error():
     assert learned.classify(answers)[1][0].argmax() == 0
 
 
-# ---------------------------------------------------------------- the book
+# ---------------------------------------------------------------- the tracker of workers
 
 
-def test_book_finds_the_error_of_workers_it_watches():
+def test_tracker_finds_the_error_of_workers_it_watches():
     rng = np.random.default_rng(5)
     problem = Problem(["a", "b", "c"], None, ["q", "r"], [[0, 1, 1], [0, 0, 1]], 0.2)
-    book = WorkerBook(problem)
+    tracker = WorkerTracker(problem)
     true = {"good": 0.05, "plain": 0.2, "coin": 0.5}
     for _ in range(300):
         cls = int(rng.integers(3))
         for name, error in true.items():
             q = int(rng.integers(2))
-            book.update(name, q, int(problem.outcome[q, cls]) ^ int(rng.random() < error),
+            tracker.update(name, q, int(problem.outcome[q, cls]) ^ int(rng.random() < error),
                         np.eye(3)[cls])  # fmt: skip
     for name, error in true.items():
-        assert book.error(name, "q", "a") == pytest.approx(error, abs=0.06)
-    assert list(book.flagged()) == ["coin"]
-    assert book.likelihood("good", "q", 1)[1] > book.likelihood("coin", "q", 1)[1]
+        assert tracker.error(name, "q", "a") == pytest.approx(error, abs=0.06)
+    assert list(tracker.flagged()) == ["coin"]
+    assert tracker.likelihood("good", "q", 1)[1] > tracker.likelihood("coin", "q", 1)[1]
 
 
-def test_book_learns_less_from_an_item_that_is_unsure():
+def test_tracker_learns_less_from_an_item_that_is_unsure():
     problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2)
-    sure, unsure = WorkerBook(problem), WorkerBook(problem)
+    sure, unsure = WorkerTracker(problem), WorkerTracker(problem)
     for _ in range(30):
         sure.update("w", "q", 1, [0.0, 1.0])
         unsure.update("w", "q", 1, [0.5, 0.5])
@@ -115,12 +115,12 @@ def test_book_learns_less_from_an_item_that_is_unsure():
     assert "w" in {**sure.flagged(), "w": 1}
 
 
-def test_book_flags_the_constant_and_starts_from_what_was_learned():
+def test_tracker_flags_the_constant_and_starts_from_what_was_learned():
     crowd = one_question(np.random.default_rng(6), 300, 10, 5)
     learned = learn(crowd.answers)
-    book = learned.book()
-    assert book.entry("3").skill == pytest.approx(learned.workers["3"].skill)
-    fresh = WorkerBook(learned.problem)
+    tracker = learned.worker_tracker()
+    assert tracker.entry("3").skill == pytest.approx(learned.workers["3"].skill)
+    fresh = WorkerTracker(learned.problem)
     for i in range(40):
         fresh.update("same", 0, 1, np.eye(2)[i % 2])
     assert fresh.flagged() == {"same": "always the same answer"}
@@ -132,7 +132,7 @@ def test_book_flags_the_constant_and_starts_from_what_was_learned():
 
 
 @pytest.mark.parametrize("labels", ["ab", "abc"])
-def test_a_book_of_what_was_learned_calls_constant_only_who_is(labels):
+def test_a_tracker_of_what_was_learned_calls_constant_only_who_is(labels):
     rng = np.random.default_rng(4)
     truth = rng.choice(list(labels), 60)
     rows = [(t, w, truth[t]) for t in range(60) for w in ("ann", "ben", "cy")]
@@ -142,11 +142,11 @@ def test_a_book_of_what_was_learned_calls_constant_only_who_is(labels):
     task, worker, label = zip(*rows, strict=True)
     learned = learn({"task": task, "worker": worker, "label": label})
     assert learned.workers["dim"].agreement < 0.75
-    found = learned.book().flagged()
+    found = learned.worker_tracker().flagged()
     assert [name for name, why in found.items() if "same" in why] == ["same"]
     learned.update({"task": [100 + i for i in range(12)], "worker": ["new"] * 12,
                     "label": list("ab" * 6)})  # fmt: skip
-    assert learned.book().flagged().get("new") != "always the same answer"
+    assert learned.worker_tracker().flagged().get("new") != "always the same answer"
 
 
 def test_spammers_are_found_and_nobody_else():
@@ -433,6 +433,6 @@ def test_a_crowd_of_one_worker_can_be_tracked_and_updated():
         "label": [int(t % 2 == q) for t in range(20) for q in range(2)],
     }
     learned = learn(answers, {str(t): "ab"[t % 2] for t in range(20)})
-    assert learned.book().error("only", "flies", "a") < 0.5
+    assert learned.worker_tracker().error("only", "flies", "a") < 0.5
     learned.update({"task": [50], "question": ["flies"], "worker": ["new"], "label": [1]})
     assert np.isfinite(learned.workers["new"].skill)

@@ -92,11 +92,11 @@ def test_dashes_and_mistakes():
     dashed = ct.Problem(["a", "b", "c"], None, ["q", "r"], [[0, 1, "-"], [0, 0, 1]], 0.1)
     run = simulate_dawid_skene(dashed, 5, 500, crowd=Crowd(workers=10), decoder="posterior")
     assert run.misclassification < 0.1
-    with pytest.raises(ct.CrowdtreeError, match="votes: a whole number"):
+    with pytest.raises(ct.CrowdtreeError, match="votes: expected a whole number"):
         simulate_dawid_skene(dashed, 0)
-    with pytest.raises(ct.CrowdtreeError, match="decoder: must be"):
+    with pytest.raises(ct.CrowdtreeError, match="decoder: expected"):
         simulate_dawid_skene(dashed, 1, decoder="luck")
-    with pytest.raises(ct.CrowdtreeError, match="a 0 or 1 an answer"):
+    with pytest.raises(ct.CrowdtreeError, match=r"one value \(0 or 1\) per answer"):
         dawid_skene([0], [0], [2], 1, 1)
 
 
@@ -279,7 +279,7 @@ def test_simulate_draws_one_policy(tmp_path, capsys):
         (["--max-answers", "0"], "max_answers: a whole number"),
         (["--engine", "spark"], "engine: 'spark' is unknown; use \"local\""),
         (["--engine", "dask://127.0.0.1:1"], "engine: "),
-        (["--jobs", "0", "--items", "50000"], "jobs: a number of processes"),
+        (["--jobs", "0", "--items", "50000"], "jobs: expected a count of processes"),
         (["--items", "0"], "items: a whole number"),
         (["--compare", "--spammers", "0.1", "--jobs", "2"], "leave out --spammers, --jobs"),
         (["--draw", "run.gif"], "cannot write '.gif'"),

@@ -55,16 +55,16 @@ _GROUPS = 64  # of workers of like skill, where an average over workers is neede
 class ClassFit(SkillFit):
     """What was learned from yes/no questions about classes.
 
-    `x` and `tilt` give the answers of a worker, ``P(yes) = sigmoid(x + tilt * skill)``. `rate` is
-    P(yes) of the crowd, and `wrong` and `right` are the Beta posterior of the crowd's error, with
-    respect to `sign`. `people` tells how much people differ, and `converged` whether the fit
-    settled.
+    `x` and `tilt` give the answers of a worker, ``P(yes) = sigmoid(x + tilt * skill)``. `wrong` and
+    `right` are the Beta posterior of the crowd's error, with respect to `sign`. `people` tells how
+    much people differ, `trace` is the log likelihood after each step, and `converged` tells whether
+    the fit settled.
     """
 
     x: FloatArray
     tilt: FloatArray
-    rate: FloatArray
     people: People
+    trace: tuple[float, ...]
     converged: bool
 
     @property

@@ -75,7 +75,6 @@ def finished(fit: Fit, trace: tuple[float, ...], converged: bool) -> ClassFit:
         answers=fit.cells[..., 2],
         x=fit.x,
         tilt=fit.tilt,
-        rate=rate,
         people=how_people_differ(fit),
         converged=converged,
     )

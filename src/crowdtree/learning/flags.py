@@ -134,7 +134,7 @@ def _constant_or_random(learned: Learned) -> Iterator[Flag]:
         chance = 1 / labels
         score = (hit.mean() - chance) / (1 - chance)
         spread = math.sqrt(float(np.sum((hit * (1 - hit) + 0.25 / was[met]) / was[met])))
-        high = score + 1.645 * spread / met.sum() / (1 - chance)
+        high = score + normal_quantile(0.9) * spread / met.sum() / (1 - chance)
         if high < COIN:
             often = f"right {_share(hit.mean())} of the time over {total[w]:.0f} answers"
             message = f"{often}, no better than chance"

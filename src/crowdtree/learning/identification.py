@@ -16,15 +16,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.calibration import FEW, Calibration, wilson
+from crowdtree.calibration import FEW, Calibration
 from crowdtree.designers import DESIGNERS, design
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.evaluation import evaluate
 from crowdtree.learning.classes import spread_of
 from crowdtree.plan import Plan, as_plan
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.policy.calibrating import States, fitted, warn_few
+from crowdtree.policy.calibrating import ReplayedStates, fitted, warn_few
 from crowdtree.policy.replay import Replayed, label_steps
+from crowdtree.stats import Z95, wilson_interval
 
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
@@ -201,8 +202,7 @@ def plan_error(
     if learned.kind != "classes" or not (learned.gold >= 0).any():
         raise CrowdtreeError("plan_error: expected yes/no questions and gold")
     wrong = _tried(learned, make, folds, seed).wrong
-    middle, half = wilson(int(wrong.sum()), len(wrong))
-    low, high = max(0.0, middle - half), min(1.0, middle + half)
+    low, high = wilson_interval(int(wrong.sum()), len(wrong))
     return LeftOutError(float(wrong.mean()), low, high, len(wrong))
 
 
@@ -377,16 +377,16 @@ def _for_another_person(
 
     `parts` has the class of each item, `named` the number of the person who answered.
     """
-    states, last = States.of(parts), States.last(parts)
+    states, last = ReplayedStates.of(parts), ReplayedStates.last(parts)
     alone = made.scale_of(
         log_prior, states.log_posterior, states.answers, states.of_item, states.weight,
-        States.of(named).of_item,
+        ReplayedStates.of(named).of_item,
     )  # fmt: skip
     stated = made.discounted(log_prior, last.log_posterior, last.answers)
     wrong = stated.argmax(axis=1) != last.of_item
-    errors = _log_odds(wrong, States.last(named).of_item, float(wrong.mean()))
+    errors = _log_odds(wrong, ReplayedStates.last(named).of_item, float(wrong.mean()))
     error = Another.of(*errors)
-    low, high = (float(_sigmoid(error.centre + side * error.sd)) for side in (-1.96, 1.96))
+    low, high = (float(_sigmoid(error.centre + side * error.sd)) for side in (-Z95, Z95))
     reached = (low + high) / 2, (high - low) / 2
     return replace(made, spread=Another.of(*alone).sd, reached=reached)
 

@@ -24,12 +24,12 @@ from crowdtree.stats import normal_quantile
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdtree.learning.book import WorkerBook
     from crowdtree.learning.flags import Flag
     from crowdtree.learning.labels import LabelFit
     from crowdtree.learning.online import Online
     from crowdtree.learning.pilot import Credible
     from crowdtree.learning.subtypes import Subtypes
+    from crowdtree.learning.worker_tracker import WorkerTracker
     from crowdtree.plan import Plan
     from crowdtree.policy import AdaptivePolicy
     from crowdtree.tree import Tree
@@ -99,10 +99,9 @@ class Learned:
     converged
         Whether the fit and the sample settled; a flag tells where they did not.
     trace
-        The objective after every step of the fit. That of one question never falls; that of yes/no
-        questions may, as priors are estimated along the way, and settles.
-    objective
-        What `trace` holds.
+        Log likelihood after every step of the fit; empty for ``method="majority"``. That of one
+        question never falls; that of yes/no questions may, as priors are estimated along the way,
+        and settles.
     gold
         Known class of each item, -1 where unknown.
     level
@@ -115,7 +114,6 @@ class Learned:
     posterior: FloatArray
     fit: SkillFit
     trace: tuple[float, ...]
-    objective: str
     gold: NDArray[np.int32]
     level: float = 0.95
     counts: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
@@ -310,11 +308,14 @@ class Learned:
         half = normal_quantile(self.level) * deviation / (mean * (1 - mean))
         return np.minimum(low, skill - half), np.maximum(high, skill + half)
 
-    def book(self) -> WorkerBook:
-        """A book of the workers for a live run, starting from what is known of them."""
-        from crowdtree.learning.book import WorkerBook
+    def worker_tracker(self) -> WorkerTracker:
+        """Track the workers during a live run, starting from the skills learned here."""
+        from crowdtree.learning.worker_tracker import WorkerTracker
 
-        return WorkerBook.from_learned(self)
+        return WorkerTracker.from_learned(self)
+
+    book = worker_tracker
+    """The older name of :meth:`worker_tracker`."""
 
     def worker_error(self, worker: Any) -> FloatArray:
         """Error of one worker per cell: ``sigmoid(logit e - skill)``; a typical one if unknown."""

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.learning.answers import YES_NO, Answers, as_yes_no, read_answers
-from crowdtree.learning.book import SPREAD
 from crowdtree.learning.classes import ClassFit
 from crowdtree.learning.frames import read_frame
+from crowdtree.learning.worker_tracker import SPREAD
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,7 +48,6 @@ class Online:
         self.rows: dict[int, list[Row]] = {}
         self.question = {name: i for i, name in enumerate(self.base.questions)}
         self.new_tasks: list[str] = []
-        self.visited = 0  # answers looked at so far, old and new
 
     def item(self, task: Any) -> FloatArray:
         """Posterior of an item."""
@@ -170,7 +169,6 @@ class Online:
             after = _posterior_of(self.learned, rows, before)
         _shift_counts(self.learned, old_rows, after - before)
         _shift_counts(self.learned, rows, after)
-        self.visited += len(old_rows) + len(rows)
         self.posterior[place] = after
         self.rows.setdefault(place, []).extend(rows)
 

@@ -33,7 +33,6 @@ class SkillFit:
     sign: NDArray[np.int8]
     prior: FloatArray
     prior_size: FloatArray
-    trace: tuple[float, ...] = ()
     answers: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     @property

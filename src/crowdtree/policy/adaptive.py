@@ -28,6 +28,7 @@ from crowdtree.policy.criteria import CRITERIA, Dense, Pairs, first_best
 from crowdtree.policy.outlook import Outlook, hopeless
 from crowdtree.policy.replay import Replayed, replay_adaptive
 from crowdtree.problem import DASH, Problem
+from crowdtree.stats import mean_half_width
 
 __all__ = ["AdaptivePolicy", "AdaptiveState", "Criterion"]
 
@@ -492,7 +493,7 @@ class AdaptivePolicy(Guaranteed):
                 yes += said[:, None]
         stated = self.by_class(normalised(log_joint))
         error = 1 - np.exp(stated).max(axis=1)
-        return float(error.mean()), float(1.96 * error.std() / np.sqrt(items))
+        return float(error.mean()), mean_half_width(error)
 
     def _inseparable(self) -> tuple[float, float, list[str]]:
         """Worst group of classes that answer alike: its error, the error over all, its names."""

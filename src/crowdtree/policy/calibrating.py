@@ -17,7 +17,7 @@ from crowdtree.policy.replay import Replayed, Sample, replay_steps
 if TYPE_CHECKING:
     from crowdtree.problem import Problem
 
-__all__ = ["Calibrated", "Guaranteed", "States", "fitted", "warn_few"]
+__all__ = ["Calibrated", "Guaranteed", "ReplayedStates", "fitted", "warn_few"]
 
 THRESHOLDS = np.concatenate([np.geomspace(0.01, 1.0, 12), [1.3, 1.6, 2.0]])
 """Stopping thresholds that are tested, in multiples of the target, the most careful first."""
@@ -225,8 +225,8 @@ def warn_few(items: int, what: str) -> None:
         )
 
 
-class States(NamedTuple):
-    """States of replays one below the other, each with what is known of its item."""
+class ReplayedStates(NamedTuple):
+    """Stacked states of replays, one row per state, each with a value of its item."""
 
     log_posterior: FloatArray
     answers: NDArray[np.int64]
@@ -234,20 +234,20 @@ class States(NamedTuple):
     of_item: NDArray[Any]
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[Replayed, NDArray[Any]]]) -> States:
+    def of(cls, parts: Sequence[tuple[Replayed, NDArray[Any]]]) -> ReplayedStates:
         """Stack replays, each with one value per item."""
         rows = [(r.log_posterior, r.answers, r.weight, value[r.item]) for r, value in parts]
         return cls(*(np.concatenate(column) for column in zip(*rows, strict=True)))
 
     @classmethod
-    def last(cls, parts: Sequence[tuple[Replayed, NDArray[Any]]]) -> States:
+    def last(cls, parts: Sequence[tuple[Replayed, NDArray[Any]]]) -> ReplayedStates:
         """Stack the last state of every item."""
         return cls.of([(replayed.last(), value) for replayed, value in parts])
 
 
 def fitted(log_prior: FloatArray, parts: list[tuple[Replayed, NDArray[Any]]]) -> Calibration:
     """Fit a calibration to replays, each with the classes of its items, every item weighing 1."""
-    every, last = States.of(parts), States.last(parts)
+    every, last = ReplayedStates.of(parts), ReplayedStates.last(parts)
     made = Calibration.fit(
         log_prior, every.log_posterior, every.answers, every.of_item, every.weight
     )

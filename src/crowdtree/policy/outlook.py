@@ -122,10 +122,10 @@ def _ahead(
     mean, variance = _to_come(yes, cls, rival, items, rho)
     more = np.minimum(items.left, items.remaining.sum(axis=1))
     power = calibration.power(items.answers + more)[:, None]
-    spread = 1 + np.maximum(more - 1, 0)[:, None] * calibration.dependence
+    inflation = 1 + np.maximum(more - 1, 0)[:, None] * calibration.dependence
     now = items.evidence[row, cls] - items.evidence[row, rival]
     lead = power * (now + calibration.scale * mean) + log_prior[cls] - log_prior[rival]
-    noise = power * np.sqrt(variance * spread)
+    noise = power * np.sqrt(variance * inflation)
     # what the discounted posterior must reach so that the target is kept above the floor
     enough = (1 - target - calibration.floor * np.exp(log_prior[cls])) / (1 - calibration.floor)
     weight = np.exp(items.stated[row, cls])

@@ -12,11 +12,11 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import Policy
 from crowdtree.problem import Problem
 from crowdtree.rng import generator
+from crowdtree.simulation.batch_dawid_skene import dawid_skene, simulate_dawid_skene
 from crowdtree.simulation.crowd import Crowd, Recorded, Source
 from crowdtree.simulation.engine import REASONS
+from crowdtree.simulation.execution import BLOCK, Progress, Task, perform
 from crowdtree.simulation.run import CalibrationRow, Estimate, Run
-from crowdtree.simulation.together import dawid_skene, simulate_dawid_skene
-from crowdtree.simulation.work import BLOCK, Progress, Task, perform
 
 __all__ = [
     "REASONS",

@@ -1,4 +1,4 @@
-"""Where the work is done: here, in local processes, or on a Dask cluster; with checkpoints."""
+"""Execution of simulations: in this process, in local processes or on Dask, with checkpoints."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ class Task:
 
     def fingerprint(self) -> str:
         """Name of the result: the same for the same task, in any session."""
-        told = {
+        content = {
             "problem": describe_problem(self.problem),
             "policy": self.policy.to_dict(),
             "crowd": self.crowd.describe(),
             "run": [self.key, self.start, self.stop, self.stepwise],
         }
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:32]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A folder with one file a finished task; a run that is started again skips those."""
+    """A folder with one file per finished task; a run that is started again skips those."""
 
     folder: Path
 
@@ -112,7 +112,9 @@ def perform(
 ) -> list[BlockRun]:
     """Run tasks and return their results in order, whatever the engine."""
     if jobs < -1 or jobs == 0:
-        raise CrowdtreeError(f"jobs: a number of processes, or -1 for all cores, got {jobs}")
+        raise CrowdtreeError(
+            f"jobs: expected a count of processes, or -1 for all cores, got {jobs}"
+        )
     store = None if checkpoint is None else Checkpoint.at(checkpoint)
     found: list[BlockRun | None] = [None if store is None else store.load(task) for task in tasks]
     open_tasks = [place for place, result in enumerate(found) if result is None]
