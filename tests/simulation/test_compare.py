@@ -287,10 +287,10 @@ def test_simulate_draws_one_policy(tmp_path, capsys):
     ],
 )
 def test_simulate_mistakes_get_one_line(words, says, capsys, monkeypatch, tmp_path):
-    from crowdtree.simulation import work
+    from crowdtree.simulation import execution
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(work, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(execution, "CONNECT_SECONDS", 0.5)
     assert run("simulate", "example:table1", "--items", "10", *words) == 2
     shown = capsys.readouterr()
     assert shown.out == ""

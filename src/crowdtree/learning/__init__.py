@@ -6,7 +6,8 @@ what it is unsure of.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,11 @@ from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.problem import DASH, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from crowdtree.learning.answers import Answers, Duplicates
-    from crowdtree.learning.classes import ClassFit
     from crowdtree.learning.model import Learned
+    from crowdtree.learning.skills import ClassFit
 
 __all__ = ["learn"]
 
@@ -97,13 +98,27 @@ def learn(
     read = reading.read_answers(
         answers, questions=problem.questions if problem else None, duplicates=duplicates
     )
+    options = _Options(method, level, certain)
     if problem is None and len(read.questions) == 1 and _answers_are_classes(read, truths, classes):
-        return _learn_labels(read, truths, classes, method, level)
+        return _learn_labels(read, truths, classes, options)
     if method != "hierarchical":
         raise CrowdtreeError(
             f"method: {method!r} is for one question whose answers name the classes; leave it out"
         )
-    return _learn_classes(reading.as_yes_no(read), truths, problem, classes, level, certain)
+    return _learn_classes(reading.as_yes_no(read), truths, problem, classes, options)
+
+
+class _Options(NamedTuple):
+    """Options of :func:`learn` that a refit shares."""
+
+    method: str
+    level: float
+    certain: float
+
+    def refit(self, problem: Problem | None, classes: Sequence[str]) -> Callable[..., Learned]:
+        """Learn from other answers, whose repeats were resolved before."""
+        names = {"classes": classes} if problem is None else {"problem": problem}
+        return partial(learn, **names, **self._asdict(), duplicates="all")
 
 
 def _answers_are_classes(
@@ -118,11 +133,10 @@ def _learn_labels(
     read: Answers,
     truths: dict[str, str] | None,
     classes: Sequence[str] | None,
-    method: str,
-    level: float,
+    options: _Options,
 ) -> Learned:
     from crowdtree.learning import answers as reading
-    from crowdtree.learning import labels, model
+    from crowdtree.learning import labels, learned_problem, model
 
     read = _relabelled(read, classes)
     if len(read.labels) < 2:
@@ -136,20 +150,21 @@ def _learn_labels(
             f"answers: one worker only ({read.workers[0]!s}); nothing tells how often a single "
             "worker errs, add workers or give gold"
         )
-    fit = labels.fit_labels(read, gold, method)
+    fit = labels.fit_labels(read, gold, options.method)
     skill = labels.label_skills(read, fit)
-    confusion = model.crowd_confusion(fit.counts)
+    confusion = learned_problem.crowd_confusion(fit.counts)
     return model.Learned(
-        problem=model.label_problem(
+        problem=learned_problem.label_problem(
             read.labels, skill, confusion, skill.prior, read.questions[0], fit.worth
         ),
         kind="labels",
         answers=read,
-        posterior=model.stated(fit.posterior, gold, np.diff(read.start), fit.worth),
+        posterior=learned_problem.stated(fit.posterior, gold, np.diff(read.start), fit.worth),
         fit=skill,
         trace=fit.trace,
         gold=gold,
-        level=level,
+        refit=options.refit(None, read.labels),
+        level=options.level,
         counts=fit.counts,
         labelling=fit,
         worth=fit.worth,
@@ -179,12 +194,11 @@ def _learn_classes(
     truths: dict[str, str] | None,
     problem: Problem | None,
     classes: Sequence[str] | None,
-    level: float,
-    certain: float,
+    options: _Options,
 ) -> Learned:
     from crowdtree.learning import answers as reading
     from crowdtree.learning import classes as classing
-    from crowdtree.learning import model
+    from crowdtree.learning import learned_problem, model
 
     names = _class_names(truths, problem, classes)
     gold = reading.gold_codes(read, truths, names)
@@ -200,17 +214,20 @@ def _learn_classes(
         problem.prior if problem else np.full(len(names), 1 / len(names)),
         error=problem.worker_error if problem else None,
     )
-    outcome = problem.outcome if problem else _outcomes(fit, certain)
+    outcome = problem.outcome if problem else _outcomes(fit, options.certain)
     questions = problem.questions if problem else read.questions
     return model.Learned(
-        problem=model.make_problem(names, fit.prior, questions, outcome, fit.error, like=problem),
+        problem=learned_problem.make_problem(
+            names, fit.prior, questions, outcome, fit.error, like=problem
+        ),
         kind="classes",
         answers=read,
         posterior=fit.posterior,
         fit=fit,
         trace=fit.trace,
         gold=gold,
-        level=level,
+        refit=options.refit(problem, names),
+        level=options.level,
         converged=fit.converged,
         assumed=problem,
     )

@@ -20,7 +20,7 @@ from crowdtree.calibration import FEW, Calibration
 from crowdtree.designers import DESIGNERS, design
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.evaluation import evaluate
-from crowdtree.learning.classes import spread_of
+from crowdtree.learning.skills import spread_of
 from crowdtree.plan import Plan, as_plan
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.policy.calibrating import ReplayedStates, fitted, warn_few
@@ -68,6 +68,13 @@ class _Refit(NamedTuple):
     problem: Problem
     yes: NDArray[np.float64]
     taught: Problem
+
+
+class _Refits(NamedTuple):
+    """Refits without each part of the items, and whether the parts are of different people."""
+
+    parts: list[_Refit]
+    by_person: bool
 
 
 class _LeftOut(NamedTuple):
@@ -125,15 +132,15 @@ def identification_policy(
         raise CrowdtreeError(
             "policy: expected yes/no questions; with one question there is nothing to choose"
         )
-    if folds < 2:
-        raise CrowdtreeError(f"folds: expected a whole number from 2 on, got {folds}")
+    _check_folds(folds)
     sheet = _sheet(learned)
     if repeats is None:
         repeats = sheet.values.shape[2]
     if "calibration" in options:
         raise CrowdtreeError("calibration: is fitted here; use AdaptivePolicy to give one")
     options |= {"max_answers": max_answers, "repeats": repeats}
-    left_out = list(_left_out(learned, sheet, folds, seed, options))
+    refits = _refits(learned, sheet.worker, folds, seed)
+    left_out = list(_left_out(learned, sheet, refits, folds, seed, options))
     if left_out and options.get("endgame") is None:
         options["endgame"] = _best_endgame(left_out, max_answers, target_error == 0)
         left_out = [part.changed(endgame=options["endgame"]) for part in left_out]
@@ -141,10 +148,15 @@ def identification_policy(
         learned.problem,
         target_error,
         yes_probability=learned.yes_rate,
-        calibration=_calibration(learned.problem.prior, left_out),
+        calibration=_calibration(learned.problem.prior, left_out, refits.by_person),
         strict=strict,
         **options,
     )
+
+
+def _check_folds(folds: int) -> None:
+    if folds < 2:
+        raise CrowdtreeError(f"folds: expected a whole number from 2 on, got {folds}")
 
 
 class LeftOutError(NamedTuple):
@@ -175,6 +187,7 @@ class _Tried(NamedTuple):
     worker: NDArray[np.int64]
     stated: NDArray[np.float64]
     """Error that the plan states, one number per item."""
+    by_person: bool
 
 
 def plan_error(
@@ -201,6 +214,7 @@ def plan_error(
     """
     if learned.kind != "classes" or not (learned.gold >= 0).any():
         raise CrowdtreeError("plan_error: expected yes/no questions and gold")
+    _check_folds(folds)
     wrong = _tried(learned, make, folds, seed).wrong
     low, high = wilson_interval(int(wrong.sum()), len(wrong))
     return LeftOutError(float(wrong.mean()), low, high, len(wrong))
@@ -210,8 +224,9 @@ def _tried(
     learned: Learned, make: Callable[[Problem], Tree | Plan], folds: int, seed: int
 ) -> _Tried:
     sheet = _sheet(learned)
+    refits = _refits(learned, sheet.worker, folds, seed)
     found = []
-    for held, _, _, taught in _refits(learned, sheet.worker, folds, seed):
+    for held, _, _, taught in refits.parts:
         order = [learned.problem.question_index(name) for name in taught.questions]
         plan = as_plan(make(taught))
         labels = label_steps(PlanPolicy(plan), sheet.values[held][:, order])
@@ -219,7 +234,8 @@ def _tried(
         found.append((labels != learned.gold[held], sheet.worker[held], stated))
     if not found:
         raise CrowdtreeError("plan_error: expected two items of known class of some class, got one")
-    return _Tried(*(np.concatenate(column) for column in zip(*found, strict=True)))
+    wrong, worker, stated = (np.concatenate(column) for column in zip(*found, strict=True))
+    return _Tried(wrong, worker, stated, refits.by_person)
 
 
 def optimism(learned: Learned, plan: Plan) -> Optimism | None:
@@ -239,10 +255,9 @@ def optimism(learned: Learned, plan: Plan) -> Optimism | None:
     if make is None or (_sheet(learned).values[known, :, 0] >= 0).mean() < MOSTLY:
         return None
     try:
-        wrong, worker, stated = _tried(learned, make, FOLDS, 0)
+        wrong, worker, stated, person = _tried(learned, make, FOLDS, 0)
     except CrowdtreeError:  # a part of the items leaves no question that splits the classes
         return None
-    person = _by_person(worker)
     who = np.unique(worker, return_inverse=True)[1] if person else np.zeros(len(wrong), np.intp)
     expected = np.clip(np.bincount(who, stated) / np.bincount(who), 1e-6, 1 - 1e-6)
     seen, variance = _log_odds(wrong, who, expected)
@@ -257,11 +272,14 @@ def optimism(learned: Learned, plan: Plan) -> Optimism | None:
 def _maker(learned: Learned, plan: Plan) -> Callable[[Problem], Plan] | None:
     """What made the plan: its designer or a frontier, with at most as many votes as answers.
 
-    A frontier is made again by the greedy method, and its point is the one that asks as much.
+    A frontier is made again by the greedy method, and its point is the one that asks as much. A
+    tree for upper errors is none of the designers' (None): one for the errors themselves would be
+    another tree.
     """
-    there = plan.tree.problem.worker_error
-    method = plan.tree.method.removesuffix(" for upper errors")
-    if not np.allclose(there, learned.problem.worker_error, atol=1e-6):
+    there, method = plan.tree.problem.worker_error, plan.tree.method
+    if method.endswith(" for upper errors") or not np.allclose(
+        there, learned.problem.worker_error, atol=1e-6
+    ):
         return None
     votes = min(_sheet(learned).values.shape[2], int(plan.votes.max()))
     votes -= (votes + 1) % 2  # a majority is of an odd number
@@ -305,10 +323,15 @@ def _sheet(learned: Learned) -> _Sheet:
 
 
 def _left_out(
-    learned: Learned, sheet: _Sheet, folds: int, seed: int, options: dict[str, Any]
+    learned: Learned,
+    sheet: _Sheet,
+    refits: _Refits,
+    folds: int,
+    seed: int,
+    options: dict[str, Any],
 ) -> Iterator[_LeftOut]:
     rng = np.random.default_rng(seed)
-    for held, problem, yes, _ in _refits(learned, sheet.worker, folds, seed):
+    for held, problem, yes, _ in refits.parts:
         some = held
         if len(held) > MOST_ITEMS // folds:
             some = rng.choice(held, MOST_ITEMS // folds, replace=False)
@@ -316,16 +339,16 @@ def _left_out(
         yield _LeftOut(policy, sheet.values[some], learned.gold[some], sheet.worker[some])
 
 
-_kept: WeakKeyDictionary[Learned, dict[tuple[int, int], list[_Refit]]] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[Learned, dict[tuple[int, int], _Refits]] = WeakKeyDictionary()
 """Tables without each part, so that policies of several budgets learn them once."""
 
 
-def _refits(learned: Learned, worker: NDArray[np.int64], folds: int, seed: int) -> list[_Refit]:
+def _refits(learned: Learned, worker: NDArray[np.int64], folds: int, seed: int) -> _Refits:
     known = _kept.setdefault(learned, {})
     if (folds, seed) not in known:
         rng = np.random.default_rng(seed)
-        parts = _parts(learned.gold, worker, folds, rng)
-        known[folds, seed] = [_without(learned, held) for held in parts]
+        parts, by_person = _parts(learned.gold, worker, folds, rng)
+        known[folds, seed] = _Refits([_without(learned, held) for held in parts], by_person)
     return known[folds, seed]
 
 
@@ -344,7 +367,9 @@ def _best_endgame(left_out: list[_LeftOut], max_answers: int, at_the_end: bool) 
     return max_answers if best == budget else best
 
 
-def _calibration(prior: NDArray[np.float64], left_out: list[_LeftOut]) -> Calibration:
+def _calibration(
+    prior: NDArray[np.float64], left_out: list[_LeftOut], by_person: bool
+) -> Calibration:
     items = sum(len(part.truth) for part in left_out)
     warn_few(items, "policy")
     if not items:
@@ -352,19 +377,14 @@ def _calibration(prior: NDArray[np.float64], left_out: list[_LeftOut]) -> Calibr
     parts = [(part.policy.replay(part.values), part.truth) for part in left_out]
     log_prior = np.log(prior / prior.sum())
     made = fitted(log_prior, parts)
-    person = np.unique(np.concatenate([part.worker for part in left_out]))
-    if not _by_person(person):
+    if not by_person:
         return made
+    person = np.unique(np.concatenate([part.worker for part in left_out]))
     named = [
         (replayed, np.searchsorted(person, part.worker))
         for part, (replayed, _) in zip(left_out, parts, strict=True)
     ]
     return _for_another_person(made, log_prior, parts, named)
-
-
-def _by_person(worker: NDArray[np.int64]) -> bool:
-    """Whether every item was answered by one person, and there are several."""
-    return bool(len(worker)) and worker.min() >= 0 and len(np.unique(worker)) > 1
 
 
 def _for_another_person(
@@ -436,15 +456,19 @@ def _log_odds(
 
 def _parts(
     gold: NDArray[np.int32], worker: NDArray[np.int64], folds: int, rng: np.random.Generator
-) -> list[NDArray[np.intp]]:
-    """Items to leave out in turn; every class keeps an item, so some may never be left out."""
+) -> tuple[list[NDArray[np.intp]], bool]:
+    """Items to leave out in turn, and whether those of a person are left out together.
+
+    Every class keeps an item, so some may never be left out. Where leaving out people would lose a
+    class, or an item was answered by several, items are left out.
+    """
     known = np.flatnonzero(gold >= 0)
     people = rng.permutation(np.unique(worker[known]))
     if len(people) > 1 and people.min() >= 0:
         groups = [known[np.isin(worker[known], people[k::folds])] for k in range(folds)]
         kept = [np.setdiff1d(np.unique(gold[known]), gold[np.setdiff1d(known, g)]) for g in groups]
         if not any(len(lost) for lost in kept):
-            return [group for group in groups if len(group)]
+            return [group for group in groups if len(group)], True
     fold = np.full(len(gold), -1)
     for cls in np.unique(gold[known]):
         mine = rng.permutation(np.flatnonzero(gold == cls))
@@ -452,13 +476,11 @@ def _parts(
             fold[mine] = (np.arange(len(mine)) + cls) % folds
             if len(np.unique(fold[mine])) == 1:
                 fold[mine[0]] = -1
-    return [np.flatnonzero(fold == k) for k in range(folds) if (fold == k).any()]
+    return [np.flatnonzero(fold == k) for k in range(folds) if (fold == k).any()], False
 
 
 def _without(learned: Learned, held: NDArray[np.intp]) -> _Refit:
     """The table that the other items teach, with the questions in the same order."""
-    from crowdtree.learning import learn
-
     a = learned.answers
     stays = np.ones(a.n_tasks, bool)
     stays[held] = False
@@ -473,10 +495,7 @@ def _without(learned: Learned, held: NDArray[np.intp]) -> _Refit:
     gold = {str(i): learned.classes[learned.gold[i]] for i in known.tolist()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdtreeWarning)
-        if learned.assumed is not None:
-            rest = learn(frame, gold, problem=learned.assumed, duplicates="all")
-        else:
-            rest = learn(frame, gold, classes=learned.classes, duplicates="all")
+        rest = learned.refit(frame, gold)
         # a question that only the left-out items were asked is taken as learned with them
         yes = learned.yes_rate.copy()
         for place, name in enumerate(rest.problem.questions):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,13 +11,19 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
+from crowdtree.errors import CrowdtreeError
 from crowdtree.learning.answers import Answers
-from crowdtree.learning.classes import ClassFit
 from crowdtree.learning.compare import against_assumed, confused_pairs
 from crowdtree.learning.dependence import Accuracy, Worth
-from crowdtree.learning.skills import SkillFit
-from crowdtree.problem import DASH, Dash, Problem
+from crowdtree.learning.learned_problem import (
+    crowd_confusion,
+    dependence_of,
+    one_against_rest,
+    quietly_replaced,
+    stated,
+)
+from crowdtree.learning.skills import ClassFit, SkillFit
+from crowdtree.problem import DASH, Problem
 from crowdtree.stats import normal_quantile
 
 if TYPE_CHECKING:
@@ -102,6 +107,8 @@ class Learned:
         Log likelihood after every step of the fit; empty for ``method="majority"``. That of one
         question never falls; that of yes/no questions may, as priors are estimated along the way,
         and settles.
+    refit
+        Learn from other answers, as ``refit(answers, gold)`` with the options of this result.
     gold
         Known class of each item, -1 where unknown.
     level
@@ -115,6 +122,7 @@ class Learned:
     fit: SkillFit
     trace: tuple[float, ...]
     gold: NDArray[np.int32]
+    refit: Callable[..., Learned]
     level: float = 0.95
     counts: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     labelling: LabelFit | None = None
@@ -349,7 +357,7 @@ class Learned:
     def error_posterior(self) -> tuple[FloatArray, FloatArray]:
         """Beta posterior of ``problem.worker_error``: wrong and right, one a cell."""
         if self.kind == "labels" and self.problem.n_classes > 2:
-            return _one_against_rest(self.fit, crowd_confusion(self.counts))
+            return one_against_rest(self.fit, crowd_confusion(self.counts))
         return self.fit.wrong, self.fit.right
 
     @property
@@ -457,104 +465,4 @@ class Learned:
         return (
             f"Learned({a.n_answers} answers, {a.n_workers} workers, {a.n_tasks} items, "
             f"{self.problem.n_classes} classes; typical error {self.typical_error:.3g})"
-        )
-
-
-def label_problem(
-    labels: tuple[str, ...],
-    fit: SkillFit,
-    confusion: FloatArray,
-    prior: FloatArray,
-    question: str,
-    worth: Worth | None = None,
-) -> Problem:
-    """Write a one-question set as a problem: one question, or one against the rest.
-
-    Two labels make one question. More make one question per label ("is it l?"), whose errors are
-    read off the crowd's confusion of labels.
-    """
-    prior = prior / prior.sum()
-    if len(labels) == 2:
-        outcome = np.array([[0, 1]])
-        return make_problem(
-            labels, prior, (question,), outcome, fit.error, dependence=dependence_of(worth)
-        )
-    wrong, right = _one_against_rest(fit, confusion)
-    error = wrong / (wrong + right)
-    names = tuple(f"{question} is {label}" for label in labels)
-    outcome = np.eye(len(labels), dtype=np.int8)
-    return make_problem(labels, prior, names, outcome, error, dependence=dependence_of(worth))
-
-
-def quietly_replaced(problem: Problem, **changes: Any) -> Problem:
-    """A copy of a learned problem, whose errors above one half a flag tells."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdtreeWarning)
-        return problem.replace(**changes)
-
-
-def dependence_of(worth: Worth | None) -> float:
-    """Correlation of the answers about an item that makes three of them worth as much.
-
-    Three answers are worth ``1 + 2 worth`` independent ones, and ``3 / (1 + 2 dependence)`` of
-    them by the correlation that plans and policies know (docs/model.md, section 13).
-
-    >>> dependence_of(None)
-    0.0
-    """
-    if worth is None:
-        return 0.0
-    return float(max(0.0, (3 / (1 + 2 * worth.mean) - 1) / 2))
-
-
-def crowd_confusion(counts: FloatArray) -> FloatArray:
-    """P(label | class) of an answer, whoever gave it (label, class); a class never met is even."""
-    whole = counts.sum(axis=0) + 0.5 / len(counts[0])
-    return np.asarray(whole / whole.sum(axis=0))
-
-
-def stated(
-    posterior: FloatArray, gold: NDArray[Any], answers: NDArray[Any], worth: Worth | None
-) -> FloatArray:
-    """Probabilities to state: discounted, and certain where the class is known."""
-    made = posterior if worth is None else worth.stated(posterior, answers)
-    known = np.flatnonzero(gold >= 0)
-    made = made.copy()
-    made[known] = 0.0
-    made[known, gold[known]] = 1.0
-    return made
-
-
-def _one_against_rest(fit: SkillFit, confusion: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Beta posteriors of "is it l?": a miss on the own class, a false alarm on the others."""
-    size = (fit.wrong + fit.right)[0]
-    own = np.eye(len(confusion), dtype=bool)
-    error = np.where(own, 1 - confusion, confusion)
-    return np.maximum(error * size, 1e-3), np.maximum((1 - error) * size, 1e-3)
-
-
-def make_problem(
-    classes: tuple[str, ...],
-    prior: FloatArray,
-    questions: tuple[str, ...],
-    outcome: NDArray[Any],
-    error: FloatArray,
-    like: Problem | None = None,
-    dependence: float = 0.0,
-) -> Problem:
-    """Make a problem of learned numbers; a flag, not a warning, tells errors above one half."""
-    dash: Dash = "either" if bool((outcome == DASH).any()) else "inapplicable"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdtreeWarning)
-        return Problem(
-            classes,
-            prior,
-            questions,
-            outcome,
-            np.where(outcome == DASH, 0.5, error),
-            texts=like.texts if like and like.texts else None,
-            descriptions=like.descriptions if like and like.descriptions else None,
-            dash=like.dash if like is not None else dash,
-            normalise=True,
-            dependence=like.dependence if like is not None else dependence,
         )

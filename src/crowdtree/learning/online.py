@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.learning import learned_problem
 from crowdtree.learning.answers import YES_NO, Answers, as_yes_no, read_answers
-from crowdtree.learning.classes import ClassFit
 from crowdtree.learning.frames import read_frame
+from crowdtree.learning.skills import ClassFit
 from crowdtree.learning.worker_tracker import SPREAD
 
 if TYPE_CHECKING:
@@ -228,10 +229,8 @@ def _log_rows(learned: Learned, model: CrowdModel, rows: list[Row]) -> FloatArra
 
 def _confusion(learned: Learned, worker: int) -> FloatArray:
     """P(label | class) of a worker (label, class), few answers filled up with the crowd's."""
-    from crowdtree.learning.model import crowd_confusion
-
     counts = learned.counts[worker] if worker >= 0 else 0.0
-    held = counts + crowd_confusion(learned.counts)
+    held = counts + learned_problem.crowd_confusion(learned.counts)
     return np.asarray(held / held.sum(axis=0))
 
 
@@ -295,15 +294,13 @@ def _add_workers(learned: Learned, new: list[str]) -> None:
 
 def _write_back(learned: Learned, online: Online) -> None:
     """Show the new errors in the problem; items stay in the online state."""
-    from crowdtree.learning import model
-
     problem = learned.problem
     if learned.kind == "labels":
         from crowdtree.learning.labels import skills_of_counts
 
         learned.fit = skills_of_counts(learned.fit, learned.counts)
-        confusion = model.crowd_confusion(learned.counts)
-        learned.problem = model.label_problem(
+        confusion = learned_problem.crowd_confusion(learned.counts)
+        learned.problem = learned_problem.label_problem(
             problem.classes,
             learned.fit,
             confusion,
@@ -312,7 +309,7 @@ def _write_back(learned: Learned, online: Online) -> None:
             learned.worth,
         )
         return
-    learned.problem = model.make_problem(
+    learned.problem = learned_problem.make_problem(
         problem.classes,
         problem.prior,
         problem.questions,

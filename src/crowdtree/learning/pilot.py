@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from crowdtree import voting
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
+from crowdtree.learning.learned_problem import make_problem
 from crowdtree.plan import Plan, as_plan
 from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
@@ -189,8 +190,6 @@ def upper_problem(learned: Learned, level: float = 0.95) -> Problem:
     high = np.maximum(np.asarray(beta.ppf(level, wrong, right)), problem.worker_error)
     high = np.where(problem.worker_error < MOST_ERROR, np.minimum(high, MOST_ERROR), high)
     high = np.where(problem.outcome == DASH, 0.5, high)
-    from crowdtree.learning.model import make_problem
-
     return make_problem(
         problem.classes, problem.prior, problem.questions, problem.outcome, high, like=problem
     )

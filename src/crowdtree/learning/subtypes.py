@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.learning.learned_problem import make_problem
 from crowdtree.problem import DASH
 
 if TYPE_CHECKING:
@@ -84,8 +85,6 @@ class Subtypes:
         A leaf of such a tree is a sub-type; :attr:`label` is its class. A cell is ``-`` where the
         rarer answer is given more often than one time in four.
         """
-        from crowdtree.learning.model import make_problem
-
         yes = self.yes
         outcome = np.where(yes > 1 - OPEN, 1, np.where(yes < OPEN, 0, DASH))
         number = np.concatenate([np.arange(1, n + 1) for n in self.counts])
