@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree import scores
+from crowdtree.errors import CrowdtreeError
 from crowdtree.plan import Plan, as_plan
 from crowdtree.problem import DASH, Problem
 from crowdtree.scores import Interval
@@ -142,7 +143,7 @@ class Evaluation:
 
     @property
     def planned_answers(self) -> float:
-        """Expected answers an item on its error-free way. Exact for that way."""
+        """Expected answers per item on its error-free path. Exact for that path."""
         return self.plan.planned_answers
 
     @property
@@ -279,7 +280,7 @@ def _finite(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def evaluate(tree: Tree | Plan, uncertainty: Uncertain | None = None) -> Evaluation:
-    """Say exactly how often a tree (one worker a question) or a plan goes wrong, and its cost.
+    """Say exactly how often a tree (one worker per question) or a plan goes wrong, and its cost.
 
     With `uncertainty` (what was learned) ``value.credible`` is the credible interval of the
     misclassification, given how unsure the learned errors are and how optimistic a plan is that
@@ -292,4 +293,8 @@ def evaluate(tree: Tree | Plan, uncertainty: Uncertain | None = None) -> Evaluat
     >>> round(value.misclassification, 7), round(value.additive, 7)
     (0.0823119, 0.085)
     """
+    if uncertainty is not None and not hasattr(uncertainty, "credible_interval"):
+        raise CrowdtreeError(
+            f"uncertainty: expected what learn(...) returned, got {type(uncertainty).__name__}"
+        )
     return Evaluation(as_plan(tree), uncertainty)

@@ -204,8 +204,8 @@ def test_work_of_an_update_is_bounded_by_the_new_answers(visited):
     assert sum(visited) <= 2 * (1 + MOST_REVISITED)
     assert sum(visited) > 2  # the answers of the small item were looked at again
     assert learned.item(0)[1] >= before[1] - 1e-9
-    for _ in range(3):
-        learned.update({"task": [0], "worker": ["again"], "label": [0]})
+    for i in range(3):
+        learned.update({"task": [0], "worker": [f"later {i}"], "label": [0]})
     assert sum(visited) <= 5 * (1 + MOST_REVISITED)
 
 
@@ -256,11 +256,11 @@ def test_files_that_cannot_be_read_say_why_in_plain_words(tmp_path, name, conten
     [
         ({**GOOD, "worker": ["a"]}, None, {}, "columns of different lengths (task 4, worker 1"),
         ({**GOOD, "label": [["x"]] * 4}, None, {}, "column label holds lists"),
-        (GOOD, {"1": None}, {}, "all 1 labels are blank"),
-        (GOOD, {"1": float("nan")}, {}, "all 1 labels are blank"),
-        (GOOD, None, {"problem": "p"}, "problem: a Problem needed, got str"),
-        (GOOD, None, {"level": "high"}, "level: a probability"),
-        ({**GOOD, "label": ["x"] * 4}, {"1": "x"}, {}, "every label is 'x'"),
+        (GOOD, {"1": None}, {}, "gold: no rows; expected at least one"),
+        (GOOD, {"1": float("nan")}, {}, "gold: no rows; expected at least one"),
+        (GOOD, None, {"problem": "p"}, "problem: expected a Problem, got str"),
+        (GOOD, None, {"level": "high"}, "level: expected a probability"),
+        ({**GOOD, "label": ["x"] * 4}, {"1": "x"}, {}, "expected two labels or more, got 'x' only"),
         (GOOD, {"1": "x", "2": "q"}, {}, "gold: class 'q' is not among 'x', 'y'"),
     ],
 )

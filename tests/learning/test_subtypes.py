@@ -207,9 +207,9 @@ def test_policy_refuses_a_mixture_that_does_not_fit(change, said):
 
 def test_sub_types_need_yes_no_questions(mixed):
     one = learn({"task": [1, 1, 2, 2], "worker": ["x", "y"] * 2, "label": ["p", "p", "r", "r"]})
-    with pytest.raises(CrowdtreeError, match="need yes/no questions"):
+    with pytest.raises(CrowdtreeError, match="expected yes/no questions"):
         one.subtypes()
-    with pytest.raises(CrowdtreeError, match="most: 1 sub-type"):
+    with pytest.raises(CrowdtreeError, match="most: expected 1 sub-type"):
         mixed[0].subtypes(most=0)
 
 

@@ -1,8 +1,9 @@
-"""From many-question answers with known classes to a policy whose stated errors hold.
+"""Calibrated policies from answers to yes/no questions about items of known class.
 
-A table is surer about the items that it was learned from than about new ones. So the calibration is
-cross-fitted: the table is learned again without some of the items, those are asked by it, and what
-its posteriors were worth on all left-out items together is what the policy states and stops by.
+A table is more certain about the items that it was learned from than about new ones. So the
+calibration is cross-fitted: the table is learned again without each part of the items, a policy
+with that table is replayed on the part, and the calibration is fitted to all left-out items
+together.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ MOSTLY = 0.8
 MOST_NODES = 20_000
 """Of the search for an optimal tree that is made again only to see how optimistic it is."""
 ASSUMED = Calibration(dependence=0.1)
-"""What is stated by where no class is known."""
+"""Calibration where no class is known."""
 
 
 class _Sheet(NamedTuple):
@@ -124,27 +125,29 @@ def identification_policy(
         Parts that are left out in turn. Where every item was answered by one person, persons are
         left out; otherwise items.
     seed
-        Of the folds.
+        Seed of the folds.
     **options
         As in :class:`AdaptivePolicy`.
     """
     if learned.kind != "classes":
         raise CrowdtreeError(
-            "policy: expected yes/no questions; with one question there is nothing to choose"
+            "policy: expected yes/no questions, got one question whose answers are the classes"
         )
     _check_folds(folds)
     sheet = _sheet(learned)
     if repeats is None:
         repeats = sheet.values.shape[2]
     if "calibration" in options:
-        raise CrowdtreeError("calibration: is fitted here; use AdaptivePolicy to give one")
+        raise CrowdtreeError(
+            "calibration: is fitted by this function; use AdaptivePolicy to pass one"
+        )
     options |= {"max_answers": max_answers, "repeats": repeats}
     refits = _refits(learned, sheet.worker, folds, seed)
     left_out = list(_left_out(learned, sheet, refits, folds, seed, options))
     if left_out and options.get("endgame") is None:
         options["endgame"] = _best_endgame(left_out, max_answers, target_error == 0)
         left_out = [part.changed(endgame=options["endgame"]) for part in left_out]
-    return AdaptivePolicy(
+    policy = AdaptivePolicy(
         learned.problem,
         target_error,
         yes_probability=learned.yes_rate,
@@ -152,6 +155,8 @@ def identification_policy(
         strict=strict,
         **options,
     )
+    policy.warn_if_unreachable()
+    return policy
 
 
 def _check_folds(folds: int) -> None:

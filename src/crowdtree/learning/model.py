@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from crowdtree.learning.flags import Flag
     from crowdtree.learning.labels import LabelFit
-    from crowdtree.learning.online import Online
+    from crowdtree.learning.online import Current, Online
     from crowdtree.learning.pilot import Credible
     from crowdtree.learning.subtypes import Subtypes
     from crowdtree.learning.worker_tracker import WorkerTracker
@@ -112,7 +112,9 @@ class Learned:
     gold
         Known class of each item, -1 where unknown.
     level
-        Of the intervals.
+        Level of the intervals.
+    keep_repeats
+        Whether all answers of a worker to one question on one item count, not the last alone.
     """
 
     problem: Problem
@@ -124,6 +126,7 @@ class Learned:
     gold: NDArray[np.int32]
     refit: Callable[..., Learned]
     level: float = 0.95
+    keep_repeats: bool = False
     counts: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     labelling: LabelFit | None = None
     worth: Worth | None = None
@@ -182,16 +185,30 @@ class Learned:
         Without known items it rests on how people agree and on how crowds differ; its interval
         says so. :meth:`calibrate` narrows it.
         """
-        open_ = np.flatnonzero(self.gold < 0)
-        count = np.diff(self.answers.start)[open_]
+        answers, posterior, gold = self._current
+        open_ = np.flatnonzero(gold < 0)
+        count = np.diff(answers.start)[open_]
         worth = Worth.any() if self.worth is None else self.worth
-        return worth.accuracy(self.fit.posterior[open_], count, self.level)
+        found = worth.accuracy(posterior[open_], count, self.level)
+        # the table itself rests on its gold; the discount of one question has counted it already
+        taught = int((gold >= 0).sum()) if self.kind == "classes" else 0
+        return found._replace(known=found.known + taught)
+
+    @cached_property
+    def _current(self) -> Current:
+        """Answers and items with all updates."""
+        from crowdtree.learning.online import Current
+
+        if self._online is None:
+            return Current(self.answers, self.fit.posterior, self.gold)
+        return self._online.current()
 
     def calibrate(self, gold: Any) -> Learned:
         """State probabilities by items of known class: a new result, with the same labels.
 
-        Twenty known items tell something, fifty tell most. Every item counts once: those whose
-        gold was learned from, and those of an earlier call, have been counted already.
+        Below 20 known items, which a warning says, the result rests mostly on other crowds; from 50
+        on mostly on these items. Every item counts once: those whose gold was learned from, and
+        those of an earlier call, have been counted already.
 
         Parameters
         ----------
@@ -201,19 +218,23 @@ class Learned:
         Examples
         --------
         >>> from crowdtree.learning import learn
-        >>> answers = {"task": [1, 1, 2, 2, 3, 3], "worker": ["ann", "ben"] * 3,
-        ...            "label": ["cat", "cat", "dog", "dog", "cat", "dog"]}
+        >>> answers = {"task": np.repeat(np.arange(30), 2), "worker": ["ann", "ben"] * 30,
+        ...            "label": ["cat", "cat", "dog", "dog", "cat", "dog"] * 10}
         >>> learned = learn(answers)
-        >>> learned.calibrate({"1": "cat", "2": "dog"}).accuracy.known
-        2
+        >>> learned.calibrate({str(i): "cat" for i in range(0, 30, 3)} |
+        ...                   {str(i): "dog" for i in range(1, 30, 3)}).accuracy.known
+        20
         """
         from crowdtree.learning.answers import gold_codes, read_gold
+        from crowdtree.policy.calibrating import warn_few
 
         if self._online is not None:
             raise CrowdtreeError("calibrate: expected a result without updates; calibrate first")
         codes = gold_codes(self.answers, read_gold(gold), self.classes)
         new = (codes >= 0) & (self.gold < 0)
         fresh = np.flatnonzero(new if self.checked is None else new & ~self.checked)
+        warn_few(int((new if self.checked is None else new | self.checked).sum()
+                     + (self.gold >= 0).sum()), "calibrate")  # fmt: skip
         count = np.diff(self.answers.start)
         blind = self.fit.posterior if self.labelling is None else self.labelling.blind
         before = Worth.any() if self.worth is None else self.worth
@@ -242,13 +263,13 @@ class Learned:
     @cached_property
     def _worker_columns(self) -> tuple[FloatArray, FloatArray]:
         """Answers of each worker, and the share that agrees with the labels."""
-        a = self.answers
-        count = np.bincount(a.worker, minlength=a.n_workers).astype(np.float64)
+        a, posterior, _ = self._current
         if self.kind == "labels":
             agreed = np.einsum("wll->w", self.counts)
             count = self.counts.sum(axis=(1, 2))  # updates included
         else:
-            best = np.argmax(self.posterior, axis=1)[a.task]
+            count = np.bincount(a.worker, minlength=a.n_workers).astype(np.float64)
+            best = np.argmax(posterior, axis=1)[a.task]
             said = np.where(a.label == 1, 1, -1) == self.fit.sign[a.question_column(), best]
             agreed = np.bincount(a.worker, weights=said, minlength=a.n_workers)
         return count, agreed / np.maximum(count, 1)
@@ -270,6 +291,20 @@ class Learned:
         total = float(weight.sum())
         return float((weight * self.fit.worker_error(0.0)).sum() / total) if total else 0.5
 
+    def _typical_range(self) -> Range:
+        """Interval of the typical error: a Beta of the moments that the cells have together."""
+        from scipy.stats import beta
+
+        wrong, right = self.fit.wrong, self.fit.right
+        weight = np.where(self.problem.outcome == DASH, 0.0, self.fit.answers)
+        share = weight / max(float(weight.sum()), 1e-12)
+        mean = float(np.clip(self.typical_error, 1e-6, 1 - 1e-6))
+        variance = float((share**2 * beta.var(wrong, right)).sum())
+        size = max(mean * (1 - mean) / max(variance, 1e-12) - 1, 1e-2)
+        tail = (1 - self.level) / 2
+        low, high = (float(beta.ppf(q, mean * size, (1 - mean) * size)) for q in (tail, 1 - tail))
+        return Range(low, high)
+
     @cached_property
     def workers(self) -> Mapping[str, Worker]:
         """Every worker by name, with intervals (estimates)."""
@@ -283,6 +318,9 @@ class Learned:
         base = logit(np.clip(self._error_at_centre(), 1e-4, 1 - 1e-4))
         skill = self.fit.skill
         low, high = self._with_dependence(base, skill - half, skill + half)
+        error_low, error_high = expit(base - high), expit(base - low)
+        if not self.fit.spread:  # nobody differs: the error of everybody is that of the table
+            error_low, error_high = (np.full(len(skill), end) for end in self._typical_range())
         columns = zip(
             map(str, self.answers.workers.tolist()),
             np.rint(count).astype(int).tolist(),
@@ -290,8 +328,8 @@ class Learned:
             low.tolist(),
             high.tolist(),
             expit(base - skill).tolist(),
-            expit(base - high).tolist(),
-            expit(base - low).tolist(),
+            error_low.tolist(),
+            error_high.tolist(),
             agreement.tolist(),
             strict=True,
         )
@@ -355,7 +393,7 @@ class Learned:
 
     @property
     def error_posterior(self) -> tuple[FloatArray, FloatArray]:
-        """Beta posterior of ``problem.worker_error``: wrong and right, one a cell."""
+        """Beta posterior of ``problem.worker_error``: wrong and right, one per cell."""
         if self.kind == "labels" and self.problem.n_classes > 2:
             return one_against_rest(self.fit, crowd_confusion(self.counts))
         return self.fit.wrong, self.fit.right
@@ -381,7 +419,8 @@ class Learned:
     def update(self, answers: Any) -> Learned:
         """Take in new answers in time proportional to them (50 old answers each, at most).
 
-        Changes this object. Workers, questions and items may be new; classes may not.
+        Changes this object. Workers and items may be new; questions and classes may not. An answer
+        that a worker gives again replaces the earlier one, unless ``duplicates="all"`` was learned.
         """
         from crowdtree.learning.online import Online
 

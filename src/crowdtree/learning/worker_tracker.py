@@ -195,7 +195,7 @@ def _yes_counts(learned: Learned) -> NDArray[np.intp]:
 
     Of who came in an update alone it is not known: one yes, so that nobody is called constant.
     """
-    a = learned.answers
+    a = learned._current.answers
     table = np.zeros((len(learned.fit.skill), max(2, len(a.labels))), np.intp)
     np.add.at(table, (a.worker, a.label), 1)
     total = table.sum(axis=1)

@@ -1,4 +1,4 @@
-"""State and stop by what items of known class show (docs/model.md, section 13)."""
+"""Calibrate stated errors and stopping on items of known class (docs/model.md, section 13)."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def _loosest(tried: list[tuple[int, int]], target: float, risk: float) -> int:
 
 
 def _refusal(tried: list[tuple[int, int]], target: float, confidence: float, items: int) -> str:
-    """One line that says what would be needed."""
+    """Why the guarantee is refused, and how many items would do, in one line."""
     from scipy.stats import binom
 
     risk = (1 - confidence) / len(STARTS)
@@ -219,7 +219,7 @@ def warn_few(items: int, what: str) -> None:
     if items < FEW:
         warnings.warn(
             f"{what}: {items} items of known class; below {FEW} the stated errors rest mostly on "
-            "what is usual elsewhere",
+            "the prior, which comes from other crowds",
             CrowdtreeWarning,
             stacklevel=3,
         )

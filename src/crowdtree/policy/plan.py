@@ -96,7 +96,7 @@ class PlanPolicy(Calibrated):
         object.__setattr__(self, "plan", as_plan(self.plan))
         if self.stopping not in get_args(Stopping):
             raise CrowdtreeError(
-                f'stopping: must be "none", "curtailed" or "margin", got {self.stopping!r}'
+                f'stopping: expected "none", "curtailed" or "margin", got {self.stopping!r}'
             )
         if self.plan.vote == "margin" and self.stopping == "curtailed":
             raise CrowdtreeError(

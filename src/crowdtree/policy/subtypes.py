@@ -84,8 +84,8 @@ class SubtypePolicy(AdaptivePolicy):
             (yes >= 0) & (yes <= 1)
         ):
             raise CrowdtreeError(
-                f"yes_probability: {problem.n_questions} questions x {len(self.label)} sub-types "
-                f"of numbers from 0 to 1 needed, got shape {yes.shape}"
+                f"yes_probability: expected numbers from 0 to 1 in the shape "
+                f"{(problem.n_questions, len(self.label))}, got shape {yes.shape}"
             )
         yes = np.clip(yes, LEAST, 1 - LEAST)
         self.model = AnswerModel(yes, np.sign(yes - 0.5).astype(np.int8))
@@ -180,12 +180,12 @@ def _checked_mixture(
     classes, weight = np.asarray(label), np.asarray(share, dtype=np.float64)
     if classes.ndim != 1 or set(classes.tolist()) != set(range(problem.n_classes)):
         raise CrowdtreeError(
-            f"label: the class of each sub-type needed, every class from 0 to "
+            f"label: expected the class of each sub-type, every class from 0 to "
             f"{problem.n_classes - 1} among them"
         )
     if weight.shape != classes.shape or np.any(weight <= 0) or abs(weight.sum() - 1) > 1e-6:
         raise CrowdtreeError(
-            f"share: {len(classes)} numbers above 0 that add up to 1 needed, got "
+            f"share: expected {len(classes)} numbers above 0 that add up to 1, got "
             f"{weight.size} with the sum {weight.sum():.4g}"
         )
     if abs(weight.sum() - 1) > 1e-12:  # else as given: what was written is read back exactly
