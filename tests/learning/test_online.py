@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import crowdtree as ct
-from crowdtree import CrowdtreeError
+from crowdtree import CrowdtreeError, CrowdtreeWarning
 from crowdtree.files import interchange
 from crowdtree.learning import learn
 from crowdtree.learning.pilot import credible_interval, plan_pilot, sensitivity, upper_problem
@@ -421,8 +421,112 @@ def test_one_yes_no_question_reads_yes_as_yes_whatever_else_is_asked():
     learned = learn(answers, gold)
     _, posterior = learned.classify({"task": [9] * 3, "worker": list("abc"), "label": ["yes"] * 3})
     assert learned.classes[int(posterior[0].argmax())] == "dog"
-    calibrated = learned.calibrate({"1": "dog"})
+    with pytest.warns(CrowdtreeWarning, match="calibrate: 0 items of known class; below 20"):
+        calibrated = learned.calibrate({"1": "dog"})  # its gold was learned from
     assert calibrated.workers["a"] == learned.workers["a"]
+
+
+def yes_no_crowd(seed=3, items=40, workers=6):
+    """Three questions about two classes, every worker answers everything; 20 items of gold."""
+    rng = np.random.default_rng(seed)
+    task, q, worker = np.indices((items, 3, workers)).reshape(3, -1)
+    said = (task % 2) ^ (rng.random(task.size) < 0.15)
+    answers = {"task": task, "question": np.array(list("pqr"))[q], "worker": worker, "label": said}
+    return answers, {str(t): "ab"[t % 2] for t in range(20)}
+
+
+def test_updates_count_in_answers_agreement_and_accuracy_of_a_table():
+    answers, gold = yes_no_crowd()
+    frame = pl.DataFrame(answers)
+    learned = learn(frame.filter(pl.col("task") < 30), gold)
+    before = learned.accuracy
+    later = frame.filter(pl.col("task") >= 30).with_columns(label=1 - pl.col("label"))
+    rounds = later.filter(pl.col("worker") == 0)
+    learned.update(frame.filter((pl.col("task") >= 30) & (pl.col("worker") > 0)))
+    learned.update(rounds)  # the opposite of what the others say
+    whole = learn(pl.concat([frame.filter((pl.col("task") < 30) | (pl.col("worker") > 0)),
+                             rounds]), gold)  # fmt: skip
+    for name in "05":
+        assert learned.workers[name].answers == whole.workers[name].answers == 120
+        assert learned.workers[name].agreement == pytest.approx(
+            whole.workers[name].agreement, abs=0.02
+        )
+    assert learned.accuracy.value == pytest.approx(whole.accuracy.value, abs=0.02)
+    assert learned.accuracy != before
+    assert learned.worker_tracker().entry("5").answers == 120
+
+
+@pytest.mark.parametrize("questions", [True, False])
+def test_an_answer_that_is_given_again_replaces_the_earlier_one(questions):
+    answers, gold = yes_no_crowd()
+    frame = pl.DataFrame(answers)
+    if not questions:
+        frame = frame.filter(pl.col("question") == "p").drop("question")
+        gold = None
+    learned, twice = learn(frame, gold), learn(frame, gold)
+    again = frame.filter(pl.col("task") == 35)
+    with pytest.warns(CrowdtreeWarning, match=f"update: {len(again)} answers given again"):
+        twice.update(again)
+    assert twice.item(35) == pytest.approx(learned.item(35), abs=0.02)
+    assert {n: w.answers for n, w in twice.workers.items()} == {
+        n: w.answers for n, w in learned.workers.items()
+    }
+    other = again.with_columns(label=1 - pl.col("label"))
+    with pytest.warns(CrowdtreeWarning, match="given again"):
+        twice.update(other)
+    assert np.argmax(twice.item(35)) != np.argmax(learned.item(35))
+
+
+def test_all_repeats_count_where_all_were_learned():
+    answers, gold = yes_no_crowd()
+    learned = learn(answers, gold, duplicates="all")
+    learned.update({"task": [35], "question": ["p"], "worker": [0], "label": [1]})
+    assert learned.workers["0"].answers == 121
+
+
+def test_the_error_of_a_single_worker_has_an_interval():
+    answers, gold = yes_no_crowd(workers=1)
+    only = learn(answers, gold).workers["0"]
+    assert only.error_low + 0.05 < only.error < only.error_high - 0.05
+    assert only.skill == 0
+
+
+def test_accuracy_of_a_table_knows_its_gold():
+    learned = learn(*yes_no_crowd())
+    assert learned.accuracy.known == 20
+    calibrated = learned.calibrate({str(t): "ab"[t % 2] for t in range(40)})
+    assert calibrated.accuracy.known == 40
+
+
+def test_a_question_about_one_class_only_is_not_called_blunt():
+    answers, _ = yes_no_crowd()
+    frame = pl.DataFrame(answers).filter((pl.col("question") != "r") | (pl.col("task") % 2 == 0))
+    learned = learn(frame, {str(t): "ab"[t % 2] for t in range(40)})
+    kinds = {(flag.kind, flag.subject): flag.message for flag in learned.flags}
+    assert ("blunt", "r") not in kinds
+    assert kinds["unasked", "r"].startswith("answered about a only")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_few_items_that_mislead_everybody_are_told(seed):
+    rng = np.random.default_rng([5, seed])
+    items, each = 400, 10
+    truth, task = rng.integers(0, 2, items), np.repeat(np.arange(items), each)
+    worker = np.argsort(rng.random((items, 30)), axis=1)[:, :each].ravel()
+    error = np.where(rng.random(items) < 0.06, 0.9, 0.08)
+    for wrong, told in ((error, True), (np.full(items, 0.12), False)):
+        said = truth[task] ^ (rng.random(task.size) < wrong[task])
+        answers = {"task": task, "worker": worker, "label": said}
+        gold = {str(i): str(c) for i, c in enumerate(truth[:200])}
+        flags = [flag.kind for flag in learn(answers, gold).flags]
+        assert ("together" in flags) == told
+
+
+def test_calibrating_by_few_items_warns():
+    crowd = one_question(np.random.default_rng(8), 60, 10, 5)
+    few = dict(list(crowd.gold.items())[:5])
+    with pytest.warns(CrowdtreeWarning, match="calibrate: 5 items of known class; below 20"):
+        learn(crowd.answers).calibrate(few)
 
 
 def test_a_crowd_of_one_worker_can_be_tracked_and_updated():

@@ -412,6 +412,7 @@ def warn_of_typos(truths: dict[str, str]) -> None:
     Names that differ in digits alone are numbered on purpose.
 
     >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
     ...     warn_of_typos({**dict.fromkeys("abcde", "dog"), "f": "dgo", "g": "class 1"})
     >>> print(caught[0].message)
     gold: class 'dgo' (1 item, such as task f) may be a typing error for 'dog' (5 items); correct

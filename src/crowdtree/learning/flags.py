@@ -32,7 +32,7 @@ LEAST_SPREAD = 0.2
 CONFUSED = 0.1
 STRONG_TILT = 1.0
 """Standard deviation of what items do to everybody's answers, in logits, that is worth a word."""
-RARE_ITEM = 0.01
+RARE_ITEM = 0.001
 """Probability of so many wrong answers below which an item counts as misleading."""
 LEAST_ODD = 3
 ODD_CHANCE = 1e-3

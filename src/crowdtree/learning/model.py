@@ -233,12 +233,11 @@ class Learned:
         codes = gold_codes(self.answers, read_gold(gold), self.classes)
         new = (codes >= 0) & (self.gold < 0)
         fresh = np.flatnonzero(new if self.checked is None else new & ~self.checked)
-        warn_few(int((new if self.checked is None else new | self.checked).sum()
-                     + (self.gold >= 0).sum()), "calibrate")  # fmt: skip
         count = np.diff(self.answers.start)
         blind = self.fit.posterior if self.labelling is None else self.labelling.blind
         before = Worth.any() if self.worth is None else self.worth
         worth = before.updated(blind[fresh], count[fresh], codes[fresh])
+        warn_few(worth.known, "calibrate")
         made = stated(self.fit.posterior, self.gold, count, worth)
         problem = self.problem
         if self.kind == "labels" and self.worth is not None:

@@ -13,6 +13,7 @@ from crowdtree.calibration import FEW, INDEPENDENT, Calibration
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.policy.base import FloatArray
 from crowdtree.policy.replay import Replayed, Sample, replay_steps
+from crowdtree.text import plural
 
 if TYPE_CHECKING:
     from crowdtree.problem import Problem
@@ -218,8 +219,8 @@ def warn_few(items: int, what: str) -> None:
     """Warn where a calibration is mostly its prior."""
     if items < FEW:
         warnings.warn(
-            f"{what}: {items} items of known class; below {FEW} the stated errors rest mostly on "
-            "the prior, which comes from other crowds",
+            f"{what}: {plural(items, 'item')} of known class; below {FEW} the stated errors rest "
+            "mostly on the prior, which comes from other crowds",
             CrowdtreeWarning,
             stacklevel=3,
         )
