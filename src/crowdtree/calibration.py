@@ -238,16 +238,50 @@ class Calibration:
         weight
             Weight of each row, where one item has several rows; 1 otherwise.
         """
-        count = np.asarray(answers, dtype=np.float64)
         if not len(truth):
             return cls()
-        much = np.ones(len(truth)) if weight is None else weight
-        rows = _some_rows(log_posterior, count, truth, much)
-        chance = _grid_posterior(_log_likelihood_grid(log_prior, *rows))
+        chance = _posterior_of(log_prior, log_posterior, answers, truth, weight)
         floor = float(chance.sum(axis=(1, 2)) @ _FLOORS)
         scale = float(np.exp(chance.sum(axis=(0, 2)) @ np.log(_SCALES)))
         dependence = float(chance.sum(axis=(0, 1)) @ _DEPENDENCES)
-        return cls(scale, dependence, round(float(much.sum())), floor)
+        items = len(truth) if weight is None else round(float(weight.sum()))
+        return cls(scale, dependence, items, floor)
+
+    @classmethod
+    def draws(
+        cls,
+        log_prior: FloatArray,
+        log_posterior: FloatArray,
+        answers: ArrayLike,
+        truth: NDArray[Any],
+        count: int,
+    ) -> list[Calibration]:
+        """Equally likely calibrations given items of known class; from the prior without any.
+
+        The arguments are those of :meth:`fit`, and the number of draws.
+        """
+        chance = _posterior_of(log_prior, log_posterior, answers, truth, None)
+        places = np.random.default_rng(1).choice(chance.size, count, p=chance.ravel())
+        floor, scale, dependence = np.unravel_index(places, chance.shape)
+        columns = _SCALES[scale], _DEPENDENCES[dependence], _FLOORS[floor]
+        drawn = (column.tolist() for column in columns)
+        return [cls(s, d, len(truth), f) for s, d, f in zip(*drawn, strict=True)]
+
+
+def _posterior_of(
+    log_prior: FloatArray,
+    log_posterior: FloatArray,
+    answers: ArrayLike,
+    truth: NDArray[Any],
+    weight: FloatArray | None,
+) -> FloatArray:
+    """Posterior probability of every cell of the grid, given items of known class if any."""
+    if not len(truth):
+        return _grid_posterior(np.zeros((len(_FLOORS), len(_SCALES), len(_DEPENDENCES))))
+    count = np.asarray(answers, dtype=np.float64)
+    much = np.ones(len(truth)) if weight is None else weight
+    rows = _some_rows(log_posterior, count, truth, much)
+    return _grid_posterior(_log_likelihood_grid(log_prior, *rows))
 
 
 def _some_rows(

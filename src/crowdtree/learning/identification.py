@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -21,6 +22,8 @@ from crowdtree.calibration import FEW, Calibration
 from crowdtree.designers import DESIGNERS, design
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.evaluation import evaluate
+from crowdtree.learning.dependence import Accuracy, accuracy_of
+from crowdtree.learning.online import classify
 from crowdtree.learning.skills import spread_of
 from crowdtree.plan import Plan, as_plan
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
@@ -32,7 +35,14 @@ if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
     from crowdtree.problem import Problem
     from crowdtree.tree import Tree
-__all__ = ["LeftOutError", "Optimism", "identification_policy", "optimism", "plan_error"]
+__all__ = [
+    "LeftOutError",
+    "Optimism",
+    "TableDiscount",
+    "identification_policy",
+    "optimism",
+    "plan_error",
+]
 
 FOLDS = 5
 MOST_ITEMS = 4_000
@@ -47,6 +57,8 @@ MOSTLY = 0.8
 """Share of questions that items were asked at least, so that a plan can be tried on them."""
 MOST_NODES = 20_000
 """Of the search for an optimal tree that is made again only to see how optimistic it is."""
+DRAWS = 200
+"""Calibrations that an interval of the accuracy is made of."""
 ASSUMED = Calibration(dependence=0.1)
 """Calibration where no class is known."""
 
@@ -69,6 +81,8 @@ class _Refit(NamedTuple):
     problem: Problem
     yes: NDArray[np.float64]
     taught: Problem
+    posterior: NDArray[np.float64]
+    """Of the items that are left out, from all their answers."""
 
 
 class _Refits(NamedTuple):
@@ -231,7 +245,7 @@ def _tried(
     sheet = _sheet(learned)
     refits = _refits(learned, sheet.worker, folds, seed)
     found = []
-    for held, _, _, taught in refits.parts:
+    for held, _, _, taught, _ in refits.parts:
         order = [learned.problem.question_index(name) for name in taught.questions]
         plan = as_plan(make(taught))
         labels = label_steps(PlanPolicy(plan), sheet.values[held][:, order])
@@ -310,6 +324,101 @@ def _point(problem: Problem, votes: int, wanted: float) -> Plan:
     return min(points, key=lambda point: abs(point.planned_answers - wanted)).plan
 
 
+@dataclass(frozen=True, eq=False)
+class TableDiscount:
+    """How far the evidence about an item of a table is discounted before it is stated.
+
+    The counterpart of :class:`crowdtree.learning.dependence.Worth`, which is about answers to one
+    question. `log_posterior`, `answers` and `truth` are those of items of known class, whose class
+    the posteriors did not use; `spread` is that of the scale between people, where each item was
+    answered by one.
+    """
+
+    log_prior: NDArray[np.float64]
+    log_posterior: NDArray[np.float64]
+    answers: NDArray[np.int64]
+    truth: NDArray[np.int64]
+    spread: float = 0.0
+
+    @classmethod
+    def of(cls, learned: Learned) -> TableDiscount:
+        """From the known items of a result, each left out of the table that it is tried on."""
+        prior = learned.problem.prior
+        log_prior = np.log(prior / prior.sum())
+        refits = _refits(learned, _sheet(learned).worker, FOLDS, 0)
+        nothing = np.zeros((0, len(prior)))
+        held = np.concatenate([[], *(part.held for part in refits.parts)]).astype(np.intp)
+        posterior = np.concatenate([nothing, *(part.posterior for part in refits.parts)])
+        count = np.diff(learned.answers.start)[held]
+        made = cls(log_prior, _log(posterior), count, learned.gold[held].astype(np.int64))
+        if not refits.by_person:
+            return made
+        person = np.unique(_sheet(learned).worker[held], return_inverse=True)[1]
+        alone = made.calibration.scale_of(
+            log_prior, made.log_posterior, count, made.truth, np.ones(len(held)), person
+        )
+        return replace(made, spread=Another.of(*alone).sd)
+
+    @property
+    def known(self) -> int:
+        """Items of known class behind it."""
+        return len(self.truth)
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """What is stated by."""
+        if not self.known:
+            return ASSUMED
+        made = Calibration.fit(self.log_prior, self.log_posterior, self.answers, self.truth)
+        return replace(made, spread=self.spread)
+
+    def updated(
+        self, posterior: NDArray[np.float64], answers: NDArray[Any], truth: NDArray[Any]
+    ) -> TableDiscount:
+        """After more items of known class, whose class the posteriors did not use."""
+        return TableDiscount(
+            self.log_prior,
+            np.concatenate([self.log_posterior, _log(posterior)]),
+            np.concatenate([self.answers, answers]),
+            np.concatenate([self.truth, truth]),
+            self.spread,
+        )
+
+    def stated(self, posterior: NDArray[np.float64], answers: NDArray[Any]) -> NDArray[np.float64]:
+        """Probabilities to state."""
+        return np.exp(self.calibration.discounted(self.log_prior, _log(posterior), answers))
+
+    def accuracy(
+        self, posterior: NDArray[np.float64], answers: NDArray[Any], level: float
+    ) -> Accuracy:
+        """Share of the likeliest classes that are right, and its interval."""
+        if not len(posterior):
+            return Accuracy(1.0, 1.0, 1.0, self.known, level)
+        rng = np.random.default_rng(0)
+        if len(posterior) > MOST_ITEMS:
+            some = rng.choice(len(posterior), MOST_ITEMS, replace=False)
+            posterior, answers = posterior[some], answers[some]
+        draws = Calibration.draws(
+            self.log_prior, self.log_posterior, self.answers, self.truth, DRAWS
+        )
+        factor = np.exp(self.spread * rng.standard_normal(DRAWS))  # another person's scale
+        logs, label = _log(posterior), posterior.argmax(axis=1)
+        row = np.arange(len(label))
+        right = (
+            np.exp(
+                replace(draw, scale=min(draw.scale * float(much), 100.0)).discounted(
+                    self.log_prior, logs, answers
+                )[row, label]
+            )
+            for draw, much in zip(draws, factor, strict=True)
+        )
+        return accuracy_of(right, np.ones(DRAWS), self.known, level)
+
+
+def _log(posterior: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.log(np.maximum(posterior, 1e-300))
+
+
 def _sheet(learned: Learned) -> _Sheet:
     a = learned.answers
     task, question = a.task, a.question_column()
@@ -336,7 +445,7 @@ def _left_out(
     options: dict[str, Any],
 ) -> Iterator[_LeftOut]:
     rng = np.random.default_rng(seed)
-    for held, problem, yes, _ in refits.parts:
+    for held, problem, yes, _, _ in refits.parts:
         some = held
         if len(held) > MOST_ITEMS // folds:
             some = rng.choice(held, MOST_ITEMS // folds, replace=False)
@@ -489,21 +598,26 @@ def _without(learned: Learned, held: NDArray[np.intp]) -> _Refit:
     a = learned.answers
     stays = np.ones(a.n_tasks, bool)
     stays[held] = False
-    rows = stays[a.task]
-    frame = {
-        "task": a.task[rows],
-        "question": np.array(a.questions)[a.question_column()[rows]],
-        "worker": a.workers[a.worker[rows]].astype(str),
-        "label": a.label[rows],
-    }
+    question = np.array(a.questions)[a.question_column()]
+
+    def frame(rows: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+        worker = a.workers[a.worker[rows]].astype(str)
+        columns = {"task": a.task, "question": question, "label": a.label}
+        return {"worker": worker} | {name: column[rows] for name, column in columns.items()}
+
     known = np.flatnonzero(stays & (learned.gold >= 0))
     gold = {str(i): learned.classes[learned.gold[i]] for i in known.tolist()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdtreeWarning)
-        rest = learned.refit(frame, gold)
+        rest = learned.refit(frame(stays[a.task]), gold)
         # a question that only the left-out items were asked is taken as learned with them
         yes = learned.yes_rate.copy()
         for place, name in enumerate(rest.problem.questions):
             yes[learned.problem.question_index(name)] = rest.yes_rate[place]
         problem = learned.problem.replace(prior=rest.problem.prior)
-    return _Refit(held, problem, yes, rest.problem)
+        posterior = np.tile(rest.problem.prior / rest.problem.prior.sum(), (len(held), 1))
+        told = ~stays[a.task] & np.isin(question, rest.problem.questions)
+        if told.any():
+            names, found = classify(rest, frame(told), plain=True)
+            posterior[np.searchsorted(held, np.array(names, dtype=np.int64))] = found
+    return _Refit(held, problem, yes, rest.problem, posterior)

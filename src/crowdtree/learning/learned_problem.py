@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeWarning
-from crowdtree.learning.dependence import Worth
+from crowdtree.learning.dependence import Discount, Worth
 from crowdtree.learning.skills import SkillFit
 from crowdtree.problem import DASH, Dash, Problem
 
@@ -32,7 +32,7 @@ def label_problem(
     confusion: FloatArray,
     prior: FloatArray,
     question: str,
-    worth: Worth | None = None,
+    worth: Discount | None = None,
 ) -> Problem:
     """Write a one-question set as a problem: one question, or one against the rest.
 
@@ -59,7 +59,7 @@ def quietly_replaced(problem: Problem, **changes: Any) -> Problem:
         return problem.replace(**changes)
 
 
-def dependence_of(worth: Worth | None) -> float:
+def dependence_of(worth: Discount | None) -> float:
     """Correlation of the answers about an item that makes three of them worth as much.
 
     Three answers are worth ``1 + 2 worth`` independent ones, and ``3 / (1 + 2 dependence)`` of
@@ -68,7 +68,7 @@ def dependence_of(worth: Worth | None) -> float:
     >>> dependence_of(None)
     0.0
     """
-    if worth is None:
+    if not isinstance(worth, Worth):
         return 0.0
     return float(max(0.0, (3 / (1 + 2 * worth.mean) - 1) / 2))
 
@@ -80,10 +80,10 @@ def crowd_confusion(counts: FloatArray) -> FloatArray:
 
 
 def stated(
-    posterior: FloatArray, gold: NDArray[Any], answers: NDArray[Any], worth: Worth | None
+    posterior: FloatArray, gold: NDArray[Any], answers: NDArray[Any], discount: Discount | None
 ) -> FloatArray:
     """Probabilities to state: discounted, and certain where the class is known."""
-    made = posterior if worth is None else worth.stated(posterior, answers)
+    made = posterior if discount is None else discount.stated(posterior, answers)
     known = np.flatnonzero(gold >= 0)
     made = made.copy()
     made[known] = 0.0

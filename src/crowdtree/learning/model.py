@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from crowdtree.errors import CrowdtreeError
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.compare import against_assumed, confused_pairs
-from crowdtree.learning.dependence import Accuracy, Worth
+from crowdtree.learning.dependence import Accuracy, Discount, Worth
 from crowdtree.learning.learned_problem import (
     crowd_confusion,
     dependence_of,
@@ -88,9 +88,10 @@ class Learned:
     answers
         The answers, encoded.
     posterior
-        Probability of each class (column) for each item (row), in the order of ``answers.tasks``;
-        discounted because people err together (of yes/no questions once :meth:`calibrate` is
-        called).
+        Probability of each class (column) for each item (row), in the order of ``answers.tasks``.
+        Of one question it is what is stated: discounted because people err together. Of yes/no
+        questions it is what the fit believes; :meth:`item`, :meth:`label_frame` and
+        :attr:`accuracy` state it discounted, by the :attr:`discount`.
     fit
         Cells and skills.
     counts
@@ -98,7 +99,8 @@ class Learned:
     labelling
         The fit of a one-question set: models, draws, posteriors before the discount.
     worth
-        What a further answer about an item is worth; None where answers are taken as independent.
+        What a further answer about an item is worth; None where answers are taken as independent,
+        and of yes/no questions before :meth:`calibrate`, which have a :attr:`discount`.
     checked
         Items of known class that :meth:`calibrate` has counted.
     converged
@@ -129,7 +131,7 @@ class Learned:
     keep_repeats: bool = False
     counts: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     labelling: LabelFit | None = None
-    worth: Worth | None = None
+    worth: Discount | None = None
     checked: NDArray[np.bool_] | None = None
     converged: bool = True
     assumed: Problem | None = None
@@ -166,7 +168,28 @@ class Learned:
         """Posterior of an item that was learned from, or met in an update."""
         if self._online is not None:
             return self._online.item(task)
-        return np.asarray(self.posterior[self._place(task)])
+        return np.asarray(self.stated_posterior[self._place(task)])
+
+    @cached_property
+    def discount(self) -> Discount | None:
+        """How far evidence is discounted before a probability is stated, None for not at all.
+
+        Of yes/no questions it is fitted to the known items, each left out of the table that it is
+        tried on: the first use takes the time of learning five times.
+        """
+        if self.worth is not None or self.kind == "labels":
+            return self.worth
+        from crowdtree.learning.identification import TableDiscount
+
+        return TableDiscount.of(self)
+
+    @cached_property
+    def stated_posterior(self) -> FloatArray:
+        """Probability to state of each class for each item, updates left out."""
+        if self.kind == "labels" or self.worth is not None:
+            return self.posterior
+        count = np.diff(self.answers.start)
+        return stated(self.fit.posterior, self.gold, count, self.discount)
 
     def _place(self, task: Any) -> int:
         place = self._task_index.get(str(task))
@@ -188,11 +211,8 @@ class Learned:
         answers, posterior, gold = self._current
         open_ = np.flatnonzero(gold < 0)
         count = np.diff(answers.start)[open_]
-        worth = Worth.any() if self.worth is None else self.worth
-        found = worth.accuracy(posterior[open_], count, self.level)
-        # the table itself rests on its gold; the discount of one question has counted it already
-        taught = int((gold >= 0).sum()) if self.kind == "classes" else 0
-        return found._replace(known=found.known + taught)
+        discount: Discount = self.discount or Worth.of_a_crowd()
+        return discount.accuracy(posterior[open_], count, self.level)
 
     @cached_property
     def _current(self) -> Current:
@@ -235,12 +255,12 @@ class Learned:
         fresh = np.flatnonzero(new if self.checked is None else new & ~self.checked)
         count = np.diff(self.answers.start)
         blind = self.fit.posterior if self.labelling is None else self.labelling.blind
-        before = Worth.any() if self.worth is None else self.worth
+        before: Discount = self.discount or Worth.of_a_crowd()
         worth = before.updated(blind[fresh], count[fresh], codes[fresh])
         warn_few(worth.known, "calibrate")
         made = stated(self.fit.posterior, self.gold, count, worth)
         problem = self.problem
-        if self.kind == "labels" and self.worth is not None:
+        if isinstance(self.worth, Worth):
             problem = quietly_replaced(problem, dependence=dependence_of(worth))
         return replace(
             self,

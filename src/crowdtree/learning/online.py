@@ -80,12 +80,12 @@ class Online:
         """Probabilities to state about an item: discounted because people err together."""
         old = place < self.base.n_tasks
         if place not in self.posterior and old:
-            return np.asarray(self.learned.posterior[place])
-        worth, plain = self.learned.worth, self._posterior(place)
-        if worth is None or (old and self.learned.gold[place] >= 0):
+            return np.asarray(self.learned.stated_posterior[place])
+        discount, plain = self.learned.discount, self._posterior(place)
+        if discount is None or (old and self.learned.gold[place] >= 0):
             return plain
         count = len(self.rows.get(place, [])) + len(self._base_places(place))
-        return np.asarray(worth.stated(plain[None], np.array([count]))[0])
+        return np.asarray(discount.stated(plain[None], np.array([count]))[0])
 
     def _posterior(self, place: int) -> FloatArray:
         """Posterior of an item before the discount."""
@@ -380,8 +380,11 @@ def _write_back(learned: Learned, online: Online) -> None:
     )
 
 
-def classify(learned: Learned, source: Any) -> tuple[list[str], FloatArray]:
-    """Posteriors of the items of other answers; their workers may be known or new."""
+def classify(learned: Learned, source: Any, plain: bool = False) -> tuple[list[str], FloatArray]:
+    """Posteriors of the items of other answers; their workers may be known or new.
+
+    `plain` posteriors are those before the discount.
+    """
     known = learned.answers
     read: Answers = read_answers(
         source,
@@ -402,6 +405,6 @@ def classify(learned: Learned, source: Any) -> tuple[list[str], FloatArray]:
         rows = list(zip(*columns, strict=True))
         made.append(_posterior_of(learned, rows))
     posterior = np.array(made)
-    if learned.worth is None:
+    if plain or learned.discount is None:
         return names, posterior
-    return names, learned.worth.stated(posterior, np.diff(read.start))
+    return names, learned.discount.stated(posterior, np.diff(read.start))
