@@ -84,8 +84,8 @@ class SubtypePolicy(AdaptivePolicy):
             (yes >= 0) & (yes <= 1)
         ):
             raise CrowdtreeError(
-                f"yes_probability: expected {problem.n_questions} questions x {len(self.label)} sub-types "
-                f"of numbers from 0 to 1, got shape {yes.shape}"
+                f"yes_probability: expected {problem.n_questions} questions x {len(self.label)} "
+                f"sub-types of numbers from 0 to 1, got shape {yes.shape}"
             )
         yes = np.clip(yes, LEAST, 1 - LEAST)
         self.model = AnswerModel(yes, np.sign(yes - 0.5).astype(np.int8))
