@@ -226,9 +226,10 @@ def credible_interval(
 
     A plan that was designed on ``learned.problem`` prefers cells whose errors look small by
     chance. Where at least 20 items of known class, asked most of the questions, show by how much,
-    the draws are shifted by it: the plan is made again without each part of the items, and what it states is
-    compared with its errors on that part (:func:`crowdtree.learning.identification.optimism`). That
-    takes the time of learning five times, once per result.
+    the draws are shifted by it: the plan is made again without each part of the items, and what it
+    states is compared with its errors on that part
+    (:func:`crowdtree.learning.identification.optimism`). That takes the time of learning five
+    times, once per result.
 
     Parameters
     ----------
