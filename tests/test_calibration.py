@@ -23,6 +23,7 @@ from crowdtree.policy.replay import Sample, replay_adaptive
 from crowdtree.problem import Problem
 from crowdtree.simulation import Crowd, Recorded, simulate
 
+pytestmark = pytest.mark.filterwarnings("ignore:target_error. .* is out of reach on average")
 DISCOUNT = Calibration(0.8, 0.1, 50, 0.01, (0.2, 0.05))
 
 
@@ -467,14 +468,17 @@ def test_persons_are_left_out_where_each_item_is_one_persons():
     rng = np.random.default_rng(0)
     gold = np.tile(np.arange(10), 3)
     worker = np.repeat(np.arange(3), 10)
-    parts = _parts(gold, worker, 5, rng)
+    parts, by_person = _parts(gold, worker, 5, rng)
+    assert by_person
     assert sorted(tuple(set(worker[part].tolist())) for part in parts) == [(0,), (1,), (2,)]
     assert sum(map(len, parts)) == 30
     # several persons per item, or a class that only one person knows: items are left out
-    by_item = _parts(gold, np.full(30, -1), 5, rng)
+    by_item, by_person = _parts(gold, np.full(30, -1), 5, rng)
+    assert not by_person
     for part in by_item:
         assert set(np.delete(gold, part)) == set(range(10))
-    alone = _parts(np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 1]), 5, rng)
+    alone, by_person = _parts(np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 1]), 5, rng)
+    assert not by_person
     assert 4 not in np.concatenate(alone)  # the only item of its class stays
 
 

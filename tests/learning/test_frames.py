@@ -151,7 +151,7 @@ def test_booleans_in_answers_and_in_a_mapping_of_gold_are_the_same_classes():
     assert learned.workers["a"].answers == 3
 
 
-@pytest.mark.parametrize("ids", [[2**63, 2**64 - 1, 7], [1, 2, 3], [5, 2**62, 6]])
+@pytest.mark.parametrize("ids", [[2**63, 2**63 + 1, 2**63 + 9], [2**63, 2**64 - 1, 7], [1, 2, 3]])
 def test_large_unsigned_ids_are_names(ids):
     task = np.repeat(np.array(ids, np.uint64), 2)
     answers = {"task": pl.Series(task), "worker": ["a", "b"] * 3, "label": list("xxyyxy")}

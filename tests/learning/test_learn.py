@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -12,13 +9,12 @@ import pytest
 from scipy.special import expit, logit
 from scipy.stats import binom
 
+from benchmarks.realdata import ABSENT, folder
 from crowdtree import CrowdtreeError, CrowdtreeWarning, Problem
 from crowdtree.learning import learn
 from crowdtree.learning.answers import read_answers
 from crowdtree.learning.labels import LABEL_METHODS
 from learn_crowds import crowd_error, labelled, many_questions, one_question
-
-DATA = Path(os.environ.get("CROWDTREE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
 def accuracy(learned, gold):
@@ -358,12 +354,15 @@ BEST_OF_PEERS = {
 @pytest.mark.filterwarnings("ignore:answers:crowdtree.CrowdtreeWarning")
 @pytest.mark.parametrize("name", BEST_OF_PEERS)
 def test_real_crowds_within_two_points_of_the_best(name):
-    folder = DATA / f"crowd_{name}"
-    if not folder.exists():
-        pytest.skip(f"the data folder has no crowd_{name}; set CROWDTREE_DATA")
-    path = next(p for p in (folder / "answers.csv", folder / "answers.csv.gz") if p.exists())
+    data = folder()
+    if data is None:
+        pytest.skip(ABSENT)
+    place = data / f"crowd_{name}"
+    if not place.exists():
+        pytest.skip(f"the data folder has no crowd_{name}")
+    path = next(p for p in (place / "answers.csv", place / "answers.csv.gz") if p.exists())
     learned = learn(path)
-    gold = {str(t): str(x) for t, x in pd.read_csv(folder / "gold.csv").itertuples(index=False)}
+    gold = {str(t): str(x) for t, x in pd.read_csv(place / "gold.csv").itertuples(index=False)}
     assert 100 * accuracy(learned, gold) >= BEST_OF_PEERS[name] - 2
     found = learned.accuracy
     assert found.low <= accuracy(learned, gold) <= found.high  # in-sample: the prior saw this crowd

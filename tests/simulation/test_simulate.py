@@ -480,7 +480,7 @@ def test_summary_is_plain_json():
             "engine: 'spark' is unknown",
         ),
         (lambda: simulate(PROBLEM, POLICIES["plan"], 10, engine="dask://"), "is unknown"),
-        (lambda: simulate(PROBLEM, POLICIES["plan"], 50_000, jobs=0), "jobs: a number"),
+        (lambda: simulate(PROBLEM, POLICIES["plan"], 50_000, jobs=0), "jobs: expected a count"),
         (lambda: simulate(make_problem(1, 5), POLICIES["plan"], 10), "other classes or questions"),
         (
             lambda: simulate(

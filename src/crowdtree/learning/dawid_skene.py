@@ -92,7 +92,7 @@ def fit_dawid_skene(
 
 
 def _tables(counts: FloatArray, smoothing: float) -> FloatArray:
-    """Log P(label | class) of each worker; one who never met a class says everything alike."""
+    """Log P(label | class) of each worker; uniform where there are no answers."""
     held = counts + smoothing
     total = held.sum(axis=1, keepdims=True)
     share = np.where(total > 0, held / np.maximum(total, 1e-300), 1 / counts.shape[1])

@@ -21,7 +21,7 @@ __all__ = ["Flag", "find_flags"]
 FloatArray = NDArray[np.float64]
 
 LEAST_ANSWERS = 10
-"""A worker with fewer answers is not accused of anything."""
+"""Workers with fewer answers are not flagged."""
 SAME_SHARE = 0.98
 COIN = 0.25
 """A worker who is right this much more often than chance (of 0 to 1) at most answers at random."""
@@ -31,7 +31,7 @@ MOST_PAIR_WORKERS = 3000
 LEAST_SPREAD = 0.2
 CONFUSED = 0.1
 STRONG_TILT = 1.0
-"""Standard deviation of what items do to everybody's answers, in logits, that is worth a word."""
+"""Standard deviation of the shift that an item gives to all answers, in logits, for a flag."""
 RARE_ITEM = 0.001
 """Probability of so many wrong answers below which an item counts as misleading."""
 LEAST_ODD = 3
@@ -45,7 +45,7 @@ THIN = 0.1
 
 
 class Flag(NamedTuple):
-    """One thing to look at.
+    """One finding that should be checked.
 
     `kind` is ``constant``, ``random``, ``twins``, ``blunt`` (a question that splits nothing),
     ``unasked`` (a question without answers, or about one class only), ``reversed`` (a cell whose

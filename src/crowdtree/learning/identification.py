@@ -539,7 +539,7 @@ class Another(NamedTuple):
     doubt: float
     """Standard deviation of the centre."""
     between: float
-    """Standard deviation between people, raised by how little few people tell about it."""
+    """Standard deviation between people, inflated where few people make it uncertain."""
 
     @classmethod
     def of(cls, value: NDArray[np.float64], variance: NDArray[np.float64]) -> Another:

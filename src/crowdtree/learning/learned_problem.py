@@ -53,7 +53,7 @@ def label_problem(
 
 
 def quietly_replaced(problem: Problem, **changes: Any) -> Problem:
-    """A copy of a learned problem, whose errors above one half a flag tells."""
+    """Copy a learned problem without warnings: errors above one half have flags."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdtreeWarning)
         return problem.replace(**changes)
@@ -74,7 +74,7 @@ def dependence_of(worth: Discount | None) -> float:
 
 
 def crowd_confusion(counts: FloatArray) -> FloatArray:
-    """P(label | class) of an answer, whoever gave it (label, class); a class never met is even."""
+    """P(label | class) of an answer, whoever gave it (label, class); uniform without answers."""
     whole = counts.sum(axis=0) + 0.5 / len(counts[0])
     return np.asarray(whole / whole.sum(axis=0))
 
@@ -108,7 +108,7 @@ def make_problem(
     like: Problem | None = None,
     dependence: float = 0.0,
 ) -> Problem:
-    """Make a problem of learned numbers; a flag, not a warning, tells errors above one half."""
+    """Make a problem of learned numbers without warnings: errors above one half have flags."""
     dash: Dash = "either" if bool((outcome == DASH).any()) else "inapplicable"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdtreeWarning)

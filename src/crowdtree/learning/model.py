@@ -1,4 +1,4 @@
-"""What was learned: a problem, the workers and the labels, each with its uncertainty."""
+"""The result of learning: a problem, workers and labels, each with its uncertainty."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Learned:
     checked
         Items of known class that :meth:`calibrate` has counted.
     converged
-        Whether the fit and the sample settled; a flag tells where they did not.
+        Whether the fit and the sample converged; a flag is raised where they did not.
     trace
         Log likelihood after every step of the fit; empty for ``method="majority"``. That of one
         question never falls; that of yes/no questions may, as priors are estimated along the way,
@@ -165,7 +165,7 @@ class Learned:
         )
 
     def item(self, task: Any) -> FloatArray:
-        """Posterior of an item that was learned from, or met in an update."""
+        """Posterior of an item that was learned from or updated."""
         if self._online is not None:
             return self._online.item(task)
         return np.asarray(self.stated_posterior[self._place(task)])
@@ -428,7 +428,7 @@ class Learned:
 
     @cached_property
     def flags(self) -> tuple[Flag, ...]:
-        """What deserves a look: workers, questions, class pairs and thin cells."""
+        """Findings to check: workers, questions, class pairs and uncertain cells."""
         from crowdtree.learning.flags import find_flags
 
         return find_flags(self)
@@ -457,7 +457,7 @@ class Learned:
     def policy(
         self, target_error: float = 0.05, max_answers: int = 100, **options: Any
     ) -> AdaptivePolicy:
-        """Ask adaptively by this table; what is stated is calibrated on left-out items."""
+        """Make an adaptive policy with this table; its errors are calibrated on left-out items."""
         from crowdtree.learning.identification import identification_policy
 
         return identification_policy(self, target_error, max_answers, **options)
@@ -472,7 +472,7 @@ class Learned:
         return find_subtypes(self, most, seed)
 
     def upper_problem(self, level: float | None = None) -> Problem:
-        """Make the problem with every error at its upper credible end, for robust design."""
+        """Make the problem with every error at the upper end of its credible interval."""
         from crowdtree.learning.pilot import upper_problem
 
         return upper_problem(self, self.level if level is None else level)

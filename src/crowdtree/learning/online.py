@@ -254,7 +254,7 @@ def _posterior_of(
 ) -> FloatArray:
     """Posterior of one item from answers, each with its worker's own error.
 
-    `before` is what is believed already; without it, what the class shares say.
+    `before` is the prior of the classes; by default their learned shares.
     """
     prior = learned.problem.prior if before is None else before
     models = () if learned.labelling is None else learned.labelling.models

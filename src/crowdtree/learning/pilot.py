@@ -182,7 +182,7 @@ def _fused_slope(plan: Plan, node: NDArray[np.int32], cls: NDArray[np.int32]) ->
 
 
 def upper_problem(learned: Learned, level: float = 0.95) -> Problem:
-    """Make the problem pessimistic: every error at its upper credible end, for robust design."""
+    """Make the problem with every error at the upper end of its credible interval."""
     from scipy.stats import beta
 
     if not 0 < level < 1:
@@ -224,11 +224,12 @@ def credible_interval(
     they say yes, and in how they read a question, is drawn for all cells at once. It does not
     include the chance of a finite number of items.
 
-    A plan that was designed on ``learned.problem`` profits from the luck of its cells. Where at
-    least 20 items of known class, asked most of the questions, show by how much, the draws are
-    shifted by it: the plan is made again without each part of the items, and what it states is
-    compared with its errors on that part (:func:`crowdtree.learning.identification.optimism`). That
-    takes the time of learning five times, once per result.
+    A plan that was designed on ``learned.problem`` prefers cells whose errors look small by
+    chance. Where at least 20 items of known class, asked most of the questions, show by how much,
+    the draws are shifted by it: the plan is made again without each part of the items, and what it
+    states is compared with its errors on that part
+    (:func:`crowdtree.learning.identification.optimism`). That takes the time of learning five
+    times, once per result.
 
     Parameters
     ----------
@@ -250,7 +251,7 @@ def credible_interval(
     _check_names(plan.tree.problem, learned.problem)
     rng = np.random.default_rng(rng)
     found = optimism(learned, plan)
-    # where people were left out in turn, that already tells how they differ
+    # where people were left out in turn, the optimism includes how they differ
     differ = getattr(learned.fit, "people", None) if found is None or not found.between else None
     drawn = _drawn(learned, _asked(plan), draws, differ, people, rng)
     value = 1 - _correct(plan, drawn)

@@ -26,7 +26,7 @@ class SkillFit:
     ``e`` (its mean is the estimate); `skill_sd` is the standard deviation of each skill, `spread`
     that of skills in the crowd; `posterior` (item, class) takes answers as independent; `sign` is
     +1 where yes is right, -1 where no is, 0 where it is open; `prior_size` is how many items of
-    known class would tell the class shares as well; `answers` is the expected number per cell.
+    known class would estimate the class shares as well; `answers` is the expected number per cell.
     """
 
     cell: FloatArray
@@ -52,9 +52,9 @@ class ClassFit(SkillFit):
     """What was learned from yes/no questions about classes.
 
     `x` and `tilt` give the answers of a worker, ``P(yes) = sigmoid(x + tilt * skill)``. `wrong` and
-    `right` are the Beta posterior of the crowd's error, with respect to `sign`. `people` tells how
-    much people differ, `trace` is the log likelihood after each step, and `converged` tells whether
-    the fit settled.
+    `right` are the Beta posterior of the crowd's error, with respect to `sign`. `people` is how
+    much people differ, `trace` is the log likelihood after each step, and `converged` is whether
+    the fit converged.
     """
 
     x: FloatArray

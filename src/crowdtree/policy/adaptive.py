@@ -274,7 +274,7 @@ class AdaptivePolicy(Guaranteed):
         return self.by_class(normalised(np.log(self._prior)))
 
     def replay(self, values: NDArray[np.int8]) -> Replayed:
-        """States of recorded items on their way to the end of the budget, whatever the target."""
+        """States of recorded items after each answer until the budget ends, whatever the target."""
         return replay_adaptive(self, values)
 
     def labelled(self, values: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

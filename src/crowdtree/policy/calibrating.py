@@ -46,7 +46,7 @@ class Calibrated:
         return self.calibration.discounted(self.log_prior, log_posterior, answers)
 
     def replay(self, values: NDArray[np.int8]) -> Replayed:
-        """States of recorded items (items x questions x repeats, -1: missing) on their way."""
+        """States of recorded items (items x questions x repeats, -1: missing) after each answer."""
         return replay_steps(self, values)
 
     @property
