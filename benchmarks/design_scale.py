@@ -1,6 +1,6 @@
 """Design at scale, side by side with scikit-learn on the same table, in one run.
 
-    python benchmarks/design_scale.py --out docs/measured/benchmarks.md
+    python -m benchmarks.design_scale --out docs/measured/benchmarks.md
 
 Every case runs in its own process, so that its peak memory can be measured. Times are wall clock
 with all threads, and processor seconds with one thread (as scikit-learn has); the latter are hardly
@@ -26,7 +26,7 @@ import numba
 import numpy as np
 
 import crowdtree as ct
-from tables import from_sklearn, made_problem
+from benchmarks.tables import from_sklearn, made_problem
 
 Facts = dict[str, Any]
 PEERS = [(2_000, 2_000, 50), (5_000, 2_000, 100)]  # classes, questions, times faster wanted
@@ -127,7 +127,7 @@ def run_stream(gigabytes: float = 0.8) -> Facts:
 
 
 def in_process(*arguments: str) -> Facts:
-    command = [sys.executable, __file__, "--case", *arguments]
+    command = [sys.executable, "-m", "benchmarks.design_scale", "--case", *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     facts: Facts = json.loads(done.stdout.splitlines()[-1])
     print(arguments, json.dumps(facts), file=sys.stderr, flush=True)
@@ -153,7 +153,7 @@ def _head(stream: Facts) -> list[str]:
     return [
         "# Benchmarks",
         "",
-        "Written by `python benchmarks/design_scale.py --out docs/measured/benchmarks.md`; "
+        "Written by `python -m benchmarks.design_scale --out docs/measured/benchmarks.md`; "
         "do not edit.",
         "",
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "

@@ -1,6 +1,6 @@
 """Write the tables and figures of ``docs/measured/learning.md`` from the results of the benchmarks.
 
-``python benchmarks/learn_docs.py [--folder out/bench]`` reads ``learn_calibration.json``,
+``python -m benchmarks.learn_docs [--folder out/bench]`` reads ``learn_calibration.json``,
 ``learn_end_to_end*.json`` and ``learn_speed.json``, as their ``--json`` wrote them. Each table
 is between two marks; the text around them is written by hand. A table without a file is
 kept.
@@ -14,9 +14,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from benchmarks.learn_end_to_end import summary
 from crowdtree.plots.curves import curve_chart
 from crowdtree.plots.vega import draw_chart
-from learn_end_to_end import summary
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "measured" / "learning.md"

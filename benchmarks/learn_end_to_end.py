@@ -1,6 +1,6 @@
 """From answers of real people to labels of new items, and classifiers of the same answers.
 
-``python benchmarks/learn_end_to_end.py [leuven apascal soybean] --json FILE``; ``learn_docs.py``
+``python -m benchmarks.learn_end_to_end [leuven apascal soybean] --json FILE``; ``learn_docs.py``
 writes the page and the figures from the JSON.
 
 ``learn`` turns the training answers into a problem; new items are asked by a designed tree, by the
@@ -26,12 +26,12 @@ from typing import Any
 import numpy as np
 
 import crowdtree as ct
+from benchmarks.learn_sets import SETS, Split, long
+from benchmarks.realdata import folder
 from crowdtree.learning import learn
 from crowdtree.learning.subtypes import Subtypes
 from crowdtree.policy import AdaptivePolicy, SubtypePolicy
 from crowdtree.problem import check_names
-from learn_sets import SETS, Split, long
-from realdata import folder
 
 BUDGETS = (3, 5, 10, 20, 40)
 TARGET = 0.01  # the adaptive policies stop when their label is this sure, as they do by default

@@ -1,6 +1,6 @@
 """Recovery on simulated crowds: coverage of 95 % intervals, and the rate at which errors shrink.
 
-``python benchmarks/learn_recovery.py [--runs 20] [--only coverage|slope]``: three to four minutes
+``python -m benchmarks.learn_recovery [--runs 20] [--only coverage|slope]``: three to four minutes
 of one core. Truths are drawn anew for every crowd, in three shapes: as the model assumes them
 (normal skills, Beta errors around the mean of their question), in two groups (a fifth of the
 workers far below the others; easy and hard cells), and otherwise (skills with the tails of
@@ -12,19 +12,16 @@ independent; they share the uncertainty about the typical worker, so prefer the 
 """
 
 import argparse
-import sys
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from scipy.special import expit, logit
 from scipy.stats import beta
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from crowdtree.learning import learn
-from learn_crowds import (
+from tests.learn_crowds import (
     ERRORS,
     Crowd,
     crowd_error,

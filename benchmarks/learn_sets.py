@@ -6,14 +6,14 @@ says), apascal and soybean_large in five folds that keep the shares of the class
 
 from __future__ import annotations
 
-import csv
-import gzip
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+
+from benchmarks.realdata import read_table
 
 
 class Split(NamedTuple):
@@ -51,8 +51,7 @@ def folds(truth: np.ndarray, count: int, seed: int = 0) -> list[np.ndarray]:
 
 
 def leuven(folder: Path) -> Iterator[Split]:
-    with gzip.open(folder / "leuven_animals" / "answers_wide.csv.gz", "rt") as file:
-        rows = list(csv.reader(file))
+    rows = read_table(folder / "leuven_animals", "answers_wide")
     animals = rows[0][2:]
     questions = list(dict.fromkeys(row[0] for row in rows[1:]))
     people = sorted({row[1] for row in rows[1:]})

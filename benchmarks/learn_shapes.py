@@ -1,6 +1,6 @@
 """Labels on simulated crowds of many shapes: is one question's default method ever a bad choice?
 
-``python benchmarks/learn_shapes.py [--runs 8]``: about two minutes. Prints the mean accuracy of
+``python -m benchmarks.learn_shapes [--runs 8]``: about two minutes. Prints the mean accuracy of
 ours, majority, Dawid-Skene and one-coin (all without gold), what ours states, and the worst
 shortfall against the best of the others. No gold of a real set is read.
 """

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+import crowdtree as ct
 from benchmarks.optimal_common import (
     ERROR_WORDS,
     ROOT,
@@ -30,8 +32,6 @@ from benchmarks.optimal_common import (
     timed,
     warm_up,
 )
-
-import crowdtree as ct
 
 SIZES = ((10, 20), (16, 24), (20, 30), (30, 30), (40, 60))
 GREEDY = ("fm", "fc", "gain")

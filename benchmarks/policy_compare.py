@@ -1,6 +1,6 @@
 """Answers per item at equal misclassification: adaptive policies, trees, plans and the floor.
 
-Every number is computed in this run. ``python benchmarks/policy_compare.py [--items 20000]``
+Every number is computed in this run. ``python -m benchmarks.policy_compare [--items 20000]``
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 import crowdtree as ct
+from benchmarks.realdata import awa2
 from crowdtree.bounds import fano_floor
 from crowdtree.frontiers import frontier
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, expected_answers
@@ -25,7 +26,6 @@ from crowdtree.simulation import (
     simulate_dawid_skene,
     tune_target,
 )
-from realdata import awa2
 
 ERROR = 0.01
 

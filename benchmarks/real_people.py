@@ -11,7 +11,7 @@ Leuven: learned from three respondents, the fourth answers, all four ways. Every
 3. Promises: ``reachable_error``, ``strict``, and the credible intervals of the paper's tree and of
    a frontier plan, beside what is observed: pooled, and in how many splits they agree.
 
-``python benchmarks/real_people.py [--sets leuven apascal soybean] [--splits 5] [--json FILE]``
+``python -m benchmarks.real_people [--sets leuven apascal soybean] [--splits 5] [--json FILE]``
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import crowdtree as ct
-import learn_sets
+from benchmarks import learn_sets
+from benchmarks.realdata import folder
 from crowdtree.learning.model import Learned
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.problem import LINE_BREAKS
 from crowdtree.simulation import REASONS, Recorded, Run, simulate
 from crowdtree.simulation.run import share_estimate
-from realdata import folder
 
 FloatArray = NDArray[np.float64]
 TARGETS = (0.2, 0.1, 0.05)

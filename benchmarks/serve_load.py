@@ -1,9 +1,9 @@
 """Load on a live campaign: 8 clients on loopback, each in a loop of next + answer, durable.
 
-    python benchmarks/serve_load.py --database sqlite --seconds 10
-    python benchmarks/serve_load.py --database postgresql --processes 2
-    python benchmarks/serve_load.py --sizes 1000 100000 1000000     # next-task time by size
-    python benchmarks/serve_load.py --waiting 200                   # workers long-polling
+    python -m benchmarks.serve_load --database sqlite --seconds 10
+    python -m benchmarks.serve_load --database postgresql --processes 2
+    python -m benchmarks.serve_load --sizes 1000 100000 1000000     # next-task time by size
+    python -m benchmarks.serve_load --waiting 200                   # workers long-polling
 
 Prints one JSON object: loops per second, p50, p99 and the slowest of next and answer in ms.
 """

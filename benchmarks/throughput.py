@@ -1,6 +1,6 @@
 """Items per second of the simulator and of a hand-written NumPy matrix loop, in the same run.
 
-Seconds are those of the processor. ``python benchmarks/throughput.py [--small]``
+Seconds are those of the processor. ``python -m benchmarks.throughput [--small]``
 """
 
 from __future__ import annotations

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
 import crowdtree as ct
-import real_tables
+from benchmarks import real_tables
+from benchmarks.realdata import ABSENT, folder
 from contracts import check_tree
 from crowdtree import CrowdtreeError
 
 pytestmark = pytest.mark.realdata
-DATA = real_tables.data_folder()
+DATA = folder()
 RECIPES = {recipe.name: recipe for recipe in real_tables.RECIPES}
 LARGE = {"mushroom_species"}  # its trees have tens of thousands of nodes
 
 
 def problem(name: str) -> ct.Problem:
     if DATA is None:
-        pytest.skip("no data folder: set CROWDTREE_DATA, or put it at ../shared/data")
+        pytest.skip(ABSENT)
     return real_tables.load(RECIPES[name], DATA)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree import scores
+from crowdtree.errors import CrowdtreeError
 from crowdtree.plan import Plan, as_plan
 from crowdtree.problem import DASH, Problem
 from crowdtree.scores import Interval
@@ -326,4 +327,8 @@ def evaluate(tree: Tree | Plan, uncertainty: Uncertain | None = None) -> Evaluat
     >>> round(value.misclassification, 7), round(value.additive, 7)
     (0.0823119, 0.085)
     """
+    if uncertainty is not None and not hasattr(uncertainty, "credible_interval"):
+        raise CrowdtreeError(
+            f"uncertainty: expected what learn(...) returned, got {type(uncertainty).__name__}"
+        )
     return Evaluation(as_plan(tree), uncertainty)

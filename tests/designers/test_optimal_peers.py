@@ -9,11 +9,6 @@ import crowdtree as ct
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(autouse=True)
-def _benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-
-
 def nested(tree: ct.Tree) -> object:
     problem = tree.problem
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import crowdtree as ct
 import learn_crowds
+from benchmarks.learn_sets import apascal, long
+from benchmarks.realdata import ABSENT, folder
 from crowdtree import CrowdtreeError, CrowdtreeWarning
 from crowdtree.learning import classes as classing
 from crowdtree.learning import learn
 from crowdtree.learning.pilot import credible_interval
 from crowdtree.learning.rates import Counts, cell_rates
 from learn_crowds import gold_of, many_questions, with_spammer
-
-ROOT = Path(__file__).parents[2]
-DATA = Path(os.environ.get("CROWDTREE_DATA", ROOT.parent / "shared" / "data"))
 
 
 def one_answer_each(rng, items=400, questions=6, classes=4):
@@ -146,12 +142,11 @@ def test_classes_without_sub_types_keep_the_learned_table():
 
 
 @pytest.mark.realdata
-@pytest.mark.skipif(not (DATA / "apascal").is_dir(), reason="the data folder is absent")
-def test_a_tree_errs_on_new_objects_as_often_as_it_says(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    from learn_sets import apascal, long
-
-    split = next(apascal(DATA))
+def test_a_tree_errs_on_new_objects_as_often_as_it_says():
+    data = folder()
+    if data is None:
+        pytest.skip(ABSENT)
+    split = next(apascal(data))
     answers = long(split.train, split.questions, split.workers)
     learned = learn(answers, {str(i): name for i, name in enumerate(split.truth)})
     problem = learned.problem

@@ -20,9 +20,8 @@ from crowdtree.evaluation import evaluate
 from crowdtree.plan import Plan
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, expected_answers
 from crowdtree.problem import Problem
-from crowdtree.simulation import Crowd, Recorded, simulate, sweep, tune_target
+from crowdtree.simulation import Crowd, Recorded, execution, simulate, sweep, tune_target
 from crowdtree.simulation import engine as engine_module
-from crowdtree.simulation import work as work_module
 from crowdtree.simulation.run import Estimate, mean_estimate, share_estimate
 from crowdtree.staffing import staff
 
@@ -298,7 +297,7 @@ def test_checkpoints_resume(tmp_path, monkeypatch):
     policy = POLICIES["information"]
     whole = simulate(PROBLEM, policy, 500, rng=1)
     ran = []
-    original = work_module.Task.run
+    original = execution.Task.run
 
     def failing(task):
         if len(ran) == 3:
@@ -306,14 +305,14 @@ def test_checkpoints_resume(tmp_path, monkeypatch):
         ran.append(task.start)
         return original(task)
 
-    monkeypatch.setattr(work_module.Task, "run", failing)
+    monkeypatch.setattr(execution.Task, "run", failing)
     with pytest.raises(KeyboardInterrupt):
         simulate(PROBLEM, policy, 500, rng=1, checkpoint=tmp_path / "run")
     files = sorted((tmp_path / "run").iterdir())
     assert [f.suffix for f in files] == [".npz"] * 3
     files[0].write_bytes(files[0].read_bytes()[:100])  # cut off: must be simulated again
     ran.clear()
-    monkeypatch.setattr(work_module.Task, "run", lambda t: ran.append(t.start) or original(t))
+    monkeypatch.setattr(execution.Task, "run", lambda t: ran.append(t.start) or original(t))
     seen = []
     again = simulate(
         PROBLEM,
@@ -364,7 +363,7 @@ def cluster(tmp_path_factory):
     pytest.importorskip("distributed", reason="crowdtree[dask] is not installed")
     folder = tmp_path_factory.mktemp("dask")
     told = folder / "scheduler.json"
-    env = os.environ | {"PYTHONPATH": str(Path(work_module.__file__).parents[2])}
+    env = os.environ | {"PYTHONPATH": str(Path(execution.__file__).parents[2])}
     scheduler = ["scheduler", "--host", "127.0.0.1", "--port", "0"]
     worker = ["worker", "--nthreads", "1", "--no-nanny", "--local-directory", str(folder)]
     processes = [
@@ -424,7 +423,7 @@ def test_dask_gives_identical_results(cluster, monkeypatch):
 
 def test_an_unreachable_scheduler_is_reported(monkeypatch):
     pytest.importorskip("distributed", reason="crowdtree[dask] is not installed")
-    monkeypatch.setattr(work_module, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(execution, "CONNECT_SECONDS", 0.5)
     with pytest.raises(
         CrowdtreeError, match=r"no Dask scheduler responds at 127\.0\.0\.1:1 "
     ) as caught:

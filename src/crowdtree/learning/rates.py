@@ -34,8 +34,6 @@ class CellRates(NamedTuple):
     mean: FloatArray
     variance: FloatArray
     above: FloatArray
-    strength: FloatArray
-    """Of the prior, one number per question (the harmonic mean of its posterior)."""
 
     @property
     def size(self) -> FloatArray:
@@ -90,7 +88,7 @@ def cell_rates(whole: Counts, told: Counts | None = None, centre: float | None =
     variance = np.clip(variance, 1e-12, mean * (1 - mean) * 0.99)
     size = mean * (1 - mean) / variance - 1
     above = _above_half(mean, size)
-    return CellRates(mean, variance, above, 1 / (share / (a + b)).sum(axis=1))
+    return CellRates(mean, variance, above)
 
 
 def _above_half(mean: FloatArray, size: FloatArray) -> FloatArray:

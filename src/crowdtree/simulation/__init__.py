@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.policy import Policy
+from crowdtree.policy import AdaptivePolicy, Policy
 from crowdtree.problem import Problem
 from crowdtree.rng import generator
+from crowdtree.simulation.batch_dawid_skene import dawid_skene, simulate_dawid_skene
 from crowdtree.simulation.crowd import Crowd, Recorded, Source
 from crowdtree.simulation.engine import REASONS
+from crowdtree.simulation.execution import BLOCK, Progress, Task, perform
 from crowdtree.simulation.run import CalibrationRow, Estimate, Run
-from crowdtree.simulation.together import dawid_skene, simulate_dawid_skene
-from crowdtree.simulation.work import BLOCK, Progress, Task, perform
 
 __all__ = [
     "REASONS",
@@ -91,6 +91,8 @@ def simulate(
     """
     key = _key(rng)
     tasks = _tasks(problem, policy, items, key, crowd or Crowd(), stepwise)
+    if isinstance(policy, AdaptivePolicy):
+        policy.warn_if_unreachable()
     parts = perform(tasks, engine=engine, jobs=jobs, checkpoint=checkpoint, progress=progress)
     return Run.join(problem, parts)
 

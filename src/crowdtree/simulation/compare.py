@@ -17,8 +17,8 @@ from crowdtree.frontiers import Frontier, frontier
 from crowdtree.plan import Plan
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, Policy, expected_answers
 from crowdtree.problem import Problem
+from crowdtree.simulation.batch_dawid_skene import simulate_dawid_skene
 from crowdtree.simulation.run import Estimate, Run
-from crowdtree.simulation.together import simulate_dawid_skene
 from crowdtree.staffing import staff
 from crowdtree.tree import Tree
 

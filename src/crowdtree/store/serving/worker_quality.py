@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
-from crowdtree.learning.book import WorkerBook
+from crowdtree.learning.worker_tracker import WorkerTracker
 from crowdtree.problem import DASH, Problem
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.sql import Query, Sql, exists, fetch, run, run_many
@@ -57,7 +57,7 @@ def apply_judgements(connection: Connection, cache: ServingCache) -> bool:
         state.id: cache.campaign(connection, state)
         for state in fetch(connection, sql.CAMPAIGNS, ids=numbers)
     }
-    books = {number: WorkerBook(campaign.problem) for number, campaign in campaigns.items()}
+    trackers = {number: WorkerTracker(campaign.problem) for number, campaign in campaigns.items()}
     rows = []
     for record in records:
         judgements: list[Judgement] | None = by_worker[record.id]
@@ -65,7 +65,7 @@ def apply_judgements(connection: Connection, cache: ServingCache) -> bool:
             record, judgements = _blank(record), _from_log(connection, record.id)
         if judgements is not None:
             number = record.campaign_id
-            rows.append(_learned(campaigns[number], books[number], record, judgements))
+            rows.append(_learned(campaigns[number], trackers[number], record, judgements))
     run_many(connection, sql.SAVE_RECORD, (row._asdict() for row in rows))
     return len(taken) == AT_ONCE
 
@@ -93,13 +93,16 @@ def _from_log(connection: Connection, worker: int) -> list[Judgement] | None:
 
 
 def _learned(
-    campaign: ServedCampaign, book: WorkerBook, record: WorkerRecord, judgements: list[Judgement]
+    campaign: ServedCampaign,
+    tracker: WorkerTracker,
+    record: WorkerRecord,
+    judgements: list[Judgement],
 ) -> WorkerRecord:
     """Learn from judgements, and pause a worker who is not reliable enough."""
-    entry = book.resume(record.id, record.skill, record.precision)
+    entry = tracker.resume(record.id, record.skill, record.precision)
     for row in judgements:
         mass = _posterior(campaign.problem, row.cls, row.error)
-        book.update(record.id, row.question, row.value, mass)
+        tracker.update(record.id, row.question, row.value, mass)
         counts = outcome_counts(campaign.problem, row.question, row.value, row.cls, row.gold == 1)
         record = record._replace(**{n: getattr(record, n) + by for n, by in counts.items()})
     record = record._replace(skill=entry.skill, precision=entry.precision)

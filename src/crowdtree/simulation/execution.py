@@ -1,4 +1,4 @@
-"""Execution of simulations: in this process, in local ones or on Dask; with checkpoints."""
+"""Execution of simulations: in this process, in local processes or on Dask, with checkpoints."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class Task:
 
     def fingerprint(self) -> str:
         """Name of the result: the same for the same task, in any session."""
-        told = {
+        content = {
             "problem": describe_problem(self.problem),
             "policy": self.policy.to_dict(),
             "crowd": self.crowd.describe(),
             "run": [self.key, self.start, self.stop, self.stepwise],
         }
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:32]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)

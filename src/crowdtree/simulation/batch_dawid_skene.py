@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.learning.dawid_skene import fit_dawid_skene
 from crowdtree.policy.batch import nearest_codeword
 from crowdtree.problem import DASH, Problem
 from crowdtree.rng import generator
@@ -27,8 +28,9 @@ FloatArray = NDArray[np.float64]
 Decoding = Literal["nearest", "posterior"]
 SMOOTHING = 0.1
 """Pseudo-count of every cell of a worker's table: a few answers do not prove an error of 0."""
-MOST_ROUNDS = 50
-SETTLED = 1e-4
+MOST_STEPS = 50
+TOLERANCE = 1e-7
+"""Gain of the objective per answer below which the fit ends."""
 
 
 class DawidSkene(NamedTuple):
@@ -50,8 +52,8 @@ def dawid_skene(
 ) -> DawidSkene:
     """Learn truths and reliabilities of one yes/no question from answers alone, by EM.
 
-    Starts from the share of yes among each task's answers and ends when no probability moves by
-    more than 1e-4, or after 50 rounds.
+    The expectation maximisation of :func:`crowdtree.learning.dawid_skene.fit_dawid_skene`, with a
+    tenth of an answer added to every cell of a worker's table, for at most 50 steps.
 
     Parameters
     ----------
@@ -75,36 +77,20 @@ def dawid_skene(
     """
     t, w, said = (np.asarray(a, dtype=np.int64) for a in (task, worker, value))
     if not (len(t) == len(w) == len(said)) or np.any((said != 0) & (said != 1)):
-        raise CrowdtreeError("dawid_skene: expected one task, one worker and a 0 or 1 per answer")
-    asked = np.maximum(np.bincount(t, minlength=tasks), 1)
-    yes = np.bincount(t, weights=said, minlength=tasks) / asked
-    for _ in range(MOST_ROUNDS):
-        share = float(np.clip(yes.mean(), 1e-6, 1 - 1e-6))
-        says = _tables(t, w, said, yes, workers)
-        chance = np.where(said[:, None] == 1, says[w], 1 - says[w])
-        evidence = np.log(chance[:, 1]) - np.log(chance[:, 0])
-        log_ratio = np.bincount(t, weights=evidence, minlength=tasks).astype(np.float64)
-        logit = np.clip(log_ratio + np.log(share / (1 - share)), -700, 700)
-        before, yes = yes, 1 / (1 + np.exp(-logit))
-        if np.abs(yes - before).max(initial=0.0) < SETTLED:
-            break
-    return DawidSkene(yes, log_ratio, says, share)
-
-
-def _tables(
-    task: NDArray[np.int64],
-    worker: NDArray[np.int64],
-    said: NDArray[np.int64],
-    yes: FloatArray,
-    workers: int,
-) -> FloatArray:
-    """P(worker says yes | truth), one row per worker: no, yes."""
-    found = np.empty((workers, 2))
-    for truth, weight in enumerate((1 - yes[task], yes[task])):
-        total = np.bincount(worker, weights=weight, minlength=workers)
-        agreed = np.bincount(worker, weights=weight * said, minlength=workers)
-        found[:, truth] = (agreed + SMOOTHING) / (total + 2 * SMOOTHING)
-    return found
+        raise CrowdtreeError(
+            "dawid_skene: expected one task, one worker and one value (0 or 1) per answer"
+        )
+    order = np.argsort(t, kind="stable")
+    start = np.concatenate([[0], np.cumsum(np.bincount(t, minlength=tasks))])
+    fit = fit_dawid_skene(
+        start, w[order].astype(np.int32), said[order].astype(np.int8),
+        np.full(tasks, -1, np.int32), workers, 2,
+        smoothing=SMOOTHING, tolerance=TOLERANCE, steps=MOST_STEPS,
+    )  # fmt: skip
+    evidence = fit.log_answer[w, said, 1] - fit.log_answer[w, said, 0]
+    log_ratio = np.bincount(t, weights=evidence, minlength=tasks).astype(np.float64)
+    yes = fit.posterior[:, 1]
+    return DawidSkene(yes, log_ratio, np.exp(fit.log_answer[:, 1]), float(yes.mean()))
 
 
 def simulate_dawid_skene(
@@ -149,7 +135,7 @@ def simulate_dawid_skene(
     if int(votes) != votes or not 1 <= votes <= 32_000:
         raise CrowdtreeError(f"votes: expected a whole number from 1 to 32,000, got {votes}")
     if decoder not in get_args(Decoding):
-        raise CrowdtreeError(f'decoder: must be "nearest" or "posterior", got {decoder!r}')
+        raise CrowdtreeError(f'decoder: expected "nearest" or "posterior", got {decoder!r}')
     people = Crowd() if crowd is None else crowd
     key = int(generator(rng).integers(0, 2**63))
     block = people.block(problem, key, 0, items)
