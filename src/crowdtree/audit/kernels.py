@@ -132,7 +132,7 @@ def expected_checks(
     left: Any, wrong: Any, total: float, need: float, uniform: float, power: float
 ) -> float:
     """Checks until the log wealth has grown by `need`, if the working model is right."""
-    n = left.sum()
+    n = float(left.sum())
     now = left.copy()
     weights = np.empty(len(left))
     step = max(1.0, n / STEPS)

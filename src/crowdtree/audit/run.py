@@ -135,6 +135,8 @@ class Audit:
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
             raise CrowdtreeError(f"seed: expected a whole number of 0 or more, got {seed!r}")
         self.seed = seed
+        self.signed = False
+        """Whether it was loaded from a signed certificate."""
         self._place = {name: place for place, name in enumerate(self.items)}
         self.known = {str(item): str(truth) for item, truth in (known or {}).items()}
         known_right = {
