@@ -276,7 +276,7 @@ def replay(
         posterior(beliefs, rates, checked, found, wrong)
         if t % batch == 0:
             before[:] = wrong
-            if not uniform:
+            if not uniform and crossed[0] < 0:
                 rest = max(need - logs[0], 0.1)
                 share, power, _ = pick_lean(left, wrong, max(totals[0], 0.0), rest)
         lean(left, before, share, power, weights)

@@ -54,8 +54,8 @@ def read_key(path: Path | None) -> bytes | None:
         key, where = path.read_bytes().strip(), str(path)
     if len(key) < LEAST_KEY:
         raise CrowdtreeError(
-            f"{where}: holds {len(key)} bytes; expected at least {LEAST_KEY}, such as the output of "
-            "openssl rand -hex 32"
+            f"{where}: holds {len(key)} bytes; expected at least {LEAST_KEY}, such as what "
+            "openssl rand -hex 32 prints"
         )
     return key
 
