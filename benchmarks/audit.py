@@ -139,9 +139,9 @@ def settings_table(made: dict[str, Setting], replays: int) -> str:
         wrong = setting.wrong(np.random.default_rng(0)).mean()
         share = [f"{100 * wrong:.1f} %", f"{100 * setting.bound:.1f} %"]
         cells = [f"{ours.mean():.0f}", spread(ours), f"{plain.mean():.0f}", spread(plain)]
-        rows.append([
-            name, f"{len(setting.errors):,}", *share, f"{100 * held:.1f}", *cells, f"{ours.mean() / plain.mean():.2f}",
-        ])  # fmt: skip
+        ratio = f"{ours.mean() / plain.mean():.2f}"
+        size = f"{len(setting.errors):,}"
+        rows.append([name, size, *share, f"{100 * held:.1f}", *cells, ratio])
         print(" | ".join(rows[-1]), f"| uniform held {100 * plain_held:.1f}", flush=True)
     return table(head, rows)
 
