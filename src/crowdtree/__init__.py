@@ -26,7 +26,9 @@ from crowdtree.staffing import STAFFERS, staff
 from crowdtree.tree import Certificate, Level, Node, Tree
 
 if TYPE_CHECKING:
+    from crowdtree.audit import Audit, plan_audit
     from crowdtree.client import Client
+    from crowdtree.files.audits import load_audit, load_labels, save_audit, verify_audit
     from crowdtree.learning.dependence import Accuracy
     from crowdtree.learning.model import Learned
     from crowdtree.learning.pilot import plan_pilot
@@ -47,6 +49,7 @@ verify = check_certificate
 
 _LAZY = {
     "Accuracy": "crowdtree.learning.dependence",
+    "Audit": "crowdtree.audit",
     "Client": "crowdtree.client",
     "Learned": "crowdtree.learning.model",
     "Recorded": "crowdtree.simulation",
@@ -56,9 +59,14 @@ _LAZY = {
     "draw_frontier": "crowdtree.plots",
     "draw_tree": "crowdtree.plots",
     "explain": "crowdtree.trace",
+    "load_audit": "crowdtree.files.audits",
+    "load_labels": "crowdtree.files.audits",
+    "plan_audit": "crowdtree.audit",
     "plan_pilot": "crowdtree.learning.pilot",
     "reproduce": "crowdtree.reproduction",
+    "save_audit": "crowdtree.files.audits",
     "tune_target": "crowdtree.simulation",
+    "verify_audit": "crowdtree.files.audits",
     "write_learned_report": "crowdtree.report.learned",
     "write_report": "crowdtree.report",
 }
@@ -78,6 +86,7 @@ __all__ = [
     "STAFFERS",
     "Accuracy",
     "AdaptivePolicy",
+    "Audit",
     "BatchPolicy",
     "Bounds",
     "Calibration",
@@ -109,11 +118,15 @@ __all__ = [
     "explain",
     "frontier",
     "learn",
+    "load_audit",
+    "load_labels",
     "load_plan",
     "load_problem",
+    "plan_audit",
     "plan_pilot",
     "policy_from_dict",
     "reproduce",
+    "save_audit",
     "save_plan",
     "save_problem",
     "simulate",
@@ -121,6 +134,7 @@ __all__ = [
     "sweep",
     "tune_target",
     "verify",
+    "verify_audit",
     "write_learned_report",
     "write_report",
 ]

@@ -10,6 +10,7 @@ from typing import TextIO
 import typer
 
 from crowdtree import __version__
+from crowdtree.cli.audit import audit_app
 from crowdtree.cli.campaign import campaign_app
 from crowdtree.cli.check import check_verb
 from crowdtree.cli.demo import demo_verb
@@ -59,6 +60,7 @@ for verb in (
 ):
     app.command(verb.__name__.removesuffix("_verb"))(verb)
 app.add_typer(campaign_app, name="campaign")
+app.add_typer(audit_app, name="audit")
 
 
 @app.callback(invoke_without_command=True)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from crowdtree.errors import CrowdtreeError
 from crowdtree.reading import csv_rows, open_source, separator_of
 
-__all__ = ["ITEM_FORMATS", "MEDIA", "read_items"]
+__all__ = ["ITEM_FORMATS", "MEDIA", "json_rows", "read_items"]
 
 ITEM_FORMATS = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 """Formats of item files by the ending of their name."""
@@ -33,7 +33,7 @@ def read_items(source: Any, kind: str, classes: Iterable[str]) -> Iterator[dict[
     """
     places = {name: place for place, name in enumerate(classes)}
     with open_source(source, "items").lines(most_line=MOST_ROW) as lines:
-        rows = _table_rows(lines) if kind == "csv" else _json_rows(lines)
+        rows = _table_rows(lines) if kind == "csv" else json_rows(lines)
         for line, row in rows:
             yield _item(row, line, places)
 
@@ -62,7 +62,8 @@ def _check_header(header: list[str]) -> None:
         )
 
 
-def _json_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of JSON lines with the numbers of their lines."""
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
