@@ -1,0 +1,538 @@
+"""Notice that a table is wrong while the answers come in, and revise it.
+
+Before an answer comes, its probability under the table is known. The monitor bets against the
+table: for each way in which the table may be wrong it keeps the likelihood ratio of all answers so
+far, each item's answers taken together because its class is unknown. If the table is right, the
+weighted mean of these ratios exceeds ``1 / alpha`` at any time in the campaign with a probability
+of at most ``alpha`` (Ville's inequality). It is an e-process (docs/model.md, section 13.4).
+
+Everything is a function of the ordered answers, so that a replay of a campaign gives the same
+alarms and the same tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.likelihood import AnswerModel, skilled, urn
+from crowdtree.policy.base import Answer, FloatArray, Policy, check_answer
+from crowdtree.policy.revising import (
+    ITEMS_PER_CLASS,
+    Estimated,
+    Gathered,
+    Table,
+    estimate,
+    revised,
+    table_of,
+)
+from crowdtree.stats import Z95, wilson_interval
+from crowdtree.text import number, percent
+
+__all__ = ["PEOPLE", "Alarm", "Finding", "Monitor", "Revision", "Score", "Subject"]
+
+PEOPLE = "people"
+MULTIPLES = (1 / 2, 2 / 3, 3 / 2, 2.0, 3.0)
+"""Errors, in multiples of those of the table, that it is compared with."""
+GUESSES = 0.2
+"""Share of answers that are guessed in one more alternative, also where nobody should err."""
+DEPENDENCES = (0.0, 0.1, 0.3, 0.6)
+SHARES = {"table": 0.25, "question": 0.375, "kind": 0.125, "dependence": 0.125, "prior": 0.125}
+"""Weights of the ways to be wrong; those of questions and of kinds are shared among them."""
+GROWTH = 1.5
+"""Growth of the number of answers after which a table is estimated again."""
+CACHED = 1000
+"""Items whose likelihood ratios are held; those of others are computed again when needed."""
+_NEAR_HALF = 0.49
+
+Subject = Literal["table", "question", "kind", "dependence", "prior"]
+Key = tuple[str, str]
+
+
+class Alarm(NamedTuple):
+    """The answers contradict the table.
+
+    Attributes
+    ----------
+    subject
+        What explains them best: ``"table"`` (all errors), ``"question"``, ``"kind"`` (of workers),
+        ``"dependence"`` or ``"prior"``.
+    name
+        Name of the question or kind; empty for the others.
+    after, items
+        Answers and items so far.
+    evidence
+        Weighted likelihood ratio against the table, at least ``1 / alpha``.
+    """
+
+    subject: Subject
+    name: str
+    after: int
+    items: int
+    evidence: float
+
+
+class Score(NamedTuple):
+    """How well answers were predicted, in bits per answer; `expected` if the table is right."""
+
+    answers: int
+    observed: float
+    expected: float
+
+
+class Finding(NamedTuple):
+    """What the answers say beside what the table says, with a 95 % interval."""
+
+    subject: Subject
+    name: str
+    assumed: float
+    estimate: float
+    low: float
+    high: float
+    evidence: float
+
+    @property
+    def differs(self) -> bool:
+        """Whether the assumed number lies outside the interval."""
+        return not self.low <= self.assumed <= self.high
+
+    def __str__(self) -> str:
+        said = f"about {percent(round(self.estimate, 3))}"
+        between = f"({percent(round(self.low, 3))} to {percent(round(self.high, 3))})"
+        if self.subject == "prior":
+            return (
+                f'class "{self.name}": {said} {between} of the items, '
+                f"the table says {percent(round(self.assumed, 3))}"
+            )
+        if self.subject == "dependence":
+            return (
+                f"people err together: answers to one question about an item have a correlation "
+                f"of about {number(self.estimate, 2)}, the table says {number(self.assumed, 2)}"
+            )
+        return (
+            f'question "{self.name}": people are wrong {said} {between} of the time, '
+            f"the table says {percent(round(self.assumed, 3))}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Revision:
+    """A table that replaces the assumed one from some answer on: an event of the campaign.
+
+    Attributes
+    ----------
+    after
+        Answers after which it holds.
+    reason
+        ``"alarm"``, or ``"answers"`` when many more have come since the last one.
+    table
+        The table, as :meth:`crowdtree.policy.revising.Table.to_dict` writes it.
+    """
+
+    after: int
+    reason: str
+    table: Mapping[str, Any]
+
+    def apply(self, policy: Policy[Any]) -> Policy[Any]:
+        """Make the revised policy from the one that the campaign started with."""
+        return revised(policy, table_of(policy).changed(self.table))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write as plain JSON."""
+        return {"after": self.after, "reason": self.reason, "table": dict(self.table)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Revision:
+        """Read what :meth:`to_dict` wrote."""
+        return cls(int(data["after"]), str(data["reason"]), data["table"])
+
+
+@dataclass
+class _Item:
+    """One item: its answers, each with the kind of worker, and the class shares it started with."""
+
+    shares: int
+    answers: list[tuple[Answer, str]] = field(default_factory=list)
+
+
+class _Ratios:
+    """Log likelihood of the answers about an item: under the table, and of each alternative."""
+
+    def __init__(self, joint: FloatArray) -> None:
+        self.joint = joint
+        self.place: dict[Key, slice] = {}
+        self.extra = np.zeros((0, len(joint)))
+        self.counts: dict[int, list[int]] = {}
+
+    def add(self, key: Key, log_ratio: FloatArray) -> None:
+        """Multiply the alternatives of a key by the ratios (alternative, hypothesis)."""
+        if key not in self.place:
+            first = len(self.extra)
+            self.place[key] = slice(first, first + len(log_ratio))
+            self.extra = np.concatenate([self.extra, np.zeros_like(log_ratio)])
+        self.extra[self.place[key]] += log_ratio
+
+    def log_ratios(self) -> FloatArray:
+        """Log likelihood ratio of each alternative to the table, classes summed out."""
+        return np.asarray(
+            _log_sum(self.joint + self.extra) - _log_sum(self.joint[None]) if len(self.extra) else []
+        )
+
+    def posterior(self) -> FloatArray:
+        """Probability of each hypothesis under the table."""
+        chance = np.exp(self.joint - self.joint.max())
+        return np.asarray(chance / chance.sum())
+
+
+class Monitor:
+    """Watch the answers of a campaign, say when its table is wrong, and revise it.
+
+    Parameters
+    ----------
+    policy
+        The policy that the campaign started with. Its plain table is tested, whatever its
+        calibration.
+    alpha
+        Most probability of an alarm, at any time, if the table is right.
+    adapt
+        Whether the table is revised after an alarm.
+
+    Attributes
+    ----------
+    alarms
+        Alarms so far: the first when the table as a whole is contradicted, then one for each
+        question, kind of worker and so on that is so by itself.
+    revisions
+        Tables that replaced the assumed one.
+    policy
+        The policy to go on with: with the last revised table.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> policy = ct.AdaptivePolicy(ct.Problem(["a", "b"], None, ["q"], [[0, 1]], 0.05))
+    >>> monitor = Monitor(policy)
+    >>> for item in range(20):
+    ...     for value in (1, 1, 0, 1):
+    ...         _ = monitor.observe(f"item {item}", Answer(0, value))
+    >>> monitor.alarms[0].subject, monitor.due
+    ('table', 'alarm')
+    >>> monitor.revise().after
+    80
+    >>> bool(monitor.policy.problem.worker_error.mean() > 0.15)
+    True
+    """
+
+    def __init__(self, policy: Policy[Any], alpha: float = 0.05, adapt: bool = True) -> None:
+        if not 0 < alpha < 1:
+            raise CrowdtreeError(f"alpha: expected a probability between 0 and 1, got {alpha}")
+        if not hasattr(policy, "model"):
+            raise CrowdtreeError(f"monitor: {type(policy).__name__} has no table to compare with")
+        self.original = self.policy = policy
+        self.table = table_of(policy)
+        self.alpha, self.adapt = float(alpha), bool(adapt)
+        self.answers = 0
+        self.alarms: list[Alarm] = []
+        self.revisions: list[Revision] = []
+        self._items: dict[str, _Item] = {}
+        self._totals: dict[Key, FloatArray] = {}
+        self._kinds: list[str] = []
+        self._scores: dict[Key, list[float]] = {}
+        self._mass = np.zeros(len(self.table.prior))
+        self._shares: list[FloatArray] = []  # class shares that items started with, over time
+        self._cache: dict[str, _Ratios] = {}
+        self._others: dict[int, FloatArray] = {}
+
+    # ---------------------------------------------------------------- answers in
+
+    def observe(self, item: str, answer: Answer, kind: str = PEOPLE) -> tuple[Alarm, ...]:
+        """Take in an answer that counted; return the alarms that it raises.
+
+        Parameters
+        ----------
+        item
+            Name of the item.
+        answer
+            The answer, with the skill that it was weighed with.
+        kind
+            Kind of worker, such as ``"people"`` or the name of a model.
+        """
+        check_answer(self.original.problem, answer)
+        if item not in self._items:
+            self._items[item] = _Item(self._current_shares())
+        held = self._ratios(item)
+        self._count(held, -1)
+        self._score(held, answer, kind)
+        self._items[item].answers.append((answer, kind))
+        self._tell(held, answer, kind)
+        self._count(held, 1)
+        self.answers += 1
+        return self._new_alarms()
+
+    def withdraw(self, item: str, answer: Answer, kind: str = PEOPLE) -> None:
+        """Take back the last such answer, as if it had not been given; alarms stay."""
+        known = self._items.get(item)
+        if known is None or (answer, kind) not in known.answers:
+            raise CrowdtreeError(f"monitor: item {item!r} has no such answer to withdraw")
+        self._count(self._ratios(item), -1)
+        place = len(known.answers) - 1 - known.answers[::-1].index((answer, kind))
+        del known.answers[place]
+        self._cache.pop(item)
+        self._count(self._ratios(item), 1)
+        self.answers -= 1
+
+    def _ratios(self, item: str) -> _Ratios:
+        found = self._cache.get(item)
+        if found is None:
+            known = self._items[item]
+            found = _Ratios(np.log(self.table.prior))
+            if known.shares:
+                shares = self._shares[known.shares - 1]
+                found.add(("prior", ""), (np.log(shares) - found.joint)[None])
+            for answer, kind in known.answers:
+                self._tell(found, answer, kind)
+            if len(self._cache) >= CACHED:
+                del self._cache[next(iter(self._cache))]
+            self._cache[item] = found
+        return found
+
+    def _tell(self, held: _Ratios, answer: Answer, kind: str) -> None:
+        """Multiply the likelihoods of an item by those of one more answer."""
+        question, value = answer.question, answer.value
+        before = held.counts.setdefault(question, [0, 0])
+        model, rho = self.table.model, self.table.model.shared_difficulty
+        plain = model.log_likelihood(question, value, answer.skill, *before)
+        share, sign = self._alternatives(question), model.sign[question]
+        if answer.skill:
+            share = skilled(share, sign, answer.skill)
+        other = _log_of(urn(share, rho, *before), value) - plain
+        for key in (("table", ""), ("question", str(question)), ("kind", kind)):
+            held.add(key, other)
+        if before[1]:
+            share = model.yes_given(question, answer.skill)
+            other = np.stack([_log_of(urn(share, r, *before), value) for r in DEPENDENCES])
+            held.add(("dependence", ""), other - plain)
+        held.joint = held.joint + plain
+        before[0] += value
+        before[1] += 1
+
+    def _alternatives(self, question: int) -> FloatArray:
+        """P(yes | hypothesis) with other errors, one row per alternative."""
+        found = self._others.get(question)
+        if found is None:
+            yes, sign = self.table.model.yes[question], self.table.model.sign[question]
+            error = np.where(sign > 0, 1 - yes, yes)
+            most = np.maximum(error, _NEAR_HALF)
+            others = [np.minimum(error * times, most) for times in MULTIPLES]
+            others.append(error + GUESSES * (0.5 - error))
+            made = np.stack(others)
+            found = np.where(sign > 0, 1 - made, np.where(sign < 0, made, yes))
+            self._others[question] = found
+        return found
+
+    def _count(self, held: _Ratios, sign: int) -> None:
+        """Add an item to the sums over all items, or take it out."""
+        if not held.counts:  # nothing is known about it
+            return
+        self._mass += sign * held.posterior()
+        ratios = held.log_ratios()
+        for key, rows in held.place.items():
+            before = self._totals.get(key)
+            mine = sign * ratios[rows]
+            self._totals[key] = mine if before is None else before + mine
+            if key[0] == "kind" and key[1] not in self._kinds:
+                self._kinds.append(key[1])
+
+    def _current_shares(self) -> int:
+        """Number of the class shares that a new item starts with; 0 for those of the table.
+
+        They are estimated from the items before it, again whenever these have grown by half.
+        """
+        items, prior = len(self._items), self.table.prior
+        if items >= 10 * GROWTH ** len(self._shares):
+            strength = ITEMS_PER_CLASS * len(prior)
+            self._shares.append((strength * prior + self._mass) / (strength + self._mass.sum()))
+        return len(self._shares)
+
+    def _score(self, held: _Ratios, answer: Answer, kind: str) -> None:
+        before = held.counts.get(answer.question, (0, 0))
+        share = self.table.model.yes_given(answer.question, answer.skill, *before)
+        yes = min(max(float(held.posterior() @ share), 1e-12), 1 - 1e-12)
+        bits = -math.log2(yes), -math.log2(1 - yes)
+        for key in (("question", str(answer.question)), ("kind", kind)):
+            score = self._scores.setdefault(key, [0, 0.0, 0.0])
+            score[0] += 1
+            score[1] += bits[0] if answer.value else bits[1]
+            score[2] += yes * bits[0] + (1 - yes) * bits[1]
+
+    # ---------------------------------------------------------------- what they say
+
+    def _weight(self, key: Key) -> float:
+        part = SHARES[key[0]]
+        if key[0] == "question":
+            return part / self.original.problem.n_questions
+        if key[0] == "kind":  # nobody knows how many there will be
+            return part * 0.5 ** (1 + self._kinds.index(key[1]))
+        return part
+
+    def _log_evidence(self) -> dict[Key, float]:
+        """Logarithm of weight times likelihood ratio of each way to be wrong."""
+        return {
+            key: math.log(self._weight(key)) + _log_mean(total)
+            for key, total in self._totals.items()
+        }
+
+    @property
+    def evidence(self) -> float:
+        """Likelihood ratio against the table: 1 at the start, an alarm from ``1 / alpha`` on."""
+        found = self._log_evidence()
+        rest = 1 - sum(map(self._weight, found))
+        return rest + sum(math.exp(min(value, 700.0)) for value in found.values())
+
+    def _new_alarms(self) -> tuple[Alarm, ...]:
+        found = self._log_evidence()
+        least = -math.log(self.alpha)
+        known = {(alarm.subject, alarm.name) for alarm in self.alarms}
+        raised = []
+        if not self.alarms and self.evidence >= 1 / self.alpha:
+            best = max(found, key=lambda key: found[key])
+            raised.append(self._alarm(best, self.evidence))
+        if self.alarms or raised:
+            known |= {(alarm.subject, alarm.name) for alarm in raised}
+            for key, value in found.items():
+                alarm = self._alarm(key, math.exp(min(value, 700.0)))
+                if value >= least and (alarm.subject, alarm.name) not in known:
+                    raised.append(alarm)
+        self.alarms.extend(raised)
+        return tuple(raised)
+
+    def _alarm(self, key: Key, evidence: float) -> Alarm:
+        subject: Any = key[0]
+        return Alarm(subject, self._named(key), self.answers, len(self._items), evidence)
+
+    def _named(self, key: Key) -> str:
+        return self.original.problem.questions[int(key[1])] if key[0] == "question" else key[1]
+
+    def scores(self) -> dict[tuple[str, str], Score]:
+        """How well the answers to each question and of each kind of worker were predicted."""
+        return {
+            (key[0], self._named(key)): Score(int(n), seen / n, expected / n)
+            for key, (n, seen, expected) in self._scores.items()
+        }
+
+    def estimate(self) -> Estimated:
+        """Estimate the table from the answers so far, with the assumed table as the prior."""
+        items = (
+            [answer for answer, _ in item.answers] for item in self._items.values() if item.answers
+        )
+        return estimate(self.table, Gathered.of(items))
+
+    def findings(self, estimated: Estimated | None = None) -> list[Finding]:
+        """Say what the answers say about questions, classes and dependence; likeliest first."""
+        found = self.estimate() if estimated is None else estimated
+        log_evidence = self._log_evidence()
+
+        def weight(subject: str, name: str = "") -> float:
+            return math.exp(min(log_evidence.get((subject, name), -math.inf), 700.0))
+
+        problem, made = self.original.problem, []
+        for q, name in enumerate(problem.questions):
+            if found.answers[q].sum() and (self.table.model.sign[q] != 0).any():
+                assumed, value = found.error(self.table, q), found.error(found.table, q)
+                odds = math.log(value / (1 - value))
+                ends = [1 / (1 + math.exp(-odds - z * found.sd[q])) for z in (-Z95, Z95)]
+                row = (assumed, value, ends[0], ends[1], weight("question", str(q)))
+                made.append(Finding("question", name, *row))
+        classes = problem.classes
+        if len(classes) == len(self.table.prior):
+            for c, name in enumerate(classes):
+                share = float(found.table.prior[c])
+                low, high = wilson_interval(share * found.items, found.items)
+                row = (float(self.table.prior[c]), share, low, high, weight("prior"))
+                made.append(Finding("prior", name, *row))
+        rho = (self.table.model.shared_difficulty, found.table.model.shared_difficulty)
+        if rho[0] != rho[1]:
+            made.append(Finding("dependence", "", *rho, rho[1], rho[1], weight("dependence")))
+        return sorted(made, key=lambda finding: (not finding.differs, -finding.evidence))
+
+    # ---------------------------------------------------------------- revising
+
+    @property
+    def due(self) -> str:
+        """Why the table is to be revised now: ``"alarm"``, ``"answers"``, or empty if it is not."""
+        if not self.adapt or not self.alarms:
+            return ""
+        if not self.revisions:
+            return "alarm"
+        return "answers" if self.answers >= GROWTH * self.revisions[-1].after else ""
+
+    def revise(self, reason: str | None = None) -> Revision:
+        """Estimate the table again; from now on :attr:`policy` is the revised one."""
+        table = self.estimate().table
+        made = Revision(self.answers, reason or self.due or "asked for", table.to_dict())
+        self.adopt(made)
+        return made
+
+    def adopt(self, revision: Revision) -> None:
+        """Go on with a revision that was made before, as a replay does."""
+        self.revisions.append(revision)
+        self.policy = revision.apply(self.original)
+
+    # ---------------------------------------------------------------- in and out
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write everything as plain JSON."""
+        return {
+            "alpha": self.alpha,
+            "adapt": self.adapt,
+            "items": [
+                [name, item.shares, [[*answer, kind] for answer, kind in item.answers]]
+                for name, item in self._items.items()
+            ],
+            "totals": [[*key, total.tolist()] for key, total in self._totals.items()],
+            "kinds": list(self._kinds),
+            "scores": [[*key, score] for key, score in self._scores.items()],
+            "mass": self._mass.tolist(),
+            "shares": [shares.tolist() for shares in self._shares],
+            "alarms": [alarm._asdict() for alarm in self.alarms],
+            "revisions": [revision.to_dict() for revision in self.revisions],
+        }
+
+    @classmethod
+    def from_dict(cls, policy: Policy[Any], data: Mapping[str, Any]) -> Monitor:
+        """Read what :meth:`to_dict` wrote; `policy` is the one that the campaign started with."""
+        made = cls(policy, data["alpha"], data["adapt"])
+        for name, shares, answers in data["items"]:
+            said = [(Answer(int(q), int(v), float(s)), str(kind)) for q, v, s, kind in answers]
+            made._items[name] = _Item(int(shares), said)
+            made.answers += len(said)
+        made._totals = {(s, name): np.array(total) for s, name, total in data["totals"]}
+        made._kinds = list(data["kinds"])
+        made._scores = {(s, name): list(score) for s, name, score in data["scores"]}
+        made._mass = np.array(data["mass"])
+        made._shares = [np.array(shares) for shares in data["shares"]]
+        made.alarms = [Alarm(**alarm) for alarm in data["alarms"]]
+        for revision in data["revisions"]:
+            made.revisions.append(Revision.from_dict(revision))
+        if made.revisions:
+            made.policy = made.revisions[-1].apply(policy)
+        return made
+
+
+def _log_of(yes: FloatArray, value: int) -> FloatArray:
+    return np.log(yes) if value else np.log1p(-yes)
+
+
+def _log_sum(values: FloatArray) -> FloatArray:
+    top = values.max(axis=1)
+    return np.asarray(top + np.log(np.exp(values - top[:, None]).sum(axis=1)))
+
+
+def _log_mean(values: FloatArray) -> float:
+    top = float(values.max())
+    return top + math.log(float(np.exp(values - top).mean()))
