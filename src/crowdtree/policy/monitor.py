@@ -14,19 +14,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.likelihood import AnswerModel, skilled, urn
+from crowdtree.likelihood import skilled, urn
 from crowdtree.policy.base import Answer, FloatArray, Policy, check_answer
 from crowdtree.policy.revising import (
     ITEMS_PER_CLASS,
     Estimated,
     Gathered,
-    Table,
     estimate,
     revised,
     table_of,
@@ -42,13 +41,19 @@ MULTIPLES = (1 / 2, 2 / 3, 3 / 2, 2.0, 3.0)
 GUESSES = 0.2
 """Share of answers that are guessed in one more alternative, also where nobody should err."""
 DEPENDENCES = (0.0, 0.1, 0.3, 0.6)
-SHARES = {"table": 0.25, "question": 0.375, "kind": 0.125, "dependence": 0.125, "prior": 0.125}
+CHANCES = (0.15, 0.1, 0.2, 0.25, 0.15, 0.15)
+"""Weights of these alternatives: the multiples, and the guesses."""
+SHARES = {"table": 0.5, "question": 0.2, "kind": 0.1, "dependence": 0.1, "prior": 0.1}
 """Weights of the ways to be wrong; those of questions and of kinds are shared among them."""
 GROWTH = 1.5
 """Growth of the number of answers after which a table is estimated again."""
 CACHED = 1000
 """Items whose likelihood ratios are held; those of others are computed again when needed."""
 _NEAR_HALF = 0.49
+_HIGHEST = 700.0  # logarithm of evidence beyond which more says nothing
+
+ALIKE = ("dependence", "prior")
+"""Subjects whose alternatives weigh alike."""
 
 Subject = Literal["table", "question", "kind", "dependence", "prior"]
 Key = tuple[str, str]
@@ -166,27 +171,33 @@ class _Ratios:
     def __init__(self, joint: FloatArray) -> None:
         self.joint = joint
         self.place: dict[Key, slice] = {}
+        self.rows = np.zeros(0, dtype=np.int64)
         self.extra = np.zeros((0, len(joint)))
         self.counts: dict[int, list[int]] = {}
+        self.refresh()
 
-    def add(self, key: Key, log_ratio: FloatArray) -> None:
-        """Multiply the alternatives of a key by the ratios (alternative, hypothesis)."""
+    def add(self, key: Key, first: int, log_ratio: FloatArray) -> None:
+        """Multiply the alternatives of a key by the ratios (alternative, hypothesis).
+
+        `first` is the place of the key's first alternative among those of the campaign.
+        """
         if key not in self.place:
-            first = len(self.extra)
-            self.place[key] = slice(first, first + len(log_ratio))
+            here, count = len(self.extra), len(log_ratio)
+            self.place[key] = slice(here, here + count)
+            self.rows = np.concatenate([self.rows, np.arange(first, first + count)])
             self.extra = np.concatenate([self.extra, np.zeros_like(log_ratio)])
         self.extra[self.place[key]] += log_ratio
 
-    def log_ratios(self) -> FloatArray:
-        """Log likelihood ratio of each alternative to the table, classes summed out."""
-        return np.asarray(
-            _log_sum(self.joint + self.extra) - _log_sum(self.joint[None]) if len(self.extra) else []
-        )
-
-    def posterior(self) -> FloatArray:
-        """Probability of each hypothesis under the table."""
-        chance = np.exp(self.joint - self.joint.max())
-        return np.asarray(chance / chance.sum())
+    def refresh(self) -> None:
+        """Compute the posterior under the table, and the ratio of each alternative to it."""
+        top = self.joint.max()
+        chance = np.exp(self.joint - top)
+        total = chance.sum()
+        self.posterior = chance / total
+        others = self.joint + self.extra
+        highest = others.max(axis=1)
+        summed = np.log(np.exp(others - highest[:, None]).sum(axis=1))
+        self.log_ratios = summed + (highest - top) - np.log(total)
 
 
 class Monitor:
@@ -240,8 +251,9 @@ class Monitor:
         self.alarms: list[Alarm] = []
         self.revisions: list[Revision] = []
         self._items: dict[str, _Item] = {}
-        self._totals: dict[Key, FloatArray] = {}
-        self._kinds: list[str] = []
+        self._keys: dict[Key, int] = {}  # place of the first alternative of each
+        self._totals = np.zeros(0)
+        self._log_weight = np.zeros(0)
         self._scores: dict[Key, list[float]] = {}
         self._mass = np.zeros(len(self.table.prior))
         self._shares: list[FloatArray] = []  # class shares that items started with, over time
@@ -270,6 +282,7 @@ class Monitor:
         self._score(held, answer, kind)
         self._items[item].answers.append((answer, kind))
         self._tell(held, answer, kind)
+        held.refresh()
         self._count(held, 1)
         self.answers += 1
         return self._new_alarms()
@@ -293,9 +306,10 @@ class Monitor:
             found = _Ratios(np.log(self.table.prior))
             if known.shares:
                 shares = self._shares[known.shares - 1]
-                found.add(("prior", ""), (np.log(shares) - found.joint)[None])
+                self._add(found, ("prior", ""), (np.log(shares) - found.joint)[None])
             for answer, kind in known.answers:
                 self._tell(found, answer, kind)
+            found.refresh()
             if len(self._cache) >= CACHED:
                 del self._cache[next(iter(self._cache))]
             self._cache[item] = found
@@ -312,11 +326,11 @@ class Monitor:
             share = skilled(share, sign, answer.skill)
         other = _log_of(urn(share, rho, *before), value) - plain
         for key in (("table", ""), ("question", str(question)), ("kind", kind)):
-            held.add(key, other)
+            self._add(held, key, other)
         if before[1]:
             share = model.yes_given(question, answer.skill)
             other = np.stack([_log_of(urn(share, r, *before), value) for r in DEPENDENCES])
-            held.add(("dependence", ""), other - plain)
+            self._add(held, ("dependence", ""), other - plain)
         held.joint = held.joint + plain
         before[0] += value
         before[1] += 1
@@ -339,14 +353,19 @@ class Monitor:
         """Add an item to the sums over all items, or take it out."""
         if not held.counts:  # nothing is known about it
             return
-        self._mass += sign * held.posterior()
-        ratios = held.log_ratios()
-        for key, rows in held.place.items():
-            before = self._totals.get(key)
-            mine = sign * ratios[rows]
-            self._totals[key] = mine if before is None else before + mine
-            if key[0] == "kind" and key[1] not in self._kinds:
-                self._kinds.append(key[1])
+        self._mass += sign * held.posterior
+        self._totals[held.rows] += sign * held.log_ratios
+
+    def _add(self, held: _Ratios, key: Key, log_ratio: FloatArray) -> None:
+        """Multiply alternatives of an item; a key that is new gets its place and weight."""
+        first = self._keys.get(key)
+        if first is None:
+            first = self._keys[key] = len(self._totals)
+            count = len(log_ratio)
+            chance = np.full(count, 1 / count) if key[0] in ALIKE else np.array(CHANCES)
+            self._totals = np.append(self._totals, np.zeros(count))
+            self._log_weight = np.append(self._log_weight, np.log(self._weight(key) * chance))
+        held.add(key, first, log_ratio)
 
     def _current_shares(self) -> int:
         """Number of the class shares that a new item starts with; 0 for those of the table.
@@ -362,7 +381,7 @@ class Monitor:
     def _score(self, held: _Ratios, answer: Answer, kind: str) -> None:
         before = held.counts.get(answer.question, (0, 0))
         share = self.table.model.yes_given(answer.question, answer.skill, *before)
-        yes = min(max(float(held.posterior() @ share), 1e-12), 1 - 1e-12)
+        yes = min(max(float(held.posterior @ share), 1e-12), 1 - 1e-12)
         bits = -math.log2(yes), -math.log2(1 - yes)
         for key in (("question", str(answer.question)), ("kind", kind)):
             score = self._scores.setdefault(key, [0, 0.0, 0.0])
@@ -377,39 +396,43 @@ class Monitor:
         if key[0] == "question":
             return part / self.original.problem.n_questions
         if key[0] == "kind":  # nobody knows how many there will be
-            return part * 0.5 ** (1 + self._kinds.index(key[1]))
+            kinds = [name for subject, name in self._keys if subject == "kind"]
+            return part * 0.5 ** (1 + kinds.index(key[1]))
         return part
 
     def _log_evidence(self) -> dict[Key, float]:
         """Logarithm of weight times likelihood ratio of each way to be wrong."""
-        return {
-            key: math.log(self._weight(key)) + _log_mean(total)
-            for key, total in self._totals.items()
-        }
+        if not self._keys:
+            return {}
+        starts = list(self._keys.values())
+        value = np.logaddexp.reduceat(self._totals + self._log_weight, starts)
+        return dict(zip(self._keys, np.minimum(value, _HIGHEST).tolist(), strict=True))
 
     @property
     def evidence(self) -> float:
         """Likelihood ratio against the table: 1 at the start, an alarm from ``1 / alpha`` on."""
-        found = self._log_evidence()
-        rest = 1 - sum(map(self._weight, found))
-        return rest + sum(math.exp(min(value, 700.0)) for value in found.values())
+        return self._overall(self._log_evidence())
+
+    def _overall(self, log_evidence: Mapping[Key, float]) -> float:
+        rest = 1 - float(np.exp(self._log_weight).sum())
+        return rest + math.fsum(map(math.exp, log_evidence.values()))
 
     def _new_alarms(self) -> tuple[Alarm, ...]:
+        """The first alarm by all evidence together, the others by that of each subject alone."""
         found = self._log_evidence()
-        least = -math.log(self.alpha)
+        raised: dict[Key, float] = {}
+        if not self.alarms:
+            overall = self._overall(found)
+            if overall < 1 / self.alpha:
+                return ()
+            raised[max(found, key=lambda key: found[key])] = overall
         known = {(alarm.subject, alarm.name) for alarm in self.alarms}
-        raised = []
-        if not self.alarms and self.evidence >= 1 / self.alpha:
-            best = max(found, key=lambda key: found[key])
-            raised.append(self._alarm(best, self.evidence))
-        if self.alarms or raised:
-            known |= {(alarm.subject, alarm.name) for alarm in raised}
-            for key, value in found.items():
-                alarm = self._alarm(key, math.exp(min(value, 700.0)))
-                if value >= least and (alarm.subject, alarm.name) not in known:
-                    raised.append(alarm)
-        self.alarms.extend(raised)
-        return tuple(raised)
+        for key, value in found.items():
+            if value >= -math.log(self.alpha) and (key[0], self._named(key)) not in known:
+                raised.setdefault(key, math.exp(value))
+        made = tuple(self._alarm(key, evidence) for key, evidence in raised.items())
+        self.alarms.extend(made)
+        return made
 
     def _alarm(self, key: Key, evidence: float) -> Alarm:
         subject: Any = key[0]
@@ -438,7 +461,7 @@ class Monitor:
         log_evidence = self._log_evidence()
 
         def weight(subject: str, name: str = "") -> float:
-            return math.exp(min(log_evidence.get((subject, name), -math.inf), 700.0))
+            return math.exp(log_evidence.get((subject, name), -math.inf))
 
         problem, made = self.original.problem, []
         for q, name in enumerate(problem.questions):
@@ -494,8 +517,9 @@ class Monitor:
                 [name, item.shares, [[*answer, kind] for answer, kind in item.answers]]
                 for name, item in self._items.items()
             ],
-            "totals": [[*key, total.tolist()] for key, total in self._totals.items()],
-            "kinds": list(self._kinds),
+            "keys": [[*key, first] for key, first in self._keys.items()],
+            "totals": self._totals.tolist(),
+            "log_weight": self._log_weight.tolist(),
             "scores": [[*key, score] for key, score in self._scores.items()],
             "mass": self._mass.tolist(),
             "shares": [shares.tolist() for shares in self._shares],
@@ -511,8 +535,9 @@ class Monitor:
             said = [(Answer(int(q), int(v), float(s)), str(kind)) for q, v, s, kind in answers]
             made._items[name] = _Item(int(shares), said)
             made.answers += len(said)
-        made._totals = {(s, name): np.array(total) for s, name, total in data["totals"]}
-        made._kinds = list(data["kinds"])
+        made._keys = {(subject, name): first for subject, name, first in data["keys"]}
+        made._totals = np.array(data["totals"])
+        made._log_weight = np.array(data["log_weight"])
         made._scores = {(s, name): list(score) for s, name, score in data["scores"]}
         made._mass = np.array(data["mass"])
         made._shares = [np.array(shares) for shares in data["shares"]]
@@ -526,13 +551,3 @@ class Monitor:
 
 def _log_of(yes: FloatArray, value: int) -> FloatArray:
     return np.log(yes) if value else np.log1p(-yes)
-
-
-def _log_sum(values: FloatArray) -> FloatArray:
-    top = values.max(axis=1)
-    return np.asarray(top + np.log(np.exp(values - top[:, None]).sum(axis=1)))
-
-
-def _log_mean(values: FloatArray) -> float:
-    top = float(values.max())
-    return top + math.log(float(np.exp(values - top).mean()))

@@ -112,8 +112,8 @@ class Gathered:
         kinds, kind = np.unique(np.array(rows).reshape(-1, 5), axis=0, return_inverse=True)
         shape = (total, len(kinds))
         count = csr_array((np.ones(len(rows)), (place, np.ravel(kind))), shape=shape)
-        question, value = kinds[:, 0].astype(np.int64), kinds[:, 1].astype(np.int64)
-        return cls(question, value, kinds[:, 2], kinds[:, 3], kinds[:, 4], count)
+        whole = kinds[:, :2].astype(np.int64)
+        return cls(whole[:, 0], whole[:, 1], kinds[:, 2], kinds[:, 3], kinds[:, 4], count)
 
     def share(self, model: AnswerModel) -> FloatArray:
         """P(yes | hypothesis) of each kind of answer before earlier answers count."""
@@ -179,8 +179,8 @@ def estimate(assumed: Table, gathered: Gathered) -> Estimated:
     True
     """
     model = assumed.model
-    start = np.clip(model.yes, LEAST_ERROR, 1 - LEAST_ERROR)
-    start = AnswerModel(start, model.sign, model.shared_difficulty)
+    believed = np.clip(model.yes, LEAST_ERROR, 1 - LEAST_ERROR)
+    start = AnswerModel(believed, model.sign, model.shared_difficulty)
     strength = ITEMS_PER_CLASS * len(assumed.prior)
     table, shift = Table(assumed.prior, start), np.zeros(model.yes.shape)
     items = gathered.count.shape[0]
