@@ -23,8 +23,10 @@ from crowdtree.problem import DASH
 
 __all__ = ["Estimated", "Gathered", "Table", "estimate", "revised", "table_of"]
 
-TABLE_SD, QUESTION_SD, CELL_SD = 1.0, 0.5, 0.3
+TABLE_SD, CELL_SD = 1.0, 0.2
 """Standard deviations of the shifts of the log odds of an error, before any answer."""
+QUESTION_SDS = (0.1, 0.2, 0.3, 0.5, 0.8)
+"""The same for questions around the whole table: values that are weighed by the answers."""
 ITEMS_PER_CLASS = 5
 """Items, per class, that the assumed class shares are worth."""
 DEPENDENCE_MEAN = 0.1
@@ -232,12 +234,31 @@ def _shrunk(shift: FloatArray, score: FloatArray, bend: FloatArray) -> FloatArra
     weight = 1 / (1 / held + CELL_SD**2)
     size = weight.sum(axis=1)
     question = (weight * alone).sum(axis=1) / size
-    pull = 1 / (1 / size + QUESTION_SD**2)
-    whole = (pull * question).sum() / (pull.sum() + TABLE_SD**-2)
-    centre = whole + (question - whole) * QUESTION_SD**2 / (QUESTION_SD**2 + 1 / size)
+    whole, variance = _between_questions(question, size)
+    centre = whole + (question - whole) * variance / (variance + 1 / size)
     return np.asarray(
         centre[:, None] + (alone - centre[:, None]) * CELL_SD**2 / (CELL_SD**2 + 1 / held)
     )
+
+
+def _between_questions(shift: FloatArray, size: FloatArray) -> tuple[float, float]:
+    """Shift of the whole table, and the variance of the questions around it.
+
+    Each variance on the grid is weighed by how likely it makes the shifts of the questions, which
+    are known to a variance of ``1 / size``: where all errors are wrong alike a question follows the
+    others, and where only one is wrong it does not.
+    """
+    value, centre = [], []
+    for sd in QUESTION_SDS:
+        spread = sd**2 + 1 / size
+        held = (1 / spread).sum() + TABLE_SD**-2
+        middle = (shift / spread).sum() / held
+        off = ((shift - middle) ** 2 / spread).sum() + (middle / TABLE_SD) ** 2
+        value.append(-0.5 * (np.log(spread).sum() + np.log(held) + off))
+        centre.append(middle)
+    chance = np.exp(np.array(value) - max(value))
+    chance /= chance.sum()
+    return float(chance @ np.array(centre)), float(chance @ np.array(QUESTION_SDS) ** 2)
 
 
 def _shifted(start: AnswerModel, shift: FloatArray, rho: float) -> AnswerModel:
@@ -283,7 +304,7 @@ def _finished(gathered: Gathered, table: Table, posterior: FloatArray, items: in
         row * shape[0] + gathered.question[kind], score, minlength=items * shape[0]
     )
     told = (of_item.reshape(items, shape[0]) ** 2).sum(axis=0)
-    sd = (told + 1 / (TABLE_SD**2 + QUESTION_SD**2)) ** -0.5
+    sd = (told + 1 / (TABLE_SD**2 + max(QUESTION_SDS) ** 2)) ** -0.5
     return Estimated(table, answers, wrong, sd, items)
 
 
