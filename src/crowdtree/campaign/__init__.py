@@ -35,6 +35,7 @@ from crowdtree.campaign.item import (
     load_item,
     open_questions,
     path,
+    revise_item,
     stands,
     start_item,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "open_questions",
     "path",
     "replay",
+    "revise_item",
     "stands",
     "start_item",
 ]

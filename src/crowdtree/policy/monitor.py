@@ -45,6 +45,8 @@ CHANCES = (0.15, 0.1, 0.2, 0.25, 0.15, 0.15)
 """Weights of these alternatives: the multiples, and the guesses."""
 SHARES = {"table": 0.5, "question": 0.2, "kind": 0.1, "dependence": 0.1, "prior": 0.1}
 """Weights of the ways to be wrong; those of questions and of kinds are shared among them."""
+FIRST_SHARES = 10
+"""Items after which class shares are estimated for the first time, to compare the prior with."""
 GROWTH = 1.5
 """Growth of the number of answers after which a table is estimated again."""
 CACHED = 1000
@@ -373,7 +375,7 @@ class Monitor:
         They are estimated from the items before it, again whenever these have grown by half.
         """
         items, prior = len(self._items), self.table.prior
-        if items >= 10 * GROWTH ** len(self._shares):
+        if items >= FIRST_SHARES * GROWTH ** len(self._shares):
             strength = ITEMS_PER_CLASS * len(prior)
             self._shares.append((strength * prior + self._mass) / (strength + self._mass.sum()))
         return len(self._shares)

@@ -256,9 +256,10 @@ def _between_questions(shift: FloatArray, size: FloatArray) -> tuple[float, floa
         off = ((shift - middle) ** 2 / spread).sum() + (middle / TABLE_SD) ** 2
         value.append(-0.5 * (np.log(spread).sum() + np.log(held) + off))
         centre.append(middle)
-    chance = np.exp(np.array(value) - max(value))
+    variance = np.array(QUESTION_SDS) ** 2
+    chance = np.exp(np.array(value) - max(value)) / variance  # questions mostly differ little
     chance /= chance.sum()
-    return float(chance @ np.array(centre)), float(chance @ np.array(QUESTION_SDS) ** 2)
+    return float(chance @ np.array(centre)), float(chance @ variance)
 
 
 def _shifted(start: AnswerModel, shift: FloatArray, rho: float) -> AnswerModel:

@@ -14,12 +14,13 @@ from crowdtree.problem import Problem
 from crowdtree.rng import generator
 from crowdtree.simulation.crowd import Crowd, Recorded, Source
 from crowdtree.simulation.engine import REASONS
-from crowdtree.simulation.run import CalibrationRow, Estimate, Run
+from crowdtree.simulation.run import Adaptation, CalibrationRow, Estimate, Run
 from crowdtree.simulation.together import dawid_skene, simulate_dawid_skene
 from crowdtree.simulation.work import BLOCK, Progress, Task, perform
 
 __all__ = [
     "REASONS",
+    "Adaptation",
     "CalibrationRow",
     "Crowd",
     "Estimate",

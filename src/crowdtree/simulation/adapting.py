@@ -61,5 +61,11 @@ def run_adapting(
     found = blank(block, problem.n_questions)
     for walk in walks:
         walk.write(found)
-    made = Adaptation(tuple(monitor.alarms), tuple(monitor.revisions), reopened, monitor.evidence)
+    made = Adaptation(
+        tuple(monitor.alarms),
+        tuple(monitor.revisions),
+        reopened,
+        monitor.evidence,
+        tuple(monitor.findings()) if monitor.alarms else (),
+    )
     return replace(Run.join(problem, [found]), adaptation=made)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.policy.monitor import Alarm, Revision
+from crowdtree.policy.monitor import Alarm, Finding, Revision
 from crowdtree.problem import Problem
 from crowdtree.simulation.engine import REASONS, BlockRun
 from crowdtree.stats import mean_half_width, wilson_interval
@@ -88,12 +88,15 @@ class Adaptation(NamedTuple):
         How often a labelled item was opened again because of a revised table.
     evidence
         Likelihood ratio against the table at the end.
+    findings
+        What the answers say beside what the table says, after an alarm.
     """
 
     alarms: tuple[Alarm, ...]
     revisions: tuple[Revision, ...]
     reopened: int
     evidence: float
+    findings: tuple[Finding, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Summarise in plain JSON."""
@@ -102,6 +105,7 @@ class Adaptation(NamedTuple):
             "revisions": [revision.to_dict() for revision in self.revisions],
             "reopened": self.reopened,
             "evidence": self.evidence,
+            "findings": [{**row._asdict(), "words": str(row)} for row in self.findings],
         }
 
 
