@@ -26,7 +26,7 @@ def test_adapt_says_what_was_wrong_and_what_it_would_have_been(
     words = ("simulate", "example:animals", "--items", 60, "--policy", "adaptive", "--adapt")
     assert run(*words, "--true-errors", 1.9) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "The table is wrong: noticed after" in out
+    assert "The table is wrong: after" in out
     assert "people are wrong about" in out
     assert "Without adaptation:" in out
     assert run(*words, "--json") == 0

@@ -218,10 +218,9 @@ def _show_adaptation(console: Any, run: Any, plain: Any) -> None:
     """Say what watching the table found, and what came out without it."""
     made = run.adaptation
     if made.alarms:
-        first = made.alarms[0]
+        console.print(f"[bold]The table is wrong:[/] {made.alarms[0]}.")
         console.print(
-            f"[bold]The table is wrong:[/] noticed after {plural(first.items, 'item')} "
-            f"({plural(first.after, 'answer')}). Revised {plural(len(made.revisions), 'time')}, "
+            f"It was revised {plural(len(made.revisions), 'time')}, and "
             f"{plural(made.reopened, 'label')} taken back."
         )
         for finding in [row for row in made.findings if row.differs][:FINDINGS_SHOWN]:

@@ -31,7 +31,7 @@ from crowdtree.policy.revising import (
     table_of,
 )
 from crowdtree.stats import Z95, wilson_interval
-from crowdtree.text import number, percent
+from crowdtree.text import number, percent, plural
 
 __all__ = ["PEOPLE", "Alarm", "Finding", "Monitor", "Revision", "Score", "Subject"]
 
@@ -75,6 +75,11 @@ class Alarm(NamedTuple):
         Answers and items so far.
     evidence
         Weighted likelihood ratio against the table, at least ``1 / alpha``.
+
+    Examples
+    --------
+    >>> print(Alarm("question", "wings", 79, 8, 31.5))
+    after 8 items (79 answers) the answers contradict the table: the errors of question "wings"
     """
 
     subject: Subject
@@ -82,6 +87,17 @@ class Alarm(NamedTuple):
     after: int
     items: int
     evidence: float
+
+    def __str__(self) -> str:
+        what = {
+            "table": "how often people are wrong",
+            "question": f'the errors of question "{self.name}"',
+            "kind": f'how often "{self.name}" are wrong',
+            "dependence": "people err together more or less than it says",
+            "prior": "how often the classes occur",
+        }[self.subject]
+        seen = f"{plural(self.items, 'item')} ({plural(self.after, 'answer')})"
+        return f"after {seen} the answers contradict the table: {what}"
 
 
 class Score(NamedTuple):
@@ -290,7 +306,10 @@ class Monitor:
         return self._new_alarms()
 
     def withdraw(self, item: str, answer: Answer, kind: str = PEOPLE) -> None:
-        """Take back the last such answer, as if it had not been given; alarms stay."""
+        """Take back the last such answer, as if it had not been given.
+
+        Alarms and scores stay: they are about what was known when it came.
+        """
         known = self._items.get(item)
         if known is None or (answer, kind) not in known.answers:
             raise CrowdtreeError(f"monitor: item {item!r} has no such answer to withdraw")
