@@ -319,7 +319,7 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=200)
     parser.add_argument("--runs", type=int, default=6)
     parser.add_argument("--alarms", type=int, default=100, help="runs per problem")
-    parser.add_argument("--parts", nargs="+", default=["alarms", "false", "mended", "right"])
+    parser.add_argument("--parts", nargs="*", default=["alarms", "false", "mended", "right"])
     parser.add_argument("--json", type=Path)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
