@@ -1,6 +1,6 @@
 """Audits: does the bound hold, how many checks does it take, and what do real crowds show?
 
-``python benchmarks/audit.py [--replays 2000] [--write]`` takes some minutes of processor time;
+``python -m benchmarks.audit [--replays 2000] [--write]`` takes some minutes of processor time;
 ``--write`` puts the tables into ``docs/measured/audit.md``.
 
 *Settings.* In each replay the wrong items are drawn anew (crowds: fixed) and an audit is played to
@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from learn_calibration import crowds
-from learn_docs import put, table
 from numpy.typing import NDArray
-from realdata import folder
 
+from benchmarks.learn_calibration import crowds
+from benchmarks.learn_docs import put, table
+from benchmarks.realdata import folder
 from crowdtree.audit import Audit, kernels
 from crowdtree.audit.ledger import Ledger
 from crowdtree.audit.strata import stratify

@@ -14,10 +14,12 @@ from crowdtree.campaign import (
     Rules,
     advance,
     open_questions,
+    revise_item,
     start_item,
 )
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.policy import Policy
+from crowdtree.policy.monitor import Revision
 
 
 class Lease(NamedTuple):
@@ -66,11 +68,12 @@ class Campaign:
     policy: Policy[Any]
     items: Sequence[str]
     rules: Rules = RULES
-    log: list[Event] = field(default_factory=list, init=False)
+    log: list[Event | Revision] = field(default_factory=list, init=False)
     leases: list[Lease] = field(default_factory=list, init=False)
     states: dict[str, ItemState] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
+        self._original = self.policy
         blank = start_item(self.policy, "")
         self.states = {item: replace(blank, item=item) for item in self.items}
         if len(self.states) < len(self.items):
@@ -78,6 +81,9 @@ class Campaign:
             raise CrowdtreeError(
                 f"items: {listing(twice)} occurs more than once; names must differ"
             )
+        self._find_open()
+
+    def _find_open(self) -> None:
         self._open = {item: None for item, state in self.states.items() if state.label is None}
 
     def next_for(self, worker: str) -> Lease | None:
@@ -116,6 +122,15 @@ class Campaign:
             self._open.pop(event.item, None)
         return moved.fates[-1]
 
+    def revise(self, revision: Revision) -> None:
+        """Go on with a revised table; items that no longer reach the target are open again."""
+        self.policy = revision.apply(self._original)
+        self.states = {
+            name: revise_item(self.policy, state, self.rules) for name, state in self.states.items()
+        }
+        self.log.append(revision)
+        self._find_open()
+
     @property
     def done(self) -> bool:
         """Whether every item has its label."""
@@ -132,9 +147,11 @@ class Campaign:
 
 
 def replay(
-    policy: Policy[Any], items: Sequence[str], log: Iterable[Event], rules: Rules = RULES
+    policy: Policy[Any], items: Sequence[str], log: Iterable[Event | Revision], rules: Rules = RULES
 ) -> Campaign:
     """Rebuild a campaign from its log: the same states as when it happened.
+
+    `policy` is the one that the campaign started with; the log holds its revisions.
 
     >>> import crowdtree as ct
     >>> from crowdtree.policy import PlanPolicy
@@ -144,5 +161,8 @@ def replay(
     """
     campaign = Campaign(policy, items, rules)
     for event in log:
-        campaign.record(event)
+        if isinstance(event, Revision):
+            campaign.revise(event)
+        else:
+            campaign.record(event)
     return campaign

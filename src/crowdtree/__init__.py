@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from crowdtree.learning.pilot import plan_pilot
     from crowdtree.plots import draw_frontier, draw_tree
     from crowdtree.policy import SubtypePolicy
+    from crowdtree.policy.monitor import Monitor, Revision
     from crowdtree.report import write_report
     from crowdtree.report.learned import write_learned_report
     from crowdtree.reproduction import reproduce
@@ -52,7 +53,9 @@ _LAZY = {
     "Audit": "crowdtree.audit",
     "Client": "crowdtree.client",
     "Learned": "crowdtree.learning.model",
+    "Monitor": "crowdtree.policy.monitor",
     "Recorded": "crowdtree.simulation",
+    "Revision": "crowdtree.policy.monitor",
     "Run": "crowdtree.simulation.run",
     "SubtypePolicy": "crowdtree.policy",
     "compare_policies": "crowdtree.simulation.compare",
@@ -99,12 +102,14 @@ __all__ = [
     "Frontier",
     "Learned",
     "Level",
+    "Monitor",
     "Node",
     "Plan",
     "PlanPolicy",
     "Point",
     "Problem",
     "Recorded",
+    "Revision",
     "Run",
     "SubtypePolicy",
     "Tree",

@@ -507,3 +507,41 @@ def test_bad_input_gets_one_line(call, text):
     with pytest.raises(CrowdtreeError, match=text) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+# ------------------------------------------------------------------ adapting
+
+
+def test_adapting_mends_a_wrong_table():
+    assumed = make_problem(3).replace(worker_error=0.15)
+    truth = assumed.replace(worker_error=0.3)
+    policy = AdaptivePolicy(assumed, 0.01, 300, strict=False)
+    crowd = Crowd(problem=truth)
+    plain = simulate(assumed, policy, 150, rng=1, crowd=crowd)
+    adapting = simulate(assumed, policy, 150, rng=1, crowd=crowd, adapt=True)
+    told = simulate(assumed, AdaptivePolicy(truth, 0.01, 300), 150, rng=1, crowd=crowd)
+    assert plain.misclassification > 0.06
+    assert adapting.misclassification <= 0.03
+    assert adapting.answers_per_item < 1.3 * told.answers_per_item
+    made = adapting.adaptation
+    assert made.alarms[0].items <= 30
+    assert made.revisions[0].reason == "alarm"
+    assert {revision.reason for revision in made.revisions[1:]} == {"answers"}
+    assert made.reopened > 0
+    assert adapting.asked.sum() == adapting.answers.sum()
+    assert json.loads(json.dumps(adapting.to_dict()))["adaptation"]["reopened"] == made.reopened
+
+
+def test_adapting_changes_nothing_without_an_alarm_and_is_repeatable():
+    plain = simulate(PROBLEM, POLICIES["information"], 60, rng=2)
+    first, second = (
+        simulate(PROBLEM, POLICIES["information"], 60, rng=2, adapt=True) for _ in range(2)
+    )
+    assert not first.adaptation.alarms
+    alike(plain, first)
+    assert first.adaptation == second.adaptation
+
+
+def test_adapting_runs_in_one_process():
+    with pytest.raises(CrowdtreeError, match="each item depends on those before it"):
+        simulate(PROBLEM, POLICIES["information"], 10, adapt=True, jobs=2)

@@ -33,6 +33,7 @@ __all__ = ["simulate_verb"]
 
 MOST_ERROR = 0.499
 QUESTIONS_SHOWN = 8
+FINDINGS_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,10 @@ def simulate_verb(
         bool,
         typer.Option("--compare", help="Compare all policies at the target error."),
     ] = False,
+    adapt: Annotated[
+        bool,
+        typer.Option("--adapt", help="Watch the table; revise it if answers contradict it."),
+    ] = False,
     crowd: CrowdOptions,
     engine: EngineOptions,
     outputs: Outputs,
@@ -116,29 +121,47 @@ def simulate_verb(
 
       crowdtree simulate birds.csv --spammers 0.1 --skill-sd 0.5 --true-errors 2 --json
 
+      crowdtree simulate birds.csv --true-errors 2 --adapt --items 500
+
       crowdtree simulate birds.csv --compare --draw policies.svg
     """
     if compare:
+        if adapt:
+            raise CrowdtreeError("--compare: simulates without --adapt; leave out one of them")
         _refuse_beside_compare(policy, crowd, engine)
         _compare(file, policy, reading, outputs, items, seed)
         return
     problem, chosen = read_policy(file, policy, reading)
     run = _simulate(problem, chosen, crowd, engine, items, seed)
+    adapting = _simulate(problem, chosen, crowd, engine, items, seed, adapt=True) if adapt else None
     if outputs.draw is not None:
         from crowdtree.plots.policies import draw_run
 
-        draw_run(run, outputs.draw, policy.policy)
+        draw_run(adapting or run, outputs.draw, policy.policy)
 
     def show(console: Any) -> None:
-        _show_run(console, run, problem)
+        if adapting is None:
+            _show_run(console, run, problem)
+        else:
+            _show_run(console, adapting, problem)
+            _show_adaptation(console, adapting, run)
         words = ["--policy", policy.policy]
         render.show_next(console, render.command("explain", file, *words, reading=reading))
 
-    render.emit(outputs.as_json, run.to_dict(), show)
+    found = run.to_dict()
+    if adapting is not None:
+        found = {**adapting.to_dict(), "without_adaptation": found}
+    render.emit(outputs.as_json, found, show)
 
 
 def _simulate(
-    problem: Problem, policy: Any, crowd: CrowdOptions, engine: EngineOptions, items: int, seed: int
+    problem: Problem,
+    policy: Any,
+    crowd: CrowdOptions,
+    engine: EngineOptions,
+    items: int,
+    seed: int,
+    adapt: bool = False,
 ) -> Any:
     people = Crowd(
         problem=_true_problem(problem, crowd.true_errors),
@@ -157,6 +180,7 @@ def _simulate(
             jobs=engine.jobs,
             checkpoint=engine.checkpoint,
             progress=watch,
+            adapt=adapt,
         )
 
 
@@ -197,6 +221,25 @@ def _show_run(console: Any, run: Any, problem: Problem) -> None:
             text = problem.text(problem.question_index(name))
             console.print(f"  {number(share):>8}  {text}", markup=False)
     console.print("[dim]  answers per item, by question[/]\n")
+
+
+def _show_adaptation(console: Any, run: Any, plain: Any) -> None:
+    """Say what watching the table found, and what came out without it."""
+    made = run.adaptation
+    if made.alarms:
+        console.print(f"[bold]The table is wrong:[/] {made.alarms[0]}.")
+        console.print(
+            f"It was revised {plural(len(made.revisions), 'time')}, and "
+            f"{plural(made.reopened, 'label')} taken back."
+        )
+        for finding in [row for row in made.findings if row.differs][:FINDINGS_SHOWN]:
+            console.print(f"  {finding}", markup=False)
+    else:
+        console.print("The answers do not contradict the table; it was not revised.")
+    console.print(
+        f"Without adaptation: {percent(plain.misclassification)} misclassified with "
+        f"{number(plain.answers_per_item)} answers per item.\n"
+    )
 
 
 def _refuse_beside_compare(*groups: Any) -> None:

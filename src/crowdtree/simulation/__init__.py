@@ -16,10 +16,11 @@ from crowdtree.simulation.batch_dawid_skene import dawid_skene, simulate_dawid_s
 from crowdtree.simulation.crowd import Crowd, Recorded, Source
 from crowdtree.simulation.engine import REASONS
 from crowdtree.simulation.execution import BLOCK, Progress, Task, perform
-from crowdtree.simulation.run import CalibrationRow, Estimate, Run
+from crowdtree.simulation.run import Adaptation, CalibrationRow, Estimate, Run
 
 __all__ = [
     "REASONS",
+    "Adaptation",
     "CalibrationRow",
     "Crowd",
     "Estimate",
@@ -48,6 +49,7 @@ def simulate(
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     stepwise: bool = False,
+    adapt: bool = False,
 ) -> Run:
     """Let a simulated crowd answer, and estimate a policy's cost and error.
 
@@ -75,6 +77,10 @@ def simulate(
         Called with (items done, items in all).
     stepwise
         Run every item through the policy's own steps, as a live campaign does: slow, for checks.
+    adapt
+        Watch the table and revise it when the answers contradict it, as a live campaign does:
+        items are labelled one after the other, and opened again if they no longer reach the target
+        (:class:`crowdtree.Monitor`). On this machine, in one process.
 
     Returns
     -------
@@ -91,6 +97,15 @@ def simulate(
     """
     key = _key(rng)
     tasks = _tasks(problem, policy, items, key, crowd or Crowd(), stepwise)
+    if adapt:
+        if engine != "local" or jobs != 1 or checkpoint is not None:
+            raise CrowdtreeError(
+                "adapt: each item depends on those before it; leave out engine, jobs and checkpoint"
+            )
+        from crowdtree.simulation.adapting import run_adapting
+
+        block = (crowd or Crowd()).block(problem, key, 0, int(items))
+        return run_adapting(problem, policy, block, progress=progress)
     if isinstance(policy, AdaptivePolicy):
         policy.warn_if_unreachable()
     parts = perform(tasks, engine=engine, jobs=jobs, checkpoint=checkpoint, progress=progress)

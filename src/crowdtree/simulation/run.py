@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.policy.monitor import Alarm, Finding, Revision
 from crowdtree.problem import Problem
 from crowdtree.simulation.engine import REASONS, BlockRun
 from crowdtree.stats import mean_half_width, wilson_interval
 
-__all__ = ["CalibrationRow", "Estimate", "Run", "mean_estimate", "share_estimate"]
+__all__ = ["Adaptation", "CalibrationRow", "Estimate", "Run", "mean_estimate", "share_estimate"]
 
 FloatArray = NDArray[np.float64]
 
@@ -74,6 +75,40 @@ class CalibrationRow(NamedTuple):
     high: float
 
 
+class Adaptation(NamedTuple):
+    """How a campaign watched its table (:class:`crowdtree.policy.monitor.Monitor`).
+
+    Attributes
+    ----------
+    alarms
+        When the answers contradicted the table, and in what.
+    revisions
+        Tables that replaced it.
+    reopened
+        How often a labelled item was opened again because of a revised table.
+    evidence
+        Likelihood ratio against the table at the end.
+    findings
+        What the answers say beside what the table says, after an alarm.
+    """
+
+    alarms: tuple[Alarm, ...]
+    revisions: tuple[Revision, ...]
+    reopened: int
+    evidence: float
+    findings: tuple[Finding, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Summarise in plain JSON."""
+        return {
+            "alarms": [alarm._asdict() for alarm in self.alarms],
+            "revisions": [revision.to_dict() for revision in self.revisions],
+            "reopened": self.reopened,
+            "evidence": self.evidence,
+            "findings": [{**row._asdict(), "words": str(row)} for row in self.findings],
+        }
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """The outcome of a simulation, item by item and in sum.
@@ -90,6 +125,8 @@ class Run:
         Why each item was labelled, an index into ``REASONS``.
     asked
         Answers to each question, over all items.
+    adaptation
+        Alarms and revised tables, where the campaign was simulated with ``adapt=True``.
     """
 
     problem: Problem
@@ -99,6 +136,7 @@ class Run:
     posterior_error: FloatArray
     reason: NDArray[np.int8]
     asked: NDArray[np.int64]
+    adaptation: Adaptation | None = None
 
     @classmethod
     def join(cls, problem: Problem, parts: Sequence[BlockRun]) -> Run:
@@ -204,6 +242,7 @@ class Run:
             "decided_error": float(self.decided_error),
             "answers_per_question": self.answers_per_question,
             "calibration": [row._asdict() for row in self.calibration()],
+            **({} if self.adaptation is None else {"adaptation": self.adaptation.to_dict()}),
         }
 
     def __repr__(self) -> str:
