@@ -75,3 +75,53 @@ def test_a_target_below_what_can_be_reached_is_told_once():
         simulate(again.problem, again, 50)
     learned.policy(0.9, 8)
     learned.policy(0.0, 8)
+
+
+def hard_items(seed, items=160, repeats=3):
+    """Four classes, eight questions; some items mislead everybody on every question."""
+    rng = np.random.default_rng(seed)
+    outcome = rng.permuted(np.tile([[0, 1, 0, 1]], (8, 1)), axis=1)
+    truth = rng.integers(0, 4, items)
+    error = np.where(rng.random(items) < 0.25, 0.45, 0.15)
+    task, q, turn = np.indices((items, 8, repeats)).reshape(3, -1)
+    said = outcome[q, truth[task]] ^ (rng.random(task.size) < error[task])
+    table = {"task": task, "question": QUESTIONS[q], "worker": turn + task % 5, "label": said}
+    return table, np.array(list("abcd"))[truth]
+
+
+def test_accuracy_of_a_table_holds_by_known_items_that_were_left_out():
+    held = 0
+    for seed in range(6):
+        table, truth = hard_items(seed)
+        learned = learn(table, {str(i): truth[i] for i in range(50)})
+        labels = learned.labels
+        actual = np.mean([labels[str(i)] == truth[i] for i in range(50, 160)])
+        found = learned.accuracy
+        assert found.known == 50
+        assert found.high - found.low < 0.25
+        held += found.low <= actual <= found.high
+        frame = learned.label_frame()
+        stated = frame.filter(frame["task"].cast(int) >= 50)["probability"].mean()
+        assert stated == pytest.approx(found.value, abs=0.03)
+        assert stated < learned.posterior[learned.gold < 0].max(axis=1).mean()
+    assert held >= 5
+
+
+def test_accuracy_of_a_table_without_known_items_is_wide():
+    table, truth = hard_items(0)
+    problem = learn(table, {str(i): name for i, name in enumerate(truth)}).problem
+    found = learn(table, problem=problem).accuracy
+    assert found.known == 0
+    assert found.high - found.low > 0.2
+    assert found.low <= np.mean([learn(table, problem=problem).labels[str(i)] == name
+                                 for i, name in enumerate(truth)]) <= found.high  # fmt: skip
+
+
+def test_calibrating_a_table_adds_to_what_its_gold_shows():
+    table, truth = hard_items(1)
+    learned = learn(table, {str(i): truth[i] for i in range(30)})
+    more = learned.calibrate({str(i): truth[i] for i in range(130)})
+    assert (learned.accuracy.known, more.accuracy.known) == (30, 130)
+    width = [found.high - found.low for found in (learned.accuracy, more.accuracy)]
+    assert width[1] < width[0]
+    assert more.item(140) == pytest.approx(more.posterior[140])
