@@ -72,6 +72,23 @@ def test_small_errors_beside_a_spammer_are_not_learned_smaller(monkeypatch):
     assert 0.8 < min(ratio) < max(ratio) < 1.25
 
 
+def test_small_errors_of_thin_cells_are_not_learned_larger(monkeypatch):
+    """A U-shaped prior of the yes-rates took errors of a few per cent for 1.17 times as large."""
+    monkeypatch.setitem(learn_crowds.ERRORS, "low", lambda rng, n: rng.uniform(0.02, 0.1, n))
+    monkeypatch.setitem(learn_crowds.SKILLS, "low", lambda rng, n: rng.normal(0, 0.6, n))
+    ratio = []
+    for seed in range(6):
+        crowd = many_questions(
+            np.random.default_rng([10, seed, 300, 7]), 300, 14, 10, 25, 14, "low"
+        )
+        learned = learn(crowd.answers, crowd.gold)
+        told = learned.problem.outcome == crowd.problem.outcome
+        actual = learn_crowds.crowd_error(crowd)
+        ratio.append(learned.problem.worker_error[told].mean() / actual[told].mean())
+    assert 0.9 < np.median(ratio) < 1.1
+    assert 0.8 < min(ratio) < max(ratio) < 1.25
+
+
 @pytest.mark.parametrize("who", ["one worker", "a worker per answer"])
 def test_without_skills_the_table_is_empirical_bayes_of_the_counts(who):
     answers, gold, counts = one_answer_each(np.random.default_rng(0))
