@@ -154,6 +154,19 @@ def test_plans_on_what_was_learned_have_intervals_that_know_people_differ():
         learned.credible_interval(tree, people=0)
 
 
+def test_the_interval_of_counted_errors_includes_the_chance_of_the_items():
+    crowd = many_questions(np.random.default_rng(5), 300, 10, 4, 12, 12)
+    learned = learn(crowd.answers, crowd.gold)
+    tree = ct.design(learned.problem, allow_groups=True)
+    true = learned.credible_interval(tree)
+    few, many = (learned.credible_interval(tree, items=count) for count in (20, 100_000))
+    assert few.high - few.low > 1.5 * (true.high - true.low)
+    assert (many.low, many.high) == pytest.approx((true.low, true.high), abs=0.01)
+    assert (20 * few.low).is_integer()
+    with pytest.raises(CrowdtreeError, match="items: expected 1 or more, got 0"):
+        learned.credible_interval(tree, items=0)
+
+
 def test_classes_without_sub_types_keep_the_learned_table():
     answers, gold, _ = one_answer_each(np.random.default_rng(6), items=40)
     learned = learn({**answers, "worker": ["w"] * 240}, gold)
