@@ -77,7 +77,7 @@ def test_small_errors_of_thin_cells_are_not_learned_larger(monkeypatch):
     monkeypatch.setitem(learn_crowds.ERRORS, "low", lambda rng, n: rng.uniform(0.02, 0.1, n))
     monkeypatch.setitem(learn_crowds.SKILLS, "low", lambda rng, n: rng.normal(0, 0.6, n))
     ratio = []
-    for seed in range(6):
+    for seed in range(10):
         crowd = many_questions(
             np.random.default_rng([10, seed, 300, 7]), 300, 14, 10, 25, 14, "low"
         )
