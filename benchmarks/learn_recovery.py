@@ -185,6 +185,7 @@ def _square(fit, items: int, seed: int) -> float:
     return float(np.mean((fit(crowd).fit.error - crowd_error(crowd)) ** 2))
 
 
+SPAMMERS = ("none", "random", "constant")
 KNOWN: dict[str, Callable] = {
     "all gold": lambda c: learn(c.answers, c.gold),
     "40 gold of 300": lambda c: learn(c.answers, gold_of(c, 40)),
@@ -198,7 +199,7 @@ def bias(runs: int) -> None:
     print("14 answers per item; coverage of 95 % intervals (skills: of all but the spammer)")
     for known, fit in KNOWN.items():
         for classes in (2, 5, 10):
-            for spammer in ("none", "random", "constant"):
+            for spammer in SPAMMERS:
                 _bias_row(known, fit, classes, spammer, runs)
 
 
@@ -214,7 +215,7 @@ def label_bias(runs: int) -> None:
     print("6 answers per item; in the intervals are shared errors, of which there are none here")
     for known in KNOWN_ITEMS:
         for labels in (2, 4, 10):
-            for spammer in ("none", "random", "constant"):
+            for spammer in SPAMMERS:
                 ratio, hits = [], ([], [], [])
                 for seed in range(runs):
                     rng = np.random.default_rng([labels, seed, 1])
@@ -249,7 +250,9 @@ def _spam(rng, answers: dict, labels: int, kind: str) -> np.ndarray:
 def _bias_row(known: str, fit: Callable, classes: int, spammer: str, runs: int) -> None:
     ratio, settled, hits = [], 0, ([], [], [])
     for seed in range(runs):
-        rng = np.random.default_rng([classes, seed])
+        # every row has crowds of its own: what 25 workers happen to be is common to their skills
+        place = [list(KNOWN).index(known), SPAMMERS.index(spammer)]
+        rng = np.random.default_rng([classes, seed, *place])
         crowd, actual = with_spammer(rng, many_questions(rng, 300, 14, classes, 25, 14), spammer)
         learned = fit(crowd)
         settled += learned.converged
@@ -266,7 +269,7 @@ def _bias_row(known: str, fit: Callable, classes: int, spammer: str, runs: int) 
     print(
         f"{known:22} {classes:2} classes, spammer {spammer:9} median {np.median(ratio):.3f} "
         f"({min(ratio):.3f} to {max(ratio):.3f})   cells, skills, shares {covered_} %   "
-        f"settled {settled}",
+        f"(skills by crowds +-{100 * between(hits[1]):.1f})   settled {settled}",
         flush=True,
     )
 

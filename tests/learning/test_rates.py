@@ -68,6 +68,23 @@ def test_small_errors_beside_a_spammer_are_not_learned_smaller(monkeypatch):
     assert 0.8 < min(ratio) < max(ratio) < 1.25
 
 
+def test_small_errors_of_thin_cells_are_not_learned_larger(monkeypatch):
+    """A U-shaped prior of the yes-rates took errors of a few per cent for 1.17 times as large."""
+    monkeypatch.setitem(learn_crowds.ERRORS, "low", lambda rng, n: rng.uniform(0.02, 0.1, n))
+    monkeypatch.setitem(learn_crowds.SKILLS, "low", lambda rng, n: rng.normal(0, 0.6, n))
+    ratio = []
+    for seed in range(10):
+        crowd = many_questions(
+            np.random.default_rng([10, seed, 300, 7]), 300, 14, 10, 25, 14, "low"
+        )
+        learned = learn(crowd.answers, crowd.gold)
+        told = learned.problem.outcome == crowd.problem.outcome
+        actual = learn_crowds.crowd_error(crowd)
+        ratio.append(learned.problem.worker_error[told].mean() / actual[told].mean())
+    assert 0.9 < np.median(ratio) < 1.1
+    assert 0.8 < min(ratio) < max(ratio) < 1.25
+
+
 @pytest.mark.parametrize("who", ["one worker", "a worker per answer"])
 def test_without_skills_the_table_is_empirical_bayes_of_the_counts(who):
     answers, gold, counts = one_answer_each(np.random.default_rng(0))
@@ -131,6 +148,19 @@ def test_plans_on_what_was_learned_have_intervals_that_know_people_differ():
     assert width[0] > width[1] > width[2]
     with pytest.raises(CrowdtreeError, match="people: expected 1 or more, got 0"):
         learned.credible_interval(tree, people=0)
+
+
+def test_the_interval_of_counted_errors_includes_the_chance_of_the_items():
+    crowd = many_questions(np.random.default_rng(5), 300, 10, 4, 12, 12)
+    learned = learn(crowd.answers, crowd.gold)
+    tree = ct.design(learned.problem, allow_groups=True)
+    true = learned.credible_interval(tree)
+    few, many = (learned.credible_interval(tree, items=count) for count in (20, 100_000))
+    assert few.high - few.low > 1.5 * (true.high - true.low)
+    assert (many.low, many.high) == pytest.approx((true.low, true.high), abs=0.01)
+    assert (20 * few.low).is_integer()
+    with pytest.raises(CrowdtreeError, match="items: expected 1 or more, got 0"):
+        learned.credible_interval(tree, items=0)
 
 
 def test_classes_without_sub_types_keep_the_learned_table():

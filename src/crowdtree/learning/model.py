@@ -477,17 +477,20 @@ class Learned:
 
         return upper_problem(self, self.level if level is None else level)
 
-    def credible_interval(self, plan: Tree | Plan, people: int | None = None) -> Credible:
+    def credible_interval(
+        self, plan: Tree | Plan, people: int | None = None, items: int | None = None
+    ) -> Credible:
         """Estimate the credible interval of a plan's misclassification.
 
         It is about answers of other people of the same kind; `people` of them, by default as many
         as answered, or one where each item was answered by one person. For a plan that was
         designed on ``learned.problem`` it includes how optimistic such a plan is, as left-out
-        items show (:func:`crowdtree.learning.pilot.credible_interval`).
+        items show (:func:`crowdtree.learning.pilot.credible_interval`). With `items` it is the
+        interval of the share that will be counted wrong among so many items.
         """
         from crowdtree.learning.pilot import credible_interval
 
-        return credible_interval(plan, self, level=self.level, people=people)
+        return credible_interval(plan, self, level=self.level, people=people, items=items)
 
     def to_crowdkit(self) -> pl.DataFrame:
         """The answers as a frame of ``task, worker, label`` that crowd-kit reads."""

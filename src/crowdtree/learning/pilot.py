@@ -215,14 +215,16 @@ def credible_interval(
     level: float = 0.95,
     draws: int = 1000,
     people: int | None = None,
+    items: int | None = None,
     rng: np.random.Generator | int = 0,
 ) -> Credible:
     """Misclassification of a plan when the errors are drawn from their posteriors.
 
     The prior is kept. Every draw is evaluated exactly; the interval is an estimate. It is about
     the answers of other people of the same kind: how much people differ in skill, in how often
-    they say yes, and in how they read a question, is drawn for all cells at once. It does not
-    include the chance of a finite number of items.
+    they say yes, and in how they read a question, is drawn for all cells at once. It is
+    about the true error; with `items` it is about the share of so many items that are labelled
+    wrong, as counted in a test, and includes their chance.
 
     A plan that was designed on ``learned.problem`` prefers cells whose errors look small by
     chance. Where at least 20 items of known class, asked most of the questions, show by how much,
@@ -240,9 +242,12 @@ def credible_interval(
     people
         How many people will answer; by default as many as answered before, or one where each item
         was answered by one person. The fewer, the less their differences average out.
+    items
+        How many items will be labelled and checked.
     """
-    if people is not None and people < 1:
-        raise CrowdtreeError(f"people: expected 1 or more, got {people!r}")
+    for name, count in (("people", people), ("items", items)):
+        if count is not None and count < 1:
+            raise CrowdtreeError(f"{name}: expected 1 or more, got {count!r}")
     if draws < 2:
         raise CrowdtreeError(f"draws: expected 2 or more, got {draws!r}")
     from crowdtree.learning.identification import optimism
@@ -257,6 +262,8 @@ def credible_interval(
     value = 1 - _correct(plan, drawn)
     if found is not None:
         value = _shifted(value, found, people, rng)
+    if items is not None:
+        value = rng.binomial(items, np.clip(value, 0, 1)) / items
     tail = (1 - level) / 2
     low, high = np.quantile(value, [tail, 1 - tail])
     return Credible(float(value.mean()), float(low), float(high), level, draws)
