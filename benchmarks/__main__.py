@@ -9,12 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
-REPORT = HERE.parent / "docs" / "measured" / "benchmarks.md"
-SCRIPTS = (
-    ("design_scale.py", "--out", str(REPORT)),
-    ("small.py", "--out", str(REPORT)),
-)
-
-for script, *arguments in SCRIPTS:
-    subprocess.run([sys.executable, str(HERE / script), *arguments], check=True)
+ROOT = Path(__file__).resolve().parents[1]
+REPORT = ROOT / "docs" / "measured" / "benchmarks.md"
+for name in ("design_scale", "small"):
+    command = [sys.executable, "-m", f"benchmarks.{name}", "--out", str(REPORT)]
+    subprocess.run(command, check=True, cwd=ROOT)

@@ -1,8 +1,8 @@
 """Design at scale, side by side with scikit-learn on the same table, in one run.
 
-    python benchmarks/design_scale.py --out docs/measured/benchmarks.md
+    python -m benchmarks.design_scale --out docs/measured/benchmarks.md
 
-Every case runs in a process of its own, so that its peak memory is its own. Times are wall clock
+Every case runs in its own process, so that its peak memory can be measured. Times are wall clock
 with all threads, and processor seconds with one thread (as scikit-learn has); the latter are hardly
 disturbed by other work on the machine. Compilation is done on a small table first and stated apart.
 """
@@ -26,7 +26,7 @@ import numba
 import numpy as np
 
 import crowdtree as ct
-from tables import from_sklearn, made_problem
+from benchmarks.tables import from_sklearn, made_problem
 
 Facts = dict[str, Any]
 PEERS = [(2_000, 2_000, 50), (5_000, 2_000, 100)]  # classes, questions, times faster wanted
@@ -86,7 +86,7 @@ def run_case(n_classes: int, n_questions: int, method: str, peer: bool, repeats:
 
 
 def run_peer(problem: ct.Problem) -> Facts:
-    """scikit-learn's tree on the same table: one row a class, weights = prior."""
+    """scikit-learn's tree on the same table: one row per class, weights = prior."""
     from sklearn.tree import DecisionTreeClassifier
 
     warnings.simplefilter("ignore", UserWarning)  # "the number of classes is large"
@@ -127,7 +127,7 @@ def run_stream(gigabytes: float = 0.8) -> Facts:
 
 
 def in_process(*arguments: str) -> Facts:
-    command = [sys.executable, __file__, "--case", *arguments]
+    command = [sys.executable, "-m", "benchmarks.design_scale", "--case", *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     facts: Facts = json.loads(done.stdout.splitlines()[-1])
     print(arguments, json.dumps(facts), file=sys.stderr, flush=True)
@@ -153,7 +153,7 @@ def _head(stream: Facts) -> list[str]:
     return [
         "# Benchmarks",
         "",
-        "Written by `python benchmarks/design_scale.py --out docs/measured/benchmarks.md`; "
+        "Written by `python -m benchmarks.design_scale --out docs/measured/benchmarks.md`; "
         "do not edit.",
         "",
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
@@ -168,11 +168,11 @@ def _peers(peers: list[Facts]) -> list[str]:
     lines = [
         "## Side by side with scikit-learn",
         "",
-        'The same made table, an error of its own in every cell: `crowdtree.design(problem, "fm")` '
-        'and `DecisionTreeClassifier(criterion="entropy")` on one row a class with weights = '
+        'The same generated table, with an error per cell: `crowdtree.design(problem, "fm")` '
+        'and `DecisionTreeClassifier(criterion="entropy")` on one row per class with weights = '
         "prior. Best of three and one run, in one process. Compilation, once and then cached, is "
-        "not counted. Wall clock is with all threads and suffers when others use the machine; "
-        "processor seconds are with one thread on either side and hardly suffer.",
+        "not counted. Wall clock is with all threads and disturbed by other work on the machine; "
+        "processor seconds are with one thread on either side and hardly disturbed.",
         "",
         "| classes x questions | crowdtree wall s | cpu s | scikit-learn wall s | cpu s | "
         "times faster (wall) | (cpu) | wanted | misclassification | scikit-learn's |",
@@ -201,7 +201,7 @@ def _large(large: list[Facts], stream: Facts) -> list[str]:
         f"{facts['wall']:.1f} s with all threads, {facts['cpu']:.1f} s of processor with one; "
         f"depth {facts['depth']}. Memory: {facts['beyond_gb']:.2f} GB beyond the "
         f"{facts['input_gb']:.1f} GB of the input (limit {LARGE_LIMIT_GB:.0f} GB). "
-        f"One reading of the open part of the table a level is {facts['read_gb']:.1f} GB in all: "
+        f"One pass over the open part of the table per level is {facts['read_gb']:.1f} GB in all: "
         f"{speed:.1f} GB/s achieved, {100 * speed / stream['gb_per_s']:.0f} % of what the machine "
         f"streams; {alone:.1f} GB per processor second with one thread, "
         f"{100 * alone / stream['gb_per_cpu_s']:.0f} % of what one streams.",

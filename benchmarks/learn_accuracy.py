@@ -1,6 +1,6 @@
-"""Accuracy on real crowds, beside crowd-kit's aggregators.
+"""Accuracy on real crowds, compared with crowd-kit's aggregators.
 
-``python benchmarks/learn_accuracy.py [--skip-glad]`` with CROWDKIT_PYTHON naming a
+``python -m benchmarks.learn_accuracy [--skip-glad]`` with CROWDKIT_PYTHON naming a
 Python that has crowd-kit. Prints a table, the average ranks, and the worst gap to the best.
 """
 
@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from benchmarks.realdata import folder
 from crowdtree.learning import learn
-from realdata import folder
 
 PEERS = ("MajorityVote", "Wawa", "OneCoinDawidSkene", "DawidSkene", "GLAD", "KOS")
 OURS = {"crowdtree": "hierarchical", "crowdtree dawid-skene": "dawid-skene"}

@@ -1,6 +1,6 @@
-"""Is what is stated what is observed? Real crowds, each left out of what was learned across crowds.
+"""Stated and observed accuracy of real crowds, each left out of what was learned across crowds.
 
-``CROWDKIT_PYTHON=... python benchmarks/learn_calibration.py --json out/bench/calibration.json``;
+``CROWDKIT_PYTHON=... python -m benchmarks.learn_calibration --json out/bench/calibration.json``;
 CROWDKIT_PYTHON names a Python with crowd-kit (without it the peers are left out).
 For every crowd of the data folder:
 
@@ -30,9 +30,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from benchmarks.realdata import folder
 from crowdtree.learning import dependence, learn
 from crowdtree.learning.answers import gold_codes, read_gold
-from realdata import folder
 
 PEERS = ("DawidSkene", "OneCoinDawidSkene", "MACE", "GLAD")
 KNOWN = 50
@@ -50,7 +50,7 @@ def crowds(place: Path) -> dict[str, tuple[Path, Path]]:
 
 
 def scores(posterior: np.ndarray, truth: np.ndarray, bins: int = 10) -> dict[str, float]:
-    """Accuracy, what is stated, expected calibration error (in points) and log loss."""
+    """Accuracy, mean stated probability, expected calibration error (in points) and log loss."""
     known = truth >= 0
     p, t = posterior[known], truth[known]
     top, right = p.max(axis=1), p.argmax(axis=1) == t

@@ -1,8 +1,8 @@
-"""Write the tables and figures of ``docs/measured/learning.md`` from what the benchmarks found.
+"""Write the tables and figures of ``docs/measured/learning.md`` from the results of the benchmarks.
 
-``python benchmarks/learn_docs.py [--folder out/bench]`` reads ``learn_calibration.json``,
+``python -m benchmarks.learn_docs [--folder out/bench]`` reads ``learn_calibration.json``,
 ``learn_end_to_end*.json`` and ``learn_speed.json``, as their ``--json`` wrote them. Each table
-stands between two marks; the text around them is written by hand. A table without a file is
+is between two marks; the text around them is written by hand. A table without a file is
 kept.
 """
 
@@ -14,9 +14,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from benchmarks.learn_end_to_end import summary
 from crowdtree.plots.curves import curve_chart
 from crowdtree.plots.vega import draw_chart
-from learn_end_to_end import summary
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "measured" / "learning.md"
@@ -74,7 +74,7 @@ def mean(rows: list[dict[str, Any]], key: str, digits: int) -> str:
 
 
 def peers(found: dict[str, Any]) -> str:
-    """Accuracy and log loss beside other methods; the last with a temperature of other crowds."""
+    """Accuracy and log loss of all methods; the last with a temperature of other crowds."""
     methods = [name for name in next(iter(found.values()))["peers"] if "tempered" not in name]
     rows = []
     for name, row in found.items():
@@ -166,7 +166,7 @@ def speed(found: dict[str, Any]) -> str:
 
 
 def put(text: str, mark: str, made: str) -> str:
-    """Replace what stands between two marks."""
+    """Replace the text between two marks."""
     pattern = re.compile(rf"(<!-- {mark} -->\n).*?(<!-- /{mark} -->)", re.DOTALL)
     if not pattern.search(text):
         raise SystemExit(f"{PAGE.name}: no mark {mark}")

@@ -1,16 +1,16 @@
-"""From answers of real people to labels of new items, beside classifiers of the same answers.
+"""From answers of real people to labels of new items, and classifiers of the same answers.
 
-``python benchmarks/learn_end_to_end.py [leuven apascal soybean] --json FILE``; ``learn_docs.py``
+``python -m benchmarks.learn_end_to_end [leuven apascal soybean] --json FILE``; ``learn_docs.py``
 writes the page and the figures from the JSON.
 
 ``learn`` turns the training answers into a problem; new items are asked by a designed tree, by the
 plan of the frontier, and adaptively, with and without sub-types of the classes (found among the
 training answers). Trees of classes label by their leaf; trees of sub-types ask, and the likeliest
-class given the answers is the label. Every item has one answer a question, so nodes have one vote.
+class given the answers is the label. Items have one answer per question, so nodes have one vote.
 Peers on the same answers: a scikit-learn decision tree as deep as the answers it may ask for, and
 a logistic regression that is given the answers to its best questions (recursive elimination on the
 training items). A missing answer costs nothing: it is left out (ours; a tree guesses it), known as
-missing (their tree), or worth the mean of its question (the regression).
+missing (their tree), or replaced by the mean of its question (the regression).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from typing import Any
 import numpy as np
 
 import crowdtree as ct
+from benchmarks.learn_sets import SETS, Split, long
+from benchmarks.realdata import folder
 from crowdtree.learning import learn
 from crowdtree.learning.subtypes import Subtypes
 from crowdtree.policy import AdaptivePolicy, SubtypePolicy
 from crowdtree.problem import check_names
-from learn_sets import SETS, Split, long
-from realdata import folder
 
 BUDGETS = (3, 5, 10, 20, 40)
 TARGET = 0.01  # the adaptive policies stop when their label is this sure, as they do by default
@@ -39,7 +39,7 @@ Made = dict[str, tuple[np.ndarray, np.ndarray]]  # (budget, item): the label, th
 
 
 def adaptive(policy: AdaptivePolicy, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Labels after each budget of answers; at most one answer a question.
+    """Labels after each budget of answers; at most one answer per question.
 
     All items at once by the policy's own choice: ``policy.ask`` for one item after the other gives
     the same (tests/learning/test_subtypes.py).
@@ -68,10 +68,10 @@ def adaptive(policy: AdaptivePolicy, values: np.ndarray) -> tuple[np.ndarray, np
 def by_tree(
     tree: ct.Tree, policy: AdaptivePolicy, values: np.ndarray, most: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Labels of a tree with one answer a node.
+    """Labels of a tree with one answer per node.
 
     By its leaf; where the walk is cut short, or the policy knows sub-types, the likeliest class
-    given the answers. A missing answer is guessed: the likelier one by what is believed so far.
+    given the answers. A missing answer is replaced by the likelier one under the posterior so far.
     """
     made, taken = [], []
     for row in values:
@@ -112,7 +112,7 @@ def _stack(parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, 
 
 
 def ours(split: Split) -> tuple[Made, Subtypes, tuple[str, ...]]:
-    """Every way of crowdtree to ask and label the test items of a split."""
+    """Every method of crowdtree to ask about and label the test items of a split."""
     gold = {str(i): name for i, name in enumerate(split.truth)}
     learned = learn(long(split.train, split.questions, split.workers), gold)
     subtypes = learned.subtypes()
@@ -145,7 +145,7 @@ def peers(split: Split, classes: tuple[str, ...]) -> Made:
         way = np.asarray(tree.decision_path(holes[1]).sum(axis=1)).ravel() - 1
         deep.append((tree.predict(holes[1]), way))
     made["scikit-learn tree"] = _stack(deep)
-    # a missing answer is worth the mean of its question
+    # replace a missing answer by the mean of its question
     mean = np.nanmean(holes[0], axis=0)
     full = [np.where(np.isnan(v), mean, v) for v in holes]
     kept = np.arange(full[0].shape[1])

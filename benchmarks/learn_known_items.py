@@ -1,6 +1,6 @@
 """How much do known items narrow the interval of the accuracy, and does it still hold?
 
-``python benchmarks/learn_known_items.py``: half a minute. Crowds of the data folder with at most
+``python -m benchmarks.learn_known_items``: half a minute. Crowds of the data folder with at most
 2,000 items. The prior of the worth of a further answer is the shipped one, which
 was learned from these crowds: in-sample in that respect.
 """
@@ -11,10 +11,10 @@ import warnings
 
 import numpy as np
 
+from benchmarks.learn_calibration import crowds
+from benchmarks.realdata import folder
 from crowdtree.learning import learn
 from crowdtree.learning.answers import gold_codes, read_gold
-from learn_calibration import crowds
-from realdata import folder
 
 KNOWN = (0, 20, 50, 100)
 REPEATS = 5

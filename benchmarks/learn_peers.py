@@ -1,4 +1,4 @@
-"""crowd-kit's aggregators, run in a Python that has them (CROWDKIT_PYTHON), one process a method.
+"""crowd-kit's aggregators, run in a Python that has them (CROWDKIT_PYTHON), one process per method.
 
 Usage: ``CROWDKIT_PYTHON python learn_peers.py METHOD answers.parquet labels.csv [iterations]``;
 prints one JSON line: seconds, memory above the input in bytes, and what failed. With
@@ -17,8 +17,8 @@ class Meter:
     """Seconds, processor seconds, and the peak of memory above what was held at the start.
 
     The peak that the kernel keeps is set back first (Linux), so that a higher peak of the warm-up
-    or of reading the input hides nothing; where that is not allowed, growth of the peak is what
-    there is.
+    or of reading the input does not hide it; where that is not allowed, the growth of the peak is
+    reported.
     """
 
     def __enter__(self) -> "Meter":
@@ -65,7 +65,7 @@ def run(
         with meter:
             made = getattr(aggregation, method)(**options)
             labels = (made.fit_predict_proba if probabilities else made.fit_predict)(answers)
-    except Exception as problem:  # the peer's failure is a finding, not ours to hide
+    except Exception as problem:  # report the peer's failure as a result
         return {"method": method, "failed": f"{type(problem).__name__}: {str(problem)[:90]}"}
     if probabilities:
         labels.rename_axis("task").reset_index().to_csv(target, index=False)

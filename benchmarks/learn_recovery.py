@@ -1,6 +1,6 @@
-"""Recovery on simulated crowds: do 95 % intervals cover, and does the error shrink as a root?
+"""Recovery on simulated crowds: coverage of 95 % intervals, and the rate at which errors shrink.
 
-``python benchmarks/learn_recovery.py [--runs 20] [--only coverage|slope]``: three to four minutes
+``python -m benchmarks.learn_recovery [--runs 20] [--only coverage|slope]``: three to four minutes
 of one core. Truths are drawn anew for every crowd, in three shapes: as the model assumes them
 (normal skills, Beta errors around the mean of their question), in two groups (a fifth of the
 workers far below the others; easy and hard cells), and otherwise (skills with the tails of
@@ -8,23 +8,20 @@ Student's t of 4 degrees of freedom; errors spread evenly).
 
 Coverage is pooled over crowds. Two intervals of the coverage itself are printed: the binomial one
 (Wilson), and one from the spread between crowds, which does not take the cells of one crowd for
-independent; they share the doubt about who is typical, so it is the one to trust.
+independent; they share the uncertainty about the typical worker, so prefer the second.
 """
 
 import argparse
-import sys
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from scipy.special import expit, logit
 from scipy.stats import beta
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from crowdtree.learning import learn
-from learn_crowds import (
+from tests.learn_crowds import (
     ERRORS,
     Crowd,
     crowd_error,
@@ -93,7 +90,7 @@ def labels_covered(learned, crowd: Crowd) -> list[np.ndarray]:
 
 
 def covered(learned, crowd: Crowd) -> list[np.ndarray]:
-    """Whether each interval holds the truth: cells that were told, skills, class shares."""
+    """Whether each interval holds the truth: cells with a known outcome, skills, class shares."""
     if learned.kind == "labels":
         return labels_covered(learned, crowd)
     told = learned.problem.outcome == crowd.problem.outcome
@@ -139,7 +136,7 @@ def coverage(runs: int) -> None:
     for number, (title, (make, fit)) in enumerate(SETTINGS.items()):
         for shape in SHAPES:
             # every setting has crowds of its own: pooled rows are then independent
-            # one question has two cells a crowd, so it has more crowds
+            # one question has two cells per crowd, so it has more crowds
             count = runs if make is asked else 3 * runs
             seeds = np.random.SeedSequence([number, SHAPES.index(shape)]).spawn(count)
             crowds = (make(np.random.default_rng(seed), shape) for seed in seeds)
@@ -183,11 +180,12 @@ def slopes(runs: int) -> None:
 
 def _square(fit, items: int, seed: int) -> float:
     crowd = many_questions(np.random.default_rng(seed), items, 15, 6, 40, 16)
-    # measured against these workers, who are the same however much they answer: 40 workers never
-    # tell the mean of a population to better than its spread over the root of 40
+    # measured against these workers, who are the same however many answers they give: 40 workers
+    # determine the mean of a population only to its spread over the root of 40
     return float(np.mean((fit(crowd).fit.error - crowd_error(crowd)) ** 2))
 
 
+SPAMMERS = ("none", "random", "constant")
 KNOWN: dict[str, Callable] = {
     "all gold": lambda c: learn(c.answers, c.gold),
     "40 gold of 300": lambda c: learn(c.answers, gold_of(c, 40)),
@@ -201,7 +199,7 @@ def bias(runs: int) -> None:
     print("14 answers per item; coverage of 95 % intervals (skills: of all but the spammer)")
     for known, fit in KNOWN.items():
         for classes in (2, 5, 10):
-            for spammer in ("none", "random", "constant"):
+            for spammer in SPAMMERS:
                 _bias_row(known, fit, classes, spammer, runs)
 
 
@@ -217,7 +215,7 @@ def label_bias(runs: int) -> None:
     print("6 answers per item; in the intervals are shared errors, of which there are none here")
     for known in KNOWN_ITEMS:
         for labels in (2, 4, 10):
-            for spammer in ("none", "random", "constant"):
+            for spammer in SPAMMERS:
                 ratio, hits = [], ([], [], [])
                 for seed in range(runs):
                     rng = np.random.default_rng([labels, seed, 1])
@@ -252,7 +250,9 @@ def _spam(rng, answers: dict, labels: int, kind: str) -> np.ndarray:
 def _bias_row(known: str, fit: Callable, classes: int, spammer: str, runs: int) -> None:
     ratio, settled, hits = [], 0, ([], [], [])
     for seed in range(runs):
-        rng = np.random.default_rng([classes, seed])
+        # every row has crowds of its own: what 25 workers happen to be is common to their skills
+        place = [list(KNOWN).index(known), SPAMMERS.index(spammer)]
+        rng = np.random.default_rng([classes, seed, *place])
         crowd, actual = with_spammer(rng, many_questions(rng, 300, 14, classes, 25, 14), spammer)
         learned = fit(crowd)
         settled += learned.converged
@@ -269,7 +269,7 @@ def _bias_row(known: str, fit: Callable, classes: int, spammer: str, runs: int) 
     print(
         f"{known:22} {classes:2} classes, spammer {spammer:9} median {np.median(ratio):.3f} "
         f"({min(ratio):.3f} to {max(ratio):.3f})   cells, skills, shares {covered_} %   "
-        f"settled {settled}",
+        f"(skills by crowds +-{100 * between(hits[1]):.1f})   settled {settled}",
         flush=True,
     )
 
@@ -277,7 +277,7 @@ def _bias_row(known: str, fit: Callable, classes: int, spammer: str, runs: int) 
 def main() -> None:
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=20, help="crowds a setting and shape")
+    parser.add_argument("--runs", type=int, default=20, help="crowds per setting and shape")
     parser.add_argument("--only", choices=["coverage", "slope", "bias", "labels"])
     chosen = parser.parse_args()
     start = time.process_time()

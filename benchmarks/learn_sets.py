@@ -6,8 +6,6 @@ says), apascal and soybean_large in five folds that keep the shares of the class
 
 from __future__ import annotations
 
-import csv
-import gzip
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -15,9 +13,11 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from benchmarks.realdata import read_table
+
 
 class Split(NamedTuple):
-    """Answers are 0 or 1, -1 where missing; one row an item."""
+    """Answers are 0 or 1, -1 where missing; one row per item."""
 
     questions: list[str]
     train: np.ndarray
@@ -51,8 +51,7 @@ def folds(truth: np.ndarray, count: int, seed: int = 0) -> list[np.ndarray]:
 
 
 def leuven(folder: Path) -> Iterator[Split]:
-    with gzip.open(folder / "leuven_animals" / "answers_wide.csv.gz", "rt") as file:
-        rows = list(csv.reader(file))
+    rows = read_table(folder / "leuven_animals", "answers_wide")
     animals = rows[0][2:]
     questions = list(dict.fromkeys(row[0] for row in rows[1:]))
     people = sorted({row[1] for row in rows[1:]})

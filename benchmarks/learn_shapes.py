@@ -1,7 +1,7 @@
 """Labels on simulated crowds of many shapes: is one question's default method ever a bad choice?
 
-``python benchmarks/learn_shapes.py [--runs 8]``: about two minutes. Prints the mean accuracy of
-ours beside majority, Dawid-Skene and one-coin (all without gold), what ours states, and the worst
+``python -m benchmarks.learn_shapes [--runs 8]``: about two minutes. Prints the mean accuracy of
+ours, majority, Dawid-Skene and one-coin (all without gold), what ours states, and the worst
 shortfall against the best of the others. No gold of a real set is read.
 """
 
@@ -30,7 +30,7 @@ def one_coin(rng, items=400, workers=40, each=8, share=0.5, sd=0.8, error=0.27):
 
 
 def two_coin(rng, items=400, workers=40, each=8, lean=1.0):
-    """Workers lean to one answer or the other."""
+    """Workers are biased towards one answer or the other."""
     truth = rng.integers(0, 2, items)
     task, worker = deal(rng, items, workers, each)
     side = rng.normal(0, lean, workers)[worker] * (2 * truth[task] - 1)
@@ -39,7 +39,7 @@ def two_coin(rng, items=400, workers=40, each=8, lean=1.0):
 
 
 def uneven(rng, items=400, workers=40, each=8):
-    """Everybody overlooks much of one class."""
+    """Everybody misses many items of one class."""
     truth = rng.integers(0, 2, items)
     task, worker = deal(rng, items, workers, each)
     level = logit(np.array([0.06, 0.4]))[truth[task]]
@@ -138,7 +138,7 @@ SHAPES = {
 
 
 def coin_em(answers: Answers, steps: int = 100) -> np.ndarray:
-    """One-coin Dawid-Skene: one accuracy a worker, uniform mistakes, maximum likelihood by EM."""
+    """One-coin Dawid-Skene: one accuracy per worker, uniform mistakes, maximum likelihood by EM."""
     task, k = answers.task, len(answers.labels)
     post = np.zeros((answers.n_tasks, k))
     np.add.at(post, (task, answers.label), 1.0)

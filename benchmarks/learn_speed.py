@@ -1,6 +1,6 @@
-"""Speed and memory on simulated crowds, beside crowd-kit's, measured in one run.
+"""Speed and memory on simulated crowds, compared with crowd-kit's, measured in one run.
 
-``CROWDKIT_PYTHON=... python benchmarks/learn_speed.py --json out/bench/learn_speed.json``;
+``CROWDKIT_PYTHON=... python -m benchmarks.learn_speed --json out/bench/learn_speed.json``;
 CROWDKIT_PYTHON names a Python with crowd-kit. Every run is a process of its own that reads the
 same Parquet file and is warmed up on 1,000 answers first. GLAD runs whole (about six minutes);
 ``--glad N`` stops it after N steps, and ``--glad 0`` leaves it out. ``learn_docs.py`` writes the
@@ -17,6 +17,8 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def crowd(answers: int, seed: int = 0) -> tuple[pl.DataFrame, np.ndarray]:
@@ -35,11 +37,10 @@ def crowd(answers: int, seed: int = 0) -> tuple[pl.DataFrame, np.ndarray]:
 def ours(method: str, source: str) -> dict:
     """Run in a fresh process: a warm-up compiles or loads the kernels, then the clock starts."""
     code = f"""
-import json, sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+import json
 import polars as pl
 from crowdtree.learning import learn
-from learn_peers import Meter
+from benchmarks.learn_peers import Meter
 frame = pl.read_parquet({source!r})
 learn(frame.head(1000), method={method!r}).intervals
 with Meter() as meter:
@@ -48,7 +49,9 @@ best = learned.posterior.argmax(axis=1).astype('int8')
 best.tofile({source + ".labels"!r})
 print(json.dumps(dict(meter.found, steps=len(learned.trace))))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
+    )
     if done.returncode:
         raise SystemExit(done.stderr)
     result = json.loads(done.stdout)
@@ -139,10 +142,9 @@ def slope(sizes: list[int], folder: str) -> dict:
         frame.write_parquet(source)
         del frame
         code = f"""
-import json, resource, sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+import json, resource
 from crowdtree.learning import learn
-from learn_peers import Meter
+from benchmarks.learn_peers import Meter
 import polars as pl
 learn(pl.scan_parquet({source!r}).head(1000).collect())  # compiled before the clock starts
 with Meter() as meter:
@@ -153,7 +155,7 @@ peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps(dict(meter.found, peak=peak, steps=len(learned.trace))))
 """
         done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=False
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
         )
         if done.returncode:
             print(f"{rows:,} answers: fails: {done.stderr.strip().splitlines()[-1:]}")

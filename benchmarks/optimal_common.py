@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 
 class Table(NamedTuple):
-    """A random problem, and its prior as whole numbers for solvers that know no weights."""
+    """A random problem, and its prior as whole numbers for solvers without weights."""
 
     problem: ct.Problem
     counts: list[int]
@@ -38,7 +38,7 @@ class Table(NamedTuple):
 def random_table(
     classes: int, questions: int, seed: int, errors: Errors, equal_prior: bool = False
 ) -> Table:
-    """Fair-coin outcomes that tell all classes apart; the prior is 1 to 9 parts a class."""
+    """Fair-coin outcomes that separate all classes; the prior is 1 to 9 parts per class."""
     rng = np.random.default_rng(seed)
     while True:
         outcome = rng.integers(0, 2, (questions, classes))
@@ -111,7 +111,7 @@ def machine() -> str:
 
 
 def put_between(path: Path, name: str, text: str) -> None:
-    """Replace what stands between the markers ``<!-- name:begin -->`` and ``<!-- name:end -->``."""
+    """Replace the text between the markers ``<!-- name:begin -->`` and ``<!-- name:end -->``."""
     begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
     page = path.read_text(encoding="utf-8")
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
@@ -122,6 +122,6 @@ def put_between(path: Path, name: str, text: str) -> None:
 
 
 def save(path: Path, text: str) -> None:
-    """Write a text whole or not at all."""
+    """Write a text atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, lambda file: file.write(text.encode()))

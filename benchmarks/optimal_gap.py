@@ -1,7 +1,7 @@
 """How far greedy trees are from optimal, how long proofs take, and the gap over time.
 
 ``python -m benchmarks.optimal_gap`` writes ``out/optimal_gap.md``; ``--parts greedy times curve``
-picks. Errors are drawn from 0.01 to 0.3, priors are 1 to 9 parts a class, tables are fair coins.
+picks. Errors are drawn from 0.01 to 0.3, priors are 1 to 9 parts per class, tables are fair coins.
 Times leave out compilation, which is stated.
 """
 
@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+import crowdtree as ct
 from benchmarks.optimal_common import (
     ERROR_WORDS,
     ROOT,
@@ -30,8 +32,6 @@ from benchmarks.optimal_common import (
     timed,
     warm_up,
 )
-
-import crowdtree as ct
 
 SIZES = ((10, 20), (16, 24), (20, 30), (30, 30), (40, 60))
 GREEDY = ("fm", "fc", "gain")
@@ -250,7 +250,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--parts", nargs="+", choices=tuple(PARTS), default=list(PARTS))
     parser.add_argument("--seeds", type=int, default=10, help="problems of each size")
-    parser.add_argument("--time-limit", type=float, default=60, help="seconds a search")
+    parser.add_argument("--time-limit", type=float, default=60, help="seconds per search")
     parser.add_argument("--objective", choices=("additive", "exact"), default="additive")
     parser.add_argument("--curve-size", nargs=2, type=int, default=(100, 100))
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "optimal_gap.md")

@@ -11,10 +11,10 @@ What the solvers can be asked:
 - crowdtree: the least additive error; with one common error that is the least expected number of
   questions times the error.
 - pystreed: the least expected cost of the questions, one cost per question. So it can be given one
-  error a question, but not one a cell. Its trees have at most 20 levels.
+  error per question, but not one per cell. Its trees have at most 20 levels.
 - pydl8.5, gosdt, pycontree: the least share of misclassified rows within a given depth (gosdt: plus
   a price per leaf). Any tree that separates the classes is optimal for them, so it is an easier
-  question, and its answer says nothing of the expected number of questions. They are told the depth
+  question, and its answer says nothing about the expected number of questions. They get the depth
   of crowdtree's tree, which they could not know.
 """
 
@@ -113,7 +113,7 @@ def cases(seeds: int) -> Iterator[Case]:
 
 
 def ask(python: Path, package: str, task: dict[str, Any]) -> dict[str, Any]:
-    """Run a solver in its own process; whatever goes wrong comes back in words."""
+    """Run a solver in its own process; failures are returned as text."""
     if not python.is_file():
         note = python.parents[2] / f"{package}.failed"
         reason = note.read_text(encoding="utf-8").strip() if note.is_file() else "not set up"
@@ -250,7 +250,7 @@ class Report:
         return lines
 
     def _least_ratios(self, errors: str, equal_prior: bool) -> list[float]:
-        """One ratio a table: the faster of pystreed's settings that know no depth."""
+        """One ratio per table: the faster of pystreed's settings that know no depth."""
         least: dict[Case, float] = {}
         for (case, peer), (factor, _) in self.ratios.items():
             wanted = case.size == TARGET_SIZE and not peer.told_depth
@@ -314,8 +314,8 @@ def _version(name: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--time-limit", type=float, default=120, help="seconds a run")
-    parser.add_argument("--memory-limit", type=float, default=8, help="gigabytes a run")
+    parser.add_argument("--time-limit", type=float, default=120, help="seconds per run")
+    parser.add_argument("--memory-limit", type=float, default=8, help="gigabytes per run")
     parser.add_argument("--seeds", type=int, default=3, help="tables of 16 x 24 of each kind")
     parser.add_argument("--only", nargs="*", help="sizes such as 16x24")
     parser.add_argument("--peers", type=Path, default=ROOT / "out" / "peers")

@@ -40,7 +40,7 @@ def timed(work: Callable[[], Any]) -> tuple[Any, Outcome]:
 
 
 def repeated_rows(task: Task) -> tuple[np.ndarray, np.ndarray]:
-    """One row a part of the prior, for solvers that take no weights."""
+    """One row per part of the prior, for solvers that take no weights."""
     counts = task["counts"]
     table = np.array(task["outcome"]).T
     return np.repeat(table, counts, axis=0), np.repeat(np.arange(len(counts)), counts)

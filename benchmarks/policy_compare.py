@@ -1,6 +1,6 @@
-"""Answers an item at equal misclassification: adaptive policies against trees, plans and the floor.
+"""Answers per item at equal misclassification: adaptive policies, trees, plans and the floor.
 
-Every number is computed in this run. ``python benchmarks/policy_compare.py [--items 20000]``
+Every number is computed in this run. ``python -m benchmarks.policy_compare [--items 20000]``
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 import crowdtree as ct
+from benchmarks.realdata import awa2
 from crowdtree.bounds import fano_floor
 from crowdtree.frontiers import frontier
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, expected_answers
@@ -25,13 +26,12 @@ from crowdtree.simulation import (
     simulate_dawid_skene,
     tune_target,
 )
-from realdata import awa2
 
 ERROR = 0.01
 
 
 def random_problem(number: int) -> ct.Problem:
-    """5 to 20 classes, twice as many questions, one error a question from 0.1 to 0.3."""
+    """5 to 20 classes, twice as many questions, one error per question from 0.1 to 0.3."""
     rng = np.random.default_rng((2018, number))
     classes = 5 + round(15 * number / 19)
     questions = 2 * classes
@@ -136,7 +136,7 @@ def compare(number: int, items: int, seconds: float) -> dict[str, float | bool]:
 
 
 def batch(ask: Callable[[int], Run]) -> float:
-    """Answers of the fewest votes a question with which all questions at once are good enough."""
+    """Answers of the fewest votes per question with which all questions at once are good enough."""
     for votes in range(1, 30, 2):
         run = ask(votes)
         if run.misclassification <= ERROR:
@@ -178,7 +178,7 @@ def interval(values: np.ndarray) -> str:  # type: ignore[type-arg]
 
 
 def random_part(args: argparse.Namespace) -> list[dict[str, float | bool]]:
-    print(f"20 random problems, answers an item at {ERROR:.0%} misclassification")
+    print(f"20 random problems, answers per item at {ERROR:.0%} misclassification")
     names = ["floor", "information", "ec2", "accuracy", "gbs", "frontier margin", "frontier"]
     names += ["paper margin", "paper curtailed", "paper", "batch", "batch posterior"]
     names += ["Dawid-Skene", "Dawid-Skene posterior"]

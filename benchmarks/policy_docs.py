@@ -1,8 +1,8 @@
-"""Write the tables of ``docs/measured/policies.md`` from what the benchmarks found.
+"""Write the tables of ``docs/measured/policies.md`` from the results of the benchmarks.
 
-Each table stands between two marks; the words around are written by hand. The numbers come from
+Each table is between two marks; the text around them is written by hand. The numbers come from
 ``--json`` files: ``policy_compare``, ``policy_honesty``, ``real_people`` and ``throughput``, each
-``python benchmarks/NAME.py --json out/bench/NAME.json``; then ``python benchmarks/policy_docs.py``.
+``python -m benchmarks.NAME --json out/bench/NAME.json``; then ``python -m benchmarks.policy_docs``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from policy_compare import interval
+from benchmarks.policy_compare import interval
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "measured" / "policies.md"

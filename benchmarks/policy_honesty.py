@@ -1,6 +1,6 @@
-"""Are stated errors true, and what if the assumed worker errors are wrong by a factor of two?
+"""Calibration of stated errors, also if the assumed worker errors are wrong by a factor of two.
 
-``python benchmarks/policy_honesty.py``
+``python -m benchmarks.policy_honesty``
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import json
 import numpy as np
 
 import crowdtree as ct
+from benchmarks.policy_compare import random_problem
 from crowdtree.policy import AdaptivePolicy, PlanPolicy, expected_answers
 from crowdtree.simulation import Crowd, Run, simulate
-from policy_compare import random_problem
 
 Rows = list[dict[str, float | str]]
 

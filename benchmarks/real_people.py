@@ -1,4 +1,4 @@
-"""Answers of real people: what a learned policy promises, and what it keeps.
+"""Answers of real people: stated and observed errors of learned policies.
 
 aPascal and soybean: learned from four fifths of the items, tried on the last fifth, all five ways.
 Leuven: learned from three respondents, the fourth answers, all four ways. Everything goes through
@@ -11,7 +11,7 @@ Leuven: learned from three respondents, the fourth answers, all four ways. Every
 3. Promises: ``reachable_error``, ``strict``, and the credible intervals of the paper's tree and of
    a frontier plan, beside what is observed: pooled, and in how many splits they agree.
 
-``python benchmarks/real_people.py [--sets leuven apascal soybean] [--splits 5] [--json FILE]``
+``python -m benchmarks.real_people [--sets leuven apascal soybean] [--splits 5] [--json FILE]``
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import crowdtree as ct
-import learn_sets
+from benchmarks import learn_sets
+from benchmarks.realdata import folder
 from crowdtree.learning.model import Learned
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.problem import LINE_BREAKS
 from crowdtree.simulation import REASONS, Recorded, Run, simulate
 from crowdtree.simulation.run import share_estimate
-from realdata import folder
 
 FloatArray = NDArray[np.float64]
 TARGETS = (0.2, 0.1, 0.05)
@@ -60,7 +60,7 @@ MOST_PICKED = 30
 
 
 def taught(split: learn_sets.Split) -> Learned:
-    """What the training part of a split teaches."""
+    """What is learned from the training part of a split."""
     answers = learn_sets.long(split.train, split.questions, split.workers)
     return ct.learn(answers, dict(enumerate(split.truth)))
 
@@ -109,7 +109,7 @@ def shares(yes: NDArray[Any], asked: NDArray[Any]) -> FloatArray:
 
 
 def private_table(split: learn_sets.Split, rows: NDArray[Any]) -> tuple[ct.Problem, FloatArray]:
-    """Problem and table that some rows of the training part teach, by the private rule."""
+    """Problem and table learned from some rows of the training part, by the private rule."""
     classes = sorted(set(split.truth))
     truth = np.array([classes.index(name) for name in split.truth])[rows]
     values = split.train[rows]

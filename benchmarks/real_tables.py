@@ -1,6 +1,6 @@
 """Real tables: what each designer makes of them, as a table for the docs.
 
-    python benchmarks/real_tables.py --out docs/measured/real-tables.md
+    python -m benchmarks.real_tables --out docs/measured/real-tables.md
 
 Reads the data folder (CROWDTREE_DATA, or ../shared/data beside the repository), which is not part
 of the repository.
@@ -9,9 +9,6 @@ of the repository.
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import crowdtree as ct
+from benchmarks.realdata import ABSENT, folder, read_table
 
 METHODS = ("fm", "fc", "gain", "gini")
 COMMON_ERROR = 0.1
@@ -58,41 +56,27 @@ RECIPES = (
 )
 
 
-def data_folder() -> Path | None:
-    """The data folder, or None where there is none."""
-    given = os.environ.get("CROWDTREE_DATA")
-    folder = Path(given) if given else Path(__file__).parents[2] / "shared" / "data"
-    return folder if folder.is_dir() else None
-
-
-def read_table(folder: Path, name: str) -> list[list[str]]:
-    """Rows of a CSV file, packed or not."""
-    plain, packed = folder / f"{name}.csv", folder / f"{name}.csv.gz"
-    raw = plain.read_bytes() if plain.exists() else gzip.decompress(packed.read_bytes())
-    return list(csv.reader(raw.decode("utf-8-sig").splitlines()))
-
-
-def read_strength(folder: Path) -> NDArray[np.float64]:
-    rows = read_table(folder, "strength")[1:]
+def read_strength(place: Path) -> NDArray[np.float64]:
+    rows = read_table(place, "strength")[1:]
     return np.array([[float(cell) if cell else np.nan for cell in row[1:]] for row in rows])
 
 
-def read_prior(folder: Path, classes: list[str]) -> list[float]:
-    rows = read_table(folder, "priors")[1:]
+def read_prior(place: Path, classes: list[str]) -> list[float]:
+    rows = read_table(place, "priors")[1:]
     count = {row[0]: float(row[1]) for row in rows}
     return [count[name] for name in classes]
 
 
 def load(recipe: Recipe, data: Path) -> ct.Problem:
     """Make the problem of a recipe."""
-    folder = data / recipe.folder
-    header, *rows = read_table(folder, "table")
+    place = data / recipe.folder
+    header, *rows = read_table(place, "table")
     classes, questions = header[1:], [row[0] for row in rows]
     outcome = [row[1:] for row in rows]
-    prior = read_prior(folder, classes) if recipe.prior else None
+    prior = read_prior(place, classes) if recipe.prior else None
     if recipe.strength:
         return ct.Problem.from_strength(
-            classes, prior, questions, read_strength(folder),
+            classes, prior, questions, read_strength(place),
             outcome=outcome, dash=recipe.dash, normalise=True,
         )  # fmt: skip
     return ct.Problem(
@@ -142,7 +126,7 @@ def report(findings: list[Finding], orders: int) -> str:
     lines = [
         "# Real tables",
         "",
-        "Written by `python benchmarks/real_tables.py --out docs/measured/real-tables.md`; do not "
+        "Written by `python -m benchmarks.real_tables --out docs/measured/real-tables.md`; do not "
         "edit. The data folder is not part of the repository.",
         "",
         "Misclassification with one worker per question, exact (docs/model.md, section 3), errors "
@@ -196,8 +180,8 @@ def _remarks(findings: list[Finding]) -> list[str]:
     ]
     if grouped:
         said.append(
-            f"Some classes stay together on {', '.join(grouped)}: no question tells them apart "
-            "with two definite and different answers, so these tables design only with "
+            f"Some classes stay together on {', '.join(grouped)}: no question separates them "
+            "by two different definite answers, so these tables require "
             "`allow_groups=True`."
         )
     said.append(
@@ -213,9 +197,9 @@ def main() -> None:
     parser.add_argument("--orders", type=int, default=100)
     parser.add_argument("--only", nargs="*", help="names of tables")
     options = parser.parse_args()
-    data = data_folder()
+    data = folder()
     if data is None:
-        raise SystemExit("no data folder: set CROWDTREE_DATA")
+        raise SystemExit(ABSENT)
     chosen = [r for r in RECIPES if not options.only or r.name in options.only]
     text = report([examine(recipe, data, options.orders) for recipe in chosen], options.orders)
     if options.out:

@@ -1,11 +1,11 @@
 """Load on a live campaign: 8 clients on loopback, each in a loop of next + answer, durable.
 
-    python benchmarks/serve_load.py --database sqlite --seconds 10
-    python benchmarks/serve_load.py --database postgresql --processes 2
-    python benchmarks/serve_load.py --sizes 1000 100000 1000000     # next-task time by size
-    python benchmarks/serve_load.py --waiting 200                   # workers long-polling
+    python -m benchmarks.serve_load --database sqlite --seconds 10
+    python -m benchmarks.serve_load --database postgresql --processes 2
+    python -m benchmarks.serve_load --sizes 1000 100000 1000000     # next-task time by size
+    python -m benchmarks.serve_load --waiting 200                   # workers long-polling
 
-Prints one JSON object: loops a second, p50, p99 and the slowest of next and answer in ms.
+Prints one JSON object: loops per second, p50, p99 and the slowest of next and answer in ms.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def wait_for(port: int) -> None:
             if connection.getresponse().status == 200:
                 return
         time.sleep(0.1)
-    raise SystemExit("the server does not come up")
+    raise SystemExit("the server does not start")
 
 
 def policy_named(name: str) -> Any:
@@ -196,7 +196,7 @@ class Looper(Client):
             self.ask()
             return
         self.asked.append(took)
-        # Parsing all of it would measure the client's JSON: the lease is all that is needed.
+        # Parsing all of it would measure the client's JSON: extract the lease only.
         _, mark, rest = found[1].partition(b'"lease":')
         if mark:
             self.answer(rest.split(b'"', 2)[1].decode())

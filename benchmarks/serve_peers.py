@@ -1,11 +1,11 @@
-"""Our server beside other annotation servers: 8 clients, next + answer, each with its own store.
+"""Our server and other annotation servers: 8 clients, next + answer, each with its own store.
 
     python -m benchmarks.serve_peers --seconds 10 --peers out/peers
 
 Each peer runs as its maker starts it, on loopback with its default store, and is asked over HTTP
 as its own page would: a project with text items and one yes/no question, eight people who log in,
 take the next item and answer it. Ours runs on SQLite and on PostgreSQL with the engine, roles,
-leases and durable answers on. One after the other, in one run. Prints one JSON object: loops a
+leases and durable answers on. One after the other, in one run. Prints one JSON object: loops per
 second, p99 in ms and our rate over theirs.
 """
 
@@ -71,7 +71,7 @@ class Session:
 
 
 class Broken(Exception):
-    """A peer said something else than what was asked for."""
+    """A peer gave an unexpected response."""
 
 
 def good(found: tuple[int, bytes], what: str) -> bytes:
@@ -99,7 +99,7 @@ class LabelStudio:
     def prepare(self, port: int, clients: int) -> list[Session]:
         owner = Session(port)
         good(owner.form("/user/login/", email="owner@example.com", password=PASSWORD), "login")
-        # Three answers an item, as many as a small vote of ours needs.
+        # Three answers per item, as in a small vote of ours.
         wish = {"title": "load", "label_config": self.page, "maximum_annotations": 3}
         made = good(owner.call("POST", "/api/projects/", wish), "project")
         self.number = json.loads(made)["id"]
@@ -219,11 +219,11 @@ def wait_for(port: int, process: Any, log: Path) -> None:
             Session(port).call("GET", "/")
             return
         time.sleep(0.3)
-    raise Broken(f"it does not come up: {log.read_text(errors='replace')[-500:]}")
+    raise Broken(f"it does not start: {log.read_text(errors='replace')[-500:]}")
 
 
 def measured(peer: Any, program: Path, clients: int, seconds: float) -> dict[str, Any]:
-    """Loops a second of a peer and its times."""
+    """Loops per second of a peer and its times."""
     with running(peer, program) as port:
         people = peer.prepare(port, clients)
         times: list[tuple[float, float]] = []

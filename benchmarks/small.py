@@ -1,6 +1,6 @@
 """Small problems: the time to import, and to design Table 1 from a cold start.
 
-    python benchmarks/small.py --out docs/measured/benchmarks.md
+    python -m benchmarks.small --out docs/measured/benchmarks.md
 
 Each is the best of several fresh processes, next to the bare start of Python and to numpy, without
 which nothing goes. Processor seconds are hardly disturbed by other work on the machine.
@@ -59,7 +59,7 @@ def report(repeats: int) -> str:
     lines = [
         "## Small problems",
         "",
-        f"Written by `python benchmarks/small.py --out docs/measured/benchmarks.md`: best of "
+        f"Written by `python -m benchmarks.small --out docs/measured/benchmarks.md`: best of "
         f"{repeats} fresh processes, the start of Python included. None of them loads the "
         f"compiler (checked in the run). Load averages when this was written: {load}.",
         "",

@@ -1,4 +1,4 @@
-"""Made tables for the benchmarks, and scikit-learn's tree as one of ours."""
+"""Generated tables for the benchmarks, and scikit-learn's tree as one of ours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crowdtree import Problem, Tree
 
 
 def made_problem(n_classes: int, n_questions: int, seed: int = 0) -> Problem:
-    """A table of fair coins with an error of its own in every cell and unequal priors.
+    """A table of fair coins with an error per cell and unequal priors.
 
     Built in place and handed over read-only, so that the problem takes it without a copy.
     """

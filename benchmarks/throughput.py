@@ -1,6 +1,6 @@
-"""Items per second of the simulator, beside a hand-written NumPy matrix loop in the same run.
+"""Items per second of the simulator and of a hand-written NumPy matrix loop, in the same run.
 
-Seconds are those of the processor. ``python benchmarks/throughput.py [--small]``
+Seconds are those of the processor. ``python -m benchmarks.throughput [--small]``
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def make_problem(classes: int, questions: int, error: float = 0.2) -> ct.Problem
 
 
 def loop_adaptive(problem: ct.Problem, items: int, target: float) -> tuple[float, float]:
-    """The matrix loop that one would write by hand: a row an item, a product a step."""
+    """The matrix loop that one would write by hand: one row per item, one product per step."""
     rng = np.random.default_rng(0)
     yes = np.where(problem.outcome == 1, 1 - problem.worker_error, problem.worker_error)
     noise = -(yes * np.log2(yes) + (1 - yes) * np.log2(1 - yes))
@@ -119,7 +119,7 @@ def row_of(policy: str, classes: int, questions: int, items: int, mine: float, h
         "items": items,
         "classes": classes,
         "questions": questions,
-        "items a second": items / mine,
+        "items per second": items / mine,
         "by hand": items / hand,
         "ratio": hand / mine,
         "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
@@ -149,7 +149,7 @@ def adaptive_row(classes: int, questions: int, items: int, chunk: int = 20_000) 
     policy = AdaptivePolicy(problem, 0.01, 1000)
     mine, run = timed(lambda: simulate(problem, policy, items))
     used = memory()
-    part = min(items, chunk)  # the loop by hand in chunks too, else it runs out of cache
+    part = min(items, chunk)  # run the manual loop in chunks too, to stay in the cache
     hand, (wrong, answers) = timed(lambda: loop_adaptive(problem, part, 0.01))
     hand *= items / part
     print(

@@ -1,4 +1,4 @@
-"""Coroutines in a thread of their own: browser tests keep a loop running in theirs."""
+"""Coroutines in a separate thread, because browser tests keep a running loop in the main one."""
 
 from __future__ import annotations
 

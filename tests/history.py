@@ -1,4 +1,4 @@
-"""A campaign under everything that can go wrong, and what must be true afterwards.
+"""A campaign under failures of all kinds, and the invariants afterwards.
 
 Clients note every answer that the server acknowledged. Meanwhile servers are killed, the database
 is restarted, the clock jumps, policies are revised. In the end every acknowledged answer must be in
@@ -72,7 +72,7 @@ def policies(errors: float = 1.0) -> list[Any]:
 
 
 def make_campaigns(url: str, n_items: int, clients: int) -> list[tuple[int, list[str]]]:
-    """Make one campaign a policy; an idle worker in each sits on leases and never answers."""
+    """Make one campaign per policy; in each, an idle worker holds leases and never answers."""
     made = []
     with Store(url).opened() as store:
         now = store.clock()
@@ -140,7 +140,7 @@ def unfinished(client: Client, number: int) -> bool:
 
 
 def worker(crowd: Crowd, token: str, seed: int) -> None:
-    """One client: answers, and does everything that clients do wrong."""
+    """One client: answers, and makes every mistake that clients make."""
     clients = [Client(port, token, timeout=15) for port in crowd.ports]
     try:
         live(crowd, clients, random.Random(seed))

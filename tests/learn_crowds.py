@@ -131,7 +131,7 @@ def crowd_error(crowd: Crowd) -> np.ndarray:
 
 
 def with_spammer(rng: np.random.Generator, crowd: Crowd, kind: str) -> tuple[Crowd, np.ndarray]:
-    """Worker 0 answers always yes ("constant") or by coin ("random"); the crowd's error then."""
+    """Worker 0 always answers yes ("constant") or at random ("random"); returns the error."""
     mine = crowd.answers["worker"] == 0
     said = {"none": crowd.answers["label"], "constant": 1, "random": rng.integers(0, 2, len(mine))}
     label = np.where(mine, said[kind], crowd.answers["label"])

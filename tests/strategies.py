@@ -25,7 +25,7 @@ GRID = (0.0, 0.05, 0.1, 0.2, 0.3, 0.45)
 
 
 def is_separable(outcome: NDArray[np.int8], dash: str = "inapplicable") -> bool:
-    """Whether every order of questions ends with one class a leaf (independent of the designers).
+    """Whether every order of questions ends with one class per leaf (independent of the designers).
 
     `either`: every pair needs a question on which both are definite and differ, for otherwise a
     copy of the one follows the other all the way. `inapplicable`: split by whatever splits; the
@@ -87,7 +87,7 @@ def outcomes(
 def errors_of(
     m: int, n: int, *, kinds: Sequence[str] = ("one", "question", "cell"), most: float = 0.45
 ) -> st.SearchStrategy[Any]:
-    """Worker errors: one number, one a question or one a cell; zeros, ties and plain floats."""
+    """Worker errors: one number, one per question or one per cell; zeros, ties and plain floats."""
     one = st.one_of(st.sampled_from([e for e in GRID if e <= most]), st.floats(0.001, most))
     row = st.lists(one, min_size=n, max_size=n)
     ways = {
@@ -141,7 +141,7 @@ def problems(
     most_error
         The largest error of a worker, at most 0.45 (no warnings).
     separable
-        Every class can be told from every other, so every designer makes a tree of it.
+        All classes can be separated, so every designer makes a tree.
         (More questions than asked for may be drawn where fewer cannot do.)
     nasty
         Names, texts and descriptions that are hard to write to a file.

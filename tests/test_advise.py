@@ -20,7 +20,7 @@ def animals():
     return make_offer(silent, files.example("animals"))
 
 
-def test_every_choice_keeps_its_promise(animals):
+def test_every_choice_reaches_its_target(animals):
     for choice in animals.choices:
         assert choice.error <= choice.target
     for kind in ("tree", "adaptive"):

@@ -38,7 +38,7 @@ def test_symmetric_channel_and_useless_question():
     assert fano_floor(same, 0.01) == float("inf")
 
 
-def test_floor_with_prices_takes_the_best_value_for_money():
+def test_floor_with_prices_uses_the_best_capacity_per_price():
     problem = Problem(list("abcd"), None, ["q", "r"], [[0, 0, 1, 1], [0, 1, 0, 1]], [0.1, 0.2])
     rate = capacity(problem)
     needed = fano_bits(problem, 0.01)
@@ -58,7 +58,7 @@ def test_guide_is_above_the_floor_for_rare_errors():
         assert burnashev_guide(problem, error) > fano_floor(problem, error)
 
 
-def test_faultless_workers_have_the_noise_free_floor():
+def test_error_free_workers_have_the_noise_free_floor():
     problem = Problem(list("abcd"), None, ["q", "r"], [[0, 0, 1, 1], [0, 1, 0, 1]], 0.0)
     assert fano_floor(problem, 0.0) == pytest.approx(2.0)
     assert burnashev_guide(problem, 0.01) == pytest.approx(2.0)
@@ -67,25 +67,31 @@ def test_faultless_workers_have_the_noise_free_floor():
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda p: fano_floor(p, 1.0), "error: a probability"),
-        (lambda p: burnashev_guide(p, 0.0), "error: a probability"),
+        (lambda p: fano_floor(p, 1.0), "error: expected a probability"),
+        (lambda p: burnashev_guide(p, 0.0), "error: expected a probability"),
         (lambda p: fano_floor(p, 0.1, price=[0.0]), "price: question 'q' costs 0"),
-        (lambda p: fano_floor(p, 0.1, price=[1, 2, 3]), "price: one number, or one a question"),
+        (
+            lambda p: fano_floor(p, 0.1, price=[1, 2, 3]),
+            "price: expected one number, or one per question",
+        ),
         (lambda p: fano_floor(p, 0.1, yes_probability=[[2, 0]]), "yes_probability: every entry"),
-        (lambda p: fano_floor(p, 0.1, yes_probability=[[0.5]]), "yes_probability: 1 questions"),
+        (
+            lambda p: fano_floor(p, 0.1, yes_probability=[[0.5]]),
+            "yes_probability: expected 1 questions",
+        ),
         (
             lambda p: AnswerModel.of(p, shared_difficulty=1.0),
             "shared_difficulty: expected a number",
         ),
     ],
 )
-def test_bad_input_is_told_in_one_line(call, text):
+def test_bad_input_gets_one_line(call, text):
     with pytest.raises(CrowdtreeError, match=text) as caught:
         call(two_classes(0.2, 0.8))
     assert "\n" not in str(caught.value)
 
 
-def test_given_yes_probability_turns_the_right_answer_round():
+def test_given_yes_probability_can_reverse_the_right_answer():
     problem = two_classes(0.2, 0.8)
     model = AnswerModel.of(problem, [[0.9, np.nan]])
     assert yes_probability(problem, [[0.9, np.nan]]).tolist() == [[0.9, 0.8]]
@@ -103,7 +109,7 @@ def test_skill_moves_the_logit_of_the_error(error, skill):
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(0, 1), min_size=2, max_size=6), st.floats(0.05, 0.9), st.randoms())
-def test_shared_difficulty_does_not_mind_the_order(values, rho, random):
+def test_shared_difficulty_does_not_depend_on_the_order(values, rho, random):
     model = AnswerModel.of(two_classes(0.2, 0.7), shared_difficulty=rho)
 
     def evidence(order):

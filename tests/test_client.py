@@ -1,4 +1,4 @@
-"""The client: what it sends, and that nothing is lost or sent twice when the line breaks."""
+"""The client: requests, and no lost or duplicate answers after a lost connection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from crowdtree.errors import CrowdtreeError
 
 
 class Script(BaseHTTPRequestHandler):
-    """Hands out the questions of a list, and breaks the line when told to."""
+    """Hands out the questions of a list, and drops the connection on request."""
 
     protocol_version = "HTTP/1.1"
     tasks: list[str]
@@ -85,7 +85,7 @@ def test_it_answers_until_nothing_is_left(server: tuple[str, type[Script]]) -> N
 
 
 @pytest.mark.parametrize("trouble", [[0], [503], [0, 503, 0]])
-def test_a_broken_line_is_mended_with_the_same_key(
+def test_a_lost_connection_is_retried_with_the_same_key(
     server: tuple[str, type[Script]], trouble: list[int]
 ) -> None:
     address, script = server
@@ -97,9 +97,9 @@ def test_a_broken_line_is_mended_with_the_same_key(
     assert len({json.dumps(body) for _, body in sent}) == 1
 
 
-def test_a_line_that_rested_too_long_is_opened_anew(server: tuple[str, type[Script]]) -> None:
+def test_an_idle_connection_is_reopened(server: tuple[str, type[Script]]) -> None:
     address, script = server
-    script.timeout = 0.05  # as servers do: they hang up when nothing comes
+    script.timeout = 0.05  # as servers close idle connections
     client = Client(address, "secret")
     client.post("/api/worker/next")
     assert client._connection is not None
@@ -112,9 +112,7 @@ def test_a_line_that_rested_too_long_is_opened_anew(server: tuple[str, type[Scri
 
 
 @pytest.mark.parametrize("status", [409, 410])
-def test_a_question_that_is_gone_is_passed_over(
-    server: tuple[str, type[Script]], status: int
-) -> None:
+def test_an_expired_question_is_skipped(server: tuple[str, type[Script]], status: int) -> None:
     address, script = server
     script.tasks += ["a", "b"]
     script.trouble += [status]
@@ -122,7 +120,7 @@ def test_a_question_that_is_gone_is_passed_over(
     assert [body["lease"] for _, body in submitted(script)] == ["1.a", "1.b"]
 
 
-def test_a_refusal_is_told(server: tuple[str, type[Script]]) -> None:
+def test_a_refusal_is_reported(server: tuple[str, type[Script]]) -> None:
     address, script = server
     script.tasks += ["a"]
     script.trouble += [401]
@@ -133,7 +131,7 @@ def test_a_refusal_is_told(server: tuple[str, type[Script]]) -> None:
     assert told.value.status == 401
 
 
-def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_server_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "FIRST_PAUSE", 0.0)
     with pytest.raises(CrowdtreeError, match="the server cannot be reached"):
         work(Client("http://127.0.0.1:9"), lambda *_: True)
@@ -154,10 +152,10 @@ def test_stop_ends_it(server: tuple[str, type[Script]]) -> None:
 
 @pytest.mark.parametrize("address", ["ftp://x", "http://", ""])
 def test_bad_addresses(address: str) -> None:
-    with pytest.raises(CrowdtreeError, match="server: an address such as"):
+    with pytest.raises(CrowdtreeError, match="server: expected an address such as"):
         Client(address)
 
 
 def test_bad_links() -> None:
-    with pytest.raises(CrowdtreeError, match="a worker's link has /w/ or /join/"):
+    with pytest.raises(CrowdtreeError, match="expected a worker's link, with /w/ or /join/"):
         Client.of_link("http://127.0.0.1:9/somewhere/else")

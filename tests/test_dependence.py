@@ -1,4 +1,4 @@
-"""People who err together on one question of one item: votes, staffing, plans and files."""
+"""Correlated answers to one question on one item: votes, staffing, plans and files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from crowdtree.files import load_problem, save_problem
 from crowdtree.policy import PlanPolicy, expected_answers, margin_plan
 from crowdtree.problem import Problem
 from crowdtree.simulation import simulate
-from crowdtree.store.db.problem_json import problem_from_json, problem_to_json
 
 PROBLEM = ct.example("table1").replace(worker_error=0.2)
 TOGETHER = PROBLEM.replace(dependence=0.3)
@@ -80,7 +79,7 @@ def test_margin_votes_are_the_mean_over_the_items_own_share(error, rho, margin):
 
 
 @given(some_errors, st.integers(1, 30))
-def test_no_dependence_is_what_it_was(error, votes):
+def test_zero_dependence_is_independence(error, votes):
     for rule in (voting.majority_error, voting.margin_error, voting.margin_votes):
         assert float(rule(error, votes, 0.0)) == float(rule(error, votes))
     assert float(voting.curtailed_votes(error, votes, 0.0)) == float(
@@ -110,7 +109,7 @@ def test_gains_shrink_and_add_up(error, rho):
 
 
 def test_marginal_staffing_stays_optimal():
-    """All ways to spread 8 more workers over the tree, in pairs."""
+    """All ways to distribute 8 more workers over the tree, in pairs."""
     tree = ct.design(TOGETHER)
     best = ct.evaluate(ct.staff(tree, 8)).additive
     ways = itertools.product(range(5), repeat=tree.n_nodes)
@@ -148,7 +147,7 @@ def test_the_frontier_knows_that_votes_have_a_floor(vote):
     assert point.misclassification == pytest.approx(ct.evaluate(point.plan).misclassification)
 
 
-def test_vectorised_and_step_by_step_hear_the_same_dependent_crowd():
+def test_vectorised_and_step_by_step_agree_with_dependence():
     plan = ct.staff(ct.design(TOGETHER), workers=8)
     for policy in (PlanPolicy(plan), PlanPolicy(plan, "margin"), ct.BatchPolicy(TOGETHER, 3)):
         fast = simulate(TOGETHER, policy, 200)
@@ -172,15 +171,13 @@ def test_a_question_may_be_called_dependence(tmp_path: Path):
     assert load_problem(tmp_path / "p.csv") == problem
 
 
-def test_the_database_keeps_the_dependence():
-    assert problem_from_json(json.loads(json.dumps(problem_to_json(TOGETHER)))) == TOGETHER
-    assert "dependence" not in problem_to_json(PROBLEM)
+def test_the_dependence_makes_another_problem():
     assert TOGETHER != PROBLEM
     assert "dependence=0.3" in repr(TOGETHER)
 
 
 @pytest.mark.parametrize("wrong", [1, -0.1, float("nan"), "much", None])
-def test_a_wrong_dependence_is_told(wrong):
+def test_an_invalid_dependence_is_refused(wrong):
     with pytest.raises(CrowdtreeError, match="dependence: expected a number from 0 to below 1"):
         PROBLEM.replace(dependence=wrong)
 

@@ -90,7 +90,7 @@ def test_the_additive_error_is_never_less(plan: Plan) -> None:
 
 
 @given(plans())
-def test_planned_answers_are_those_of_the_error_free_way(plan: Plan) -> None:
+def test_planned_answers_are_those_of_the_error_free_path(plan: Plan) -> None:
     sure = plan.tree.problem.replace(worker_error=0)
     tree = Tree(sure, plan.tree.question, plan.tree.children)
     walked = worth(Plan(tree, plan.votes)).answers
@@ -133,7 +133,7 @@ def test_workers_who_are_always_wrong() -> None:
     check_against_enumeration(value.plan)
 
 
-def test_a_tree_is_the_plan_of_one_worker_a_node() -> None:
+def test_a_tree_is_the_plan_of_one_worker_per_node() -> None:
     tree = ct.design(ct.example("table1"))
     value = evaluate(tree)
     assert value.plan.votes.tolist() == [1] * tree.n_nodes
@@ -149,7 +149,7 @@ def test_a_tree_is_the_plan_of_one_worker_a_node() -> None:
 
 
 def by_hand(*ways: tuple[float, int], error: float = 0.05) -> float:
-    """Equation 2 for classes of (prior, questions on the way), all errors alike."""
+    """Equation 2 for classes of (prior, questions on the path), all errors equal."""
     return sum(prior * (1 - (1 - error) ** depth) for prior, depth in ways)
 
 

@@ -43,7 +43,7 @@ def test_scripts(name: str, words: list[str]) -> None:
         assert part in said
 
 
-def test_a_model_works_beside_people(tmp_path: Path) -> None:
+def test_a_model_works_alongside_people(tmp_path: Path) -> None:
     import numpy as np
 
     import crowdtree as ct

@@ -1,4 +1,4 @@
-"""Rules of the house that no other tool checks."""
+"""Project rules that no other tool checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans: votes a node, teams, and what is refused."""
+"""Plans: votes per node, teams, and invalid input."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_where_both_answers_are_right() -> None:
 
 def test_pooled_teams_count_once() -> None:
     assert Plan(tree(), [3, 5, 5], pool="question").workers == 8
-    with pytest.raises(CrowdtreeError, match=r"^votes: question 'r' has nodes of different votes"):
+    with pytest.raises(CrowdtreeError, match=r"^votes: the nodes of question 'r' differ in votes"):
         Plan(tree(), [3, 5, 3], pool="question")
 
 
@@ -74,11 +74,11 @@ def test_votes_are_copied_and_read_only() -> None:
 @pytest.mark.parametrize(
     ("votes", "options", "message"),
     [
-        ([1, 1], {}, r"^votes: one number a node needed \(3\), got shape \(2,\)"),
+        ([1, 1], {}, r"^votes: expected one per node \(3\), got shape \(2,\)"),
         ([1, 0, 1], {}, "^votes: every node needs at least 1, got 0"),
-        ([1, 1.5, 1], {}, "^votes: whole numbers needed"),
-        ([1, float("nan"), 1], {}, "^votes: whole numbers needed"),
-        (["x", "y", "z"], {}, "^votes: whole numbers needed"),
+        ([1, 1.5, 1], {}, "^votes: expected whole numbers"),
+        ([1, float("nan"), 1], {}, "^votes: expected whole numbers"),
+        (["x", "y", "z"], {}, "^votes: expected whole numbers"),
         ([1, 1, 1], {"vote": "show of hands"}, "^vote: must be one of"),
         ([1, 1, 1], {"pool": "all"}, "^pool: must be one of"),
     ],
@@ -88,7 +88,7 @@ def test_refusals(votes: list[float], options: dict[str, str], message: str) -> 
         Plan(tree(), votes, **options)
 
 
-def test_what_a_plan_shows_of_its_making() -> None:
+def test_repr_of_a_plan() -> None:
     plan = ct.staff(tree(), workers=4, pool="question")
     assert (plan.method, plan.pool, plan.vote) == ("marginal", "question", "majority")
     assert plan.votes[1] == plan.votes[2]

@@ -1,4 +1,4 @@
-"""The problem validates itself: what is wrong, where, and how to mend it."""
+"""Validation of problems: what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ GOOD: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"classes": ["a"]}, ["classes: at least two classes needed, got 1"]),
-        ({"classes": []}, ["classes: at least two classes needed, got 0"]),
-        ({"classes": "abc"}, ["classes: a list of class names needed, got 'abc'"]),
-        ({"classes": 3}, ["classes: a list of class names needed, got '3'"]),
-        ({"classes": None}, ["classes: a list of class names needed, got 'None'"]),
+        ({"classes": ["a"]}, ["classes: expected at least two classes, got 1"]),
+        ({"classes": []}, ["classes: expected at least two classes, got 0"]),
+        ({"classes": "abc"}, ["classes: expected a list of class names, got 'abc'"]),
+        ({"classes": 3}, ["classes: expected a list of class names, got '3'"]),
+        ({"classes": None}, ["classes: expected a list of class names, got 'None'"]),
         ({"classes": ["a", " ", "c"]}, ["class 2 has no name"]),
         ({"classes": ["a", "b", None]}, ["class 3 has no name"]),
         ({"classes": ["a", float("nan"), "c"]}, ["class 2 has no name"]),
         ({"classes": ["a", "b", "a "]}, ["'a' occurs more than once", "must differ"]),
         ({"classes": ["x\ny", "b", "x\ny"]}, ["'x y' occurs more than once"]),
-        ({"questions": []}, ["questions: at least one question needed, got 0"]),
+        ({"questions": []}, ["questions: expected at least one question, got 0"]),
         ({"questions": ["q", ""]}, ["question 2 has no name"]),
         ({"questions": ["q", "q"]}, ["questions: 'q' occurs more than once"]),
-        ({"prior": [0.5, 0.3]}, ["prior: one number a class needed (3), got 2"]),
-        ({"prior": 0.5}, ["prior: one number a class needed (3), got one number"]),
+        ({"prior": [0.5, 0.3]}, ["prior: expected one number per class (3), got 2"]),
+        ({"prior": 0.5}, ["prior: expected one number per class (3), got one number"]),
         ({"prior": [[0.5, 0.3, 0.2]]}, ["got 1 x 3"]),
         ({"prior": [0.5, 0.3, 0.1]}, ["prior: sums to 0.9", "normalise=True", "--normalise"]),
-        ({"prior": [0.5, 0.3, "x"]}, ["prior: numbers needed, got 'x' in place 3"]),
+        ({"prior": [0.5, 0.3, "x"]}, ["prior: expected numbers, got 'x' at position 3"]),
         ({"prior": [0.5, 0.3, None]}, ["prior: class 'c' has nan"]),
-        ({"prior": "equal"}, ["prior: numbers needed, got 'equal'"]),
+        ({"prior": "equal"}, ["prior: expected numbers, got 'equal'"]),
         ({"prior": [0.5, 0.5, 0]}, ["prior: class 'c' has 0", "leave out a class"]),
         ({"prior": [0.8, 0.5, -0.3]}, ["prior: class 'c' has -0.3", "positive"]),
         ({"prior": [0.5, np.nan, 0.5]}, ["prior: class 'b' has nan", "finite"]),
@@ -62,22 +62,22 @@ GOOD: dict[str, Any] = {
         ({"outcome": np.array([[0, 1, 1], [1, 257, 0]])}, ["'r', class 'b' is '257'"]),
         ({"outcome": np.array([[0, 1, 1], [1, 255, 0]], np.uint8)}, ["class 'b' is '255'"]),
         ({"outcome": np.array([[0, -2, 1], [1, 1, 0]])}, ["'q', class 'b' is '-2'"]),
-        ({"outcome": [[0, 1], [1, 1, 0]]}, ["question 'q' has 2 cells for 3 classes"]),
+        ({"outcome": [[0, 1], [1, 1, 0]]}, ["question 'q': expected one per class (3), got 2"]),
         ({"outcome": [[0, 1, 0]]}, ["2 questions x 3 classes", "got 1 x 3"]),
         ({"outcome": np.zeros((3, 2))}, ["2 questions x 3 classes", "got 3 x 2"]),
         ({"outcome": 5}, ["outcome: "]),
         ({"outcome": "01-"}, ["outcome: "]),
-        ({"worker_error": 1.5}, ["worker_error: 1.5 is no probability", "from 0 to 1"]),
-        ({"worker_error": -0.1}, ["worker_error: -0.1 is no probability"]),
-        ({"worker_error": np.nan}, ["worker_error: nan is no probability"]),
-        ({"worker_error": "x"}, ["worker_error: numbers needed, got 'x'"]),
+        ({"worker_error": 1.5}, ["worker_error: expected a probability from 0 to 1, got 1.5"]),
+        ({"worker_error": -0.1}, ["worker_error: expected a probability from 0 to 1, got -0.1"]),
+        ({"worker_error": np.nan}, ["worker_error: expected a probability from 0 to 1, got nan"]),
+        ({"worker_error": "x"}, ["worker_error: expected numbers, got 'x'"]),
         ({"worker_error": [0.1, 1.2]}, ["worker_error: question 'r' has 1.2", "from 0 to 1"]),
         ({"worker_error": [0.1, np.nan]}, ["worker_error: question 'r' is missing"]),
         ({"worker_error": [0.1, np.inf]}, ["worker_error: question 'r' has inf"]),
         ({"worker_error": [0.1] * 3}, ["one per question (2) or one per cell (2 x 3), got 3"]),
         ({"worker_error": np.zeros((3, 2))}, ["(2 x 3), got 3 x 2"]),
-        ({"worker_error": [[0.1, 0.2], [0.1]]}, ["worker_error: all rows must be as long"]),
-        ({"worker_error": [[0.1, 0.2, 0.3], [0.1, "y", 0.3]]}, ["got 'y' in place 2"]),
+        ({"worker_error": [[0.1, 0.2], [0.1]]}, ["worker_error: expected rows of equal length"]),
+        ({"worker_error": [[0.1, 0.2, 0.3], [0.1, "y", 0.3]]}, ["got 'y' at position 2"]),
         (
             {"worker_error": [[0.1, 0.2, 0.3], [0.1, 7, 0.3]]},
             ["worker_error: question 'r', class 'b' has 7"],
@@ -86,9 +86,9 @@ GOOD: dict[str, Any] = {
             {"worker_error": [[0.1, np.nan, 0.3], [0.1, 0.2, 0.3]]},
             ["worker_error: question 'q', class 'b' is missing"],
         ),
-        ({"texts": ["one"]}, ["texts: one a question needed (2), got 1"]),
-        ({"texts": "one"}, ["texts: a list of texts needed, got 'one'"]),
-        ({"descriptions": ["one"]}, ["descriptions: one a class needed (3), got 1"]),
+        ({"texts": ["one"]}, ["texts: expected one per question (2), got 1"]),
+        ({"texts": "one"}, ["texts: expected a list of texts, got 'one'"]),
+        ({"descriptions": ["one"]}, ["descriptions: expected one per class (3), got 1"]),
         ({"dash": "maybe"}, ['dash: must be "inapplicable" or "either"', "'maybe'"]),
         ({"dash": None}, ['dash: must be "inapplicable" or "either"']),
     ],
@@ -135,9 +135,12 @@ def test_root_that_nothing_splits_suggests_either() -> None:
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        ([0.1, 0.5], "question 'r' has 0.5; from 0.5 on"),
-        (0.6, r"question 'q' has 0.6 \(and 1 more\); from 0.5 on"),
-        ([[0.1, 0.7, 0.9], [0.1, 0.1, 0.1]], "question 'q', class 'b' has 0.7; from 0.5 on"),
+        ([0.1, 0.5], "question 'r' has 0.5; at an error of 0.5 or more"),
+        (0.6, r"question 'q' has 0.6 \(and 1 more\); at an error of 0.5 or more"),
+        (
+            [[0.1, 0.7, 0.9], [0.1, 0.1, 0.1]],
+            "question 'q', class 'b' has 0.7; at an error of 0.5 or more",
+        ),
     ],
 )
 def test_useless_errors_are_warned_about(error: Any, words: str) -> None:
@@ -157,7 +160,7 @@ def test_normalise(counts: list[float]) -> None:
     assert problem.prior.sum() == pytest.approx(1, abs=1e-15)
 
 
-def test_rounding_of_the_prior_is_forgiven() -> None:
+def test_rounding_of_the_prior_is_accepted() -> None:
     third = Problem(**(GOOD | {"prior": [0.3333333, 0.3333333, 0.3333334]}))
     assert third.prior.tolist() == [0.3333333, 0.3333333, 0.3333334]
     Problem(**(GOOD | {"prior": [0.3333333] * 3}))
@@ -199,7 +202,7 @@ def test_equality_sees_every_part(problem: Problem, data: st.DataObject) -> None
     assert problem != "problem"
 
 
-def test_words_of_a_problem() -> None:
+def test_repr_of_a_problem() -> None:
     problem = Problem(**GOOD, texts=["", "Really?"], descriptions=[None, "b!", ""])
     assert [problem.text(q) for q in range(2)] == ["q", "Really?"]
     assert problem.descriptions == ("", "b!", "")
@@ -235,9 +238,9 @@ def test_strength_against_the_outcome_is_an_error_below_half() -> None:
         ([[0.1, 1.2]], {}, "strength: question 'q', class 'b' has 1.2"),
         ([[-0.1, 0.2]], {}, "strength: question 'q', class 'a' has -0.1"),
         ([[0.1, np.nan]], {}, "class 'b' has no share; pass the outcome table"),
-        ([[0.1]], {}, r"1 questions x 2 classes need a table of that shape, got 1 x 1"),
-        ([["x", 0.1]], {}, "strength: numbers needed, got 'x' in place 1"),
-        ([[0.1, 0.2]], {"unclear": (0.6, 0.4)}, "unclear: two shares"),
+        ([[0.1]], {}, r"strength: expected 1 questions x 2 classes, got 1 x 1"),
+        ([["x", 0.1]], {}, "strength: expected numbers, got 'x' at position 1"),
+        ([[0.1, 0.2]], {"unclear": (0.6, 0.4)}, "unclear: expected two shares"),
     ],
 )
 def test_bad_strengths(strength: Any, options: dict[str, Any], words: str) -> None:

@@ -1,4 +1,4 @@
-"""The one reader of files."""
+"""The only reader of files."""
 
 from __future__ import annotations
 

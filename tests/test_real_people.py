@@ -1,37 +1,32 @@
-"""Answers of real people, small slices: what a learned policy promises, it keeps."""
+"""Answers of real people, small subsets: stated and observed errors of learned policies agree."""
 
 from __future__ import annotations
 
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import crowdtree as ct
+from benchmarks import learn_sets, real_people
+from benchmarks.realdata import ABSENT, folder
 from crowdtree.simulation import simulate
 
-BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 pytestmark = pytest.mark.realdata
 
 
 @pytest.fixture(scope="module")
-def real_people():
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        import real_people
-    finally:
-        sys.path.remove(str(BENCHMARKS))
-    if real_people.folder() is None:
-        pytest.skip("no data folder: set CROWDTREE_DATA, or put it at ../shared/data")
+def data():
+    place = folder()
+    if place is None:
+        pytest.skip(ABSENT)
     warnings.simplefilter("ignore", ct.CrowdtreeWarning)
-    return real_people
+    return place
 
 
 @pytest.fixture(scope="module")
-def soybean(real_people):
-    split = few(next(real_people.learn_sets.soybean(real_people.folder())), 12)
+def soybean(data):
+    split = few(next(learn_sets.soybean(data)), 12)
     return split, real_people.taught(split)
 
 
@@ -48,7 +43,7 @@ def few(split, classes: int):
     )
 
 
-def test_items_that_stop_are_wrong_about_as_often_as_was_asked_for(real_people, soybean):
+def test_items_that_stop_have_about_the_requested_error(soybean):
     split, learned = soybean
     policy = learned.policy(0.2, 40)
     crowd = real_people.recorded(policy.problem, split)
@@ -61,7 +56,7 @@ def test_items_that_stop_are_wrong_about_as_often_as_was_asked_for(real_people, 
         assert row["undecided"] < 0.5
 
 
-def test_what_can_be_reached_is_told(real_people, soybean):
+def test_reachable_error_is_stated(soybean):
     split, learned = soybean
     policy = learned.policy(0.0, 40)
     mean, half = policy.reachable_error()
@@ -73,7 +68,7 @@ def test_what_can_be_reached_is_told(real_people, soybean):
         learned.policy(mean / 4, 40, strict=True)
 
 
-def test_the_interval_of_a_designed_tree_agrees_with_what_happens(real_people, soybean):
+def test_the_interval_of_a_designed_tree_agrees_with_what_happens(soybean):
     split, learned = soybean
     tree = ct.design(learned.problem, allow_groups=True)
     crowd = real_people.recorded(learned.problem, split)
@@ -83,8 +78,8 @@ def test_the_interval_of_a_designed_tree_agrees_with_what_happens(real_people, s
     assert (row["splits"], row["agree"]) == (1, 1)
 
 
-def test_people_are_left_out_where_each_item_is_one_persons(real_people):
-    split = few(next(real_people.learn_sets.leuven(real_people.folder())), 15)
+def test_people_are_left_out_where_each_item_is_one_persons(data):
+    split = few(next(learn_sets.leuven(data)), 15)
     learned = real_people.taught(split)
     policy = learned.policy(0.2, 20)
     assert policy.calibration.items == 45  # three respondents, fifteen animals
@@ -97,8 +92,8 @@ def test_people_are_left_out_where_each_item_is_one_persons(real_people):
     assert float(fast.misclassification) < 0.6
 
 
-def test_nothing_is_learned_from_what_is_tried(real_people, soybean):
-    """Turning every answer that is tried round changes neither policy nor baseline."""
+def test_nothing_is_learned_from_the_test_part(soybean):
+    """Inverting every answer of the test part changes neither policy nor baseline."""
     split, learned = soybean
     turned = split._replace(test=np.where(split.test < 0, -1, 1 - split.test))
     again = real_people.taught(turned)
@@ -108,7 +103,7 @@ def test_nothing_is_learned_from_what_is_tried(real_people, soybean):
     )
 
 
-def test_shares_shrink_to_the_question_where_people_are_few(real_people):
+def test_shares_shrink_to_the_question_where_people_are_few():
     yes = np.array([[3, 3, 0, 0], [3, 2, 3, 2]])
     table = real_people.shares(yes, np.full((2, 4), 3))
     assert np.all((table > 0) & (table < 1))

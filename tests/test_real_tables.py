@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
 import crowdtree as ct
-import real_tables
+from benchmarks import real_tables
+from benchmarks.realdata import ABSENT, folder
 from contracts import check_tree
 from crowdtree import CrowdtreeError
 
 pytestmark = pytest.mark.realdata
-DATA = real_tables.data_folder()
+DATA = folder()
 RECIPES = {recipe.name: recipe for recipe in real_tables.RECIPES}
 LARGE = {"mushroom_species"}  # its trees have tens of thousands of nodes
 
 
 def problem(name: str) -> ct.Problem:
     if DATA is None:
-        pytest.skip("no data folder: set CROWDTREE_DATA, or put it at ../shared/data")
+        pytest.skip(ABSENT)
     return real_tables.load(RECIPES[name], DATA)
 
 
@@ -55,7 +51,7 @@ def test_strict_tables_need_no_groups(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["soybean_large", "mushroom_species"])
-def test_strict_dashes_do_not_do_for_field_guides(name: str) -> None:
+def test_field_guides_do_not_design_with_strict_dashes(name: str) -> None:
     with pytest.raises(CrowdtreeError, match=r"no question (splits|separates)"):
         ct.design(problem(name), dash="inapplicable")
 

@@ -174,7 +174,7 @@ def test_levels_without_error() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:worker_error")
-def test_levels_that_are_surely_wrong() -> None:
+def test_levels_with_an_error_of_one() -> None:
     assert float(scores.multiplicative_score(1.0, 0.5, 1.0)) == 0
     assert float(scores.printed_score(1.0, 0.5, 1.0)) == math.inf
     assert float(scores.printed_score(1.0, 0.5, 1.0 + 1e-7)) == math.inf
@@ -215,7 +215,7 @@ def test_gini_drop_of_many_nodes() -> None:
         (scores.printed_score, ("2", "1/2", "1/8")),
     ],
 )
-def test_every_number_will_do(rule, arguments: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_every_number_type_is_accepted(rule, arguments: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
     exact: list[object] = [[Fraction(text)] * 2 for text in arguments]
     numbers: list[object] = [[float(Fraction(text))] * 2 for text in arguments]
     if rule in (scores.multiplicative_score, scores.printed_score):  # the entropy is one float
@@ -225,7 +225,7 @@ def test_every_number_will_do(rule, arguments: tuple[str, ...]) -> None:  # type
     assert np.array_equal(found, rule(*numbers))
 
 
-def test_gini_drop_takes_every_number() -> None:
+def test_gini_drop_accepts_every_number_type() -> None:
     squares = [[Fraction(1, n)] * 2 for n in (9, 8, 7)]
     exact = scores.gini_drop([Fraction(1, 2)] * 2, [Fraction(1, 8)] * 2, squares)
     assert exact.dtype == np.float64

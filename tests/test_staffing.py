@@ -103,8 +103,8 @@ def test_marginal_spends_answers_best(pool: str, tree: Tree, steps: int) -> None
     assert additive(plan) <= best + 1e-12
 
 
-def test_marginal_passes_over_what_does_not_fit() -> None:
-    """The root is the best buy but too dear; the rest goes to a cheap node."""
+def test_marginal_skips_pairs_that_do_not_fit() -> None:
+    """The root has the best gain but is too expensive; the rest goes to a cheap node."""
     problem = Problem(["a", "b", "c"], [0.9, 0.05, 0.05], ["q", "r"], [[0, 1, 1], [0, 0, 1]], 0.3)
     tree = Tree(problem, [0, 1], [[-1, 1], [-1, -1]])
     plan = staff(tree, answers=1.1 + 0.25)
@@ -273,7 +273,7 @@ def test_random_spends_everything_evenly_on_average() -> None:
     )
     assert np.all(draws.sum(axis=1) == 4 + 5)
     assert set(np.unique(draws % 2)) == {0, 1}  # even votes occur
-    # mean 1.25 extra a node; its standard error is sqrt(5 x 1/4 x 3/4 / 2000) = 0.022
+    # mean 1.25 extra per node; its standard error is sqrt(5 x 1/4 x 3/4 / 2000) = 0.022
     np.testing.assert_allclose(draws.mean(axis=0) - 1, 1.25, atol=5 * 0.022)
 
 
@@ -289,7 +289,7 @@ def test_random_spends_answers_until_nothing_fits() -> None:
 
 
 def test_random_spends_answers_on_a_rare_node_too() -> None:
-    rare = 1e-9  # whose votes cost next to nothing: one draw at a time would take for ever
+    rare = 1e-9  # whose votes cost almost nothing: one draw at a time would take forever
     prior, outcome = [rare, rare, 1 - 2 * rare], [[0, 0, 1], [0, 1, 1]]
     problem = Problem(["a", "b", "c"], prior, ["q", "r"], outcome, 0.1)
     tree = Tree(problem, [0, 1], [[1, -1], [-1, -1]])
@@ -332,7 +332,7 @@ def test_every_method_keeps_both_budgets(pool: str, method: str, tree: Tree, bud
 
 
 @pytest.mark.parametrize("method", ["marginal", "paper-fm", "paper-fc"])
-def test_votes_that_help_nobody_are_not_bought(method: str) -> None:
+def test_votes_without_gain_are_not_bought(method: str) -> None:
     problem = Problem(["a", "b", "c"], None, ["q", "r"], [[0, 0, 1], [0, 1, 1]], [0.0, 0.3])
     plan = staff(Tree(problem, [0, 1], [[1, -1], [-1, -1]]), workers=10, method=method)
     assert plan.votes.tolist() == [1, 11]
@@ -346,7 +346,7 @@ def test_votes_that_help_nobody_are_not_bought(method: str) -> None:
 @pytest.mark.filterwarnings("ignore:worker_error")
 @pytest.mark.parametrize("worst", [0.5, 0.7, 1.0])
 @pytest.mark.parametrize("method", ["marginal", "paper-fm", "paper-fc"])
-def test_workers_who_err_more_often_than_not_get_no_company(method: str, worst: float) -> None:
+def test_nodes_with_errors_above_one_half_get_no_extra_workers(method: str, worst: float) -> None:
     problem = Problem(["a", "b", "c"], None, ["q", "r"], [[0, 0, 1], [0, 1, 1]], [worst, 0.3])
     plan = staff(Tree(problem, [0, 1], [[1, -1], [-1, -1]]), workers=10, method=method)
     assert plan.votes.tolist() == [1, 11]
@@ -380,7 +380,7 @@ def test_many_workers_and_tiny_errors() -> None:
     assert 0 < spread_of.max() < 1e-50
     gains = voting.majority_gain(0.2, (plan.votes - 1) // 2) * tree.share
     last = voting.majority_gain(0.2, (plan.votes - 3) // 2) * tree.share
-    assert gains.max() <= last.min() * (1 + 1e-9)  # nobody would rather move
+    assert gains.max() <= last.min() * (1 + 1e-9)  # no move improves it
 
 
 # ------------------------------------------------------------------ refusals
@@ -391,22 +391,24 @@ def test_many_workers_and_tiny_errors() -> None:
     [
         ({"workers": 4, "method": "best"}, "method: 'best' is unknown; choose from paper-fm"),
         ({"workers": 4, "pool": "level"}, 'pool: must be "node" or "question", got \'level\''),
-        ({}, "staff: give either workers (extra workers) or answers"),
-        ({"workers": 4, "answers": 9.0}, "staff: give either workers (extra workers) or answers"),
-        ({"workers": -2}, "workers: a whole number from 0 to 10,000,000 needed, got -2"),
-        ({"workers": 2.5}, "workers: a whole number from 0 to 10,000,000 needed, got 2.5"),
-        ({"workers": 10_000_002}, "workers: a whole number from 0 to 10,000,000 needed"),
-        ({"workers": float("nan")}, "workers: a whole number from 0 to 10,000,000 needed, got nan"),
-        ({"workers": float("inf")}, "workers: a whole number from 0 to 10,000,000 needed, got inf"),
-        ({"workers": "6"}, "workers: a whole number from 0 to 10,000,000 needed, got '6'"),
+        ({}, "staff: expected either workers (extra ones) or answers"),
+        ({"workers": 4, "answers": 9.0}, "staff: expected either workers (extra ones) or answers"),
+        ({"workers": -2}, "workers: expected a whole number from 0 to 10,000,000, got -2"),
+        ({"workers": 2.5}, "workers: expected a whole number from 0 to 10,000,000, got 2.5"),
+        ({"workers": 10_000_002}, "workers: expected a whole number from 0 to 10,000,000"),
+        ({"workers": float("nan")},
+         "workers: expected a whole number from 0 to 10,000,000, got nan"),
+        ({"workers": float("inf")},
+         "workers: expected a whole number from 0 to 10,000,000, got inf"),
+        ({"workers": "6"}, "workers: expected a whole number from 0 to 10,000,000, got '6'"),
         ({"workers": 5}, "workers: 'marginal' adds workers in pairs, so that votes stay odd; "
                          "got 5, use 4 or 6"),
         ({"workers": 5, "method": "paper-fm"}, "workers: 'paper-fm' adds workers in pairs"),
         ({"workers": 5, "method": "single"}, "workers: 'single' adds workers in pairs"),
-        ({"answers": 1.0}, "answers: 1 is below the 1.7 that one worker a node takes"),
-        ({"answers": float("nan")}, "answers: a number of at most 10,000,000 needed, got nan"),
-        ({"answers": float("inf")}, "answers: a number of at most 10,000,000 needed, got inf"),
-        ({"answers": "few"}, "answers: a number of at most 10,000,000 needed, got 'few'"),
+        ({"answers": 1.0}, "answers: expected at least 1.7 (one worker per node), got 1"),
+        ({"answers": float("nan")}, "answers: expected a number of at most 10,000,000, got nan"),
+        ({"answers": float("inf")}, "answers: expected a number of at most 10,000,000, got inf"),
+        ({"answers": "few"}, "answers: expected a number of at most 10,000,000, got 'few'"),
     ],
 )  # fmt: skip
 def test_refusals(arguments: dict[str, object], message: str) -> None:
@@ -415,7 +417,7 @@ def test_refusals(arguments: dict[str, object], message: str) -> None:
     assert str(caught.value).startswith(message)
 
 
-def test_the_least_budgets_are_fine() -> None:
+def test_the_smallest_budgets_are_accepted() -> None:
     tree = fig_4()
     base = Plan(tree, [1] * 4).planned_answers
     for method in STAFFERS:

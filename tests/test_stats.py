@@ -15,7 +15,7 @@ def test_wilson_is_that_of_scipy(count: int, total: int) -> None:
     assert wilson_interval(count, total) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
-def test_nothing_counted_says_nothing() -> None:
+def test_an_empty_count_gives_the_whole_interval() -> None:
     assert wilson_interval(0, 0) == (0.0, 1.0)
 
 

@@ -11,21 +11,7 @@ import pytest
 import crowdtree as ct
 from crowdtree.campaign import Event, advance, start_item
 from crowdtree.trace import from_answers, from_crowd, from_item
-
-TABLE1 = ct.example("table1")
-
-
-PLAN = ct.staff(ct.design(TABLE1), workers=8)
-
-
-POLICIES = {
-    "adaptive": ct.AdaptivePolicy(TABLE1, 0.01),
-    "tree": ct.PlanPolicy(ct.design(TABLE1)),
-    "plan": ct.PlanPolicy(PLAN),
-    "curtailed": ct.PlanPolicy(PLAN, "curtailed"),
-    "margin": ct.PlanPolicy(PLAN, "margin"),
-    "batch": ct.BatchPolicy(TABLE1, 1),
-}
+from tracelab import POLICIES, TABLE1
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -51,7 +37,7 @@ def test_seed_decides():
     assert any(from_crowd(POLICIES["adaptive"], rng=s).to_dict() != one for s in range(5))
 
 
-def test_lines_tell_each_step_and_the_verdict():
+def test_lines_show_each_step_and_the_verdict():
     trace = from_answers(POLICIES["adaptive"], [(0, 1), (0, 1)])
     lines = list(trace.lines())
     assert lines[0] == "Before any answer"
@@ -74,7 +60,7 @@ def test_an_open_item_says_what_comes_next():
     assert trace.verdict() == f"Not decided yet. Next question: T{asked.questions[0] + 1}"
 
 
-def test_answers_that_do_not_count_are_told_apart():
+def test_answers_that_do_not_count_are_listed_separately():
     tree = POLICIES["tree"]
     other = (int(tree.plan.tree.question[0]) + 1) % TABLE1.n_questions
     trace = from_answers(tree, [(other, 1), (0, 1), (0, 0)])
@@ -82,8 +68,8 @@ def test_answers_that_do_not_count_are_told_apart():
     assert trace.ignored == ((other, 1, "surplus"), (0, 0, "late"))
     notes = list(trace.notes())
     assert notes == [
-        f"Not counted: T{other + 1}  → yes (the policy had no use for it)",
-        "Not counted: T1  → no (the label was there already)",
+        f"Not counted: T{other + 1}  → yes (the policy did not ask for it)",
+        "Not counted: T1  → no (the item already had its label)",
     ]
     assert set(notes) < set(trace.lines())
     assert trace.to_dict()["ignored"][1] == {"question": "T1", "answer": "no", "reason": "late"}

@@ -142,18 +142,18 @@ def test_arrays_are_read_only_and_copied() -> None:
         ([0, 1], [[1, 1], [-1, -1]]),
     ],
 )
-def test_arrays_that_are_no_tree(question: list[int], children: list[list[int]]) -> None:
+def test_arrays_that_are_not_a_tree(question: list[int], children: list[list[int]]) -> None:
     with pytest.raises(CrowdtreeError, match="numbered level by level, left to right"):
         Tree(animals(), question, children)
 
 
 def test_more_refusals() -> None:
-    with pytest.raises(CrowdtreeError, match=r"^tree: no question is asked"):
+    with pytest.raises(CrowdtreeError, match=r"^tree: expected at least one question, got none"):
         Tree(animals(), [], [])
     for number in (3, -1):
         with pytest.raises(CrowdtreeError, match=r"^tree: questions are numbered 0\.\.2"):
             Tree(animals(), [number], [[-1, -1]])
-    with pytest.raises(CrowdtreeError, match=r"^tree: no class gets to a leaf of question 'fish'"):
+    with pytest.raises(CrowdtreeError, match=r"^tree: no class reaches a leaf of question 'fish'"):
         _ = Tree(animals(), [0, 2], [[-1, 1], [-1, -1]]).leaf_label
     with pytest.raises(CrowdtreeError, match=r"'hunts' is asked where class 'trout' .*either"):
         _ = Tree(animals(), [1], [[-1, -1]]).steps
@@ -162,9 +162,9 @@ def test_more_refusals() -> None:
 @pytest.mark.parametrize(
     ("nested", "message"),
     [
-        (None, "tree: a nested table of questions needed, got None"),
+        (None, "tree: expected a nested table of questions, got None"),
         ({}, 'tree: every entry needs a "question" or a "label"'),
-        (leaf("robin"), "tree: no question is asked"),
+        (leaf("robin"), "tree: expected at least one question, got none"),
         ({"question": "size"}, "question 'size' is not in the problem, which has 'flies', 'hunts'"),
         ({"question": "flies", "no": leaf("trout")}, "tree: question 'flies' has no 'yes' branch"),
         ({"question": "flies", "no": 3, "yes": 4}, "tree: question 'flies' has no 'no' branch"),
@@ -174,11 +174,11 @@ def test_more_refusals() -> None:
         ),
         (
             NESTED | {"no": {"question": "flies", "no": leaf("whale"), "yes": leaf("trout")}},
-            "tree: a leaf is labelled 'trout', but no class gets there",
+            "tree: a leaf is labelled 'trout', but no class reaches it",
         ),
     ],
 )
-def test_nested_forms_that_are_no_tree(nested: object, message: str) -> None:
+def test_nested_forms_that_are_not_a_tree(nested: object, message: str) -> None:
     with pytest.raises(CrowdtreeError) as caught:
         Tree.from_dict(animals(), nested)  # type: ignore[arg-type]
     assert str(caught.value).startswith(message)

@@ -58,7 +58,7 @@ def test_majority_broadcasts() -> None:
 
 @pytest.mark.parametrize("votes", [0, -1, [3, 0]])
 def test_a_vote_needs_a_worker(votes: object) -> None:
-    with pytest.raises(CrowdtreeError, match=r"^votes: every vote needs at least one worker, got"):
+    with pytest.raises(CrowdtreeError, match=r"^votes: expected at least 1 per question, got"):
         voting.majority_error(0.2, votes)
 
 
@@ -142,7 +142,7 @@ def test_weighted_vote_is_the_enumeration(workers: list[float]) -> None:
     assert abs(voting.weighted_vote_error(workers) - float(exact)) < 1e-12
 
 
-def test_a_faultless_worker_settles_the_weighted_vote() -> None:
+def test_an_error_free_worker_decides_the_weighted_vote() -> None:
     assert voting.weighted_vote_error([0.0, 0.3]) == 0
     assert voting.weighted_vote_error([0.4, 1.0, 0.3]) == 0  # always wrong is as good
 
@@ -161,7 +161,7 @@ def test_weighted_vote_refuses_what_it_cannot_enumerate() -> None:
 @pytest.mark.parametrize(
     ("workers", "message"),
     [
-        ([], "worker_errors: a vote needs at least one worker"),
+        ([], "worker_errors: expected at least one worker, got none"),
         ([0.1, 1.1], "worker_errors: every error must lie in [0, 1]"),
         ([-0.1], "worker_errors: every error must lie in [0, 1]"),
         ([float("nan")], "worker_errors: every error must lie in [0, 1]"),
@@ -264,7 +264,7 @@ def test_curtailed_votes_broadcast_and_refuse() -> None:
     for votes in (0, [3, 0]):
         with pytest.raises(CrowdtreeError) as caught:
             voting.curtailed_votes(0.2, votes)
-        assert str(caught.value) == "votes: every vote needs at least one worker, got 0"
+        assert str(caught.value) == "votes: expected at least 1 per question, got 0"
 
 
 def test_curtailed_votes_of_many() -> None:
@@ -282,7 +282,7 @@ def test_verdicts_without_weight() -> None:
     assert voting.decide(np.array([0, 0], dtype=np.uint8)) == 0.0
 
 
-def test_two_faultless_workers() -> None:
+def test_two_error_free_workers() -> None:
     assert voting.weighted_vote_error([0.0, 0.0]) == 0
     assert voting.weighted_vote_error([0.0, 1.0, 0.0]) == 0
 
@@ -301,7 +301,7 @@ def test_two_faultless_workers() -> None:
         (voting.decide, ([Fraction(1), Fraction(0)], [Fraction(1, 5), Fraction(1, 3)])),
     ],
 )
-def test_every_number_will_do(rule, arguments) -> None:  # type: ignore[no-untyped-def]
+def test_every_number_type_is_accepted(rule, arguments) -> None:  # type: ignore[no-untyped-def]
     def plain(value):  # type: ignore[no-untyped-def]
         return [float(x) for x in value] if isinstance(value, list) else float(value)
 
@@ -314,7 +314,7 @@ def test_every_number_will_do(rule, arguments) -> None:  # type: ignore[no-untyp
 def test_the_message_names_the_least_votes() -> None:
     with pytest.raises(CrowdtreeError) as caught:
         voting.majority_error(0.2, [3, 0, -2])
-    assert str(caught.value) == "votes: every vote needs at least one worker, got -2"
+    assert str(caught.value) == "votes: expected at least 1 per question, got -2"
     with pytest.raises(CrowdtreeError) as caught:
         voting.weighted_vote_error(np.sqrt(np.arange(2, 42)) / 13)
     assert str(caught.value) == (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from crowdtree.store import Store
+from crowdtree.store.background import outbox
+from crowdtree.store.background.outbox import Message
 from crowdtree.store.owner import tokens
 from crowdtree.web import create_app
 
@@ -100,3 +103,26 @@ def lab(database: str = "sqlite://", **options: Any) -> Iterator[Lab]:
         app = create_app(store, **options)
         with TestClient(app, raise_server_exceptions=False) as client:
             yield Lab(store, client, clock)
+
+
+def until(found: Any, seconds: float = 20.0) -> Any:
+    """Wait for background chores."""
+    end = time.monotonic() + seconds
+    while not (value := found()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return value
+
+
+def message(number: int, hook: int, last: int, failures: int = 0) -> Message:
+    sent = {"id": f"{hook}-{last}", "event": "items.labelled", "campaign": number}
+    body = {**sent, "labels": [{}] * 3, "withdrawn": []}
+    return Message(hook, "", "", failures, body, last, 0)  # type: ignore[arg-type]
+
+
+def hooked(app: Lab, number: int) -> int:
+    url = {"url": "http://127.0.0.1:9/x"}
+    return int(app.post(f"/api/campaigns/{number}/webhooks", url).json()["id"])
+
+
+def settle(app: Lab, found: Message, error: str = "") -> None:
+    app.store.write(lambda c: outbox.settle_hook(c, found, error, app.clock()))

@@ -26,12 +26,15 @@ from crowdtree.staffing import STAFFERS, staff
 from crowdtree.tree import Certificate, Level, Node, Tree
 
 if TYPE_CHECKING:
+    from crowdtree.audit import Audit, plan_audit
     from crowdtree.client import Client
+    from crowdtree.files.audits import load_audit, load_labels, save_audit, verify_audit
     from crowdtree.learning.dependence import Accuracy
     from crowdtree.learning.model import Learned
     from crowdtree.learning.pilot import plan_pilot
     from crowdtree.plots import draw_frontier, draw_tree
     from crowdtree.policy import SubtypePolicy
+    from crowdtree.policy.monitor import Monitor, Revision
     from crowdtree.report import write_report
     from crowdtree.report.learned import write_learned_report
     from crowdtree.reproduction import reproduce
@@ -47,18 +50,26 @@ verify = check_certificate
 
 _LAZY = {
     "Accuracy": "crowdtree.learning.dependence",
+    "Audit": "crowdtree.audit",
     "Client": "crowdtree.client",
     "Learned": "crowdtree.learning.model",
+    "Monitor": "crowdtree.policy.monitor",
     "Recorded": "crowdtree.simulation",
+    "Revision": "crowdtree.policy.monitor",
     "Run": "crowdtree.simulation.run",
     "SubtypePolicy": "crowdtree.policy",
     "compare_policies": "crowdtree.simulation.compare",
     "draw_frontier": "crowdtree.plots",
     "draw_tree": "crowdtree.plots",
     "explain": "crowdtree.trace",
+    "load_audit": "crowdtree.files.audits",
+    "load_labels": "crowdtree.files.audits",
+    "plan_audit": "crowdtree.audit",
     "plan_pilot": "crowdtree.learning.pilot",
     "reproduce": "crowdtree.reproduction",
+    "save_audit": "crowdtree.files.audits",
     "tune_target": "crowdtree.simulation",
+    "verify_audit": "crowdtree.files.audits",
     "write_learned_report": "crowdtree.report.learned",
     "write_report": "crowdtree.report",
 }
@@ -78,6 +89,7 @@ __all__ = [
     "STAFFERS",
     "Accuracy",
     "AdaptivePolicy",
+    "Audit",
     "BatchPolicy",
     "Bounds",
     "Calibration",
@@ -90,12 +102,14 @@ __all__ = [
     "Frontier",
     "Learned",
     "Level",
+    "Monitor",
     "Node",
     "Plan",
     "PlanPolicy",
     "Point",
     "Problem",
     "Recorded",
+    "Revision",
     "Run",
     "SubtypePolicy",
     "Tree",
@@ -109,11 +123,15 @@ __all__ = [
     "explain",
     "frontier",
     "learn",
+    "load_audit",
+    "load_labels",
     "load_plan",
     "load_problem",
+    "plan_audit",
     "plan_pilot",
     "policy_from_dict",
     "reproduce",
+    "save_audit",
     "save_plan",
     "save_problem",
     "simulate",
@@ -121,6 +139,7 @@ __all__ = [
     "sweep",
     "tune_target",
     "verify",
+    "verify_audit",
     "write_learned_report",
     "write_report",
 ]

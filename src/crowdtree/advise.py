@@ -33,7 +33,7 @@ DEFAULT = ("tree-0.02", "tree-0.05", "tree-0.01", "tree-0.1")
 
 @dataclass(frozen=True)
 class Choice:
-    """A policy with what it is expected to do."""
+    """A policy with its expected performance."""
 
     key: str
     kind: str
@@ -44,13 +44,13 @@ class Choice:
 
     @property
     def promise(self) -> Promise:
-        """What it is expected to do: exactly for trees, else from simulated items."""
+        """Its expected performance: exact for trees, simulated for others."""
         return Promise(self.error, self.answers, self.kind == "tree")
 
 
 @dataclass(frozen=True)
 class Promise:
-    """What a policy is expected to do, per item."""
+    """Expected performance of a policy, per item."""
 
     error: float
     answers: float
@@ -104,7 +104,7 @@ def make_offer(report: Report, problem: Problem) -> Offer:
 
 
 def make_promise(report: Report, policy: Policy[Any]) -> Promise:
-    """Work out what a policy is expected to do, as a job."""
+    """Work out the expected performance of a policy, as a job."""
     del report
     return promise_of(policy)
 
@@ -155,7 +155,7 @@ def _simulated(policy: Policy[Any]) -> tuple[float, float]:
 
 
 def promise_of(policy: Policy[Any]) -> Promise:
-    """What a policy is expected to do: exactly for a plan, by simulation for others.
+    """Expected performance of a policy: exact for a plan, simulated for others.
 
     >>> import crowdtree as ct
     >>> round(promise_of(PlanPolicy(ct.design(ct.example("table1")))).error, 4)
@@ -190,7 +190,9 @@ def _chart(problem: Problem, choices: tuple[Choice, ...]) -> str:
             rows,
             title="What each error costs: lower left is better",
             x="expected answers per item",
-            subtitle=["Click a point, or choose below. Nothing can go below the Fano floor."],
+            subtitle=[
+                "Click a point, or choose in the table. No plan can go below the Fano floor."
+            ],
             points=points,
         ),
         page=True,

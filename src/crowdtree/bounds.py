@@ -51,16 +51,16 @@ def capacity(problem: Problem, yes: ArrayLike | None = None) -> FloatArray:
 def fano_bits(problem: Problem, error: float) -> float:
     """Bits about the class that a label of some final error needs: ``H - h(Pe) - Pe log2(N - 1)``.
 
-    Never below 0. Beyond the error of blind guessing nothing needs to be asked.
+    Never below 0. Above the error of blind guessing no question is necessary.
 
     >>> problem = Problem(["a", "b", "c", "d"], None, ["q"], [[0, 0, 1, 1]], 0.1)
     >>> fano_bits(problem, 0.0), fano_bits(problem, 0.9)
     (2.0, 0.0)
     """
     if not 0 <= error < 1:
-        raise CrowdtreeError(f"error: a probability from 0 to below 1 needed, got {error}")
+        raise CrowdtreeError(f"error: expected a probability from 0 to below 1, got {error}")
     n = problem.n_classes
-    if error >= 1 - 1 / n:  # beyond it the formula turns round, and guessing is good enough
+    if error >= 1 - 1 / n:  # above it the formula is no longer monotone, and guessing suffices
         return 0.0
     entropy = float(-(problem.prior @ np.log2(problem.prior)))
     lost = float(binary_entropy(error)) + error * float(np.log2(n - 1))
@@ -74,11 +74,11 @@ def fano_floor(
     price: ArrayLike | None = None,
     yes_probability: ArrayLike | None = None,
 ) -> float:
-    """Fewest expected answers an item with which any policy reaches a final error. A floor.
+    """Fewest expected answers per item with which any policy reaches a final error. A floor.
 
     ``E[answers] >= (H - h(Pe) - Pe log2(N - 1)) / C``, with ``C`` the largest capacity of any
     question; with prices the least expected cost, with the largest capacity per price. Rigorous
-    for answers that are independent given the class, also for policies that stop when they like.
+    for answers that are independent given the class, including policies that choose when to stop.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def fano_floor(
     error
         Final misclassification.
     price
-        Price of one answer, one number a question; the floor is then in that currency.
+        Price of one answer, one number per question; the floor is then in that currency.
     yes_probability
         ``P(yes | class)``, in place of outcome and error where not NaN.
 
@@ -123,7 +123,7 @@ def burnashev_guide(
     6.823
     """
     if not 0 < error < 1:
-        raise CrowdtreeError(f"error: a probability between 0 and 1 needed, got {error}")
+        raise CrowdtreeError(f"error: expected a probability between 0 and 1, got {error}")
     cost = checked_price(price, problem)
     bits = capacity(problem, yes_probability) / cost
     low, high = _extremes(problem, yes_probability)
@@ -135,7 +135,7 @@ def burnashev_guide(
 
 
 def checked_price(price: ArrayLike | Mapping[str, float] | None, problem: Problem) -> FloatArray:
-    """Price of one answer to each question: one number, one a question, or by name; else 1.
+    """Price of one answer to each question: one number, one per question, or by name; default 1.
 
     >>> problem = Problem(["a", "b"], None, ["q", "r"], [[0, 1], [1, 0]], 0.1)
     >>> checked_price({"r": 2.5}, problem).tolist()
@@ -151,7 +151,7 @@ def checked_price(price: ArrayLike | Mapping[str, float] | None, problem: Proble
         cost = np.array(np.broadcast_to(cost, (problem.n_questions,)))
     except (TypeError, ValueError):
         raise CrowdtreeError(
-            f"price: one number, or one a question ({problem.n_questions}), needed"
+            f"price: expected one number, or one per question ({problem.n_questions})"
         ) from None
     bad = np.flatnonzero(~(np.isfinite(cost) & (cost > 0)))
     if len(bad):

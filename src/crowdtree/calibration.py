@@ -7,7 +7,7 @@ so the likelihood of all of them is raised to the power
 
     scale / (1 + (n - 1) rho)
 
-before it meets the prior (docs/model.md, section 13). ``scale`` below 1 corrects a table that is
+before the prior is applied (docs/model.md, section 13). ``scale`` below 1 corrects a table that is
 too sure even of a single answer. And on some items everybody is misled: with probability ``floor``
 the answers say nothing about the class, however many there are. The three numbers belong to one
 crowd and one set of questions; they are fitted to items of known class whose answers were not used
@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.stats import wilson_interval
 
-__all__ = ["FEW", "INDEPENDENT", "Calibration", "wilson"]
+__all__ = ["FEW", "INDEPENDENT", "Calibration"]
 
 FloatArray = NDArray[np.float64]
 
@@ -35,12 +36,11 @@ _SCALES = np.exp(np.linspace(np.log(0.05), np.log(3.0), 65))
 _DEPENDENCES = np.concatenate([[0.0], np.geomspace(0.002, 1.0, 48)])
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 _WEIGHTS /= _WEIGHTS.sum()
-_COARSE = 6  # every 6th of both is computed, the log loss between them follows from a spline
+_COARSE = 6  # every 6th point of both is computed; a spline interpolates the log loss between them
 _FLOORS = np.array([0.0, 0.005, 0.01, 0.02, 0.04, 0.07, 0.11, 0.17, 0.25, 0.4])
 _SCALE_SD = 0.5  # prior of log scale: normal around 0
 _DEPENDENCE_MEAN = 0.1  # prior of the dependence: exponential
 _FLOOR_MEAN = 0.03  # prior of the floor: exponential
-_DRAWS = 32
 _MOST_CELLS = 400_000  # rows x classes that the grid is evaluated on
 FEW = 20
 """Items below which a fit is mostly the prior."""
@@ -60,8 +60,6 @@ class Calibration:
         Items of known class behind these numbers; 0 where they were assumed.
     floor
         Probability that the answers about an item say nothing about its class.
-    draws
-        Equally likely (scale, dependence, floor) given those items: how well they are known.
     reached
         Error that those items are left with after all their answers, as the middle and half the
         width of its 95 % interval: counted, so that it does not rest on the three numbers.
@@ -82,7 +80,6 @@ class Calibration:
     dependence: float = 0.0
     items: int = 0
     floor: float = 0.0
-    draws: tuple[tuple[float, float, float], ...] = ()
     reached: tuple[float, float] | None = None
     spread: float = 0.0
 
@@ -185,7 +182,8 @@ class Calibration:
         """Note the error that is left when these items have all their answers."""
         stated = self.discounted(log_prior, log_posterior, answers)
         wrong = int((np.argmax(stated, axis=-1) != truth).sum())
-        return replace(self, reached=wilson(wrong, len(truth)))
+        low, high = wilson_interval(wrong, len(truth))
+        return replace(self, reached=((low + high) / 2, (high - low) / 2))
 
     def to_dict(self) -> dict[str, Any]:
         """Write as plain JSON."""
@@ -194,7 +192,6 @@ class Calibration:
             "dependence": self.dependence,
             "items": self.items,
             "floor": self.floor,
-            "draws": [list(draw) for draw in self.draws],
             "reached": None if self.reached is None else list(self.reached),
             "spread": self.spread,
         }
@@ -203,16 +200,13 @@ class Calibration:
     def from_dict(cls, data: Mapping[str, Any] | None) -> Calibration:
         """Read what :meth:`to_dict` wrote; nothing is discounted where there is nothing.
 
-        >>> made = Calibration(0.5, 0.1, 30, 0.02, ((0.5, 0.1, 0.02),), (0.2, 0.01))
+        >>> made = Calibration(0.5, 0.1, 30, 0.02, (0.2, 0.01))
         >>> Calibration.from_dict(made.to_dict()) == made, bool(Calibration.from_dict(None))
         (True, False)
         """
         if not data:
             return cls()
-        values = dict(data)
-        values["draws"] = tuple(
-            (float(s), float(d), float(f)) for s, d, f in values.get("draws", ())
-        )
+        values = {name: value for name, value in data.items() if name != "draws"}  # of old files
         reached = values.get("reached")
         values["reached"] = None if reached is None else (float(reached[0]), float(reached[1]))
         return cls(**values)
@@ -244,60 +238,97 @@ class Calibration:
         weight
             Weight of each row, where one item has several rows; 1 otherwise.
         """
-        count = np.asarray(answers, dtype=np.float64)
         if not len(truth):
             return cls()
-        much = np.ones(len(truth)) if weight is None else weight
-        size = float(much.sum())
-        if log_posterior.size > _MOST_CELLS:
-            few = max(1, _MOST_CELLS // log_posterior.shape[1])
-            rows = np.random.default_rng(0).choice(len(truth), few, replace=False)
-            log_posterior, count, truth = log_posterior[rows], count[rows], truth[rows]
-            much = much[rows] * (size / much[rows].sum())
-        evidence = log_posterior - log_prior
-        extra = np.maximum(count - 1, 0)
-        scales = _places(len(_SCALES))
-        dependences = _places(len(_DEPENDENCES))
-        coarse = np.empty((len(_FLOORS), len(scales), len(dependences)))
-        row = np.arange(len(truth))
-        blind = np.exp(log_prior)[truth]
-        for j, dependence in enumerate(_DEPENDENCES[dependences]):
-            for i, scale in enumerate(_SCALES[scales]):
-                score = log_prior + (scale / (1 + extra * dependence))[:, None] * evidence
-                top = score.max(axis=1)
-                whole = top + np.log(np.exp(score - top[:, None]).sum(axis=1))
-                seen = np.exp(score[row, truth] - whole)
-                mixed = seen[:, None] * (1 - _FLOORS) + blind[:, None] * _FLOORS
-                sure = score[row, truth] - whole  # without a floor nothing underflows
-                coarse[1:, i, j] = much @ np.log(mixed[:, 1:])
-                coarse[0, i, j] = float(much @ sure)
-        value = np.stack([_between(scales, dependences, part) for part in coarse])
-        value -= 0.5 * (np.log(_SCALES)[:, None] / _SCALE_SD) ** 2
-        value -= _DEPENDENCES / _DEPENDENCE_MEAN
-        value -= _FLOORS[:, None, None] / _FLOOR_MEAN
-        chance = np.exp(value - value.max()) * np.gradient(_DEPENDENCES)
-        chance *= np.gradient(_FLOORS)[:, None, None]
-        chance /= chance.sum()
+        chance = _posterior_of(log_prior, log_posterior, answers, truth, weight)
         floor = float(chance.sum(axis=(1, 2)) @ _FLOORS)
         scale = float(np.exp(chance.sum(axis=(0, 2)) @ np.log(_SCALES)))
         dependence = float(chance.sum(axis=(0, 1)) @ _DEPENDENCES)
-        drawn = np.random.default_rng(1).choice(chance.size, _DRAWS, p=chance.ravel())
-        at = np.unravel_index(drawn, chance.shape)
-        columns = (_SCALES[at[1]], _DEPENDENCES[at[2]], _FLOORS[at[0]])
-        draws = tuple(zip(*(column.round(4).tolist() for column in columns), strict=True))
-        return cls(scale, dependence, round(size), floor, draws)
+        items = len(truth) if weight is None else round(float(weight.sum()))
+        return cls(scale, dependence, items, floor)
+
+    @classmethod
+    def draws(
+        cls,
+        log_prior: FloatArray,
+        log_posterior: FloatArray,
+        answers: ArrayLike,
+        truth: NDArray[Any],
+        count: int,
+    ) -> list[Calibration]:
+        """Equally likely calibrations given items of known class; from the prior without any.
+
+        The arguments are those of :meth:`fit`, and the number of draws.
+        """
+        chance = _posterior_of(log_prior, log_posterior, answers, truth, None)
+        places = np.random.default_rng(1).choice(chance.size, count, p=chance.ravel())
+        floor, scale, dependence = np.unravel_index(places, chance.shape)
+        columns = _SCALES[scale], _DEPENDENCES[dependence], _FLOORS[floor]
+        drawn = (column.tolist() for column in columns)
+        return [cls(s, d, len(truth), f) for s, d, f in zip(*drawn, strict=True)]
 
 
-def wilson(count: int, total: int) -> tuple[float, float]:
-    """Middle of Wilson's 95 % interval of a share, and half its width.
+def _posterior_of(
+    log_prior: FloatArray,
+    log_posterior: FloatArray,
+    answers: ArrayLike,
+    truth: NDArray[Any],
+    weight: FloatArray | None,
+) -> FloatArray:
+    """Posterior probability of every cell of the grid, given items of known class if any."""
+    if not len(truth):
+        return _grid_posterior(np.zeros((len(_FLOORS), len(_SCALES), len(_DEPENDENCES))))
+    count = np.asarray(answers, dtype=np.float64)
+    much = np.ones(len(truth)) if weight is None else weight
+    rows = _some_rows(log_posterior, count, truth, much)
+    return _grid_posterior(_log_likelihood_grid(log_prior, *rows))
 
-    >>> tuple(round(number, 3) for number in wilson(10, 100))
-    (0.115, 0.06)
-    """
-    share, z2 = count / total, 1.96**2
-    spread = (share * (1 - share) / total + z2 / (4 * total**2)) ** 0.5
-    shrunk = 1 + z2 / total
-    return (share + z2 / (2 * total)) / shrunk, 1.96 * spread / shrunk
+
+def _some_rows(
+    log_posterior: FloatArray, answers: FloatArray, truth: NDArray[Any], weight: FloatArray
+) -> tuple[FloatArray, FloatArray, NDArray[Any], FloatArray]:
+    """Return a random part of the rows where all are too many for the grid; the weights add up."""
+    if log_posterior.size <= _MOST_CELLS:
+        return log_posterior, answers, truth, weight
+    few = max(1, _MOST_CELLS // log_posterior.shape[1])
+    rows = np.random.default_rng(0).choice(len(truth), few, replace=False)
+    part = weight[rows] * (weight.sum() / weight[rows].sum())
+    return log_posterior[rows], answers[rows], truth[rows], part
+
+
+def _log_likelihood_grid(
+    log_prior: FloatArray,
+    log_posterior: FloatArray,
+    answers: FloatArray,
+    truth: NDArray[Any],
+    weight: FloatArray,
+) -> FloatArray:
+    """Log likelihood of the known classes on the grid (floor, scale, dependence)."""
+    evidence, extra = log_posterior - log_prior, np.maximum(answers - 1, 0)
+    scales, dependences = _places(len(_SCALES)), _places(len(_DEPENDENCES))
+    coarse = np.empty((len(_FLOORS), len(scales), len(dependences)))
+    row = np.arange(len(truth))
+    blind = np.exp(log_prior)[truth]
+    for j, dependence in enumerate(_DEPENDENCES[dependences]):
+        for i, scale in enumerate(_SCALES[scales]):
+            score = log_prior + (scale / (1 + extra * dependence))[:, None] * evidence
+            top = score.max(axis=1)
+            whole = top + np.log(np.exp(score - top[:, None]).sum(axis=1))
+            sure = score[row, truth] - whole  # without a floor nothing underflows
+            mixed = np.exp(sure)[:, None] * (1 - _FLOORS) + blind[:, None] * _FLOORS
+            coarse[1:, i, j] = weight @ np.log(mixed[:, 1:])
+            coarse[0, i, j] = float(weight @ sure)
+    return np.stack([_between(scales, dependences, part) for part in coarse])
+
+
+def _grid_posterior(log_likelihood: FloatArray) -> FloatArray:
+    """Posterior probability of every cell of the grid (floor, scale, dependence)."""
+    value = log_likelihood - 0.5 * (np.log(_SCALES)[:, None] / _SCALE_SD) ** 2
+    value -= _DEPENDENCES / _DEPENDENCE_MEAN
+    value -= _FLOORS[:, None, None] / _FLOOR_MEAN
+    chance = np.exp(value - value.max()) * np.gradient(_DEPENDENCES)
+    chance *= np.gradient(_FLOORS)[:, None, None]
+    return np.asarray(chance / chance.sum())
 
 
 def _places(count: int) -> NDArray[np.intp]:

@@ -41,7 +41,7 @@ class Client:
     Parameters
     ----------
     server
-        Where the server is, as in ``"http://127.0.0.1:8321"``.
+        Address of the server, such as ``"http://127.0.0.1:8321"``.
     token
         A worker's token (of an invite), or an owner's token for scripts.
     """
@@ -50,7 +50,7 @@ class Client:
         parts = urlsplit(server if "//" in server else f"http://{server}")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise CrowdtreeError(
-                f"server: an address such as http://127.0.0.1:8321, got {server!r}"
+                f"server: expected an address such as http://127.0.0.1:8321, got {server!r}"
             )
         self.server = f"{parts.scheme}://{parts.netloc}"
         self.headers = {"authorization": f"Bearer {token}"} if token else {}
@@ -66,7 +66,9 @@ class Client:
             wish = {"token": token, "participant": participant}
             token = made.post("/api/join", wish)["token"]
         elif kind != "w":
-            raise CrowdtreeError(f"link: a worker's link has /w/ or /join/ in it, got {link!r}")
+            raise CrowdtreeError(
+                f"link: expected a worker's link, with /w/ or /join/ in it, got {link!r}"
+            )
         made.headers = {"authorization": f"Bearer {token}"}
         return made
 
@@ -153,7 +155,7 @@ def work(
         Gets the item (``task``, ``text``, ``image`` ...) and the question (``name``, ``text``), and
         returns ``True`` for yes, ``False`` for no, ``None`` for "can't tell".
     wait
-        Seconds that the server may hold the line while nothing is open.
+        Seconds that the server may wait for an open question before it responds.
     stop
         Set it to end early.
 

@@ -1,4 +1,4 @@
-"""What a tree or a plan is worth, exactly (docs/model.md, sections 3 and 4)."""
+"""Exact error and cost of a tree or a plan (docs/model.md, sections 3 and 4)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree import scores
+from crowdtree.errors import CrowdtreeError
 from crowdtree.plan import Plan, as_plan
 from crowdtree.problem import DASH, Problem
 from crowdtree.scores import Interval
@@ -37,7 +38,7 @@ class Credible(Protocol):
 
 
 class Uncertain(Protocol):
-    """Something learned, which knows how unsure it is (:class:`crowdtree.learning.Learned`)."""
+    """Learned estimates with their uncertainty (:class:`crowdtree.learning.Learned`)."""
 
     def upper_problem(self) -> Problem:
         """Make the problem with every error at its upper credible end."""
@@ -84,10 +85,10 @@ class _Walked(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The worth of a plan. Every number is exact unless its name says otherwise.
+    """Error and cost of a plan. Every number is exact unless its name says otherwise.
 
-    What needs the walk of every class through every node (`confusion`, `expected_questions`,
-    `expected_answers`) is computed when it is first asked for.
+    What requires following every class through every node (`confusion`, `expected_questions`,
+    `expected_answers`) is computed on first use.
     """
 
     plan: Plan
@@ -115,7 +116,7 @@ class Evaluation:
         log_right = wrong
         for step, rows in zip(tree.steps, tree.leaf_rows, strict=True):
             error = np.where(step.answer == DASH, 0.0, self.plan.error_at(step.node, step.cls))
-            with np.errstate(divide="ignore"):  # surely wrong: log 0
+            with np.errstate(divide="ignore"):  # an error of 1: log 0
                 log_right = log_right[step.parent] + np.log1p(-error)
             mine = tree.leaf_label[rows.node] == rows.cls
             lost = np.where(mine, -np.expm1(log_right[rows.parent]), 1.0)
@@ -149,7 +150,7 @@ class Evaluation:
 
     @cached_property
     def group_error(self) -> float:
-        """Share of items whose class stays together with a likelier one, without any mistake."""
+        """Share of items in groups with a likelier class, which are wrong without any mistake."""
         tree = self.tree
         return float(
             sum(rows.share[tree.leaf_label[rows.node] != rows.cls].sum() for rows in tree.leaf_rows)
@@ -167,7 +168,7 @@ class Evaluation:
 
     @property
     def planned_answers(self) -> float:
-        """Expected answers an item on its error-free way. Exact for that way."""
+        """Expected answers per item on its error-free path. Exact for that path."""
         return self.plan.planned_answers
 
     @property
@@ -177,12 +178,12 @@ class Evaluation:
 
     @property
     def expected_questions(self) -> float:
-        """Expected number of questions an item passes, wrong turns included."""
+        """Expected number of questions per item, wrong turns included."""
         return float(self.visits.sum())
 
     @property
     def expected_answers(self) -> float:
-        """Expected number of answers an item takes, wrong turns included."""
+        """Expected number of answers per item, wrong turns included."""
         return float(self.answers_by_node.sum())
 
     @property
@@ -192,7 +193,7 @@ class Evaluation:
 
     @property
     def answers_by_node(self) -> FloatArray:
-        """Expected answers an item takes at each inner node, wrong turns included."""
+        """Expected answers per item at each inner node, wrong turns included."""
         return self._walked.answers
 
     @property
@@ -222,7 +223,7 @@ class Evaluation:
             yield np.arange(start, min(start + rows, n))
 
     def _walk_block(self, classes: NDArray[np.intp], walked: _Walked) -> None:
-        """Send some classes through the whole tree and add to the tallies."""
+        """Follow some classes through the whole tree and add to the totals."""
         tree, problem = self.tree, self.tree.problem
         reach = np.ones((len(classes), 1))
         nodes = np.zeros(1, dtype=np.int32)
@@ -301,7 +302,7 @@ class Evaluation:
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    """Replace what JSON has no number for."""
+    """Replace numbers that JSON cannot represent."""
 
     def number(value: Any) -> Any:
         return value if not isinstance(value, float) or np.isfinite(value) else None
@@ -313,10 +314,10 @@ def _finite(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def evaluate(tree: Tree | Plan, uncertainty: Uncertain | None = None) -> Evaluation:
-    """Say exactly how often a tree (one worker a question) or a plan goes wrong, and its cost.
+    """Compute the exact error and cost of a plan, or of a tree with one worker per question.
 
-    With `uncertainty` (what was learned) ``value.credible`` is the credible interval of the
-    misclassification, given how unsure the learned errors are and how optimistic a plan is that
+    With `uncertainty` (the learned estimates) ``value.credible`` is the credible interval of the
+    misclassification, given the uncertainty of the learned errors and the optimism of a plan that
     was designed on them. The other numbers are exact for the table as it stands.
 
     Examples
@@ -326,4 +327,8 @@ def evaluate(tree: Tree | Plan, uncertainty: Uncertain | None = None) -> Evaluat
     >>> round(value.misclassification, 7), round(value.additive, 7)
     (0.0823119, 0.085)
     """
+    if uncertainty is not None and not hasattr(uncertainty, "credible_interval"):
+        raise CrowdtreeError(
+            f"uncertainty: expected what learn(...) returned, got {type(uncertainty).__name__}"
+        )
     return Evaluation(as_plan(tree), uncertainty)

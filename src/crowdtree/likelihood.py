@@ -2,7 +2,7 @@
 
 An answer is yes with probability ``yes[q, c]``. A worker of skill ``s`` errs with
 ``logit error = logit worker_error - s`` (docs/model.md, section 9). Answers of different people to
-the same question on the same item may lean the same way: with ``shared_difficulty`` ``rho`` the
+the same question on the same item may be correlated: with ``shared_difficulty`` ``rho`` the
 item's own share of yes is Beta distributed around ``yes[q, c]``, so that two answers have
 correlation ``rho`` and the next answer, after ``y`` times yes among ``n``, is yes with probability
 ``((1 - rho) yes + rho y) / ((1 - rho) + rho n)`` (the beta-binomial, or Polya's urn).
@@ -24,7 +24,7 @@ __all__ = ["AnswerModel", "binary_entropy", "yes_probability"]
 
 FloatArray = NDArray[np.float64]
 LEAST = 1e-9
-"""Nobody is infallible: keeps every posterior finite when faultless answers contradict."""
+"""Least error of any worker: keeps posteriors finite when error-free answers contradict."""
 
 
 def yes_probability(problem: Problem, given: ArrayLike | None = None) -> FloatArray:
@@ -46,10 +46,10 @@ def yes_probability(problem: Problem, given: ArrayLike | None = None) -> FloatAr
     try:
         table = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
-        raise CrowdtreeError("yes_probability: a table of numbers is needed") from None
+        raise CrowdtreeError("yes_probability: expected a table of numbers") from None
     if table.shape != yes.shape:
         raise CrowdtreeError(
-            f"yes_probability: {yes.shape[0]} questions x {yes.shape[1]} classes needed, "
+            f"yes_probability: expected {yes.shape[0]} questions x {yes.shape[1]} classes, "
             f"got shape {table.shape}"
         )
     if np.any((table < 0) | (table > 1)):
@@ -78,7 +78,8 @@ class AnswerModel:
     yes
         ``P(yes | class)``, one row per question; kept 1e-9 away from 0 and 1.
     sign
-        1 where yes is the right answer, -1 where no is, 0 where neither: skill pulls that way.
+        1 where yes is the right answer, -1 where no is, 0 where neither is; skill acts in that
+        direction.
     shared_difficulty
         Correlation of two people's answers to one question on one item, from 0 to below 1.
 

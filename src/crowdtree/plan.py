@@ -63,7 +63,7 @@ class Plan:
         votes = _whole(self.votes)
         if votes.shape != (self.tree.n_nodes,):
             raise CrowdtreeError(
-                f"votes: one number a node needed ({self.tree.n_nodes}), got shape {votes.shape}"
+                f"votes: expected one per node ({self.tree.n_nodes}), got shape {votes.shape}"
             )
         if np.any(votes < 1):
             raise CrowdtreeError(f"votes: every node needs at least 1, got {votes.min()}")
@@ -88,8 +88,8 @@ class Plan:
         if len(uneven):
             name = self.tree.problem.questions[self.tree.question[uneven[0]]]
             raise CrowdtreeError(
-                f"votes: question {name!r} has nodes of different votes, but one team serves them "
-                'all; give them the same, or use pool="node"'
+                f"votes: the nodes of question {name!r} differ in votes, but one team serves them "
+                'all; use equal votes, or pool="node"'
             )
 
     @property
@@ -139,14 +139,14 @@ class Plan:
 
     @cached_property
     def planned_answers(self) -> float:
-        """Answers an item needs on its error-free way: ``sum over nodes p(S) x votes``."""
+        """Answers per item on its error-free path: ``sum over nodes p(S) x votes``."""
         per_node = np.zeros(self.tree.n_nodes)
         for step in self.tree.steps:
             np.add.at(per_node, step.node, step.share * self.answers_at(step.node, step.cls))
         return float(per_node.sum())
 
     def error_at(self, node: ArrayLike, cls: ArrayLike) -> FloatArray:
-        """Probability that the verdict of a node is wrong for a class (0.5 where it has ``-``)."""
+        """Probability that the vote at a node is wrong for a class (0.5 where it has ``-``)."""
         node, cls = np.asarray(node), np.asarray(cls)
         question = self.tree.question[node]
         error = self.tree.problem.worker_error[question, cls]
@@ -174,7 +174,7 @@ class Plan:
 
     @cached_property
     def node_error(self) -> FloatArray:
-        """``sum_i p_i e_i`` over the classes of each node: its part of the additive error."""
+        """``sum_i p_i e_i`` over the classes of each node: its share of the additive error."""
         error = np.zeros(self.tree.n_nodes)
         for step in self.tree.steps:
             wrong = np.where(step.answer == DASH, 0.0, self.error_at(step.node, step.cls))
@@ -198,12 +198,12 @@ def _whole(votes: ArrayLike) -> NDArray[np.int64]:
         given.dtype.kind == "f" and bool(np.all(np.isfinite(given) & (given == np.round(given))))
     )
     if not whole:
-        raise CrowdtreeError(f"votes: whole numbers needed, got {votes!r:.80}")
+        raise CrowdtreeError(f"votes: expected whole numbers, got {votes!r:.80}")
     return given.astype(np.int64)
 
 
 def as_plan(tree: Tree | Plan) -> Plan:
-    """Take a tree as the plan that asks one worker a node."""
+    """Turn a tree into the plan that asks one worker per node."""
     if isinstance(tree, Plan):
         return tree
-    return Plan(tree, np.ones(tree.n_nodes, dtype=np.int64), method="one worker a node")
+    return Plan(tree, np.ones(tree.n_nodes, dtype=np.int64), method="one worker per node")

@@ -1,6 +1,6 @@
 """The problem: classes, prior, questions, outcomes and worker errors (docs/model.md, section 1).
 
-A :class:`Problem` validates itself once, when it is made. Everything behind it trusts it.
+A :class:`Problem` is validated once, when it is made. All other code relies on that.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ __all__ = ["DASH", "LINE_BREAKS", "Dash", "Problem", "check_dependence", "check_
 Dash = Literal["inapplicable", "either"]
 DASH = -1
 LINE_BREAKS = "\\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\\s*"
-"""What becomes one blank in a name; a pattern that Python and polars read alike."""
+"""What becomes one blank in a name; a pattern that Python and polars interpret alike."""
 PRIOR_TOLERANCE = 1e-6
 _CELLS = {"0": 0, "1": 1, "-": DASH, "-1": DASH, "–": DASH, "—": DASH, "−": DASH}
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Classes to tell apart and yes/no questions to tell them apart with.
+    """Classes, and the yes/no questions that distinguish them.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Problem:
         Scale a prior that does not sum to 1.
     dependence
         Correlation of two people's answers to one question on one item, given its class, from 0
-        (independent) to below 1: how far people err together (:mod:`crowdtree.voting`).
+        (independent) to below 1: how strongly people's errors coincide (:mod:`crowdtree.voting`).
 
     Examples
     --------
@@ -138,8 +138,8 @@ class Problem:
         share = _floats(strength, "strength")
         if share.shape != (len(names[0]), len(names[1])):
             raise CrowdtreeError(
-                f"strength: {len(names[0])} questions x {len(names[1])} classes need a table of "
-                f"that shape, got {_shape(share)}"
+                f"strength: expected {len(names[0])} questions x {len(names[1])} classes, "
+                f"got {_shape(share)}"
             )
         _check_unclear(unclear)
         missing = np.isnan(share)
@@ -256,7 +256,7 @@ def check_names(names: Sequence[str], what: str, at_least: int) -> tuple[str, ..
     thing, count = ("class", "two classes") if what == "classes" else ("question", "one question")
     given = _listed(names, what, f"{thing} names")
     if len(given) < at_least:
-        raise CrowdtreeError(f"{what}: at least {count} needed, got {len(given)}")
+        raise CrowdtreeError(f"{what}: expected at least {count}, got {len(given)}")
     found = tuple("" if name is None or name != name else _on_one_line(name) for name in given)
     for place, name in enumerate(found, start=1):
         if not name:
@@ -276,7 +276,7 @@ def _on_one_line(name: object) -> str:
 
 def _listed(values: Any, what: str, things: str) -> list[Any]:
     if isinstance(values, str) or not hasattr(values, "__iter__"):
-        raise CrowdtreeError(f"{what}: a list of {things} needed, got {_quoted(values)}")
+        raise CrowdtreeError(f"{what}: expected a list of {things}, got {_quoted(values)}")
     return list(values)
 
 
@@ -290,7 +290,7 @@ def _check_unclear(unclear: tuple[float, float]) -> None:
     low, high = unclear
     if not 0 <= low <= high <= 1:
         raise CrowdtreeError(
-            f"unclear: two shares in [0, 1] needed, the smaller first, got {low:g} and {high:g}"
+            f"unclear: expected two shares in [0, 1], the smaller first, got {low:g} and {high:g}"
         )
 
 
@@ -302,7 +302,7 @@ def _prior(
     values = _floats(prior, "prior")
     if values.shape != (len(classes),):
         raise CrowdtreeError(
-            f"prior: one number a class needed ({len(classes)}), got {_shape(values)}"
+            f"prior: expected one number per class ({len(classes)}), got {_shape(values)}"
         )
     bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
     if len(bad):
@@ -317,7 +317,7 @@ def _prior(
         values = values / values.sum()
         if not values.all():
             raise CrowdtreeError(
-                f"prior: class {_quoted(classes[int(np.argmin(values))])} vanishes beside the "
+                f"prior: class {_quoted(classes[int(np.argmin(values))])} vanishes next to the "
                 "others; leave it out"
             )
     elif abs(total - 1) > PRIOR_TOLERANCE:
@@ -339,7 +339,7 @@ def _outcome(
     cells = outcome if isinstance(outcome, np.ndarray) else _rectangle(outcome, questions, shape)
     if cells.shape != shape:
         raise CrowdtreeError(
-            f"outcome: {shape[0]} questions x {shape[1]} classes need a table of that shape, "
+            f"outcome: expected a table of {shape[0]} questions x {shape[1]} classes, "
             f"got {_shape(cells)}"
         )
     if cells.dtype == np.int8 and not cells.flags.writeable:
@@ -388,7 +388,7 @@ def _rectangle(rows: Any, questions: tuple[str, ...], shape: tuple[int, int]) ->
         if len(row) != shape[1]:
             name = _quoted(questions[number]) if number < len(questions) else f"{number + 1}"
             raise CrowdtreeError(
-                f"outcome: question {name} has {len(row)} cells for {shape[1]} classes"
+                f"outcome: question {name}: expected one per class ({shape[1]}), got {len(row)}"
             )
     cells = np.empty((len(table), shape[1]), dtype=object)
     for number, row in enumerate(table):
@@ -400,16 +400,14 @@ def _worker_error(worker_error: ArrayLike, problem: Problem) -> NDArray[np.float
     shape = problem.outcome.shape
     given = _floats(worker_error, "worker_error")
     if given.ndim == 0 and not 0 <= given <= 1:
-        raise CrowdtreeError(
-            f"worker_error: {given:g} is no probability; give a number from 0 to 1"
-        )
+        raise CrowdtreeError(f"worker_error: expected a probability from 0 to 1, got {given:g}")
     if given.ndim == 2 and given.shape == shape and given.strides[1] == 0:
         given = given[:, 0]  # the broadcast rows of another problem
     if given.ndim == 0:
         given = np.full(shape[0], float(given))
     if given.shape not in ((shape[0],), shape):
         raise CrowdtreeError(
-            f"worker_error: give one number, one per question ({shape[0]}) or one per cell "
+            f"worker_error: expected one number, one per question ({shape[0]}) or one per cell "
             f"({shape[0]} x {shape[1]}), got {_shape(given)}"
         )
     if given.ndim == 2:
@@ -419,9 +417,9 @@ def _worker_error(worker_error: ArrayLike, problem: Problem) -> NDArray[np.float
     bad = np.argwhere(~((given >= 0) & (given <= 1)))
     if len(bad):
         value = given[tuple(bad[0])]
-        needed = "is missing; give" if np.isnan(value) else f"has {value:g}; an error is"
+        needed = "is missing; expected" if np.isnan(value) else f"has {value:g}; expected"
         raise CrowdtreeError(
-            f"worker_error: {_place(tuple(bad[0]), problem)} {needed} a probability, from 0 to 1"
+            f"worker_error: {_place(tuple(bad[0]), problem)} {needed} a probability from 0 to 1"
         )
     _warn_useless(given, problem)
     if given.ndim == 1:
@@ -438,7 +436,7 @@ def _warn_useless(given: NDArray[np.float64], problem: Problem) -> None:
         more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
         warnings.warn(
             f"worker_error: {_place(tuple(bad[0]), problem)} has {given[tuple(bad[0])]:g}{more}; "
-            "from 0.5 on, more votes do not help",
+            "at an error of 0.5 or more, additional votes do not help",
             CrowdtreeWarning,
             stacklevel=5,
         )
@@ -454,7 +452,7 @@ def _texts(
 ) -> tuple[str, ...]:
     given = [] if texts is None else _listed(texts, what, what)
     if given and len(given) != len(names):
-        raise CrowdtreeError(f"{what}: one a {thing} needed ({len(names)}), got {len(given)}")
+        raise CrowdtreeError(f"{what}: expected one per {thing} ({len(names)}), got {len(given)}")
     found = tuple("" if text is None else str(text).strip() for text in given)
     return found if any(found) else ()
 
@@ -470,24 +468,24 @@ def _floats(values: ArrayLike, what: str) -> NDArray[np.float64]:
 
 
 def _not_numbers(values: Any) -> str:
-    """Say what keeps values from being an array of numbers: the first bad one, or their shape."""
+    """Explain why values are not an array of numbers: the first bad one, or their shape."""
     if isinstance(values, str) or not hasattr(values, "__iter__"):
-        return f"numbers needed, got {_quoted(values)}"
+        return f"expected numbers, got {_quoted(values)}"
     rows = list(values)
     lengths = {len(row) for row in rows if hasattr(row, "__len__") and not isinstance(row, str)}
     if len(lengths) > 1:
-        return f"all rows must be as long, got rows of {min(lengths)} and of {max(lengths)}"
+        return f"expected rows of equal length, got rows of {min(lengths)} and of {max(lengths)}"
     for place, row in enumerate(rows, start=1):
         for value in row if hasattr(row, "__iter__") and not isinstance(row, str) else [row]:
             try:
                 float(value)
             except (TypeError, ValueError, OverflowError):
-                return f"numbers needed, got {_quoted(value)} in place {place}"
-    return "one number, a list or a table of numbers needed"
+                return f"expected numbers, got {_quoted(value)} at position {place}"
+    return "expected one number, a list or a table of numbers"
 
 
 def _shape(values: NDArray[Any]) -> str:
-    """Say how large an array is: ``3 x 2``, ``5`` or ``one number``."""
+    """Describe the size of an array: ``3 x 2``, ``5`` or ``one number``."""
     return " x ".join(map(str, values.shape)) or "one number"
 
 

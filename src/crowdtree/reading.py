@@ -1,7 +1,7 @@
-"""The one reader of files: a path, bytes or a binary stream; encoding, gzip, separators, limits.
+"""The only reader of files: a path, bytes or a binary stream; encoding, gzip, separators, limits.
 
 Every limit is checked here, so that a hostile or mistaken file costs bounded time and memory, and
-every fault of the bytes becomes a one-line error. Knows no format beyond delimited text.
+every fault of the bytes becomes a one-line error. Supports no format beyond delimited text.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Source:
             raise CrowdtreeError(f"{self.name}: cannot be read ({_reason(error)})") from None
         if stat.S_ISDIR(found.st_mode):
             raise CrowdtreeError(f"{self.name}: is a folder; give the name of a file in it")
-        if not stat.S_ISREG(found.st_mode):  # a pipe could block for ever
+        if not stat.S_ISREG(found.st_mode):  # a pipe could block forever
             raise CrowdtreeError(f"{self.name}: is not a regular file")
         return found.st_size
 
@@ -235,7 +235,7 @@ class Source:
 
 
 class _Limited(io.RawIOBase):
-    """A stream that refuses to unpack more than it should: a small file may hide a huge one."""
+    """A stream that refuses to unpack more than it should: a small file may be huge unpacked."""
 
     def __init__(self, file: IO[bytes], most: int, error: CrowdtreeError) -> None:
         self._file, self._left, self._error = file, most, error
@@ -315,7 +315,7 @@ def _not_utf8(name: str, offset: int, line: int, byte: int) -> CrowdtreeError:
 
 
 def separator_of(header: str) -> str:
-    """Tell the separator: what follows the word question, else the most frequent candidate.
+    """Detect the separator: what follows the word question, else the most frequent candidate.
 
     >>> separator_of("question;error;a,b;c"), separator_of("test\\ta\\tb"), separator_of("x")
     (';', '\\t', ',')
@@ -419,7 +419,7 @@ class _Row:
         self.complete = True
         at += len(inside) + 1
         if at < len(body) and body[at] != self._separator:
-            raise ValueError(f"{self._separator!r} expected after a closing quote")
+            raise ValueError(f"expected {self._separator!r} after a closing quote")
         return at + 1
 
     def _check(self, length: int) -> None:

@@ -1,4 +1,4 @@
-"""Sources of chance: a seed or a generator, checked in one place."""
+"""Random generators: a seed or a generator, checked in one place."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ __all__ = ["generator"]
 
 
 def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
-    """Make a generator from a seed; nothing means seed 0, so that runs can be repeated.
+    """Make a generator from a seed; ``None`` means seed 0, so that runs can be repeated.
 
     >>> int(generator(None).integers(100)) == int(generator(0).integers(100))
     True
     >>> generator(-1)
     Traceback (most recent call last):
         ...
-    crowdtree.errors.CrowdtreeError: rng: a seed of 0 or more, or a numpy Generator, needed; got -1
+    crowdtree.errors.CrowdtreeError: rng: expected a seed of 0 or more, or a numpy Generator, got -1
     """
     try:
         return np.random.default_rng(0 if rng is None else rng)
     except (TypeError, ValueError):
         raise CrowdtreeError(
-            f"rng: a seed of 0 or more, or a numpy Generator, needed; got {rng!r}"
+            f"rng: expected a seed of 0 or more, or a numpy Generator, got {rng!r}"
         ) from None

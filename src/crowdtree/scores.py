@@ -37,7 +37,7 @@ def split_gain(total: ArrayLike, yes: ArrayLike, dash: ArrayLike = 0.0) -> NDArr
 
     ``P h(P_yes / P) - P_dash``, where ``P`` is the share of items in the node, ``P_yes`` the share
     whose outcome is 1 plus half of ``P_dash``, the share whose outcome is ``-`` (which follows
-    both branches and so tells nothing). The entropies inside the two halves cancel.
+    both branches and so carries no information). The entropies inside the two halves cancel.
 
     >>> split_gain(1.0, [0.5, 0.25, 1.0]).round(4).tolist()
     [1.0, 0.8113, 0.0]
@@ -133,7 +133,7 @@ def product_interval(entropy: float, scores: Sequence[float], r: float = 1.0) ->
     (0.933, 0.9659)
     """
     base = (entropy + r) / r
-    least, most = min(scores), max(scores)  # 0: a level where everybody is wrong
+    least, most = min(scores), max(scores)  # 0: a level with error 1
     return Interval(*(base ** (-1 / score) if score > 0 else 0.0 for score in (least, most)))
 
 

@@ -57,7 +57,7 @@ def staff(
         workers to one random node; ``"random"``: each extra worker to a random node;
         ``"everyone"``: all workers answer every question.
     answers
-        In place of `workers`: the expected answers an item may take, on its error-free way.
+        In place of `workers`: the expected answers allowed per item, on its error-free path.
     pool
         ``"question"`` lets one team serve all nodes that ask the same question.
     rng
@@ -94,7 +94,7 @@ def staff(
 class _Teams:
     """Teams of voters: one per node, or one per question when pooled.
 
-    Rows are the (node, class) pairs on the error-free way, sorted by team and level, with the
+    Rows are the (node, class) pairs on the error-free path, sorted by team and level, with the
     share of items that they hold; classes with ``-`` have no error but are paid for. A *part* is
     what one team does in one level: a pooled team may have several.
     """
@@ -113,7 +113,7 @@ class _Teams:
         self.of_node: NDArray[np.intp] = of_node
         self.count = int(of_node.max()) + 1
         self.load = np.asarray(np.bincount(of_node, weights=tree.share), dtype=np.float64)
-        """Expected answers an item per vote of the team."""
+        """Expected answers per item and vote of the team."""
         node = np.concatenate([step.node for step in tree.steps])
         cls = np.concatenate([step.cls for step in tree.steps])
         error = tree.problem.worker_error[tree.question[node], cls]
@@ -165,7 +165,7 @@ class _Teams:
 
 @dataclass
 class _Budget:
-    """What may be spent, and the price of one vote of each team."""
+    """The budget, and the price of one vote of each team."""
 
     left: float
     price: FloatArray
@@ -176,24 +176,24 @@ class _Budget:
     def of(cls, workers: int | None, answers: float | None, teams: _Teams) -> _Budget:
         if (workers is None) == (answers is None):
             raise CrowdtreeError(
-                "staff: give either workers (extra workers) or answers (expected answers per item)"
+                "staff: expected either workers (extra ones) or answers (expected number per item)"
             )
         if workers is not None:
             if not _is_number(workers) or not (
                 0 <= workers <= MOST_WORKERS and workers == int(workers)
             ):
                 raise CrowdtreeError(
-                    f"workers: a whole number from 0 to {MOST_WORKERS:,} needed, got {workers!r}"
+                    f"workers: expected a whole number from 0 to {MOST_WORKERS:,}, got {workers!r}"
                 )
             return cls(float(workers), np.ones(teams.count), workers=True)
         base = float(teams.load.sum())
         if answers is None or not _is_number(answers) or not -math.inf < answers <= MOST_WORKERS:
             raise CrowdtreeError(
-                f"answers: a number of at most {MOST_WORKERS:,} needed, got {answers!r}"
+                f"answers: expected a number of at most {MOST_WORKERS:,}, got {answers!r}"
             )
         if answers < base * (1 - 1e-12):
             raise CrowdtreeError(
-                f"answers: {answers:g} is below the {base:.4g} that one worker a node takes"
+                f"answers: expected at least {base:.4g} (one worker per node), got {answers:g}"
             )
         return cls(float(answers) - base, teams.load, workers=False)
 
@@ -225,7 +225,7 @@ def marginal(teams: _Teams, budget: _Budget, _rng: np.random.Generator) -> IntAr
     while heap:
         gain, team = heapq.heappop(heap)
         if gain >= 0 or not budget.affords(team):
-            continue  # useless or too dear: the others may still fit
+            continue  # no gain or too expensive: other teams may still fit
         budget.spend(team)
         votes[team] += 2
         heapq.heappush(heap, (-_rounded(next(sources[team]) / budget.price[team]), team))
@@ -307,10 +307,10 @@ def _single_at(teams: _Teams, budget: _Budget, team: int) -> IntArray:
 def random(teams: _Teams, budget: _Budget, rng: np.random.Generator) -> IntArray:
     """Each extra worker alone to a uniformly random node: even votes occur."""
     votes = _one_each(teams)
-    if budget.workers:  # one draw does it
+    if budget.workers:  # equal prices: one multinomial draw
         return votes + rng.multinomial(int(budget.left), np.full(teams.count, 1 / teams.count))
     while options := [t for t in range(teams.count) if budget.affords(t, 1)]:
-        # As many at once as leave every option affordable: cheap teams may take millions.
+        # Draw as many at once as leave every team affordable: cheap teams may take millions.
         dearest = float(budget.price[options].max())
         times = max(1, int(budget.left / dearest) - 1)
         drawn = rng.multinomial(times, np.full(len(options), 1 / len(options)))
@@ -358,8 +358,8 @@ def random_mean(tree: Tree, workers: int) -> float:
     """Exact mean of the misclassification over the draws of ``"random"``.
 
     The extra workers of the nodes are multinomial, which is a chain of binomial splits: the first
-    node of a way takes each of the ``n`` workers with probability ``1 / m``, the next each of
-    the rest with ``1 / (m - 1)``, and so on. The mean success of a way follows backwards.
+    node of a path takes each of the ``n`` workers with probability ``1 / m``, the next each of
+    the rest with ``1 / (m - 1)``, and so on. The mean success of a path follows backwards.
 
     >>> import crowdtree as ct
     >>> tree = ct.design(ct.example("table1").replace(worker_error=0.2))
@@ -374,7 +374,7 @@ def random_mean(tree: Tree, workers: int) -> float:
     split = [binom.pmf(count[None, :], count[:, None], 1 / (m - d)) for d in range(tree.depth)]
     right = 0.0
     for share, errors in _ways(tree):
-        value = np.ones(n + 1)  # mean success of the rest of the way, by the workers left for it
+        value = np.ones(n + 1)  # mean success of the rest of the path, by the workers left for it
         for depth in reversed(range(len(errors))):
             stays = 1 - voting.majority_error(errors[depth], 1 + count, tree.problem.dependence)
             onward = np.where(rest >= 0, value[np.maximum(rest, 0)], 0.0)
@@ -384,9 +384,9 @@ def random_mean(tree: Tree, workers: int) -> float:
 
 
 def _ways(tree: Tree) -> Iterator[tuple[float, list[float]]]:
-    """Yield each way to a leaf of one's own label: the share that takes it, and its errors.
+    """Yield each path to a leaf of the class's own label: the share that takes it, and its errors.
 
-    A ``-`` on the way is a fair coin that both outcomes of which are right: no error.
+    A ``-`` on the path is a fair coin whose outcomes are both right: no error.
     """
     trail: list[list[float]] = [[] for _ in range(tree.problem.n_classes)]
     for step, rows in zip(tree.steps, tree.leaf_rows, strict=True):

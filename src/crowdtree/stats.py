@@ -26,7 +26,7 @@ def normal_quantile(level: float) -> float:
 
 
 def wilson_interval(count: float, total: int) -> tuple[float, float]:
-    """Interval (95 %) of a probability after `count` of `total`; everything where there is none.
+    """Interval (95 %) of a probability after `count` of `total`; [0, 1] where `total` is 0.
 
     >>> [round(end, 4) for end in wilson_interval(10, 1000)]
     [0.0054, 0.0183]

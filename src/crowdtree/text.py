@@ -1,10 +1,10 @@
-"""How numbers are written for people: three significant digits, percentages in prose."""
+"""Numbers for display: three significant digits, percentages, durations."""
 
 from __future__ import annotations
 
 import math
 
-__all__ = ["duration", "number", "percent", "plural"]
+__all__ = ["duration", "number", "percent", "plural", "short"]
 
 
 def percent(share: float) -> str:
@@ -61,3 +61,13 @@ def duration(seconds: float) -> str:
         return f"{minutes // 60} h" + (f" {minutes % 60} min" if minutes % 60 else "")
     days = round(minutes / 1440)
     return plural(days, "day") if days <= 365 else "more than a year"
+
+
+def short(text: str, most: int = 80) -> str:
+    """Cut a long text.
+
+    >>> short("a long text", 6)
+    'a lon…'
+    """
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -26,7 +26,7 @@ ITEM = "item"
 
 @dataclass(frozen=True)
 class TraceStep:
-    """An answer, and what is believed after it."""
+    """An answer, and the posterior after it."""
 
     question: int
     answer: int
@@ -35,7 +35,7 @@ class TraceStep:
 
 @dataclass(frozen=True)
 class Trace:
-    """The way of one item: the steps, and the label they led to (none while it is open).
+    """The history of one item: the steps, and the label they led to (none while it is open).
 
     `ignored` are answers that did not count, with the reason; `true_class` is known in
     simulations only.
@@ -61,10 +61,10 @@ class Trace:
         yield self.verdict()
 
     def notes(self) -> Iterator[str]:
-        """Say which answers did not count, and why."""
+        """List the answers that did not count, with the reason."""
         why = {
-            "late": "the label was there already",
-            "surplus": "the policy had no use for it",
+            "late": "the item already had its label",
+            "surplus": "the policy did not ask for it",
         }
         for question, answer, fate in self.ignored:
             word = "yes" if answer else "no"
@@ -72,7 +72,7 @@ class Trace:
             yield f"Not counted: {text}  → {word} ({why.get(fate, fate)})"
 
     def verdict(self) -> str:
-        """Say the outcome in one sentence."""
+        """Describe the outcome in one sentence."""
         if self.label is None:
             questions = listing(self.problem.text(q) for q in self.open_questions)
             return f"Not decided yet. Next question: {questions}"
@@ -80,7 +80,7 @@ class Trace:
         why = {
             "target": "sure enough",
             "budget": "no answers left",
-            "questions": "no question could tell more",
+            "questions": "no question could add information",
             "leaf": "end of the plan",
             "undecided": "undecided: more answers would hardly help",
         }.get(self.label.reason, self.label.reason)
@@ -149,11 +149,11 @@ def explain(
     Parameters
     ----------
     policy
-        What asks.
+        The policy that chooses the questions.
     answers
         Answers so far as (question, 0 or 1); without them a simulated crowd replies.
     true_class
-        What the item is, for the simulated crowd; drawn if not given.
+        True class of the item, for the simulated crowd; drawn if not given.
     rng
         Seed of the simulated crowd.
 
@@ -165,7 +165,9 @@ def explain(
     if answers is None:
         return from_crowd(policy, true_class, rng)
     if true_class is not None:
-        raise CrowdtreeError("explain: expected answers or a true class for a crowd, got both")
+        raise CrowdtreeError(
+            "explain: expected answers, or a true class for a simulated crowd, got both"
+        )
     return from_answers(policy, answers)
 
 
@@ -196,7 +198,7 @@ def from_item(policy: Policy[Any], item: ItemState, true_class: int | None = Non
 def from_answers(policy: Policy[Any], answers: Iterable[tuple[int, int]]) -> Trace:
     """Trace answers as a campaign takes them, given as (question, 0 or 1), each by another worker.
 
-    Answers that the policy has no use for, or that come after the label, are told apart.
+    Answers that the policy did not ask for, or that come after the label, are listed apart.
 
     >>> import crowdtree as ct
     >>> policy = ct.AdaptivePolicy(ct.example("table1"), target_error=0.01)

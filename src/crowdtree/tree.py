@@ -25,7 +25,7 @@ FloatArray = NDArray[np.float64]
 
 
 class Node(NamedTuple):
-    """An inner node: what is asked, of whom, and how many items pass."""
+    """An inner node: its question, its classes, and the share of items that pass."""
 
     index: int  # type: ignore[assignment]
     question: str
@@ -62,7 +62,7 @@ class Certificate(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Where the classes are before question d is asked, one row a (node, class).
+    """Where the classes are before question d is asked, one row per (node, class).
 
     `parent` is the row of the step before from which this row came. A class whose outcome is
     ``-`` in an `either` problem follows both branches and so has two rows, each of half the share.
@@ -86,7 +86,7 @@ class Tree:
     question
         Index of the question of each inner node, level by level, left to right.
     children
-        Two a node (outcome 0, outcome 1): the index of an inner node, or any negative number for
+        Two per node (outcome 0, outcome 1): the index of an inner node, or any negative number for
         a leaf, which becomes ``~leaf`` with the leaves numbered level by level, left to right.
     method
         How it was designed.
@@ -116,7 +116,7 @@ class Tree:
         question = np.array(self.question, dtype=np.int32)
         children = np.array(self.children, dtype=np.int32).reshape(-1, 2)
         if not len(question):
-            raise CrowdtreeError("tree: no question is asked")
+            raise CrowdtreeError("tree: expected at least one question, got none")
         if not np.all((question >= 0) & (question < self.problem.n_questions)):
             raise CrowdtreeError(f"tree: questions are numbered 0..{self.problem.n_questions - 1}")
         leaf = children < 0
@@ -127,7 +127,7 @@ class Tree:
                 f"tree: {len(question)} questions need two children each, and the inner nodes "
                 "must be numbered level by level, left to right"
             )
-        children[leaf] = ~np.arange(leaf.sum(), dtype=np.int32)  # numbered as they are met
+        children[leaf] = ~np.arange(leaf.sum(), dtype=np.int32)  # numbered in order of appearance
         for name, values in (("question", question), ("children", children)):
             values.flags.writeable = False
             object.__setattr__(self, name, values)
@@ -159,11 +159,11 @@ class Tree:
         """The most questions that any item is asked."""
         return int(self.level.max(initial=-1)) + 1
 
-    # ---------------------------------------------------------------- who is where
+    # ---------------------------------------------------------------- classes at each node
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """Rows of (node, class) on the error-free way through the tree, level by level."""
+        """Rows of (node, class) on the error-free path through the tree, level by level."""
         return tuple(step for step, _ in self._walk)
 
     @cached_property
@@ -239,7 +239,7 @@ class Tree:
             empty = int(np.argmin(label))
             node = int(np.argmax(np.any(self.children == ~empty, axis=1)))
             raise CrowdtreeError(
-                f"tree: no class gets to a leaf of question "
+                f"tree: no class reaches a leaf of question "
                 f"{self.problem.questions[self.question[node]]!r}; leave that question out"
             )
         return label
@@ -286,7 +286,7 @@ class Tree:
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
-        """Levels ``L_0 .. L_D`` with one worker a question."""
+        """Levels ``L_0 .. L_D`` with one worker per question."""
         node_error = np.zeros(self.n_nodes)
         for step in self.steps:
             error = self.problem.worker_error[self.question[step.node], step.cls]
@@ -323,7 +323,7 @@ class Tree:
             sets.extend(tuple(members) for _, members in _grouped(rows.node, rows.cls))
         return tuple(tuple(self.problem.classes[c] for c in members) for members in sorted(sets))
 
-    # ---------------------------------------------------------------- in and out
+    # ---------------------------------------------------------------- conversion
 
     def to_dict(self) -> dict[str, Any]:
         """Nest the tree as ``{"question", "no", "yes"}`` and ``{"label"}`` (and ``"group"``)."""
@@ -352,7 +352,9 @@ class Tree:
         queue: list[tuple[Mapping[str, Any], int, int]] = [(nested, -1, 0)]
         for entry, parent, side in queue:
             if not isinstance(entry, Mapping):
-                raise CrowdtreeError(f"tree: a nested table of questions needed, got {entry!r:.80}")
+                raise CrowdtreeError(
+                    f"tree: expected a nested table of questions, got {entry!r:.80}"
+                )
             if "question" in entry:
                 place = len(question)
                 question.append(problem.question_index(str(entry["question"])))
@@ -379,7 +381,7 @@ class Tree:
         for leaf, name in enumerate(labels):
             here = [self.problem.classes[c] for c in self.leaf_classes[leaf]]
             if name not in here:
-                found = f"the table leads {listing(here)} there" if here else "no class gets there"
+                found = f"the table leads {listing(here)} there" if here else "no class reaches it"
                 raise CrowdtreeError(f"tree: a leaf is labelled {name!r}, but {found}")
 
     def to_text(self) -> str:

@@ -1,7 +1,7 @@
-"""How votes become a verdict, and how often the verdict is wrong (docs/model.md, section 6).
+"""Fusion of votes into a verdict, and the error of the verdict (docs/model.md, section 6).
 
-One rule serves theory and the live run: :func:`decide` fuses real answers,
-:func:`majority_error` and its siblings say how often that goes wrong.
+The same rule serves analysis and live campaigns: :func:`decide` fuses real answers;
+:func:`majority_error` and similar functions compute how often the result is wrong.
 
 People may err together on an item. With `dependence` ``rho`` the item's own share of wrong answers
 is Beta distributed around the worker error, so that two answers have correlation ``rho``
@@ -33,7 +33,9 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
-_NEGLIGIBLE = 1e-13  # probability that a vote is still open, from where on it is not followed
+_NEGLIGIBLE = (
+    1e-13  # a vote is no longer followed once the probability that it is open falls below this
+)
 _CERTAIN = 1e4  # beyond the logarithm of every ratio of positive floats
 
 
@@ -76,7 +78,7 @@ def majority_error(
 
     count = np.asarray(votes)
     if np.any(count < 1):
-        raise CrowdtreeError(f"votes: every vote needs at least one worker, got {count.min()}")
+        raise CrowdtreeError(f"votes: expected at least 1 per question, got {count.min()}")
     half = (count + 1) // 2  # k + 1, with the tie rule: 2k votes count as 2k - 1
     if dependence:
         return _dependent_majority(np.asarray(worker_error, dtype=np.float64), half, dependence)
@@ -114,7 +116,7 @@ def _log_sequence(
 
     def rising(share: FloatArray) -> FloatArray:
         """Logarithms of the products of the first 0, 1, 2, ... shares as the urn fills."""
-        with np.errstate(divide="ignore"):  # a faultless worker: log 0
+        with np.errstate(divide="ignore"):  # a worker without errors: log 0
             steps = np.log((1 - rho) * share[None, :] + rho * place)
         return np.concatenate([np.zeros((1, len(share))), np.cumsum(steps, axis=0)])
 
@@ -169,7 +171,7 @@ def majority_gains(worker_error: FloatArray, dependence: float = 0.0) -> Iterato
     gain = (1 - 2 * worker_error) * product * (rest**2 / (1 + rho))
     k = 0
     while True:
-        # Rounding would keep the smallest of floats from ever getting smaller.
+        # Rounding would keep the smallest floats from shrinking further.
         gain = np.where(np.abs(gain) < np.finfo(np.float64).tiny, 0.0, gain)
         yield gain
         if rho:
@@ -217,7 +219,7 @@ def margin_votes(worker_error: ArrayLike, margin: ArrayLike, dependence: float =
     error = np.asarray(worker_error, dtype=np.float64)
     lead = np.asarray(margin, dtype=np.float64)
     bias = 1 - 2 * error
-    with np.errstate(divide="ignore"):  # a faultless worker: tanh(inf) = 1
+    with np.errstate(divide="ignore"):  # a worker without errors: tanh(inf) = 1
         won = np.tanh(lead * np.arctanh(bias))  # 1 - 2 error, without its cancellation
     fair = bias == 0  # the limit, where the quotient would be 0 / 0
     return np.asarray(np.where(fair, lead**2, lead * won / np.where(fair, 1.0, bias)))
@@ -238,7 +240,7 @@ def _dependent_margin(
 
 
 def _urn_walk(error: FloatArray, margin: int, rho: float) -> tuple[FloatArray, FloatArray]:
-    """Follow the lead of the wrong side, answer by answer, until all but nothing has stopped."""
+    """Follow the lead of the wrong side, answer by answer, until nearly all votes have stopped."""
     size = 2 * margin + 1  # leads from -margin to margin
     chance = np.zeros((size, len(error)))
     chance[margin] = 1.0
@@ -276,7 +278,7 @@ def curtailed_votes(
     """
     error, count = np.broadcast_arrays(np.asarray(worker_error, dtype=np.float64), votes)
     if np.any(count < 1):
-        raise CrowdtreeError(f"votes: every vote needs at least one worker, got {count.min()}")
+        raise CrowdtreeError(f"votes: expected at least 1 per question, got {count.min()}")
     expected = np.empty(error.shape)
     for n in np.unique(count).tolist():
         here = count == n
@@ -332,7 +334,7 @@ def decide(answers: Sequence[int], weights: ArrayLike | None = None) -> float:
     weight = np.ones_like(votes) if weights is None else np.asarray(weights, dtype=np.float64)
     with np.errstate(invalid="ignore"):
         lead = float(np.sum(votes * weight))
-    if np.isnan(lead):  # two faultless workers who contradict each other
+    if np.isnan(lead):  # two workers without errors contradict each other
         return 0.5
     slack = 1e-12 * float(np.sum(np.abs(weight), where=np.isfinite(weight)))
     return 0.5 if abs(lead) <= slack else float(lead > 0)
@@ -360,7 +362,7 @@ def weighted_vote_error(worker_errors: ArrayLike) -> float:
     """Error of the best fusion of workers with different known errors, exactly.
 
     Sums the smaller of the two likelihoods over all ``2^n`` answer patterns; patterns of workers
-    with equal errors are merged, so that many alike workers stay cheap.
+    with equal errors are merged, so that many similar workers stay cheap.
 
     >>> round(weighted_vote_error([0.05, 0.4, 0.4]), 6)
     0.05
@@ -383,7 +385,7 @@ def weighted_vote_error(worker_errors: ArrayLike) -> float:
 def _checked(worker_errors: ArrayLike) -> FloatArray:
     errors = np.atleast_1d(np.asarray(worker_errors, dtype=np.float64))
     if errors.size == 0:
-        raise CrowdtreeError("worker_errors: a vote needs at least one worker")
+        raise CrowdtreeError("worker_errors: expected at least one worker, got none")
     if not np.all((errors >= 0) & (errors <= 1)):
         raise CrowdtreeError("worker_errors: every error must lie in [0, 1]")
     return errors

@@ -1,4 +1,4 @@
-"""The history test: real processes, both databases, everything going wrong at once."""
+"""Consistency test: real processes, both databases, crashes and clock jumps."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_postgresql_survives_its_own_restart(tmp_path: Path, postgres: Postgres)
 @pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_long_history(database: str, tmp_path: Path, postgres: Postgres) -> None:
-    """Hundreds of items a policy; servers and database fall again and again."""
+    """Hundreds of items per policy; servers and database crash repeatedly."""
     sqlite = database == "sqlite"
     url = f"sqlite:///{tmp_path / 'history.db'}" if sqlite else postgres.database()
 

@@ -69,7 +69,7 @@ def _walk(routes: Any) -> Iterator[Route]:
 
 
 def beginning(app: Lab, path: str, headers: dict[str, str]) -> tuple[int, str]:
-    """Ask for a stream that never ends by itself, and hang up after its first piece."""
+    """Request an endless stream, and disconnect after its first part."""
     import anyio
 
     path, _, query = path.partition("?")

@@ -47,7 +47,7 @@ def logged_in(app: Lab) -> str:
 # ------------------------------------------------------------------------------ roles and tokens
 
 
-def test_owner_tokens_are_no_worker_tokens(app: Lab) -> None:
+def test_owner_tokens_are_rejected_as_worker_tokens(app: Lab) -> None:
     found = app.client.post("/api/worker/next", json={}, headers=app.owner)
     assert found.status_code == 401
 
@@ -147,7 +147,7 @@ def test_a_cookie_alone_changes_nothing(fresh: Lab) -> None:
     )
 
 
-def test_headers_that_keep_browsers_safe(app: Lab) -> None:
+def test_security_headers(app: Lab) -> None:
     for path in ("/", "/api/campaigns", "/healthz", "/nowhere"):
         headers = app.client.get(path).headers
         assert "default-src 'none'" in headers["content-security-policy"]
@@ -161,7 +161,7 @@ def test_headers_that_keep_browsers_safe(app: Lab) -> None:
 # ------------------------------------------------------------------------------ uploads
 
 
-def test_large_and_packed_bodies_are_refused(app: Lab) -> None:
+def test_large_and_compressed_bodies_are_refused(app: Lab) -> None:
     number = app.campaign(start=False)
     worker = app.worker(number)
     big = app.client.post("/api/worker/next", content=b" " * 70_000, headers=worker.headers)
@@ -182,7 +182,7 @@ def test_large_and_packed_bodies_are_refused(app: Lab) -> None:
     assert packed.status_code == 415
 
 
-def test_a_zip_bomb_is_no_workbook() -> None:
+def test_a_zip_bomb_is_refused_as_workbook() -> None:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/worksheets/sheet1.xml", b"0" * (80 * 2**20))
@@ -214,7 +214,7 @@ def test_a_very_long_line_is_refused(app: Lab) -> None:
         "/media/1/../../../etc/passwd",
     ],
 )
-def test_no_path_leads_out(app: Lab, path: str) -> None:
+def test_paths_cannot_leave_their_folders(app: Lab, path: str) -> None:
     assert app.client.get(path, headers=app.owner).status_code in (401, 404)
 
 
@@ -262,7 +262,7 @@ def test_bad_settings_are_refused(app: Lab, settings: Any) -> None:
     assert app.post("/api/campaigns", body).status_code == 422
 
 
-def test_a_spreadsheet_runs_nothing(fresh: Lab) -> None:
+def test_exports_contain_no_formulas(fresh: Lab) -> None:
     evil = ['=HYPERLINK("http://x")', "+1+1", "-1+1", "@SUM(A1)", "\tx"]
     text = io.StringIO()
     writer = csv.writer(text)
@@ -324,15 +324,15 @@ def test_webhook_secrets_are_shown_once(fresh: Lab) -> None:
     made = fresh.post(f"/api/campaigns/{number}/webhooks", {"url": "https://example.org/"}).json()
     kept = fresh.store.read(lambda c: c.execute(webhooks.select()).one())
     assert kept.secret == made["secret"]
-    for path in ("webhooks", "audit", "definition"):
+    for path in ("webhooks", "activity", "definition"):
         assert made["secret"] not in fresh.get(f"/api/campaigns/{number}/{path}").text
 
 
 # ------------------------------------------------------------------------------ the page itself
 
 
-def test_the_page_names_tests_that_exist() -> None:
-    """docs/security.md says how each matter was tested; what it names must be there."""
+def test_tests_named_in_the_security_page_exist() -> None:
+    """The tests that docs/security.md names must exist."""
     here = Path(__file__).parents[1]
     page = (here.parent / "docs" / "security.md").read_text(encoding="utf-8")
     tests = "\n".join(path.read_text(encoding="utf-8") for path in here.rglob("test_*.py"))

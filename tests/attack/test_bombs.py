@@ -1,4 +1,4 @@
-"""Files and bodies that unfold, nest or count without end: refused in one line, at little cost."""
+"""Files and bodies that unpack, nest or expand without limit are refused cheaply, in one line."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_bad_files_are_refused_in_one_line(app: Lab, name: str) -> None:
         files={"table": (file.replace("\x00", ""), content)},
         headers={**app.owner, "accept": "application/json"},
     )
-    # The wizard's page is told in lines how far it is; the last one says what became of it.
+    # The response is a stream of progress lines; the last one has the result.
     last = json.loads(found.text.splitlines()[-1])
     assert last["error"] in ("input", "large"), (found.status_code, found.text[:300])
     assert "/tmp" not in found.text
@@ -182,7 +182,7 @@ def test_bad_items_do_not_break_anything(app: Lab, name: str) -> None:
     assert found.status_code in (200, 422), found.text[:200]
     for path in (f"/c/{number}/items", f"/api/campaigns/{number}", f"/c/{number}"):
         assert app.get(path).status_code == 200
-    if found.status_code == 200:  # what is taken in can be worked on, shown and exported
+    if found.status_code == 200:  # accepted items can be answered, shown and exported
         app.post(f"/api/campaigns/{number}/start")
         worker = app.worker(number)
         assert worker.call("next").status_code == 200
@@ -191,7 +191,7 @@ def test_bad_items_do_not_break_anything(app: Lab, name: str) -> None:
             assert export.status_code == 200
 
 
-def test_names_with_half_characters_can_be_shown(app: Lab) -> None:
+def test_names_with_lone_surrogates_can_be_shown(app: Lab) -> None:
     for name in ("\ud800", "a\x00b", "\u202e\u2066", "x" * 200):
         body = json.dumps({"name": name, "policy": {"example": "table1"}})
         headers = {**app.owner, "content-type": "application/json"}

@@ -1,4 +1,4 @@
-"""Guessing, and crowds that join from one address."""
+"""Guessed tokens, and many people who join from one address."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def app() -> Iterator[Lab]:
 
 
 def guess(client: Any, k: int) -> int:
-    """Try one of the doors with a token that does not exist."""
+    """Try one of the login routes with a token that does not exist."""
     place = k % (len(DOORS) + len(LINKS))
     if place < len(DOORS):
         return int(client.post(DOORS[place], json={"token": f"guess{k}"}).status_code)
@@ -43,8 +43,8 @@ def once(app: Lab) -> str:
     return str(app.store.write(lambda c: tokens.issue(c, "once", app.clock())))
 
 
-def test_guesses_are_slowed_down_at_every_door(app: Lab) -> None:
-    """A guess, whatever the door, uses up the same tries."""
+def test_guesses_are_limited_at_every_login_route(app: Lab) -> None:
+    """Guesses at all login routes share one limit."""
     seen = Counter(guess(app.client, k) for k in range(300))
     assert set(seen) == {401, 429}
     assert seen[401] <= 25
@@ -65,7 +65,7 @@ def test_a_guess_writes_nothing(app: Lab) -> None:
 
 
 def test_the_limit_itself() -> None:
-    """Bounded tries and memory; from many addresses at once; the good get through."""
+    """Bounded tries and memory from many addresses; valid logins still succeed."""
     now = 0.0
     limit = RateLimit(20, 60.0, clock=lambda: now)
     assert sum(limit.allows("192.0.2.1") for _ in range(20_000)) == 20
@@ -93,7 +93,7 @@ def test_an_ipv6_customer_is_one_address() -> None:
     assert limit.allows("2001:db8:1:3::1")
 
 
-def test_what_succeeds_does_not_count(app: Lab) -> None:
+def test_successful_logins_do_not_count(app: Lab) -> None:
     """A classroom behind one address logs in by personal links."""
     number = app.campaign()
     seats = [app.worker(number) for _ in range(40)]
@@ -144,7 +144,7 @@ def test_a_second_click_on_the_join_link_is_the_same_worker(app: Lab) -> None:
 
 
 class From(Client):
-    """A client with an address of its own: all of 127.0.0.0/8 is this machine."""
+    """A client with its own address: all of 127.0.0.0/8 is this machine."""
 
     def __init__(self, port: int, address: str) -> None:
         super().__init__(port)
@@ -156,8 +156,8 @@ class From(Client):
 @pytest.mark.parametrize(
     "tries", [2_000, pytest.param(100_000, marks=pytest.mark.slow)], ids=["some", "all"]
 )
-def test_bad_logins_cost_little_and_lock_out_nobody(tries: int, tmp_path: Path) -> None:
-    """A real server over real connections: memory stays, and whoever is elsewhere logs in."""
+def test_failed_logins_are_cheap_and_lock_nobody_out(tries: int, tmp_path: Path) -> None:
+    """A real server: memory stays bounded, and other addresses can log in."""
     url = f"sqlite:///{tmp_path / 'x.db'}"
     server = Server(url)
     with running(server):
@@ -197,7 +197,7 @@ def attacked(server: Server, tries: int) -> Counter[int]:
 
 
 def memory(server: Server) -> int:
-    """Bytes that the server process holds; 0 where the system does not tell."""
+    """Memory of the server process in bytes; 0 where it is unknown."""
     assert server.process is not None
     status = Path(f"/proc/{server.process.pid}/status")
     lines = status.read_text().splitlines() if status.exists() else []

@@ -1,4 +1,4 @@
-"""Every route there is: roles, CSRF, other campaigns' things, and that reading changes nothing."""
+"""Every route: roles, CSRF, objects of other campaigns, and reads without side effects."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class House:
         )
 
     def rows(self) -> dict[str, list[Any]]:
-        """Everything in the database that requests change, and the housekeeping does not."""
+        """Everything in the database that requests change and background work does not."""
         chosen = {
             table: [column for column in table.c if table.name not in PARTS]
             or [table.c[name] for name in PARTS[table.name]]
@@ -113,8 +113,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield House(app)
 
 
-def test_all_routes_are_found_and_belong_to_somebody(house: House) -> None:
-    """The walk finds at least what the OpenAPI schema says; listed exceptions exist."""
+def test_all_routes_are_found_and_have_a_role(house: House) -> None:
+    """All routes of the OpenAPI schema are found; listed exceptions exist."""
     schema = house.app.client.app.openapi()["paths"]  # type: ignore[attr-defined]
     known = {(method.upper(), path) for path, methods in schema.items() for method in methods}
     found = set(house.routes)
@@ -124,7 +124,7 @@ def test_all_routes_are_found_and_belong_to_somebody(house: House) -> None:
     assert len(house.of("worker")) >= 7
 
 
-def test_nobody_but_the_owner_anywhere(house: House) -> None:
+def test_owner_routes_refuse_everybody_else(house: House) -> None:
     app = house.app
     app.client.cookies.clear()
     once = app.store.write(lambda c: tokens.issue(c, "once", app.clock()))
@@ -141,7 +141,7 @@ def test_nobody_but_the_owner_anywhere(house: House) -> None:
     assert house.rows() == before
 
 
-def test_nobody_but_workers_where_workers_are(house: House) -> None:
+def test_worker_routes_refuse_everybody_else(house: House) -> None:
     app = house.app
     app.client.cookies.clear()
     owner = app.owner["authorization"].split()[1]
@@ -196,7 +196,7 @@ def test_a_cookie_alone_changes_nothing_anywhere(house: House) -> None:
 
 
 def test_the_right_csrf_token_is_enough(house: House) -> None:
-    """Or else the test above would pass for a server that refuses everything."""
+    """Otherwise the test above would pass for a server that refuses everything."""
     csrf = house.cookies("owner")
     route = Route("POST", "/api/campaigns/{number}/join-link")
     assert house.call(route, {"x-csrf-token": csrf}).status_code == 201
@@ -207,7 +207,7 @@ def test_the_right_csrf_token_is_enough(house: House) -> None:
 
 
 def test_reading_changes_nothing(house: House) -> None:
-    """No GET of the owner or of a worker writes: a link in a mail cannot do anything."""
+    """No GET of the owner or of a worker writes, so that a link in a mail is harmless."""
     house.app.client.cookies.clear()
     before = house.rows()
     for route in house.of("owner", "worker", "both", "open"):
@@ -221,7 +221,7 @@ def test_reading_changes_nothing(house: House) -> None:
 
 
 @pytest.mark.parametrize("mine", ["worker", "item", "hook"])
-def test_things_of_one_campaign_are_not_found_in_another(house: House, mine: str) -> None:
+def test_objects_of_one_campaign_are_not_found_in_another(house: House, mine: str) -> None:
     """Every route that names a thing within a campaign."""
     named = [r for r in house.of("owner", "both") if f"{{{mine}}}" in r.path]
     assert named
@@ -236,7 +236,7 @@ def test_things_of_one_campaign_are_not_found_in_another(house: House, mine: str
         assert house.rows() == before
 
 
-def test_campaigns_that_are_not_there_are_not_found(house: House) -> None:
+def test_missing_campaigns_are_not_found(house: House) -> None:
     before = house.rows()
     for route in house.of("owner", "both"):
         if "{number}" not in route.path:
@@ -278,7 +278,7 @@ def test_numbers_in_queries_are_bounded(house: House) -> None:
     assert tried >= 1
 
 
-def test_leases_are_of_one_worker(house: House) -> None:
+def test_a_lease_belongs_to_one_worker(house: House) -> None:
     """Every route of workers that names a lease, with somebody else's, and with a made-up one."""
     app = house.app
     app.client.cookies.clear()
@@ -304,7 +304,7 @@ def test_leases_are_of_one_worker(house: House) -> None:
     assert house.ann.answer(lease, key="mine").json()["fate"] == "counted"
 
 
-def test_media_are_for_the_campaigns_own_people(house: House) -> None:
+def test_media_are_restricted_to_the_campaign(house: House) -> None:
     app = house.app
     app.client.cookies.clear()
     path = f"/media/{house.one}/a.png"

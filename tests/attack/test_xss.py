@@ -36,7 +36,7 @@ def evil(name: str, most: int = 500) -> str:
 
 
 class Page(html.parser.HTMLParser):
-    """What of a page a browser would run."""
+    """The parts of a page that a browser would run."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -194,8 +194,8 @@ def made() -> Iterator[Campaign]:
         yield Campaign(app)
 
 
-def test_the_reader_of_pages_sees_attacks() -> None:
-    """The check itself: what it must find, it finds."""
+def test_the_page_parser_detects_attacks() -> None:
+    """The check itself finds known attacks."""
     for bad in (
         "<script>window.ran=1</script>",
         "<p onclick=x>",
@@ -211,11 +211,11 @@ def test_the_reader_of_pages_sees_attacks() -> None:
     assert not Page("<script src=/static/a.js></script><meta name=csrf content=x><p>ok").found
 
 
-def test_no_page_of_the_owner_runs_anything(made: Campaign) -> None:
+def test_no_owner_page_runs_injected_scripts(made: Campaign) -> None:
     seen: dict[str, Page] = {path: Page(text) for path, text in made.pages()}
     assert len(seen) > 20
     assert {path: page.found for path, page in seen.items() if page.found} == {}
-    # The texts are there, as texts: or else nothing was tested.
+    # The attacks must be present as text, otherwise nothing was tested.
     words = "".join(text for page in seen.values() for text in page.words)
     for name in (
         *("name", "class0", "text0", "task0", "itemtext0", "markdown0", "hidden0", "column0"),
@@ -224,8 +224,8 @@ def test_no_page_of_the_owner_runs_anything(made: Campaign) -> None:
         assert f"window.ran='{name}'" in words, name
 
 
-def test_live_parts_run_nothing(made: Campaign) -> None:
-    """What the event stream sends is put into the page as it is."""
+def test_live_parts_run_no_injected_scripts(made: Campaign) -> None:
+    """The event stream's parts are inserted into the page unchanged."""
     status, content = beginning(made.app, f"/c/{made.number}/live", made.app.owner)
     assert status == 200
     lines = [line[6:] for line in content.splitlines() if line.startswith("data: ")]
@@ -249,7 +249,7 @@ def strings(value: Any) -> Iterator[str]:
             yield from strings(inner)
 
 
-def test_no_page_of_a_worker_runs_anything(made: Campaign) -> None:
+def test_no_worker_page_runs_injected_scripts(made: Campaign) -> None:
     worker = made.workers[2]
     client = made.app.client
     page = Page(client.get("/work", headers=worker.headers).text)
@@ -270,7 +270,7 @@ def test_no_page_of_a_worker_runs_anything(made: Campaign) -> None:
         shown = client.post("/work/next", json={}, headers=worker.headers).json()
 
 
-def test_json_is_never_taken_for_a_page(made: Campaign) -> None:
+def test_json_is_never_rendered_as_a_page(made: Campaign) -> None:
     app = made.app
     ids = {"number": made.number, "worker": made.workers[0].id, "item": 1}
     for route in every_route(app.client.app):
@@ -318,7 +318,7 @@ def test_bad_addresses_are_refused_wherever_they_can_be_given(made: Campaign, ba
         assert sent.status_code == 422, (name, bad)
 
 
-def test_no_redirect_leads_away(made: Campaign) -> None:
+def test_no_redirect_leads_to_another_site(made: Campaign) -> None:
     """Whatever is asked for, the server sends nobody to another site."""
     app = made.app
     number = app.campaign(settings={"return_url": "https://back.example/"})
@@ -360,8 +360,8 @@ def test_uploads_are_never_shown_as_pages(tmp_path: Path) -> None:
         assert "sandbox" in found.headers["content-security-policy"]
 
 
-def test_in_a_browser_nothing_runs(tmp_path: Path) -> None:
-    """Chromium opens every page of the owner and works as a worker: no script of ours is there."""
+def test_no_injected_script_runs_in_a_browser(tmp_path: Path) -> None:
+    """Chromium opens every page of the owner and works as a worker; no injected script runs."""
     pytest.importorskip("playwright", reason="browser tests need the package playwright")
     from playwright.sync_api import sync_playwright
 

@@ -1,4 +1,4 @@
-"""A real server on a free port, and a real browser; skipped with a word where there is none."""
+"""A real server on a free port, and a real browser; skipped with a reason where there is none."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def api(
 
 
 class Faults(list[str]):
-    """What the browser complained of: scripts that fail, or what the security policy stopped."""
+    """Errors reported by the browser: failed scripts and violations of the security policy."""
 
     def watch(self, page: Page) -> Page:
         page.on("pageerror", lambda error: self.append(str(error)))

@@ -1,4 +1,4 @@
-"""No serious finding of axe-core on any page, light and dark, on a desk and on a phone."""
+"""No serious finding of axe-core on any page, light and dark, on desktop and phone."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def findings(page: Page, rules: list[str] | None = None) -> list[str]:
 
 
 def everywhere(page: Page) -> list[str]:
-    """Findings light and dark, on a desk and on a phone: what can differ is looked at again."""
+    """Findings in light and dark mode, on desktop and phone; only rules that differ run again."""
     size = page.viewport_size
     page.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
     found = findings(page)
@@ -48,7 +48,7 @@ def everywhere(page: Page) -> list[str]:
     return found
 
 
-def test_axe_would_find_something(open_page) -> None:
+def test_axe_detects_a_known_fault(open_page) -> None:
     page = open_page(owner=False)
     page.goto("/")
     page.evaluate("document.querySelector('main').innerHTML = '<img src=\"/static/icon.svg\">'")

@@ -1,4 +1,4 @@
-"""An owner makes a campaign without a manual, and watches it."""
+"""An owner creates a campaign and monitors it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_wizard_from_the_table_to_the_running_campaign(open_page, shot) -> N
     shot(page, "wizard-3-items", full=True)
     page.click("text=Continue with 2 items")
     page.wait_for_url("**/share")
-    page.click("text=Make a join link")
+    page.click("text=Create a join link")
     expect(page.locator("#join input")).to_have_value(re.compile(r"^http://.*/join/.{40,}"))
     page.fill("#who", "Ann")
     page.click("text=Invite")
@@ -118,7 +118,7 @@ def test_the_dashboard_changes_without_a_reload(open_page, campaign, shot) -> No
     # every number is the one that the API tells
     facts = made.progress()
     assert (facts["items"]["labelled"], facts["answers"]["counted"]) == (4, 4)
-    here = f"{facts['items']['open']} here · 4 passed"  # one vote a question, and all said yes
+    here = f"{facts['items']['open']} here · 4 passed"  # one vote per question, and all said yes
     expect(page.locator("[data-flow='0']")).to_have_text(here)
     for name, text in {
         "total": "6",
@@ -133,7 +133,7 @@ def test_the_dashboard_changes_without_a_reload(open_page, campaign, shot) -> No
     expect(page.locator("[data-part=labels] tr").first).to_contain_text("4")
     row = page.locator("[data-part=workers] tbody tr")
     expect(row).to_contain_text("person-1")
-    expect(people.locator("#people tbody tr")).to_contain_text("person-1")  # came by itself
+    expect(people.locator("#people tbody tr")).to_contain_text("person-1")  # updated automatically
     assert page.evaluate("window.same") is True
     shot(page, "dashboard", full=True)
     row.locator("text=Pause").click()
@@ -146,7 +146,7 @@ def test_the_dashboard_changes_without_a_reload(open_page, campaign, shot) -> No
     shot(page, "item", full=True)
 
 
-def test_a_broken_stream_is_taken_up_again(open_page, campaign) -> None:
+def test_a_broken_event_stream_reconnects(open_page, campaign) -> None:
     made = campaign(items=3)
     page = open_page()
     broken = []
@@ -165,7 +165,7 @@ def test_a_broken_stream_is_taken_up_again(open_page, campaign) -> None:
     assert len(broken) == 3
 
 
-def test_a_destructive_button_names_its_victim_and_asks_once(open_page, campaign, shot) -> None:
+def test_a_destructive_button_asks_for_confirmation(open_page, campaign, shot) -> None:
     made = campaign(items=5)
     page = open_page()
     page.goto(f"/c/{made.number}")
@@ -225,7 +225,7 @@ def test_logging_out_ends_the_session_everywhere(browser, base, api, open_page, 
     page = open_page()
     page.goto("/access")
     page.fill("#name", "nightly export")
-    page.click("text=Make a token")
+    page.click("text=Create a token")
     expect(page.locator("#token input")).to_have_value(re.compile(r"^.{40,}$"))
     token = page.input_value("#token input")
     row = page.locator("#tokens tr", has_text="nightly export")
@@ -259,7 +259,7 @@ def test_a_webhook_is_added_watched_and_removed(open_page, campaign, shot) -> No
     made = campaign(items=3, policy={"workers": 0})
     page = open_page()
     page.goto(f"/c/{made.number}/webhooks")
-    page.fill("#url", "http://127.0.0.1:9/labels")  # nobody listens there
+    page.fill("#url", "http://127.0.0.1:9/labels")  # nothing listens at this address
     page.click("text=Add a webhook")
     expect(page.locator("#secret input")).to_have_value(re.compile(r"^.{40,}$"))
     secret = page.input_value("#secret input")

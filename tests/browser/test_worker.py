@@ -1,4 +1,4 @@
-"""A worker answers: with keys, on a phone, with second thoughts, and through a lost connection."""
+"""A worker answers: with keys, on a phone, with undo, and through a lost connection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def press(page: Page, key: str) -> None:
     page.keyboard.press(key)
 
 
-def test_keys_answer_and_the_next_question_is_there(open_page, campaign, shot) -> None:
+def test_keys_answer_and_the_next_question_is_prefetched(open_page, campaign, shot) -> None:
     made = campaign(instructions="Look **well**.", examples={"T1": "- a _red_ one"})
     page = open_page(owner=False)
     page.goto(made.join())
@@ -42,7 +42,7 @@ def test_keys_answer_and_the_next_question_is_there(open_page, campaign, shot) -
     expect_answers(made, counted=4, skipped=1)
 
 
-def test_a_closed_page_gives_its_questions_back(open_page, campaign) -> None:
+def test_a_closed_page_releases_its_questions(open_page, campaign) -> None:
     made = campaign(items=1, policy={"workers": 0})
     first = open_page(owner=False)
     first.goto(made.join())
@@ -159,7 +159,7 @@ def test_a_request_whose_answer_was_lost_is_not_counted_twice(open_page, campaig
     expect_answers(made, counted=2)
 
 
-def test_the_end_gives_thanks_a_code_and_a_way_back(open_page, campaign, shot) -> None:
+def test_the_end_shows_thanks_the_code_and_the_return_link(open_page, campaign, shot) -> None:
     made = campaign(
         answers_per_worker=2,
         completion_code="C0DE",
@@ -183,7 +183,7 @@ def test_the_end_gives_thanks_a_code_and_a_way_back(open_page, campaign, shot) -
     assert [row["external_id"] for row in workers] == ["p1"]
 
 
-def test_what_people_upload_is_shown_and_never_run(open_page, campaign, shot) -> None:
+def test_uploaded_content_is_shown_and_never_run(open_page, campaign, shot) -> None:
     evil = "<img src=x onerror=alert(1)><script>alert(2)</script>"
     rows = (
         "task,text,markdown,image\n"
@@ -276,7 +276,7 @@ FILM = """async () => {
 }"""
 
 
-def test_pictures_sounds_and_films_become_items_and_play(open_page, api, shot) -> None:
+def test_images_audio_and_video_become_items_and_play(open_page, api, shot) -> None:
     owner = open_page()
     policy = {"policy": {"example": "table1"}, "name": "Media"}
     number = api.post("/api/campaigns", data=policy).json()["id"]

@@ -40,8 +40,8 @@ def test_a_plan_goes_from_verb_to_verb(birds, tmp_path, capsys):
         (["staff", "example:table1"], "workers"),
         (["staff", "example:table1", "--workers", "3"], "pairs"),
         (["staff", "example:table1", "--workers", "-2"], "whole number"),
-        (["staff", "example:table1", "--answers", "0.5"], "one worker a node"),
-        (["evaluate", "example:table1"], "not a plan"),
+        (["staff", "example:table1", "--answers", "0.5"], "one worker per node"),
+        (["evaluate", "example:table1"], "expected a plan"),
         (["report", "example:table1", "--out", "page.pdf"], ".html"),
         (["design", "example:table1", "--time-limit", "1"], "--method optimal"),
         (["design", "example:table1", "--objective", "exact"], "--method optimal"),
@@ -83,10 +83,10 @@ def test_a_plan_is_read_as_it_is(verb, option, birds, tmp_path, capsys):
     plan = tmp_path / "plan.json"
     assert run("design", birds, "-o", plan) == 0
     capsys.readouterr()
-    assert "holds its problem" in complaint(capsys, verb, plan, *option)
+    assert "contains its problem" in complaint(capsys, verb, plan, *option)
 
 
-def test_what_comes_next_can_be_pasted(tmp_path, capsys, monkeypatch):
+def test_the_suggested_next_command_works(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "my [old] birds.csv"
     path.write_text("question,a,b,c\nprior,1,1,2\n[dim]q[/],0,-,1\n[r],0,1,-\n")
@@ -108,14 +108,14 @@ def test_names_that_look_like_markup_are_shown_as_they_are(tmp_path, capsys):
     path = tmp_path / "odd.csv"
     path.write_text("question,error,[a],[/b],c\n[bold]q[/],0.1,0,0,1\n")
     assert run("check", path) == 0
-    assert "No question tells apart: [a], [/b]" in capsys.readouterr().out
+    assert "No question separates: [a], [/b]" in capsys.readouterr().out
     for verb in ("simulate", "pilot"):
         more = ["--items", 50, "--policy", "plan"] if verb == "simulate" else []
         assert run(verb, path, "--allow-groups", *more) == 0
         assert "[bold]q[/]" in capsys.readouterr().out
 
 
-def test_ctrl_c_says_so(birds, capsys, monkeypatch):
+def test_ctrl_c_is_reported(birds, capsys, monkeypatch):
     def interrupt(*_arguments: object, **_options: object) -> None:
         raise KeyboardInterrupt
 
@@ -129,7 +129,7 @@ def test_version(capsys):
     assert capsys.readouterr().out.strip() == ct.__version__
 
 
-def test_errors_that_are_answers_are_refused(
+def test_an_error_table_of_zeros_and_ones_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "o.csv"
@@ -146,5 +146,5 @@ def test_a_bad_seed_gets_one_line(verb: str) -> None:
         "design": lambda: ct.design(problem, "random", rng=-1),
         "simulate": lambda: ct.simulate(problem, ct.AdaptivePolicy(problem), items=5, rng=-1),
     }[verb]
-    with pytest.raises(ct.CrowdtreeError, match="rng: a seed of 0 or more"):
+    with pytest.raises(ct.CrowdtreeError, match="rng: expected a seed of 0 or more"):
         call()

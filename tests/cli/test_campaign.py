@@ -66,7 +66,7 @@ def test_a_running_campaign_gets_another_table(run: Any) -> None:
     assert (
         "table revised 1 time, items are being replayed: people err more" in run("status", "1")[1]
     )
-    assert "All is well" in run("verify", "1")[1]
+    assert "No differences" in run("verify", "1")[1]
     Path("other.csv").write_text(TABLE.replace("bowl", "vase"))
     code, _, err = run("revise", "1", "other.csv")
     assert code == 2
@@ -82,7 +82,7 @@ def test_a_definition_replaces_the_whole_policy(run: Any) -> None:
     wish = {"problem": problem_to_dict(policy.problem), "kind": "adaptive", "target_error": 0.01}
     Path("wish.json").write_text(json.dumps({"name": "Pots", "policy": wish}))
     assert json.loads(run("revise", "1", "wish.json", "--json")[1])["revision"] == 1
-    assert "All is well" in run("verify", "1")[1]
+    assert "No differences" in run("verify", "1")[1]
     with Store("crowdtree.db").opened() as store:
         assert store.read(lambda c: get_campaign(c, 1)).policy["target_error"] == 0.01
     Path("wish.json").write_text(json.dumps({"policy": {**wish, "target_error": 2}}))
@@ -130,7 +130,7 @@ def test_from_the_table_to_the_labels(run: Any) -> None:
         ("verify", "1", "--database", "table.csv"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(run: Any, words: tuple[str, ...]) -> None:
+def test_errors_take_one_line(run: Any, words: tuple[str, ...]) -> None:
     run("create", "table.csv")
     before = sorted(Path().iterdir())
     code, out, err = run(*words)
@@ -142,7 +142,7 @@ def test_what_is_wrong_is_said_in_one_line(run: Any, words: tuple[str, ...]) -> 
 
 @pytest.mark.parametrize("verb", ["status", "start", "pause", "labels", "answers", "verify"])
 @pytest.mark.parametrize("database", ["typo.db", "sqlite:///typo.db"])
-def test_a_database_that_is_not_there_is_not_made(run: Any, verb: str, database: str) -> None:
+def test_a_missing_database_is_not_created(run: Any, verb: str, database: str) -> None:
     code, _, err = run(verb, "1", "--database", database)
     assert code == 2
     assert "no file typo.db" in err

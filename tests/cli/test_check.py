@@ -5,7 +5,7 @@ from __future__ import annotations
 from cli.helpers import complaint, result, run
 
 
-def test_check_names_what_cannot_be_told_apart(tmp_path, capsys):
+def test_check_names_inseparable_classes(tmp_path, capsys):
     path = tmp_path / "twins.csv"
     path.write_text("question,error,a,b,c\nq,0.1,0,0,1\n")
     assert result(capsys, "check", path)["groups"] == [["a", "b"]]

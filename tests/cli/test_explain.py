@@ -22,7 +22,7 @@ def run(*words: object) -> int:
 
 
 @pytest.mark.parametrize("policy", ["adaptive", "plan", "curtailed", "margin", "batch"])
-def test_explain_tells_why(policy, capsys):
+def test_explain_shows_the_reason(policy, capsys):
     assert run("explain", "example:table1", "--policy", policy, "--class", "c2", "--seed", 3) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Before any answer"
@@ -51,12 +51,12 @@ def test_explain_takes_answers_and_a_plan_and_writes_a_page(tmp_path, capsys):
         (["--answers", "yes"], "got 'yes'"),
         (["--answers", "T9=yes"], "T9"),
         (["--html", "trace.gif"], "use --html trace.html"),
-        (["--target-error", "2"], "target_error: a probability"),
-        (["--max-answers", "0"], "max_answers: a whole number"),
+        (["--target-error", "2"], "target_error: expected a probability"),
+        (["--max-answers", "0"], "max_answers: expected a whole number"),
         (["--max-answers", "1"], "needs at least"),
     ],
 )
-def test_explain_mistakes_get_one_line(words, says, capsys, tmp_path, monkeypatch):
+def test_explain_errors_take_one_line(words, says, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run("explain", "example:table1", *words) == 2
     shown = capsys.readouterr()

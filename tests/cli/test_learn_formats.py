@@ -148,7 +148,11 @@ def test_an_export_as_zooniverse_writes_it(tmp_path):
         ("plain", "task,worker\n1,2\n", "label"),
         ("plain", "task,worker,label\n", "answers"),
         ("plain", "task,worker,label\n1,ann,cat\n2,ann,dog\n", "one worker only"),
-        ("plain", "task,worker,label\n1,ann,cat\n1,ben,cat\n", "every label is 'cat'"),
+        (
+            "plain",
+            "task,worker,label\n1,ann,cat\n1,ben,cat\n",
+            "got 'cat' only",
+        ),
     ],
 )
 def test_bad_answers_get_one_line(form, text, words, tmp_path, capsys):

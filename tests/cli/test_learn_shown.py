@@ -27,7 +27,7 @@ def test_bad_gold_and_bad_options_get_one_line(leaves, tmp_path, capsys):
         assert words in complaint(capsys, "learn", path, "--gold", gold)
     assert "level" in complaint(capsys, "learn", path, "--level", 1.5)
     assert "labels.csv" in complaint(capsys, "learn", path, "--labels", tmp_path / "labels.txt")
-    assert "not a plan" in complaint(capsys, "learn", path, "--plan", "example:animals")
+    assert "expected a plan" in complaint(capsys, "learn", path, "--plan", "example:animals")
 
 
 def test_classes_may_be_named(tmp_path, capsys):
@@ -64,7 +64,7 @@ def test_terminal_shows_skills_errors_pairs_and_what_was_assumed(
     first = next(row for row in shown.splitlines() if row.startswith("question00"))
     assert f"{100 * learned.problem.worker_error[0, 0]:.0f} ± {100 * half:.0f}" in first
     assert re.search(r"Of the 18 assumed errors, \d+ lies? outside", shown)
-    tables = shown.split("What to look at")[0]
+    tables = shown.split("Points to check")[0]
     assert max(map(len, tables.splitlines())) <= 80
 
 

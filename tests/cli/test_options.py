@@ -10,22 +10,30 @@ from cli.helpers import complaint
 @pytest.mark.parametrize(
     ("verb", "options", "says"),
     [
-        ("design", ["-o", "plan.yaml"], "a plan is written as .json; use -o plan.json"),
+        (
+            "design",
+            ["-o", "plan.yaml"],
+            "expected the extension .json for a plan; use -o plan.json",
+        ),
         ("design", ["--draw", "tree.gif"], "cannot write '.gif'"),
         ("design", ["-o", "nowhere/plan.json"], "the folder nowhere does not exist"),
-        ("design", ["-o", "."], "a plan is written as .json"),
+        ("design", ["-o", "."], "expected the extension .json for a plan"),
         ("design", ["-o", "a.json", "--draw", "a.json"], "two results would be written to one"),
-        ("staff", ["--workers", "4", "-o", "plan.csv"], "a plan is written as .json"),
+        ("staff", ["--workers", "4", "-o", "plan.csv"], "expected the extension .json for a plan"),
         ("staff", ["--workers", "4", "--draw", "tree"], "has no file extension"),
-        ("frontier", ["--error", "0.1", "-o", "plan.txt"], "a plan is written as .json"),
+        (
+            "frontier",
+            ["--error", "0.1", "-o", "plan.txt"],
+            "expected the extension .json for a plan",
+        ),
         ("frontier", ["--draw", "front.pdf"], "cannot write '.pdf'"),
         ("simulate", ["--draw", "run.gif"], "cannot write '.gif'"),
         ("simulate", ["--compare", "--draw", "run.gif"], "cannot write '.gif'"),
-        ("explain", ["--html", "trace.svg"], "a page is written as .html"),
-        ("report", ["--out", "report.pdf"], "a page is written as .html"),
+        ("explain", ["--html", "trace.svg"], "expected the extension .html for a page"),
+        ("report", ["--out", "report.pdf"], "expected the extension .html for a page"),
         ("learn", ["-o", "problem.doc"], "unknown file extension"),
-        ("learn", ["--labels", "labels.json"], "labels are written as .csv"),
-        ("learn", ["--report", "page.txt"], "a page is written as .html"),
+        ("learn", ["--labels", "labels.json"], "expected the extension .csv for labels"),
+        ("learn", ["--report", "page.txt"], "expected the extension .html for a page"),
     ],
 )
 def test_a_wrong_output_is_refused_before_anything_is_read(

@@ -10,7 +10,7 @@ from cli.learn_helpers import complaint, found, said
 from crowdtree.learning.pilot import plan_pilot
 
 
-def test_pilot_says_what_the_library_says(tmp_path, capsys):
+def test_pilot_agrees_with_the_library(tmp_path, capsys):
     made = found(capsys, "pilot", "example:animals", "--half-width", 0.04, "--level", 0.9,
                  "--answers-per-item", 2)  # fmt: skip
     tree = ct.design(ct.example("animals"))
@@ -22,7 +22,7 @@ def test_pilot_says_what_the_library_says(tmp_path, capsys):
     assert sizes == sorted(sizes, key=lambda size: -abs(size))
     assert len(sizes) == np.count_nonzero(expected.sensitivity)
     shown = said(capsys, "pilot", "example:animals")
-    assert "Cells that move the misclassification most" in shown
+    assert "Cells that affect the misclassification most" in shown
     plan = tmp_path / "plan.json"
     said(capsys, "staff", "example:animals", "--workers", 20, "-o", plan)
     staffed = plan_pilot(ct.files.load_plan(plan)).sensitivity
@@ -37,5 +37,5 @@ def test_pilot_says_what_the_library_says(tmp_path, capsys):
         (["--answers-per-item", 0], "answers_per_item"),
     ],
 )
-def test_pilot_refuses_nonsense(option, words, capsys):
+def test_pilot_refuses_invalid_options(option, words, capsys):
     assert words in complaint(capsys, "pilot", "example:animals", *option)

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from cli.helpers import run
 
 
 @pytest.mark.filterwarnings("default::crowdtree.CrowdtreeWarning")
-def test_simulate_says_where_errors_were_cut_and_needs_processes(
+def test_simulate_reports_limited_errors_and_checks_jobs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = ("simulate", "example:table1", "--items", 50, "--policy", "plan")
     assert run(*words, "--true-errors", 20) == 0
     assert "they are kept at 49.9 %" in capsys.readouterr().err
     assert run(*words, "--jobs", 0) == 2
-    assert "jobs: a number of processes" in capsys.readouterr().err
+    assert "jobs: expected a number of processes" in capsys.readouterr().err
+
+
+def test_adapt_says_what_was_wrong_and_what_it_would_have_been(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("simulate", "example:animals", "--items", 60, "--policy", "adaptive", "--adapt")
+    assert run(*words, "--true-errors", 1.9) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "The table is wrong: after" in out
+    assert "people are wrong about" in out
+    assert "Without adaptation:" in out
+    assert run(*words, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["adaptation"]["alarms"] == []
+    assert found["without_adaptation"]["misclassification"] == found["misclassification"]
+    assert run(*words, "--jobs", 2) == 2
+    assert "leave out engine, jobs and checkpoint" in capsys.readouterr().err
+    assert run(*words, "--compare") == 2
+    assert "--compare: simulates without --adapt" in capsys.readouterr().err

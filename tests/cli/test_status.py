@@ -37,17 +37,17 @@ def row(**changes: Any) -> dict[str, Any]:
     return made | changes
 
 
-def test_it_says_how_it_goes_what_it_costs_and_what_needs_a_look() -> None:
+def test_status_shows_progress_cost_and_points_to_check() -> None:
     assert status_lines(row()) == [
         "3  Birds: running",
         "   30 of 100 items done, 6.25 answers per item, 1.23 % of labels wrong (estimate)",
-        "   spent 12.50 of 40.00, about 20.62 still to come",
-        "   about 412 answers still to come, 52 min at the present pace",
-        "   look at: 2 items set aside, 1 worker paused, 4 items waiting for more workers",
+        "   spent 12.50 of 40.00, about 20.62 remaining",
+        "   about 412 answers remaining, 52 min at the current rate",
+        "   check: 2 items set aside, 1 worker paused, 4 items waiting for more workers",
     ]
 
 
-def test_a_draft_says_little() -> None:
+def test_status_of_a_draft() -> None:
     nothing = {"new": 1, "open": 0, "labelled": 0, "set_aside": 0, "gold": 0, "total": 1}
     forecast = dict.fromkeys(("answers_left", "answers_per_minute", "seconds_left", "cost_left"))
     draft = row(
@@ -63,7 +63,7 @@ def test_a_draft_says_little() -> None:
     assert status_lines(draft) == ["3  Birds: draft", "   0 of 1 item done"]
 
 
-def test_the_reason_of_a_pause_is_said() -> None:
+def test_status_shows_the_reason_of_a_pause() -> None:
     paused = row(status="paused", status_reason="the budget is spent")
     assert status_lines(paused)[0] == "3  Birds: paused (the budget is spent)"
     assert not any("pace" in line for line in status_lines(paused))

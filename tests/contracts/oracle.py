@@ -165,11 +165,11 @@ def _eliminate(rows: list[list[Fraction]], size: int) -> list[list[Fraction]]:
     return rows
 
 
-# ------------------------------------------------------------------ a plan's worth
+# ------------------------------------------------------------------ values of a plan
 
 
 class Worth(NamedTuple):
-    """What enumeration finds of a plan."""
+    """Values of a plan found by enumeration."""
 
     confusion: np.ndarray
     questions: float

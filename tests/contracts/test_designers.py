@@ -1,4 +1,4 @@
-"""Every designer, found by discovery, keeps the one contract."""
+"""Every registered designer fulfils the contract."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crowdtree import DESIGNERS, CrowdtreeError, Problem, Tree
 from strategies import is_separable, problems
 
 ALL = sorted(DESIGNERS)
-BY_SCORE = sorted(set(DESIGNERS) - {"random"})  # the rest follow an order, so ties are no matter
+BY_SCORE = sorted(set(DESIGNERS) - {"random"})  # the others follow an order, so ties do not occur
 
 
 def made(problem: Problem, method: str, **options: object) -> Tree:
@@ -68,7 +68,7 @@ def test_designs_repeat(method: str, problem: Problem) -> None:
 @pytest.mark.parametrize("method", BY_SCORE)
 @given(problem=problems(separable=True))
 @settings(max_examples=60)
-def test_of_equal_questions_the_first_is_asked(method: str, problem: Problem) -> None:
+def test_the_first_of_equal_questions_is_asked(method: str, problem: Problem) -> None:
     """A copy of every question, before or behind the others, changes nothing."""
     tree = made(problem, method)
     m = problem.n_questions

@@ -31,7 +31,7 @@ def test_a_campaign_from_the_link_to_the_labels(tmp_path: Path) -> None:
         )
     assert len(run.truth) == len(run.labels) == 12
     assert run.truth == [item["class"] for item in items if "gold" not in item]
-    assert float(run.wrong) <= 0.25  # five workers who all but never err, against one coin
+    assert float(run.wrong) <= 0.25  # five workers who hardly err, one who answers at random
     assert seen[-1] == (12, 12)
     assert run.answers > 0
     assert run.checks > 0
@@ -49,7 +49,7 @@ def test_a_server_that_cannot_start_is_named(tmp_path: Path) -> None:
         pass
 
 
-def test_items_say_what_they_show() -> None:
+def test_items_describe_their_class() -> None:
     problem = ct.example("animals")
     items = example_items(problem, 50, np.random.default_rng(0), gold=5)
     assert [("gold" in item) for item in items] == [True] * 5 + [False] * 50

@@ -57,7 +57,7 @@ def test_never_worse_than_greedy():
 
 
 @pytest.mark.parametrize("objective", ["additive", "exact"])
-def test_a_node_limit_is_deterministic_and_honest(objective):
+def test_a_node_limit_is_deterministic_with_a_valid_bound(objective):
     problem = big(7, 30, 30)
     options = {"objective": objective, "node_limit": 30}
     first, second = (ct.design(problem, "optimal", **options) for _ in range(2))
@@ -121,7 +121,7 @@ def test_bad_limits_get_one_line(options, says):
     assert "\n" not in str(error.value)
 
 
-def test_either_dashes_are_refused_with_the_way_out():
+def test_either_dashes_are_refused_with_a_hint():
     problem = ct.example("table1").replace(dash="either")
     with pytest.raises(ct.CrowdtreeError, match='method="fm"'):
         ct.design(problem, "optimal")

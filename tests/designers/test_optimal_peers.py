@@ -9,11 +9,6 @@ import crowdtree as ct
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(autouse=True)
-def _benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-
-
 def nested(tree: ct.Tree) -> object:
     problem = tree.problem
 
@@ -34,7 +29,7 @@ def swapped(node: object) -> object:
 
 @pytest.mark.parametrize("errors", ["common", "question", "cell"])
 @pytest.mark.parametrize("equal", [True, False])
-def test_worth_is_the_oracles_value(errors: str, equal: bool) -> None:
+def test_additive_error_agrees_with_the_oracle(errors: str, equal: bool) -> None:
     from benchmarks.optimal_common import random_table
     from benchmarks.optimal_peers import worth
 
@@ -75,7 +70,7 @@ def test_report_notices_disagreement(factor: float, faults: int) -> None:
     assert report.ratios[case, bench.PYSTREED[0]] == (1.0, True)
 
 
-def test_failures_are_words(tmp_path: Path) -> None:
+def test_failures_are_returned_as_text(tmp_path: Path) -> None:
     from benchmarks.optimal_peers import ask
 
     (tmp_path / "pydl8.5.failed").write_text("ERROR: no wheel\n")

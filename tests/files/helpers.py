@@ -33,7 +33,7 @@ def put(folder: Path, text: str | bytes, name: str = "p.csv") -> Path:
 
 
 def message(path: object, **options: object) -> str:
-    """What loading complains about: always our error, always one line, always short."""
+    """Error message of loading: always a CrowdtreeError, on one short line."""
     with pytest.raises(CrowdtreeError) as caught:
         load_problem(path, **options)  # type: ignore[arg-type]
     text = str(caught.value)

@@ -30,7 +30,7 @@ def test_readers_never_see_half_a_file(tmp_path: Path, monkeypatch: pytest.Monke
     assert os.listdir(tmp_path) == ["p.json"]
 
 
-def test_rights_of_a_file_stay(tmp_path: Path) -> None:
+def test_permissions_of_a_file_are_kept(tmp_path: Path) -> None:
     path = put(tmp_path, "old", "p.json")
     path.chmod(0o640)
     save_problem(expected(), path)

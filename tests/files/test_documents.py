@@ -73,12 +73,12 @@ def test_short_document(tmp_path: Path) -> None:
         ("prior: 0.3", 'prior: "x"', ["classes[1].prior: expected a number, got 'x'"]),
         ("prior: 0.3", "prior: 0.2", ["prior: sums to 0.9", "--normalise"]),
         ("prior: 0.3", "prior: .nan", ["class 'b' has nan"]),
-        (", prior: 0.3", "", ["class 'b' has no prior but others have"]),
+        (", prior: 0.3", "", ["class 'b' has no prior, but others do"]),
         ("name: b", "name: a", ["'a' occurs more than once"]),
         ("name: q2", "name: q1", ["'q1' occurs more than once"]),
         ("name: b", 'name: " "', ["class 2 has no name"]),
         ('"-"]', '"?"]', ["questions[0] ('q1').outcome: class 'c' is '?'", "0, 1 or"]),
-        (', "-"]', "]", ["questions[0] ('q1').outcome: 2 cells for 3 classes"]),
+        (', "-"]', "]", ["questions[0] ('q1').outcome: expected 3 cells, one per class, got 2"]),
         ("c: 0, ", "", ["questions[1] ('q2').outcome: class 'c' is missing"]),
         ("c: 0, ", "d: 0, ", ["questions[1] ('q2').outcome: 'd' is not a class"]),
         ("c: 0, ", "c: [0], ", ["questions[1] ('q2').outcome: class 'c' is a list of 1"]),
@@ -87,7 +87,7 @@ def test_short_document(tmp_path: Path) -> None:
         ("worker_error: 0.3", "", ["questions[1] ('q2'): has no error", "worker_error:"]),
         ("worker_error: 0.3", "dash: maybe", ["dash: ", "inapplicable", "'maybe'"]),
         ("worker_error: 0.3", "crowdtree: 2", ["crowdtree: ", "'2'"]),
-        ("worker_error: 0.3", "kind: plan", ["holds a plan, not a problem; use load_plan"]),
+        ("worker_error: 0.3", "kind: plan", ["expected a problem, got a plan; use load_plan"]),
     ],
 )
 def test_bad_documents(tmp_path: Path, old: str, new: str, words: list[str]) -> None:

@@ -173,7 +173,7 @@ def test_limits_of_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(formats.MOST_BYTES, ".csv.gz", 100)
     path = put(tmp_path, gzip.compress(GOOD.encode() + b"\n" * 5_000), "p.csv.gz")
     assert "unpacks to more than 100 bytes" in message(path)
-    with pytest.raises(CrowdtreeError, match=r"would take .* more than the 10 that can be read"):
+    with pytest.raises(CrowdtreeError, match=r"would have .* more than the 10 that can be read"):
         save_problem(expected(), tmp_path / "q.json")
     assert not (tmp_path / "q.json").exists()
 
@@ -216,7 +216,7 @@ def test_bad_workbooks(tmp_path: Path) -> None:
     assert "p.xlsx, sheet 'Sheet 1', row 3: column 4 (question 'q', class 'b') is '3'" in found
     rows[2][3] = None
     assert "is blank; write 0, 1 or -" in message(book(tmp_path, {"Sheet 1": rows}))
-    assert "no sheet with a table" in message(book(tmp_path, {"errors": rows}))
+    assert "expected a sheet with a table" in message(book(tmp_path, {"errors": rows}))
     assert "is blank" in message(book(tmp_path, {"Sheet": []}))
 
 
@@ -258,7 +258,7 @@ def test_frames_as_people_make_them() -> None:
     assert "frame: cannot be read" in message(twins)
 
 
-def test_frame_cannot_have_twin_columns() -> None:
+def test_frame_cannot_have_duplicate_columns() -> None:
     problem = Problem(["error", "b"], None, ["q"], [[0, 1]], 0.1)
     with pytest.raises(CrowdtreeError, match="two columns 'error'; rename the class"):
         to_frame(problem)

@@ -65,13 +65,13 @@ def test_wide_tables_that_cannot_be_read(raw, words, tmp_path):
     assert "olars" not in str(told.value)
 
 
-def test_a_folder_is_called_one(tmp_path):
+def test_a_folder_is_reported_as_a_folder(tmp_path):
     for read in (interchange.read_wide, interchange.read_zooniverse, interchange.read_label_studio):
         with pytest.raises(CrowdtreeError, match="is a folder"):
             read(tmp_path)
 
 
-def test_wide_tables_may_be_packed(tmp_path):
+def test_wide_tables_may_be_compressed(tmp_path):
     path = tmp_path / "wide.csv.gz"
     path.write_bytes(gzip.compress(b"task,ann,ben\n1,x,y\n"))
     assert interchange.read_wide(path).rows() == [("1", "ann", "x"), ("1", "ben", "y")]

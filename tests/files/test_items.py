@@ -55,7 +55,7 @@ def test_long_fields_are_read_and_the_process_keeps_its_limit() -> None:
         (b"", "is empty"),
         (b"name,text\n1,a\n", "one of them `task`"),
         (b"task,task\n1,a\n", "different names"),
-        (b"task,text\n1,a,b\n", "line 2 has 3 cells for 2 columns"),
+        (b"task,text\n1,a,b\n", "line 2: expected 2 cells, got 3"),
         (b'task,text\n1,"a\n', "a quote is never closed"),
         (b"task,text\n1,caf\xe9\n", "line 2: byte 16 (0xe9) is not UTF-8"),
         (b"task,gold\n1,bird\n", "gold 'bird' is not a class"),

@@ -14,7 +14,6 @@ import crowdtree as ct
 from crowdtree import CrowdtreeError, Problem
 from crowdtree.files import (
     load_plan,
-    load_tree,
     plan_from_dict,
     plan_to_dict,
     save_plan,
@@ -34,7 +33,7 @@ def test_plans_round_trip(tmp_path_factory: pytest.TempPathFactory, data: st.Dat
     votes = data.draw(st.lists(st.integers(1, 9), min_size=n, max_size=n))
     vote = data.draw(st.sampled_from(["majority", "margin"]))
     pool = data.draw(st.sampled_from(["node", "question"]))
-    if pool == "question":  # one team a question
+    if pool == "question":  # one team per question
         first = tree.question.tolist().index
         votes = [votes[first(question)] for question in tree.question.tolist()]
     plan = Plan(tree, votes, vote, "some method", pool)
@@ -53,7 +52,7 @@ def test_tree_is_a_plan_of_one_vote_each(tmp_path: Path) -> None:
     save_plan(tree, tmp_path / "tree.json")
     plan = load_plan(tmp_path / "tree.json")
     assert plan.votes.tolist() == [1] * tree.n_nodes
-    assert load_tree(tmp_path / "tree.json").to_dict() == tree.to_dict()
+    assert load_plan(tmp_path / "tree.json").tree.to_dict() == tree.to_dict()
     assert "votes" not in tree_to_json(tree)
 
 
@@ -74,7 +73,7 @@ def test_plan_for_another_problem(tmp_path: Path) -> None:
     assert load_plan(tmp_path / "p.json", other).tree.problem is other
     bare = put(tmp_path, json.dumps(ct.design(problem).to_dict()), "bare.json")
     assert load_plan(bare, problem).tree.to_dict() == ct.design(problem).to_dict()
-    with pytest.raises(CrowdtreeError, match=r"bare\.json: holds no problem; pass problem="):
+    with pytest.raises(CrowdtreeError, match=r"bare\.json: contains no problem; pass problem="):
         load_plan(bare)
     with pytest.raises(CrowdtreeError, match="question 'T1' is not in the problem"):
         load_plan(bare, expected())
@@ -107,7 +106,7 @@ def test_very_deep_tree(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"kind": "problem"}, "holds a problem, not a plan"),
+        ({"kind": "problem"}, "expected a plan, got a problem"),
         ({"crowdtree": 2}, "crowdtree: "),
         ({"vote": "loudest"}, "vote: .*'loudest'"),
         ({"colour": "red"}, "colour: no such field"),
@@ -117,11 +116,14 @@ def test_very_deep_tree(tmp_path: Path) -> None:
         ({"tree": {"question": "x", "no": {}, "yes": {}}}, "question 'x' is not in the problem"),
         ({"tree": {"question": "q2", "no": {}, "yes": {}}}, 'needs a "question" or a "label"'),
         ({"tree": {"question": "q2", "no": {"label": "a"}, "yes": {"label": "b"}}}, "labelled 'a'"),
-        ({"votes": 0}, "'0' votes; expected a whole number from 1"),
-        ({"votes": 1.5}, "'1.5' votes; expected a whole number from 1"),
-        ({"nodes": [{"question": "q2", "no": 0, "yes": {}}]}, r"nodes\[0\].no: must be the number"),
+        ({"votes": 0}, "'0' votes; expected a whole number of at least 1"),
+        ({"votes": 1.5}, "'1.5' votes; expected a whole number of at least 1"),
+        (
+            {"nodes": [{"question": "q2", "no": 0, "yes": {}}]},
+            r"nodes\[0\].no: expected the number",
+        ),
         ({"problem": {"classes": []}}, "problem: questions: is missing"),
-        ({"problem": None}, "holds no problem"),
+        ({"problem": None}, "contains no problem"),
     ],
 )
 def test_bad_plans(tmp_path: Path, change: dict[str, object], words: str) -> None:
@@ -140,9 +142,9 @@ def test_bad_plans(tmp_path: Path, change: dict[str, object], words: str) -> Non
 
 
 def test_plans_are_json(tmp_path: Path) -> None:
-    with pytest.raises(CrowdtreeError, match=r"plans are kept as \.json"):
+    with pytest.raises(CrowdtreeError, match=r"expected the extension \.json for a plan"):
         save_plan(ct.design(ct.example("table1")), tmp_path / "p.csv")
-    with pytest.raises(CrowdtreeError, match=r"plans are kept as \.json"):
+    with pytest.raises(CrowdtreeError, match=r"expected the extension \.json for a plan"):
         load_plan(tmp_path / "p.csv")
 
 

@@ -80,7 +80,7 @@ def test_saved_twice_is_the_same_file(tmp_path: Path) -> None:
         assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
-def test_saving_without_cell_errors_removes_those_beside(tmp_path: Path) -> None:
+def test_saving_without_cell_errors_removes_the_old_errors_file(tmp_path: Path) -> None:
     problem, path = expected(), tmp_path / "p.csv"
     save_problem(problem.replace(worker_error=np.full((2, 3), 0.25)), path)
     assert (tmp_path / "p.errors.csv").exists()
@@ -97,7 +97,7 @@ def test_saving_without_cell_errors_removes_those_beside(tmp_path: Path) -> None
         ("folder.csv", "is a folder"),
     ],
 )
-def test_where_nothing_can_be_saved(tmp_path: Path, name: str, words: str) -> None:
+def test_paths_that_cannot_be_written(tmp_path: Path, name: str, words: str) -> None:
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(CrowdtreeError, match=words):
         save_problem(expected(), tmp_path / name)
@@ -108,8 +108,8 @@ def test_where_nothing_can_be_saved(tmp_path: Path, name: str, words: str) -> No
     [
         ("\ud800", ".csv", "cannot be written as UTF-8"),
         ("\ud800", ".json", "cannot be written as UTF-8"),
-        ("a\x01b", ".xlsx", "a character that a workbook cannot keep"),
-        ("_x0041_", ".xlsx", "a character that a workbook cannot keep"),
+        ("a\x01b", ".xlsx", "a character that a workbook cannot store"),
+        ("_x0041_", ".xlsx", "a character that a workbook cannot store"),
         ("x" * 40_000, ".xlsx", "longer than the 32,767 characters"),
     ],
 )
@@ -158,9 +158,9 @@ def test_blank_cell_errors_fall_back_to_the_question(tmp_path: Path) -> None:
     assert problem.worker_error.tolist() == [[0.3, 0.1, 0.1], [0.2, 0.2, 0.4]]
 
 
-def test_errors_beside_a_filled_column_are_announced(tmp_path: Path) -> None:
+def test_ignored_errors_file_is_announced(tmp_path: Path) -> None:
     put(tmp_path, "question,a,b,c\nq1,0.3,,\nq2,,,0.4\n", "p.errors.csv")
-    with pytest.warns(CrowdtreeWarning, match=r"p\.errors\.csv is not read"):
+    with pytest.warns(CrowdtreeWarning, match=r"p\.errors\.csv is ignored"):
         assert load_problem(put(tmp_path, GOOD)) == expected()
 
 
@@ -195,14 +195,14 @@ def test_strengths(tmp_path: Path) -> None:
 
 
 def test_error_of_half_or_more_is_a_warning(tmp_path: Path) -> None:
-    with pytest.warns(CrowdtreeWarning, match="question 'q' has 0.5; from 0.5 on"):
+    with pytest.warns(CrowdtreeWarning, match="question 'q' has 0.5; at an error of 0.5 or more"):
         load_problem(put(tmp_path, SEP + "q,0.5,0,1\n"))
 
 
 def test_given_error_needs_no_column(tmp_path: Path) -> None:
     path = put(tmp_path, "question,a,b\nq,0,1\n")
     assert load_problem(path, worker_error=0.1).worker_error.tolist() == [[0.1, 0.1]]
-    assert "1.5 is no probability" in message(path, worker_error=1.5)
+    assert "expected a probability from 0 to 1, got 1.5" in message(path, worker_error=1.5)
 
 
 @pytest.mark.parametrize("thing", [None, 5, [1, 2], np.zeros((2, 2)), object()])
@@ -275,6 +275,6 @@ def test_errors_of_bytes_have_the_name_they_were_given() -> None:
         load_problem(b"question,error,a,b\nq,0.1,0,7\n", name="birds.csv")
 
 
-def test_gzip_is_told_by_the_content(tmp_path: Path) -> None:
+def test_gzip_is_detected_by_content(tmp_path: Path) -> None:
     packed = put(tmp_path, gzip.compress(GOOD.encode()), "p.csv")
     assert load_problem(packed) == load_problem(put(tmp_path, GOOD, "q.csv"))

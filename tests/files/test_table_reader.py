@@ -60,7 +60,7 @@ def test_question_called_description(tmp_path: Path) -> None:
     problem = load_problem(put(tmp_path, "question,error,a,b\ndescription,0.1,0,1\n"))
     assert problem.questions == ("description",)
     text = message(put(tmp_path, "question,a,b\ndescription,0,1\n"), worker_error=0.1)
-    assert "line 2: the row description holds answers" in text
+    assert "line 2: the row description has answers" in text
 
 
 @pytest.mark.parametrize(
@@ -69,12 +69,12 @@ def test_question_called_description(tmp_path: Path) -> None:
         ("", ["is empty"]),
         ("\n\n", ["is blank"]),
         (",,,\n", ["is blank"]),
-        ("hello\n", ["line 1", "first column must be called question", "'hello'"]),
-        ("a,b,c\n0,1,0\n", ["line 1", "must be called question", "'a'"]),
+        ("hello\n", ["line 1", "expected question (or test) as the first column", "'hello'"]),
+        ("a,b,c\n0,1,0\n", ["line 1", "expected question (or test)", "'a'"]),
         ("question,error\nq,0.1\n", ["line 1", "at least two classes", "none"]),
         ("question,error,a\nq,0.1,0\n", ["line 1", "at least two classes", "'a'"]),
-        (SEP, ["holds no question", "one row per question"]),
-        (SEP + "prior,,0.5,0.5\n", ["holds no question"]),
+        (SEP, ["contains no question", "one row per question"]),
+        (SEP + "prior,,0.5,0.5\n", ["contains no question"]),
         (SEP + "q,0.1,0,x\n", ["line 2", "column 4", "'q'", "'b'", "'x'", "0, 1 or -"]),
         (SEP + "q,0.1,0,2\n", ["line 2", "column 4", "'2'", "0, 1 or -"]),
         (SEP + "q,0.1,0,0.5\n", ["line 2", "'0.5'"]),
@@ -84,11 +84,11 @@ def test_question_called_description(tmp_path: Path) -> None:
         (SEP + '"q\nr",0.1,0,x\n', ["line 2", "'q\\nr'", "'x'"]),
         (SEP + "\n\nq,0.1,0,x\n", ["line 4", "'x'"]),
         ("sep=,\n\n" + SEP + "q,0.1,0,x\n", ["line 4", "'x'"]),
-        (SEP + "q,0.1,0\n", ["line 2", "3 cells", "header has 4"]),
+        (SEP + "q,0.1,0\n", ["line 2", "expected 4 cells", "got 3"]),
         (SEP + "q,0.1,0,1,1\n", ["line 2", "column 5", "one more than the header's 4"]),
         ("question,error,a,b,\nq,0.1,0,1,1\n", ["line 2", "column 5", "no name in the header"]),
         (SEP + ",0.1,0,1\n", ["line 2", "no name"]),
-        (SEP + "q,0.1,0,1\nq,0.1,1,0\n", ["line 3", "'q'", "already in line 2"]),
+        (SEP + "q,0.1,0,1\nq,0.1,1,0\n", ["line 3", "'q'", "already occurs in line 2"]),
         ("question,error,a,a\nq,0.1,0,1\n", ["line 1", "'a' occurs twice", "columns 3 and 4"]),
         ("question,a,b\nq,0,1\n", ["no column error", "worker_error=0.1", "--worker-error"]),
         (SEP + "q,,0,1\n", ["line 2", "'q' has no error", "worker_error=0.1"]),

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit, logit
 
 from crowdtree import CrowdtreeError
-from crowdtree.learning import class_kernels, labels, learn
+from crowdtree.learning import class_kernels, labels, learn, online
 from crowdtree.learning.answers import read_answers
 from crowdtree.learning.online import MOST_REVISITED
 from learn_crowds import labelled, many_questions, one_question
@@ -179,7 +179,21 @@ def test_leanings_of_workers_are_not_taken_for_classes():
 # ---------------------------------------------------------------- updates
 
 
-def test_work_of_an_update_is_bounded_by_the_new_answers():
+@pytest.fixture
+def visited(monkeypatch):
+    """Answers that updates looked at, old and new, one number per item and update."""
+    seen = []
+    posterior_of = online._posterior_of
+
+    def counted(learned, rows, before=None):
+        seen.append(len(rows))
+        return posterior_of(learned, rows, before)
+
+    monkeypatch.setattr(online, "_posterior_of", counted)
+    return seen
+
+
+def test_work_of_an_update_is_bounded_by_the_new_answers(visited):
     rng = np.random.default_rng(13)
     crowd = one_question(rng, 60, 30, 6)
     crowded = pl.DataFrame({"task": 0, "worker": np.arange(100, 700), "label": 1})
@@ -187,15 +201,15 @@ def test_work_of_an_update_is_bounded_by_the_new_answers():
     learned = learn(frame)
     before = learned.item(0).copy()
     learned.update({"task": [0, 1], "worker": ["3", "new"], "label": [1, 0]})
-    assert learned._online.visited <= 2 * (1 + MOST_REVISITED)
-    assert learned._online.visited > 2  # the answers of the small item were looked at again
+    assert sum(visited) <= 2 * (1 + MOST_REVISITED)
+    assert sum(visited) > 2  # the answers of the small item were looked at again
     assert learned.item(0)[1] >= before[1] - 1e-9
-    for _ in range(3):
-        learned.update({"task": [0], "worker": ["again"], "label": [0]})
-    assert learned._online.visited <= 5 * (1 + MOST_REVISITED)
+    for i in range(3):
+        learned.update({"task": [0], "worker": [f"later {i}"], "label": [0]})
+    assert sum(visited) <= 5 * (1 + MOST_REVISITED)
 
 
-def test_many_small_updates_agree_with_one_refit():
+def test_many_small_updates_agree_with_one_refit(visited):
     crowd = one_question(np.random.default_rng(14), 500, 30, 8)
     frame = pl.DataFrame(crowd.answers)
     learned = learn(frame.filter(pl.col("task") < 400))
@@ -204,7 +218,7 @@ def test_many_small_updates_agree_with_one_refit():
     refit = learn(frame)
     assert np.mean([learned.labels[t] == refit.labels[t] for t in refit.labels]) > 0.97
     assert np.abs(learned.problem.worker_error - refit.problem.worker_error).max() < 0.03
-    assert learned._online.visited == 100 * 8
+    assert sum(visited) == 100 * 8
 
 
 # ---------------------------------------------------------------- bad input
@@ -242,11 +256,11 @@ def test_files_that_cannot_be_read_say_why_in_plain_words(tmp_path, name, conten
     [
         ({**GOOD, "worker": ["a"]}, None, {}, "columns of different lengths (task 4, worker 1"),
         ({**GOOD, "label": [["x"]] * 4}, None, {}, "column label holds lists"),
-        (GOOD, {"1": None}, {}, "all 1 labels are blank"),
-        (GOOD, {"1": float("nan")}, {}, "all 1 labels are blank"),
-        (GOOD, None, {"problem": "p"}, "problem: a Problem needed, got str"),
-        (GOOD, None, {"level": "high"}, "level: a probability"),
-        ({**GOOD, "label": ["x"] * 4}, {"1": "x"}, {}, "every label is 'x'"),
+        (GOOD, {"1": None}, {}, "gold: no rows; expected at least one"),
+        (GOOD, {"1": float("nan")}, {}, "gold: no rows; expected at least one"),
+        (GOOD, None, {"problem": "p"}, "problem: expected a Problem, got str"),
+        (GOOD, None, {"level": "high"}, "level: expected a probability"),
+        ({**GOOD, "label": ["x"] * 4}, {"1": "x"}, {}, "expected two labels or more, got 'x' only"),
         (GOOD, {"1": "x", "2": "q"}, {}, "gold: class 'q' is not among 'x', 'y'"),
     ],
 )

@@ -7,10 +7,11 @@ import io
 import os
 import sys
 
+import numpy as np
 import polars as pl
 import pytest
 
-from crowdtree import CrowdtreeError, Problem
+from crowdtree import CrowdtreeError, CrowdtreeWarning, Problem
 from crowdtree.learning import frames, learn
 from crowdtree.learning.answers import read_answers, read_gold
 
@@ -125,3 +126,53 @@ def test_memory_is_checked_without_posix(tmp_path, monkeypatch):
     path.write_text(PLAIN)
     assert frames._free_memory() > 0
     assert read_answers(path).n_answers == len(ROWS)
+
+
+# ---------------------------------------------------------------- gold in every form
+
+
+@pytest.mark.parametrize(
+    "labels", [[True, False], ["two\nlines", "x"], [1.0, 2.0], [1.5, 2.0], [" a ", "b"], [1, 2]]
+)
+def test_gold_as_a_mapping_reads_as_in_columns(labels):
+    tasks = [1, 2]
+    columns = read_gold({"task": tasks, "label": labels})
+    assert read_gold(dict(zip(tasks, labels, strict=True))) == columns
+    assert read_gold(dict(zip([1.0, 2.0], labels, strict=True))) == columns
+    answers = read_answers({"task": tasks, "worker": ["a", "b"], "label": labels})
+    assert set(columns.values()) == set(answers.labels)
+
+
+def test_booleans_in_answers_and_in_a_mapping_of_gold_are_the_same_classes():
+    answers = {"task": [1, 1, 2, 2], "worker": ["a", "b"] * 2, "label": [True, True, False, False]}
+    learned = learn(answers, {1: True, 2: False})
+    assert learned.labels == {"1": "1", "2": "0"}
+    learned.update({"task": [3], "worker": ["a"], "label": [True]})
+    assert learned.workers["a"].answers == 3
+
+
+@pytest.mark.parametrize("ids", [[2**63, 2**63 + 1, 2**63 + 9], [2**63, 2**64 - 1, 7], [1, 2, 3]])
+def test_large_unsigned_ids_are_names(ids):
+    task = np.repeat(np.array(ids, np.uint64), 2)
+    answers = {"task": pl.Series(task), "worker": ["a", "b"] * 3, "label": list("xxyyxy")}
+    learned = learn(pl.DataFrame(answers))
+    assert set(learned.labels) == {str(i) for i in ids}
+
+
+def yes_no(labels):
+    task, question = np.indices((len(labels), 2)).reshape(2, -1)
+    said = np.array([label != "cat" for label in labels], int)[task]
+    return {"task": task, "question": np.array(["p", "q"])[question], "worker": task % 3,
+            "label": said}  # fmt: skip
+
+
+def test_a_typing_error_in_the_gold_of_a_table_is_told():
+    labels = ["dog", "cat"] * 6 + ["dgo"]
+    gold = {str(i): label for i, label in enumerate(labels)}
+    said = r"class 'dgo' \(1 item, such as task 12\) may be a typing error for 'dog' \(6 items\)"
+    with pytest.warns(CrowdtreeWarning, match=said):
+        learn(yes_no(labels), gold)
+    learn(yes_no(labels), gold, classes=["cat", "dog", "dgo"])  # named: no warning
+    table = Problem(["cat", "dog"], None, ["p", "q"], [[0, 1], [0, 1]], 0.1)
+    with pytest.raises(CrowdtreeError, match="'dgo' is not among 'cat', 'dog'; did you mean 'dog'"):
+        learn(yes_no(labels), gold, problem=table)

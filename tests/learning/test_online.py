@@ -1,4 +1,4 @@
-"""Updates, the book of workers, flags, pilot planning, robust numbers and foreign formats."""
+"""Updates, the tracker of workers, flags, pilot planning, robust numbers and foreign formats."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 import crowdtree as ct
-from crowdtree import CrowdtreeError
+from crowdtree import CrowdtreeError, CrowdtreeWarning
 from crowdtree.files import interchange
 from crowdtree.learning import learn
-from crowdtree.learning.book import WorkerBook
 from crowdtree.learning.pilot import credible_interval, plan_pilot, sensitivity, upper_problem
+from crowdtree.learning.worker_tracker import WorkerTracker
 from crowdtree.problem import Problem
 from crowdtree.tree import Tree
 from learn_crowds import many_questions, one_question
@@ -84,29 +84,29 @@ def test_posterior_uses_each_workers_own_error():
     assert learned.classify(answers)[1][0].argmax() == 0
 
 
-# ---------------------------------------------------------------- the book
+# ---------------------------------------------------------------- the tracker of workers
 
 
-def test_book_finds_the_error_of_workers_it_watches():
+def test_tracker_finds_the_error_of_workers_it_watches():
     rng = np.random.default_rng(5)
     problem = Problem(["a", "b", "c"], None, ["q", "r"], [[0, 1, 1], [0, 0, 1]], 0.2)
-    book = WorkerBook(problem)
+    tracker = WorkerTracker(problem)
     true = {"good": 0.05, "plain": 0.2, "coin": 0.5}
     for _ in range(300):
         cls = int(rng.integers(3))
         for name, error in true.items():
             q = int(rng.integers(2))
-            book.update(name, q, int(problem.outcome[q, cls]) ^ int(rng.random() < error),
+            tracker.update(name, q, int(problem.outcome[q, cls]) ^ int(rng.random() < error),
                         np.eye(3)[cls])  # fmt: skip
     for name, error in true.items():
-        assert book.error(name, "q", "a") == pytest.approx(error, abs=0.06)
-    assert list(book.flagged()) == ["coin"]
-    assert book.likelihood("good", "q", 1)[1] > book.likelihood("coin", "q", 1)[1]
+        assert tracker.error(name, "q", "a") == pytest.approx(error, abs=0.06)
+    assert list(tracker.flagged()) == ["coin"]
+    assert tracker.likelihood("good", "q", 1)[1] > tracker.likelihood("coin", "q", 1)[1]
 
 
-def test_book_learns_less_from_an_item_that_is_unsure():
+def test_tracker_learns_less_from_an_item_that_is_unsure():
     problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2)
-    sure, unsure = WorkerBook(problem), WorkerBook(problem)
+    sure, unsure = WorkerTracker(problem), WorkerTracker(problem)
     for _ in range(30):
         sure.update("w", "q", 1, [0.0, 1.0])
         unsure.update("w", "q", 1, [0.5, 0.5])
@@ -115,12 +115,12 @@ def test_book_learns_less_from_an_item_that_is_unsure():
     assert "w" in {**sure.flagged(), "w": 1}
 
 
-def test_book_flags_the_constant_and_starts_from_what_was_learned():
+def test_tracker_flags_the_constant_and_starts_from_what_was_learned():
     crowd = one_question(np.random.default_rng(6), 300, 10, 5)
     learned = learn(crowd.answers)
-    book = learned.book()
-    assert book.entry("3").skill == pytest.approx(learned.workers["3"].skill)
-    fresh = WorkerBook(learned.problem)
+    tracker = learned.worker_tracker()
+    assert tracker.entry("3").skill == pytest.approx(learned.workers["3"].skill)
+    fresh = WorkerTracker(learned.problem)
     for i in range(40):
         fresh.update("same", 0, 1, np.eye(2)[i % 2])
     assert fresh.flagged() == {"same": "always the same answer"}
@@ -132,7 +132,7 @@ def test_book_flags_the_constant_and_starts_from_what_was_learned():
 
 
 @pytest.mark.parametrize("labels", ["ab", "abc"])
-def test_a_book_of_what_was_learned_calls_constant_only_who_is(labels):
+def test_a_tracker_of_what_was_learned_calls_constant_only_who_is(labels):
     rng = np.random.default_rng(4)
     truth = rng.choice(list(labels), 60)
     rows = [(t, w, truth[t]) for t in range(60) for w in ("ann", "ben", "cy")]
@@ -142,11 +142,11 @@ def test_a_book_of_what_was_learned_calls_constant_only_who_is(labels):
     task, worker, label = zip(*rows, strict=True)
     learned = learn({"task": task, "worker": worker, "label": label})
     assert learned.workers["dim"].agreement < 0.75
-    found = learned.book().flagged()
+    found = learned.worker_tracker().flagged()
     assert [name for name, why in found.items() if "same" in why] == ["same"]
     learned.update({"task": [100 + i for i in range(12)], "worker": ["new"] * 12,
                     "label": list("ab" * 6)})  # fmt: skip
-    assert learned.book().flagged().get("new") != "always the same answer"
+    assert learned.worker_tracker().flagged().get("new") != "always the same answer"
 
 
 def test_spammers_are_found_and_nobody_else():
@@ -421,8 +421,112 @@ def test_one_yes_no_question_reads_yes_as_yes_whatever_else_is_asked():
     learned = learn(answers, gold)
     _, posterior = learned.classify({"task": [9] * 3, "worker": list("abc"), "label": ["yes"] * 3})
     assert learned.classes[int(posterior[0].argmax())] == "dog"
-    calibrated = learned.calibrate({"1": "dog"})
+    with pytest.warns(CrowdtreeWarning, match="calibrate: 0 items of known class; below 20"):
+        calibrated = learned.calibrate({"1": "dog"})  # its gold was learned from
     assert calibrated.workers["a"] == learned.workers["a"]
+
+
+def yes_no_crowd(seed=3, items=40, workers=6):
+    """Three questions about two classes, every worker answers everything; 20 items of gold."""
+    rng = np.random.default_rng(seed)
+    task, q, worker = np.indices((items, 3, workers)).reshape(3, -1)
+    said = (task % 2) ^ (rng.random(task.size) < 0.15)
+    answers = {"task": task, "question": np.array(list("pqr"))[q], "worker": worker, "label": said}
+    return answers, {str(t): "ab"[t % 2] for t in range(20)}
+
+
+def test_updates_count_in_answers_agreement_and_accuracy_of_a_table():
+    answers, gold = yes_no_crowd()
+    frame = pl.DataFrame(answers)
+    learned = learn(frame.filter(pl.col("task") < 30), gold)
+    before = learned.accuracy
+    later = frame.filter(pl.col("task") >= 30).with_columns(label=1 - pl.col("label"))
+    rounds = later.filter(pl.col("worker") == 0)
+    learned.update(frame.filter((pl.col("task") >= 30) & (pl.col("worker") > 0)))
+    learned.update(rounds)  # the opposite of what the others say
+    whole = learn(pl.concat([frame.filter((pl.col("task") < 30) | (pl.col("worker") > 0)),
+                             rounds]), gold)  # fmt: skip
+    for name in "05":
+        assert learned.workers[name].answers == whole.workers[name].answers == 120
+        assert learned.workers[name].agreement == pytest.approx(
+            whole.workers[name].agreement, abs=0.02
+        )
+    assert learned.accuracy.value == pytest.approx(whole.accuracy.value, abs=0.02)
+    assert learned.accuracy != before
+    assert learned.worker_tracker().entry("5").answers == 120
+
+
+@pytest.mark.parametrize("questions", [True, False])
+def test_an_answer_that_is_given_again_replaces_the_earlier_one(questions):
+    answers, gold = yes_no_crowd()
+    frame = pl.DataFrame(answers)
+    if not questions:
+        frame = frame.filter(pl.col("question") == "p").drop("question")
+        gold = None
+    learned, twice = learn(frame, gold), learn(frame, gold)
+    again = frame.filter(pl.col("task") == 35)
+    with pytest.warns(CrowdtreeWarning, match=f"update: {len(again)} answers given again"):
+        twice.update(again)
+    assert twice.item(35) == pytest.approx(learned.item(35), abs=0.02)
+    assert {n: w.answers for n, w in twice.workers.items()} == {
+        n: w.answers for n, w in learned.workers.items()
+    }
+    other = again.with_columns(label=1 - pl.col("label"))
+    with pytest.warns(CrowdtreeWarning, match="given again"):
+        twice.update(other)
+    assert np.argmax(twice.item(35)) != np.argmax(learned.item(35))
+
+
+def test_all_repeats_count_where_all_were_learned():
+    answers, gold = yes_no_crowd()
+    learned = learn(answers, gold, duplicates="all")
+    learned.update({"task": [35], "question": ["p"], "worker": [0], "label": [1]})
+    assert learned.workers["0"].answers == 121
+
+
+def test_the_error_of_a_single_worker_has_an_interval():
+    answers, gold = yes_no_crowd(workers=1)
+    only = learn(answers, gold).workers["0"]
+    assert only.error_low + 0.05 < only.error < only.error_high - 0.05
+    assert only.skill == 0
+
+
+def test_accuracy_of_a_table_knows_its_gold():
+    learned = learn(*yes_no_crowd())
+    assert learned.accuracy.known == 20
+    calibrated = learned.calibrate({str(t): "ab"[t % 2] for t in range(40)})
+    assert calibrated.accuracy.known == 40
+
+
+def test_a_question_about_one_class_only_is_not_called_blunt():
+    answers, _ = yes_no_crowd()
+    frame = pl.DataFrame(answers).filter((pl.col("question") != "r") | (pl.col("task") % 2 == 0))
+    learned = learn(frame, {str(t): "ab"[t % 2] for t in range(40)})
+    kinds = {(flag.kind, flag.subject): flag.message for flag in learned.flags}
+    assert ("blunt", "r") not in kinds
+    assert kinds["unasked", "r"].startswith("answered about a only")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_few_items_that_mislead_everybody_are_told(seed):
+    rng = np.random.default_rng([5, seed])
+    items, each = 400, 10
+    truth, task = rng.integers(0, 2, items), np.repeat(np.arange(items), each)
+    worker = np.argsort(rng.random((items, 30)), axis=1)[:, :each].ravel()
+    error = np.where(rng.random(items) < 0.06, 0.9, 0.08)
+    for wrong, told in ((error, True), (np.full(items, 0.12), False)):
+        said = truth[task] ^ (rng.random(task.size) < wrong[task])
+        answers = {"task": task, "worker": worker, "label": said}
+        gold = {str(i): str(c) for i, c in enumerate(truth[:200])}
+        flags = [flag.kind for flag in learn(answers, gold).flags]
+        assert ("together" in flags) == told
+
+
+def test_calibrating_by_few_items_warns():
+    crowd = one_question(np.random.default_rng(8), 60, 10, 5)
+    few = dict(list(crowd.gold.items())[:5])
+    with pytest.warns(CrowdtreeWarning, match="calibrate: 5 items of known class; below 20"):
+        learn(crowd.answers).calibrate(few)
 
 
 def test_a_crowd_of_one_worker_can_be_tracked_and_updated():
@@ -433,6 +537,6 @@ def test_a_crowd_of_one_worker_can_be_tracked_and_updated():
         "label": [int(t % 2 == q) for t in range(20) for q in range(2)],
     }
     learned = learn(answers, {str(t): "ab"[t % 2] for t in range(20)})
-    assert learned.book().error("only", "flies", "a") < 0.5
+    assert learned.worker_tracker().error("only", "flies", "a") < 0.5
     learned.update({"task": [50], "question": ["flies"], "worker": ["new"], "label": [1]})
     assert np.isfinite(learned.workers["new"].skill)

@@ -92,6 +92,21 @@ def test_upper_errors_are_the_quantiles_of_the_posterior():
     assert upper == pytest.approx(np.maximum(expected, learned.problem.worker_error))
 
 
+def test_a_plan_of_the_same_questions_in_another_order_is_told_apart():
+    learned = learned_from(np.random.default_rng(4), np.full((4, 4), 0.1))
+    turned = Problem(list("abcd"), None, list("xwyz"), OUTCOME[[1, 0, 2, 3]], 0.1)
+    with pytest.raises(CrowdtreeError, match="plan: has the learned questions in another order"):
+        learned.credible_interval(ct.design(turned))
+    with pytest.raises(CrowdtreeError, match="plan: is for 1 questions and 2 classes"):
+        learned.credible_interval(ct.design(Problem(["a", "b"], None, ["w"], [[0, 1]], 0.1)))
+
+
+def test_evaluate_refuses_what_was_not_learned():
+    tree = ct.design(table(0.1))
+    with pytest.raises(CrowdtreeError, match=r"expected what learn\(...\) returned, got str"):
+        ct.evaluate(tree, "junk")
+
+
 def test_uncertainty_of_another_problem_is_refused():
     learned = learned_from(np.random.default_rng(2), np.full((4, 4), 0.15))
     with pytest.raises(CrowdtreeError, match="learned for other classes or questions"):

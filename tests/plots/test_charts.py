@@ -96,7 +96,12 @@ def test_bounds_chart_shows_the_exact_value_and_what_exceeds_one() -> None:
     from crowdtree.plots import charts
 
     words = chart_texts(charts.chart_svg(make_charts()["bounds"]))
-    assert {"exact 0.08231", "exact 0.9177", "nothing exceeds 1", "1.615 to 2.416"} <= set(words)
+    assert {
+        "exact 0.08231",
+        "exact 0.9177",
+        "a probability cannot exceed 1",
+        "1.615 to 2.416",
+    } <= set(words)
 
 
 @pytest.mark.parametrize(("n", "most"), [(5, 5), (20, 20), (60, 60), (200, 60)])

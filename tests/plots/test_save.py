@@ -26,7 +26,7 @@ def test_a_failed_write_leaves_the_old_file(
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_file_in_the_way_is_one_clear_line(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_gets_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ct.CrowdtreeError, match="cannot be written"):
         draw_tree(ct.design(ct.example("table1")), tmp_path / "file" / "t.svg")

@@ -39,7 +39,7 @@ def test_clean_keeps_what_xml_allows() -> None:
     assert clean("  two\n words ") == "two words"
 
 
-def test_percent_never_lies_at_the_ends() -> None:
+def test_percent_never_rounds_to_0_or_100() -> None:
     assert percent(1 - 1e-4) == "99.99 %"
     assert percent(1e-7) == "0.00001 %"
     assert percent(1e-12) == "< 0.0000001 %"

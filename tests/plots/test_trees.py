@@ -116,7 +116,7 @@ def test_a_plan_by_margin_and_a_group_are_named() -> None:
     problem = ct.Problem(["a", "b", "c"], [0.5, 0.3, 0.2], ["q"], [[0, 1, 1]], 0.1)
     tree = ct.design(problem, allow_groups=True)
     svg = tree_svg(ct.Plan(tree, np.array([3]), vote="margin"))
-    assert "lead of 3" in svg
+    assert "lead by 3" in svg
     assert "or c" in {box.name for box in text_boxes(svg)}
 
 
@@ -144,7 +144,7 @@ def test_user_text_is_escaped(tmp_path: Path) -> None:
     assert "alert(&quot;x&quot;)" in page
 
 
-def test_the_ending_says_the_format(tmp_path: Path) -> None:
+def test_the_extension_determines_the_format(tmp_path: Path) -> None:
     tree = ct.design(ct.example("table1"))
     assert draw_tree(tree, tmp_path / "t.svg").read_text() == tree_svg(tree)
     assert draw_tree(tree, tmp_path / "t.PNG").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
@@ -158,7 +158,7 @@ def test_the_ending_says_the_format(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["tree.gif", "tree", "tree.svg.bak"])
-def test_unknown_endings_are_refused_before_any_work(tmp_path: Path, name: str) -> None:
+def test_unknown_extensions_are_refused_before_any_work(tmp_path: Path, name: str) -> None:
     with pytest.raises(ct.CrowdtreeError, match=r"use \.svg, \.png, \.html or \.json"):
         draw_tree(ct.design(ct.example("table1")), tmp_path / name)
     assert not list(tmp_path.iterdir())

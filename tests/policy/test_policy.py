@@ -495,8 +495,8 @@ def test_bad_answers_are_told(which):
     policy = policies(random_problem(7))[which]
     for answer, text in [
         (Answer(99, 1), "question 99 does not exist"),
-        (Answer(0, 2), "must be 0"),
-        (Answer(0, 1, float("nan")), "skill must be finite"),
+        (Answer(0, 2), "expected 0"),
+        (Answer(0, 1, float("nan")), "expected a finite skill"),
     ]:
         with pytest.raises(CrowdtreeError, match=text):
             policy.update(policy.start(), answer)
@@ -514,21 +514,21 @@ TWINS = Problem(list("abc"), [0.5, 0.2, 0.3], ["q"], [[0, 0, 1]], 0.1)
             "apart, where the label stays wrong with 0.2857 .over all items 0.2 at best",
         ),
         (lambda: AdaptivePolicy(random_problem(0), 0.001, repeats=1), "all of them together leave"),
-        (lambda: AdaptivePolicy(TWINS, -0.1), "target_error: a probability"),
-        (lambda: AdaptivePolicy(TWINS, 1.0), "target_error: a probability"),
-        (lambda: AdaptivePolicy(TWINS, 0.5, 0), "max_answers: a whole number"),
-        (lambda: AdaptivePolicy(TWINS, 0.5, 2.5), "max_answers: a whole number"),
+        (lambda: AdaptivePolicy(TWINS, -0.1), "target_error: expected a probability"),
+        (lambda: AdaptivePolicy(TWINS, 1.0), "target_error: expected a probability"),
+        (lambda: AdaptivePolicy(TWINS, 0.5, 0), "max_answers: expected a whole number"),
+        (lambda: AdaptivePolicy(TWINS, 0.5, 2.5), "max_answers: expected a whole number"),
         (lambda: AdaptivePolicy(TWINS, 0.5, 3, width=4), "width: 4 questions at once"),
-        (lambda: AdaptivePolicy(TWINS, 0.5, repeats=0), "repeats: a whole number"),
+        (lambda: AdaptivePolicy(TWINS, 0.5, repeats=0), "repeats: expected a whole number"),
         (lambda: AdaptivePolicy(TWINS, 0.5, criterion="luck"), "criterion: 'luck' is unknown"),
-        (lambda: AdaptivePolicy(TWINS, 0.5, endgame=-1), "endgame: 0 answers"),
+        (lambda: AdaptivePolicy(TWINS, 0.5, endgame=-1), "endgame: expected 0 answers"),
         (lambda: AdaptivePolicy(TWINS, 0.5, price=-1), "price: question 'q' costs -1"),
-        (lambda: BatchPolicy(TWINS, 0), "votes: a whole number"),
-        (lambda: BatchPolicy(TWINS, 1, "oracle"), "decoder: must be"),
-        (lambda: PlanPolicy(design(TWINS, allow_groups=True), "soon"), "stopping: must be"),
+        (lambda: BatchPolicy(TWINS, 0), "votes: expected a whole number"),
+        (lambda: BatchPolicy(TWINS, 1, "oracle"), "decoder: expected"),
+        (lambda: PlanPolicy(design(TWINS, allow_groups=True), "soon"), "stopping: expected"),
         (lambda: policy_from_dict(TWINS, {"policy": "x"}), "policy: 'x' is unknown"),
         (lambda: policy_from_dict(TWINS, {"policy": "plan"}), "policy: 'plan' cannot be read"),
-        (lambda: voting.curtailed_votes(0.1, 0), "votes: every vote"),
+        (lambda: voting.curtailed_votes(0.1, 0), "votes: expected at least 1"),
     ],
 )
 def test_bad_input_is_told_in_one_line(call, text):

@@ -1,4 +1,4 @@
-"""The page about what was learned."""
+"""The page about learned results."""
 
 from __future__ import annotations
 

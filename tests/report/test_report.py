@@ -98,14 +98,14 @@ def test_every_quantity_says_what_it_is(table_page: str) -> None:
     assert f"{bounds.product.lower:.4g}" in words
 
 
-def test_the_printed_lower_bound_is_called_broken_where_it_is() -> None:
+def test_a_violated_printed_lower_bound_is_marked() -> None:
     words = " ".join(read(report_html(ct.design(ct.example("table1")))).text)
     assert words.count("printed; does not hold") == 2  # of P_m and of P_c
     staffed = " ".join(read(report_html(table_plan())).text)
-    assert "printed; its lower end is no bound" in staffed
+    assert "printed; its lower end is not a bound" in staffed
 
 
-def test_the_page_fetches_nothing_and_goes_dark(animals: tuple[ct.Plan, str]) -> None:
+def test_the_page_fetches_nothing_and_supports_dark_mode(animals: tuple[ct.Plan, str]) -> None:
     _, page = animals
     assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#)|url\(|https?://(?!www\.w3\.org)""", page)
     assert "prefers-color-scheme: dark" in page
@@ -122,7 +122,7 @@ def test_user_text_is_escaped() -> None:
     assert "<i>" not in page
 
 
-def test_groups_margins_and_faultless_workers_are_reported() -> None:
+def test_groups_margins_and_error_free_workers_are_reported() -> None:
     problem = ct.Problem(["a", "b", "c"], [0.5, 0.3, 0.2], ["q"], [[0, 1, 1]], 0.1)
     tree = ct.design(problem, allow_groups=True)
     assert "lead" in " ".join(read(report_html(ct.Plan(tree, np.array([3]), vote="margin"))).text)
@@ -130,7 +130,7 @@ def test_groups_margins_and_faultless_workers_are_reported() -> None:
     assert "0 %" in " ".join(read(report_html(faultless)).text)
 
 
-def test_the_ending_is_html(tmp_path: Path) -> None:
+def test_the_extension_is_html(tmp_path: Path) -> None:
     assert write_report(tmp_path / "r.html", table_plan()).read_text().startswith("<!doctype html>")
     with pytest.raises(ct.CrowdtreeError, match=r"use \.html or \.htm"):
         write_report(tmp_path / "r.pdf", table_plan())

@@ -11,21 +11,7 @@ import pytest
 import crowdtree as ct
 from crowdtree.report.trace import trace_page, write_trace_report
 from crowdtree.trace import from_answers
-
-TABLE1 = ct.example("table1")
-
-
-PLAN = ct.staff(ct.design(TABLE1), workers=8)
-
-
-POLICIES = {
-    "adaptive": ct.AdaptivePolicy(TABLE1, 0.01),
-    "tree": ct.PlanPolicy(ct.design(TABLE1)),
-    "plan": ct.PlanPolicy(PLAN),
-    "curtailed": ct.PlanPolicy(PLAN, "curtailed"),
-    "margin": ct.PlanPolicy(PLAN, "margin"),
-    "batch": ct.BatchPolicy(TABLE1, 1),
-}
+from tracelab import POLICIES
 
 
 class Texts(HTMLParser):
@@ -64,7 +50,7 @@ def test_the_page_escapes_what_people_wrote(tmp_path: Path):
         write_trace_report(tmp_path / "trace.pdf", trace)
 
 
-def test_bars_are_as_long_as_the_belief():
+def test_bars_are_as_long_as_the_probability():
     trace = from_answers(POLICIES["adaptive"], [(0, 1)])
     widths = [float(w) for w in re.findall(r'class=bar style="width:([\d.]+)%"', trace_page(trace))]
     shares = [

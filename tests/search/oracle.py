@@ -1,4 +1,4 @@
-"""Slow, obvious solvers to compare with."""
+"""Slow, simple solvers for comparison."""
 
 from collections.abc import Iterator
 from functools import cache

@@ -63,11 +63,11 @@ def test_wide_sets():
     assert additive_of(*problem, solution) == pytest.approx(solution.value)
 
 
-def test_forgetting_is_counted():
+def test_evictions_are_counted():
     problem = random_problem(np.random.default_rng(4), 16, 16)
     free = solve_additive(*problem)
     tight = solve_additive(*problem, memory_limit_bytes=600)
-    assert tight.statistics["forgotten"] > 0
+    assert tight.forgotten > 0
     assert tight.value == pytest.approx(free.value)
 
 
@@ -114,14 +114,6 @@ def test_interrupt_returns_the_best_tree():
     assert solution.status == "interrupted"
     assert solution.value > solution.lower_bound
     assert additive_of(*problem, solution) == pytest.approx(solution.value)
-
-
-def test_incumbent_is_used():
-    problem = random_problem(np.random.default_rng(9), 20, 20)
-    best = solve_additive(*problem)
-    tree = (best.question, best.variant, best.children, best.leaves)
-    again = solve_additive(*problem, incumbent=tree, node_limit=0)
-    assert again.value == pytest.approx(best.value)
 
 
 def test_one_class_and_inseparable():

@@ -7,7 +7,7 @@ import os
 from crowdtree.designers.exact._jit import forget_stale_code
 
 
-def test_only_code_older_than_a_source_goes(tmp_path):
+def test_only_code_older_than_a_source_is_removed(tmp_path):
     source = tmp_path / "kernel.py"
     source.write_text("")
     os.utime(source, (1000, 1000))

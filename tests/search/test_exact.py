@@ -57,7 +57,7 @@ def test_error_of_one_is_legal():
     check((outcome, error, np.full(4, 0.25)), solve_exact(outcome, error, np.full(4, 0.25)))
 
 
-def test_interrupted_runs_are_honest():
+def test_interrupted_runs_have_valid_bounds():
     problem = random_problem(np.random.default_rng(3), 11, 10)
     optimum = solve_exact(*problem).value
     for limit in (0, 5, 50, 500, 2000):

@@ -1,4 +1,4 @@
-"""All policies beside each other: Dawid-Skene, the comparison, its pictures and its verb."""
+"""Comparison of all policies: Dawid-Skene, rows, charts and the verb."""
 
 from __future__ import annotations
 
@@ -92,11 +92,11 @@ def test_dashes_and_mistakes():
     dashed = ct.Problem(["a", "b", "c"], None, ["q", "r"], [[0, 1, "-"], [0, 0, 1]], 0.1)
     run = simulate_dawid_skene(dashed, 5, 500, crowd=Crowd(workers=10), decoder="posterior")
     assert run.misclassification < 0.1
-    with pytest.raises(ct.CrowdtreeError, match="votes: a whole number"):
+    with pytest.raises(ct.CrowdtreeError, match="votes: expected a whole number"):
         simulate_dawid_skene(dashed, 0)
-    with pytest.raises(ct.CrowdtreeError, match="decoder: must be"):
+    with pytest.raises(ct.CrowdtreeError, match="decoder: expected"):
         simulate_dawid_skene(dashed, 1, decoder="luck")
-    with pytest.raises(ct.CrowdtreeError, match="a 0 or 1 an answer"):
+    with pytest.raises(ct.CrowdtreeError, match=r"one value \(0 or 1\) per answer"):
         dawid_skene([0], [0], [2], 1, 1)
 
 
@@ -108,7 +108,7 @@ def found():
     return compare_policies(TABLE1, 0.02, items=1500)
 
 
-def test_rows_are_what_they_say(found):
+def test_rows_agree_with_separate_computations(found):
     rows = {row.policy: row for row in found.rows}
     assert list(rows) == [
         "adaptive",
@@ -152,15 +152,15 @@ def test_curves_hold_every_series_and_none_goes_below_the_floor(found):
     assert len(told["policies"]) == 9
 
 
-def test_an_error_out_of_reach_is_said_not_hidden():
+def test_an_error_out_of_reach_is_reported():
     twins = ct.Problem(["a", "b", "c"], [0.5, 0.2, 0.3], ["q"], [[0, 0, 1]], 0.1)
     told = compare_policies(twins, 0.05, items=300, max_answers=40, allow_groups=True)
-    assert {row.note.split(",")[0] for row in told.rows} == {"does not get there"}
+    assert {row.note.split(",")[0] for row in told.rows} == {"does not reach it"}
     assert all(row.misclassification > 0.05 for row in told.rows)
 
 
 def test_mistakes():
-    with pytest.raises(ct.CrowdtreeError, match="target_error: between 0 and"):
+    with pytest.raises(ct.CrowdtreeError, match="target_error: expected a number between 0 and"):
         compare_policies(TABLE1, 0.0)
 
 
@@ -201,7 +201,7 @@ def test_the_comparison_is_drawn_with_all_names(found, tmp_path: Path):
     words = words_of(svg)
     for row in found.rows:
         assert row.policy in words, row.policy
-    for name in ("Fano floor", "Burnashev guide, no floor", "answers per item", "T1"):
+    for name in ("Fano floor", "Burnashev guide, not a floor", "answers per item", "T1"):
         assert name in words
     assert "stated chance of a wrong label" in words
     assert draw_comparison(found, tmp_path / "p.html").read_text().startswith("<!doctype html>")
@@ -276,21 +276,21 @@ def test_simulate_draws_one_policy(tmp_path, capsys):
     [
         (["--target-error", "1e-12", "--max-answers", "2"], "needs at least"),
         (["--max-answers", "2"], "max_answers is 2, which leaves an error of"),
-        (["--max-answers", "0"], "max_answers: a whole number"),
+        (["--max-answers", "0"], "max_answers: expected a whole number"),
         (["--engine", "spark"], "engine: 'spark' is unknown; use \"local\""),
         (["--engine", "dask://127.0.0.1:1"], "engine: "),
-        (["--jobs", "0", "--items", "50000"], "jobs: a number of processes"),
-        (["--items", "0"], "items: a whole number"),
+        (["--jobs", "0", "--items", "50000"], "jobs: expected a number of processes"),
+        (["--items", "0"], "items: expected a whole number"),
         (["--compare", "--spammers", "0.1", "--jobs", "2"], "leave out --spammers, --jobs"),
         (["--draw", "run.gif"], "cannot write '.gif'"),
         (["--true-errors", "-1"], "--true-errors: expected 0 or more"),
     ],
 )
 def test_simulate_mistakes_get_one_line(words, says, capsys, monkeypatch, tmp_path):
-    from crowdtree.simulation import work
+    from crowdtree.simulation import execution
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(work, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(execution, "CONNECT_SECONDS", 0.5)
     assert run("simulate", "example:table1", "--items", "10", *words) == 2
     shown = capsys.readouterr()
     assert shown.out == ""

@@ -1,4 +1,4 @@
-"""Simulation: the same labels as step by step, honest numbers, the same result on any engine."""
+"""Simulation: same labels as step by step, calibrated numbers, same result on any engine."""
 
 import json
 import os
@@ -20,9 +20,8 @@ from crowdtree.evaluation import evaluate
 from crowdtree.plan import Plan
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, expected_answers
 from crowdtree.problem import Problem
-from crowdtree.simulation import Crowd, Recorded, simulate, sweep, tune_target
+from crowdtree.simulation import Crowd, Recorded, execution, simulate, sweep, tune_target
 from crowdtree.simulation import engine as engine_module
-from crowdtree.simulation import work as work_module
 from crowdtree.simulation.run import Estimate, mean_estimate, share_estimate
 from crowdtree.staffing import staff
 
@@ -118,7 +117,7 @@ def test_compiled_walk_gives_the_labels_of_the_plain_one(policy, crowd, monkeypa
 @pytest.mark.parametrize("stopping", ["none", "curtailed"])
 @pytest.mark.parametrize("cells", [0, 4_000_000])
 def test_compiled_errors_survive_products_that_underflow(stopping, cells, monkeypatch):
-    """Cells without fault, a crowd full of faults: every class gets next to impossible."""
+    """Cells without error and a crowd that errs: every class becomes nearly impossible."""
     from crowdtree.simulation import kernels
 
     monkeypatch.setattr(engine_module, "COMPILE_FROM", 1)
@@ -187,7 +186,7 @@ def test_curtailed_labels_are_those_of_the_full_vote():
 
 
 @pytest.mark.parametrize("name", ["information", "ec2", "curtailed", "batch"])
-def test_stated_errors_are_honest(name):
+def test_stated_errors_are_calibrated(name):
     run = simulate(PROBLEM, POLICIES[name], 40_000, rng=2)
     wrong = run.misclassification
     assert wrong.low - 0.002 < run.stated_error < wrong.high + 0.002
@@ -197,7 +196,7 @@ def test_stated_errors_are_honest(name):
     assert outside == 0
 
 
-def test_shared_difficulty_keeps_posteriors_honest_where_independence_does_not():
+def test_shared_difficulty_keeps_posteriors_calibrated_where_independence_does_not():
     crowd = Crowd(shared_difficulty=0.3)
     naive = simulate(PROBLEM, AdaptivePolicy(PROBLEM, 0.02, 60), 8000, crowd=crowd)
     aware = AdaptivePolicy(PROBLEM, 0.02, 60, shared_difficulty=0.3)
@@ -208,7 +207,7 @@ def test_shared_difficulty_keeps_posteriors_honest_where_independence_does_not()
     )
 
 
-def test_crowds_are_what_they_say():
+def test_crowds_have_the_given_properties():
     problem = PROBLEM.replace(prior=None)
     policy = AdaptivePolicy(problem, 0.05, 40)
     base = simulate(problem, policy, 8000)
@@ -254,7 +253,7 @@ def test_recorded_answers_are_used_as_they_are():
     np.testing.assert_array_equal(run.truth, truth)
     with pytest.raises(CrowdtreeError, match="repeats=1"):
         simulate(PROBLEM, AdaptivePolicy(PROBLEM, 1e-6), 300, crowd=Recorded(table, truth))
-    with pytest.raises(CrowdtreeError, match="only 300 were recorded"):
+    with pytest.raises(CrowdtreeError, match="expected at most the 300 recorded"):
         simulate(PROBLEM, policy, 301, crowd=Recorded(table, truth))
     table[0, :] = -1
     run = simulate(PROBLEM, policy, 300, crowd=Recorded(table, truth))
@@ -262,11 +261,11 @@ def test_recorded_answers_are_used_as_they_are():
     assert run.label[0] == np.argmax(PROBLEM.prior)
 
 
-def test_tuned_target_reaches_the_error_that_was_asked_for():
+def test_tuned_target_reaches_the_requested_error():
     target = tune_target(PROBLEM, lambda t: AdaptivePolicy(PROBLEM, t), 0.02, items=4000)
     run = simulate(PROBLEM, AdaptivePolicy(PROBLEM, target), 20_000, rng=9)
     assert run.stated_error < 0.0215
-    assert target > 0.02  # stopping at 2 % an item is better than 2 % on average
+    assert target > 0.02  # stopping at 2 % per item is better than 2 % on average
     with pytest.raises(CrowdtreeError, match="cannot be reached"):
         tune_target(
             PROBLEM, lambda t: AdaptivePolicy(PROBLEM, t, repeats=1, strict=False), 1e-4, items=500
@@ -298,7 +297,7 @@ def test_checkpoints_resume(tmp_path, monkeypatch):
     policy = POLICIES["information"]
     whole = simulate(PROBLEM, policy, 500, rng=1)
     ran = []
-    original = work_module.Task.run
+    original = execution.Task.run
 
     def failing(task):
         if len(ran) == 3:
@@ -306,14 +305,14 @@ def test_checkpoints_resume(tmp_path, monkeypatch):
         ran.append(task.start)
         return original(task)
 
-    monkeypatch.setattr(work_module.Task, "run", failing)
+    monkeypatch.setattr(execution.Task, "run", failing)
     with pytest.raises(KeyboardInterrupt):
         simulate(PROBLEM, policy, 500, rng=1, checkpoint=tmp_path / "run")
     files = sorted((tmp_path / "run").iterdir())
     assert [f.suffix for f in files] == [".npz"] * 3
     files[0].write_bytes(files[0].read_bytes()[:100])  # cut off: must be simulated again
     ran.clear()
-    monkeypatch.setattr(work_module.Task, "run", lambda t: ran.append(t.start) or original(t))
+    monkeypatch.setattr(execution.Task, "run", lambda t: ran.append(t.start) or original(t))
     seen = []
     again = simulate(
         PROBLEM,
@@ -364,7 +363,7 @@ def cluster(tmp_path_factory):
     pytest.importorskip("distributed", reason="crowdtree[dask] is not installed")
     folder = tmp_path_factory.mktemp("dask")
     told = folder / "scheduler.json"
-    env = os.environ | {"PYTHONPATH": str(Path(work_module.__file__).parents[2])}
+    env = os.environ | {"PYTHONPATH": str(Path(execution.__file__).parents[2])}
     scheduler = ["scheduler", "--host", "127.0.0.1", "--port", "0"]
     worker = ["worker", "--nthreads", "1", "--no-nanny", "--local-directory", str(folder)]
     processes = [
@@ -422,17 +421,17 @@ def test_dask_gives_identical_results(cluster, monkeypatch):
     identical(rows[0].run, simulate(PROBLEM, POLICIES["margin"], 300))
 
 
-def test_a_scheduler_that_is_down_is_told(monkeypatch):
+def test_an_unreachable_scheduler_is_reported(monkeypatch):
     pytest.importorskip("distributed", reason="crowdtree[dask] is not installed")
-    monkeypatch.setattr(work_module, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(execution, "CONNECT_SECONDS", 0.5)
     with pytest.raises(
-        CrowdtreeError, match=r"no Dask scheduler answers at 127\.0\.0\.1:1 "
+        CrowdtreeError, match=r"no Dask scheduler responds at 127\.0\.0\.1:1 "
     ) as caught:
         simulate(PROBLEM, POLICIES["plan"], 10, engine="dask://127.0.0.1:1")
     assert "\n" not in str(caught.value)
 
 
-def test_missing_dask_is_told(monkeypatch):
+def test_missing_dask_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(CrowdtreeError, match=r"pip install 'crowdtree\[dask\]'"):
         simulate(PROBLEM, POLICIES["plan"], 10, engine="dask://127.0.0.1:8786")
@@ -475,33 +474,74 @@ def test_summary_is_plain_json():
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: simulate(PROBLEM, POLICIES["plan"], 0), "items: a whole number"),
+        (lambda: simulate(PROBLEM, POLICIES["plan"], 0), "items: expected a whole number"),
         (
             lambda: simulate(PROBLEM, POLICIES["plan"], 10, engine="spark"),
             "engine: 'spark' is unknown",
         ),
         (lambda: simulate(PROBLEM, POLICIES["plan"], 10, engine="dask://"), "is unknown"),
-        (lambda: simulate(PROBLEM, POLICIES["plan"], 50_000, jobs=0), "jobs: a number"),
-        (lambda: simulate(make_problem(1, 5), POLICIES["plan"], 10), "other classes or questions"),
+        (lambda: simulate(PROBLEM, POLICIES["plan"], 50_000, jobs=0), "jobs: expected a number"),
+        (
+            lambda: simulate(make_problem(1, 5), POLICIES["plan"], 10),
+            "different classes or questions",
+        ),
         (
             lambda: simulate(
                 PROBLEM, POLICIES["plan"], 10, crowd=Crowd(problem=make_problem(1, 5))
             ),
             "crowd: its problem has 5 classes",
         ),
-        (lambda: Crowd(workers=0), "workers: a crowd needs"),
-        (lambda: Crowd(skill_sd=-1), "skill_sd: 0 or more"),
-        (lambda: Crowd(spammers=2), "spammers: a share"),
+        (lambda: Crowd(workers=0), "workers: expected at least 1"),
+        (lambda: Crowd(skill_sd=-1), "skill_sd: expected 0 or more"),
+        (lambda: Crowd(spammers=2), "spammers: expected a share"),
         (lambda: Crowd(spam="lies"), "spam: must be"),
         (lambda: Crowd(shared_difficulty=1), "shared_difficulty: expected a number"),
-        (lambda: Recorded([[0, 1]], [0, 1]), "recorded: answers must be"),
+        (lambda: Recorded([[0, 1]], [0, 1]), "recorded: expected items x questions"),
         (
             lambda: simulate(PROBLEM, POLICIES["plan"], 1, crowd=Recorded([[0]], [0])),
             "recorded: answers to 1 questions",
         ),
     ],
 )
-def test_bad_input_is_told_in_one_line(call, text):
+def test_bad_input_gets_one_line(call, text):
     with pytest.raises(CrowdtreeError, match=text) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+# ------------------------------------------------------------------ adapting
+
+
+def test_adapting_mends_a_wrong_table():
+    assumed = make_problem(3).replace(worker_error=0.15)
+    truth = assumed.replace(worker_error=0.3)
+    policy = AdaptivePolicy(assumed, 0.01, 300, strict=False)
+    crowd = Crowd(problem=truth)
+    plain = simulate(assumed, policy, 150, rng=1, crowd=crowd)
+    adapting = simulate(assumed, policy, 150, rng=1, crowd=crowd, adapt=True)
+    told = simulate(assumed, AdaptivePolicy(truth, 0.01, 300), 150, rng=1, crowd=crowd)
+    assert plain.misclassification > 0.06
+    assert adapting.misclassification <= 0.03
+    assert adapting.answers_per_item < 1.3 * told.answers_per_item
+    made = adapting.adaptation
+    assert made.alarms[0].items <= 30
+    assert made.revisions[0].reason == "alarm"
+    assert {revision.reason for revision in made.revisions[1:]} == {"answers"}
+    assert made.reopened > 0
+    assert adapting.asked.sum() == adapting.answers.sum()
+    assert json.loads(json.dumps(adapting.to_dict()))["adaptation"]["reopened"] == made.reopened
+
+
+def test_adapting_changes_nothing_without_an_alarm_and_is_repeatable():
+    plain = simulate(PROBLEM, POLICIES["information"], 60, rng=2)
+    first, second = (
+        simulate(PROBLEM, POLICIES["information"], 60, rng=2, adapt=True) for _ in range(2)
+    )
+    assert not first.adaptation.alarms
+    alike(plain, first)
+    assert first.adaptation == second.adaptation
+
+
+def test_adapting_runs_in_one_process():
+    with pytest.raises(CrowdtreeError, match="each item depends on those before it"):
+        simulate(PROBLEM, POLICIES["information"], 10, adapt=True, jobs=2)

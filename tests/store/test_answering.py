@@ -86,7 +86,7 @@ def test_skips_and_undone_answers_cost_nothing(app: Lab) -> None:
     assert app.store.read(lambda c: verify(c, number))["differences"] == []
 
 
-def test_an_undo_takes_no_money_that_others_were_promised(app: Lab) -> None:
+def test_an_undo_takes_no_reserved_money(app: Lab) -> None:
     number = app.campaign(settings={"price": 0.1, "budget": 0.1})
     first, second = app.worker(number), app.worker(number)
     first.call("skip", lease=first.next()["task"]["lease"], key="s")
@@ -112,7 +112,7 @@ def test_a_late_answer_is_paid_only_in_time(app: Lab) -> None:
     assert app.store.read(lambda c: verify(c, number))["differences"] == []
 
 
-def test_what_is_known_of_a_worker_weighs_in_the_label(app: Lab) -> None:
+def test_a_workers_skill_affects_the_label(app: Lab) -> None:
     """The skill at the time is stored with the answer and moves the stated error."""
     errors = []
     for skill in (-1.0, 0.0, 2.0):
@@ -128,7 +128,7 @@ def test_what_is_known_of_a_worker_weighs_in_the_label(app: Lab) -> None:
     assert errors[0] > 1.5 * errors[1] > 3 * errors[2]
 
 
-def test_whoever_was_asked_is_paid_though_somebody_else_was_faster(app: Lab) -> None:
+def test_a_leased_answer_is_paid_even_if_another_worker_was_faster(app: Lab) -> None:
     number = app.campaign(ONE, example="table1", workers=0, settings={"price": 0.1, "budget": 1.0})
     slow, other = app.worker(number), app.worker(number)
     lease = slow.next()["task"]["lease"]
@@ -144,7 +144,7 @@ def test_whoever_was_asked_is_paid_though_somebody_else_was_faster(app: Lab) -> 
     assert app.store.read(lambda c: verify(c, number))["differences"] == []
 
 
-def test_what_is_out_counts_when_an_answer_comes_in(app: Lab) -> None:
+def test_leased_questions_count_when_an_answer_arrives(app: Lab) -> None:
     """An answer opens no question beyond those that are out and may decide the vote."""
     number = app.campaign(ONE, example="table1", workers=8)
     out = []

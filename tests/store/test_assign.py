@@ -22,7 +22,7 @@ from storelab import ONE
 from weblab import Lab
 
 
-def test_a_worker_is_told_why_there_is_nothing_to_do(app: Lab) -> None:
+def test_a_worker_gets_the_reason_for_no_question(app: Lab) -> None:
     number = app.campaign(ONE, example="table1", workers=8)
     ann, bob = app.worker(number), app.worker(number)
     ann.work("no")
@@ -39,14 +39,14 @@ def test_a_worker_is_told_why_there_is_nothing_to_do(app: Lab) -> None:
     assert ann.next()["reason"] == "finished"
 
 
-def test_a_skip_is_an_answer_when_it_comes_to_what_is_left(app: Lab) -> None:
+def test_a_skipped_question_is_not_offered_again(app: Lab) -> None:
     number = app.campaign(ONE, settings={"one_question_per_item": True})
     worker = app.worker(number)
     worker.call("skip", lease=worker.next()["task"]["lease"], key="s")
     assert worker.next()["reason"] == "all answered"
 
 
-def test_questions_that_are_out_count_against_the_budget(app: Lab) -> None:
+def test_leased_questions_count_against_the_budget(app: Lab) -> None:
     number = app.campaign(settings={"price": 0.1, "budget": 0.25})
     workers = [app.worker(number) for _ in range(3)]
     assert [worker.next()["task"] is not None for worker in workers] == [True, True, False]

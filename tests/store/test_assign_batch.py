@@ -156,7 +156,7 @@ def check(connection: Any, number: int, settings: dict[str, Any]) -> None:
     assert set(fates) <= {"counted", "gold"}  # nothing was asked that could not matter
 
 
-def test_whose_a_token_is_is_remembered_but_not_that_it_is_good(url: str) -> None:
+def test_a_tokens_owner_is_cached_but_not_its_validity(url: str) -> None:
     with Store(url).opened() as store:
         number, hashes = filled(store, policy("plan"))
         for _ in range(2):

@@ -27,7 +27,7 @@ from storelab import change, filled, plan_policy, spent
 from weblab import Lab
 
 
-def test_names_that_no_database_takes_are_refused_alike(url: str) -> None:
+def test_names_that_a_database_rejects_are_refused_on_both(url: str) -> None:
     made = plan_policy()
     with Store(url).opened() as store:
         number, _ = filled(store)
@@ -76,9 +76,7 @@ def test_two_owners_do_not_undo_each_others_settings(postgres: Postgres) -> None
 
 
 @pytest.mark.parametrize("later", [{"price": 0.2}, {"price": 0.05}, {"budget": 0.5}])
-def test_the_cap_holds_when_price_or_budget_change_while_questions_are_out(
-    app: Lab, later: dict[str, float]
-) -> None:
+def test_the_budget_holds_when_price_or_budget_change(app: Lab, later: dict[str, float]) -> None:
     first = {"price": 0.1} if "budget" in later else {"price": 0.1, "budget": 1.0}
     number = app.campaign(settings=first)
     workers = [app.worker(number) for _ in range(4)]
@@ -98,7 +96,9 @@ def test_the_cap_holds_when_price_or_budget_change_while_questions_are_out(
 
 
 @pytest.mark.parametrize("later", [{"price": 0.2}, {"budget": 0.1}])
-def test_what_would_pass_the_cap_is_refused(app: Lab, later: dict[str, float]) -> None:
+def test_settings_that_would_exceed_the_budget_are_refused(
+    app: Lab, later: dict[str, float]
+) -> None:
     number = app.campaign(settings={"price": 0.1, "budget": 0.3})
     workers = [app.worker(number) for _ in range(2)]
     out = [worker.next()["task"]["lease"] for worker in workers]
@@ -111,7 +111,7 @@ def test_what_would_pass_the_cap_is_refused(app: Lab, later: dict[str, float]) -
     assert app.store.read(lambda c: verify(c, number))["differences"] == []
 
 
-def test_the_cap_holds_to_the_cent(app: Lab) -> None:
+def test_the_budget_holds_to_the_cent(app: Lab) -> None:
     """Seven answers at 0.07 make 0.49; an eighth would make 0.56."""
     number = app.campaign(settings={"price": 0.07, "budget": 0.55})
     workers = [app.worker(number) for _ in range(3)]

@@ -11,7 +11,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import AdaptivePolicy
 from crowdtree.store.db.campaign_row import get_campaign
-from crowdtree.store.db.tables import audit, items, workers
+from crowdtree.store.db.tables import activity, items, workers
 from crowdtree.store.owner import drafts
 from storelab import Small
 
@@ -27,7 +27,9 @@ def test_a_draft_can_change_its_plan_until_it_starts(small: Callable[..., Small]
         one.store.write(lambda c: drafts.change_policy(c, one.number, one.policy, 2.0))
 
 
-def test_a_discarded_draft_leaves_only_a_line_in_the_audit(small: Callable[..., Small]) -> None:
+def test_a_discarded_draft_leaves_only_a_line_in_the_activity_log(
+    small: Callable[..., Small],
+) -> None:
     one, other = small(), small()
     one.worker()
     one.store.write(lambda c: drafts.discard(c, one.number, 5.0))
@@ -35,7 +37,7 @@ def test_a_discarded_draft_leaves_only_a_line_in_the_audit(small: Callable[..., 
         one.store.read(lambda c: get_campaign(c, one.number))
     for table in (items, workers):
         assert one.store.read(lambda c, t=table: c.execute(t.select()).all()) == []
-    actions = one.store.read(lambda c: [row.action for row in c.execute(audit.select())])
+    actions = one.store.read(lambda c: [row.action for row in c.execute(activity.select())])
     assert actions[-1] == "discard"
     other.start()
     with pytest.raises(CrowdtreeError, match="has started"):

@@ -15,19 +15,22 @@ pytest.importorskip(
 
 import sqlalchemy as sa
 
+import crowdtree as ct
 from crowdtree.errors import CrowdtreeError
+from crowdtree.files import problem_to_dict
+from crowdtree.policy import AdaptivePolicy
 from crowdtree.store import ExpireLeases, Next, Settings, Store
 from crowdtree.store.db import engine as module
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.engine import make_engine, migrate
 from crowdtree.store.db.tables import metadata, open_questions
-from crowdtree.store.owner import people, tokens
+from crowdtree.store.owner import campaigns, people, tokens
 from crowdtree.store.replay.verify import verify
 from storelab import filled, work
 from weblab import lab
 
 
-def test_migrations_make_the_tables_and_take_them_away(url: str) -> None:
+def test_migrations_create_and_drop_the_tables(url: str) -> None:
     engine = make_engine(url)
     migrate(engine)
     migrate(engine)  # again: nothing to do
@@ -77,6 +80,41 @@ def test_open_questions_survive_the_change_of_their_table(url: str) -> None:
         assert (found["differences"], found["labelled"]) == ([], 3)
 
 
+TOGETHER = ct.example("table1").replace(dependence=0.3)
+PER_CELL = ct.Problem(
+    ["a", "b", "c"],
+    [0.5, 0.3, 0.2],
+    ["q", "r"],
+    [[0, 1, "-"], [1, 0, 0]],
+    [[0.1, 0.2, 0.3], [0.05, 0.15, 0.25]],
+    texts=["Is it q?", ""],
+    descriptions=["first", "", "third"],
+    dash="either",
+)
+
+
+@pytest.mark.parametrize("problem", [ct.example("animals"), TOGETHER, PER_CELL])
+def test_problems_survive_the_change_of_their_form(url: str, problem: ct.Problem) -> None:
+    """Revision 0003 writes problems as files do; going back and forth loses nothing."""
+    policy = AdaptivePolicy(problem, target_error=0.4, strict=False)
+    with Store(url).opened() as store:
+        number = store.write(lambda c: campaigns.create(c, "", policy, Settings(), 0.0))
+    engine = make_engine(url)
+    downgrade(engine, "0002")
+    with engine.connect() as connection:
+        query = sa.text("SELECT problem FROM campaigns")
+        stored = json.loads(connection.execute(query).scalar_one())
+        connection.rollback()
+    assert stored["classes"] == list(problem.classes)
+    assert stored["outcome"] == problem.outcome.tolist()
+    engine.dispose()
+    with Store(url).opened() as store:
+        found = store.read(lambda c: get_campaign(c, number))
+    assert found.problem == problem_to_dict(problem)
+    assert found.make_policy().problem == problem
+    assert (found.classes, found.questions) == (list(problem.classes), list(problem.questions))
+
+
 def downgrade(engine: sa.Engine, revision: str) -> None:
     from alembic import command
     from alembic.config import Config
@@ -112,7 +150,9 @@ def test_a_database_of_version_0_1_is_read_and_goes_on(old: Path) -> None:
         for number in (1, 2):
             found = store.read(lambda c, n=number: verify(c, n))
             assert found["differences"] == []
-            policy = store.read(lambda c, n=number: get_campaign(c, n)).make_policy()
+            campaign = store.read(lambda c, n=number: get_campaign(c, n))
+            assert campaign.problem == problem_to_dict(ct.example("table1"))
+            policy = campaign.make_policy()
             invited = [
                 store.write(lambda c, n=number, p=policy: people.invite(c, n, "", p, False, 2e6))[1]
                 for _ in range(9)
@@ -124,7 +164,7 @@ def test_a_database_of_version_0_1_is_read_and_goes_on(old: Path) -> None:
             assert after["labelled"] > found["labelled"]
 
 
-def test_settings_that_came_later_or_are_gone_do_not_matter(old: Path) -> None:
+def test_added_and_removed_settings_are_accepted(old: Path) -> None:
     """A setting of today that version 0.1 did not know, and one of then that is gone."""
     with sqlite3.connect(old) as connection:
         text = connection.execute("SELECT settings FROM campaigns WHERE id = 1").fetchone()[0]

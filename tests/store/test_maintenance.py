@@ -14,7 +14,7 @@ from storelab import ONE
 from weblab import Lab
 
 
-def test_a_campaign_goes_on_where_it_must_not_finish_by_itself(app: Lab) -> None:
+def test_a_campaign_continues_if_it_must_not_finish_automatically(app: Lab) -> None:
     number = app.campaign(ONE, example="table1", workers=0, settings={"finish_by_itself": False})
     assert app.worker(number).work("yes")["fate"] == "counted"
     app.store.write(Maintenance(app.clock).round)

@@ -29,7 +29,7 @@ def test_webhooks_miss_no_label_that_commits_late(postgres: Postgres) -> None:
     with Store(postgres.database()).opened() as store:
         number, _ = filled(store, 2)
         first, second = (
-            sql.NewLabel(number, k, 0, 0.1, "leaf", answers=1, path="[]", at=0.0) for k in (1, 2)
+            sql.LabelLine(number, k, 0, 0.1, "leaf", answers=1, path="[]", at=0.0) for k in (1, 2)
         )
         store.write(lambda c: webhooks.add_hook(c, number, "https://label.example/", 0.0))
         with store.engine.connect() as slow, slow.begin():

@@ -26,7 +26,7 @@ from crowdtree.store.background import outbox, revising
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.stalled import StalledItems
 from crowdtree.store.db import statements as sql
-from crowdtree.store.db.audit import audited
+from crowdtree.store.db.activity import list_activity
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.sql import fetch
 from crowdtree.store.db.states import LeaseState
@@ -388,7 +388,7 @@ def test_a_revision_is_recorded_and_repeating_it_changes_nothing(labelled: Game)
     assert rows[1]["finished_at"] is None
     last = labelled.read(sa.select(sa.func.max(answers.c.id)))[0][0]
     assert rows[1]["after_answer_id"] == last
-    entry = labelled.store.read(lambda c: audited(c, labelled.number))[0]
+    entry = labelled.store.read(lambda c: list_activity(c, labelled.number))[0]
     assert (entry["action"], entry["actor"]) == ("revise", "server")
     assert entry["detail"] == {"revision": 1, **REASON}
 
@@ -420,7 +420,7 @@ def test_dedicated_workers_keep_their_questions(tmp_path: Any) -> None:
     used = set(small.plan.tree.question.tolist())
     game = Game(f"sqlite:///{tmp_path / 'x.db'}", small, n=3, dedicated=True)
     with game.store.opened():
-        with pytest.raises(CrowdtreeError, match="dedicated: needs a plan"):
+        with pytest.raises(CrowdtreeError, match="dedicated: requires a plan"):
             game.revise(STRICT)
         more = PlanPolicy(ct.staff(small.plan.tree, workers=8), "none")
         assert game.revise(more) == 1

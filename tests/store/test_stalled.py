@@ -44,7 +44,7 @@ def policy(kind: str) -> Any:
 
 
 class Running:
-    """A store with one campaign, a clock in hand, and people who come and go."""
+    """A store with one campaign, a controllable clock, and workers who come and go."""
 
     def __init__(self, store: Store, clock: Clock, kind: str, n_items: int = 3, **settings: Any):
         self.store, self.clock, self.policy = store, clock, policy(kind)
@@ -74,7 +74,7 @@ class Running:
             self.store.questions.cache.scanned.clear()  # look again at once
 
     def look(self) -> int:
-        """Let the watch look once; returns how many items it set aside."""
+        """Run the check once; returns how many items it set aside."""
         self.store.write(lambda _: None)  # on SQLite a question is told before its commit
         found = self.store.read(self.stalled.look)
         return sum(self.store.write(lambda c, f=f: self.stalled.apply(c, f)) for f in found)
@@ -121,7 +121,7 @@ def test_an_item_that_nobody_can_answer_waits_is_shown_and_is_set_aside(
         assert store.read(lambda c: get_campaign(c, one.number)).status == "finished"
 
 
-def test_an_item_waits_no_more_when_somebody_comes(url: str) -> None:
+def test_an_item_stops_waiting_when_an_eligible_worker_arrives(url: str) -> None:
     clock = Clock()
     with Store(url, clock=clock, rng=0).opened() as store:
         one = Running(store, clock, "margin")
@@ -177,7 +177,7 @@ def test_a_question_without_its_dedicated_worker_waits(url: str) -> None:
         assert one.waiting == 3
 
 
-def test_time_that_a_campaign_or_the_server_rested_does_not_count(url: str) -> None:
+def test_time_while_paused_or_stopped_does_not_count(url: str) -> None:
     clock = Clock()
     with Store(url, clock=clock, rng=0).opened() as store:
         one = Running(store, clock, "margin")
@@ -196,7 +196,7 @@ def test_time_that_a_campaign_or_the_server_rested_does_not_count(url: str) -> N
         assert one.look() == 3
 
 
-def test_for_ever_is_for_ever(url: str) -> None:
+def test_without_a_limit_items_wait_forever(url: str) -> None:
     clock = Clock()
     with Store(url, clock=clock, rng=0).opened() as store:
         one = Running(store, clock, "margin")

@@ -25,7 +25,7 @@ from crowdtree.store.replay import stored
 from crowdtree.store.serving import worker_quality
 
 
-def test_next_looks_at_few_rows_however_many_there_are(tmp_path: Path) -> None:
+def test_next_examines_few_rows_of_a_large_table(tmp_path: Path) -> None:
     """The statements of choosing use an index, never a scan or a sort."""
     with Store(f"sqlite:///{tmp_path / 'x.db'}").opened() as store:
         values = {"campaign": 1, "question": 0, "worker": 1, "after": 0}

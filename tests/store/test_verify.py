@@ -1,4 +1,4 @@
-"""Verify must find whatever was tampered with, for every policy; and nothing where nothing was."""
+"""Verify finds every kind of tampering, for every policy, and has no false alarms."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.store import ExpireLeases, Next, Refused, Settings, Store, Submit, Undo
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.db.tables import (
+    activity,
     answers,
-    audit,
     budgets,
     items,
     judgements,
@@ -122,7 +122,7 @@ class Played:
         return int(self.store.read(lambda c: c.execute(found.limit(1)).scalar_one()))
 
     def tampered(self, statements: list[Any]) -> list[str]:
-        """What verify says after a change by somebody with the file in hand; it is taken back."""
+        """Output of verify after a change of the database, which is reverted afterwards."""
         plain = sa.create_engine(self.store.engine.url)  # does not check references
         with plain.connect() as connection:
             changed = [connection.execute(statement).rowcount for statement in statements]
@@ -148,7 +148,7 @@ def copied(game: Played, table: Any, number: int, **changes: Any) -> Any:
 
 
 def tamperings(game: Played) -> Iterator[tuple[str, list[Any]]]:
-    """Every sort of change that must not pass, one after the other."""
+    """Every kind of change that must be detected, one after the other."""
     counted = game.one(answers, answers.c.fate == "counted")
     gold = game.one(answers, answers.c.fate == "gold", answers.c.kind == "answer")
     undone = game.one(answers, answers.c.kind == "undo")
@@ -240,7 +240,7 @@ def tamperings(game: Played) -> Iterator[tuple[str, list[Any]]]:
     )
 
 
-def test_verify_finds_every_sort_of_tampering(played: Played) -> None:
+def test_verify_finds_every_kind_of_tampering(played: Played) -> None:
     assert played.differences() == []
     found = {what: played.tampered(changes) for what, changes in list(tamperings(played))}
     assert len(found) > 50
@@ -248,7 +248,7 @@ def test_verify_finds_every_sort_of_tampering(played: Played) -> None:
     assert played.differences() == []
 
 
-def test_a_finish_must_have_been_asked_for(tmp_path: Path) -> None:
+def test_a_finish_must_have_been_requested(tmp_path: Path) -> None:
     game = Played(tmp_path / "x.db", "margin")
     with game.store.opened():
         game.write(lambda c: campaigns.set_status(c, game.number, "finishing", game.clock()))
@@ -260,8 +260,8 @@ def test_a_finish_must_have_been_asked_for(tmp_path: Path) -> None:
             game.store.read(lambda c: c.execute(sa.select(labels.c.reason)).scalars().all())
         )
         assert {"finished", "never asked"} <= reasons
-        found = game.tampered([audit.delete().where(audit.c.action == "finish")])
-        assert "finish that is not in the audit log" in found[0]
+        found = game.tampered([activity.delete().where(activity.c.action == "finish")])
+        assert "finish that is not in the activity log" in found[0]
 
 
 def test_undecided_items_are_counted(tmp_path: Path) -> None:

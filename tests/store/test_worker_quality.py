@@ -32,7 +32,7 @@ def record(app: Lab, number: int, worker: Any) -> Any:
 
 
 @pytest.mark.parametrize("folded", [True, False])
-def test_undo_of_gold_unlearns_it(app: Lab, folded: bool) -> None:
+def test_undo_of_gold_reverts_the_skill(app: Lab, folded: bool) -> None:
     number, worker = gold_worker(app)
     for _ in range(4):
         worker.work("yes")
@@ -55,7 +55,7 @@ def test_undo_of_gold_unlearns_it(app: Lab, folded: bool) -> None:
     assert app.store.read(lambda c: verify(c, number))["differences"] == []
 
 
-def test_undo_of_gold_lifts_the_pause_that_it_brought(app: Lab) -> None:
+def test_undo_of_gold_lifts_the_pause_it_caused(app: Lab) -> None:
     number, worker = gold_worker(app, pause_below=0.94, pause_after=2)
     worker.work("yes")
     worker.work("no")
@@ -68,7 +68,7 @@ def test_undo_of_gold_lifts_the_pause_that_it_brought(app: Lab) -> None:
     assert record(app, number, worker)["status"] == "paused"  # by the owner: that stays
 
 
-def test_learning_anew_keeps_what_labels_taught(app: Lab) -> None:
+def test_relearning_keeps_the_evidence_of_labels(app: Lab) -> None:
     items = "task,text,gold\na,one,\ng,gold,c4\n"
     number = app.campaign(items, example="table1", workers=0, settings={"gold_rate": 0.0})
     worker = app.worker(number)
@@ -96,7 +96,7 @@ def test_learning_anew_keeps_what_labels_taught(app: Lab) -> None:
     assert after["skill"] == pytest.approx(before["skill"], abs=1e-12)
 
 
-def test_a_skip_of_gold_teaches_nothing(app: Lab) -> None:
+def test_a_skip_of_gold_does_not_change_the_skill(app: Lab) -> None:
     number, worker = gold_worker(app)
     before = record(app, number, worker)
     worker.call("skip", lease=worker.next()["task"]["lease"], key="s")

@@ -1,4 +1,4 @@
-"""Batches of commands: all or nothing, and one bad command hurts nobody else."""
+"""Batches of commands are atomic, and one bad command does not affect others."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_two_stores_on_one_postgresql_share_the_work(postgres: Postgres) -> None
         assert found["labelled"] == 30
 
 
-def test_a_failing_call_changes_nothing_and_hurts_nobody(url: str) -> None:
+def test_a_failing_call_changes_nothing_and_affects_no_other(url: str) -> None:
     with Store(url).opened() as store:
         number, _ = filled(store)
 
@@ -108,7 +108,7 @@ def test_answers_cannot_be_written_twice(url: str) -> None:
             store.write(twice)
 
 
-def test_readers_see_one_moment(url: str) -> None:
+def test_readers_see_a_consistent_snapshot(url: str) -> None:
     with Store(url).opened() as store:
         number, hashes = filled(store)
         count = sa.select(sa.func.count()).select_from(answers)

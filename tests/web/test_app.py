@@ -9,7 +9,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 from weblab import Lab
 
 
-def test_a_slash_too_many_leads_nowhere(app: Lab) -> None:
+def test_a_trailing_slash_is_not_found(app: Lab) -> None:
     number = app.campaign()
     headers = {**app.owner, "host": "evil.example"}
     found = app.client.get(f"/c/{number}/", headers=headers, follow_redirects=False)

@@ -12,7 +12,7 @@ from storelab import ONE
 from weblab import Lab
 
 
-def test_the_server_watches_by_itself(app: Lab) -> None:
+def test_the_server_sets_stalled_items_aside_automatically(app: Lab) -> None:
     number = app.campaign(ONE, settings={"give_up_seconds": 60})
     app.worker(number).work("no")
     state: Any = app.client.app.state.crowdtree  # type: ignore[attr-defined]

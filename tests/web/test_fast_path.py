@@ -11,7 +11,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 from crowdtree.store import Store
 
 
-def test_the_short_way_and_the_long_way_say_the_same() -> None:
+def test_the_fast_path_and_the_framework_agree() -> None:
     """A trailing part of the content type makes a request go the long way or the short one."""
     from starlette.testclient import TestClient
 

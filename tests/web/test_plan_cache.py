@@ -11,7 +11,6 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 import aside
 from crowdtree import files
 from crowdtree.policy import AdaptivePolicy
-from crowdtree.store.db.problem_json import problem_to_json
 from crowdtree.web import worker_process as module
 from crowdtree.web.plan_cache import PlanCache
 
@@ -30,8 +29,8 @@ def test_plans_are_worked_out_once(monkeypatch):
         plans = PlanCache()
         monkeypatch.setattr(plans.process, "run", run)
         offer = await plans.read(b"", "example:table1", {}, module.silent)
-        assert plans.known(problem_to_json(problem)) is offer
-        assert await plans.offer(problem_to_json(problem)) is offer
+        assert plans.known(files.problem_to_dict(problem)) is offer
+        assert await plans.offer(files.problem_to_dict(problem)) is offer
         same = offer.get("adaptive-0.05").policy
         assert (await plans.promise(same)).error == offer.get("adaptive-0.05").error
         assert asked == ["read_offer"]

@@ -1,4 +1,4 @@
-"""From what an owner sends to a policy, and back."""
+"""From an owner's input to a policy, and back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from crowdtree.web.plan_jobs import Wish, policy_of, read_offer, wish_of
 from weblab import Lab
 
 
-def test_an_uploaded_table_is_read_with_its_faults_named():
+def test_errors_in_an_uploaded_table_are_reported():
     with pytest.raises(CrowdtreeError, match=r"upload one of \.csv"):
         read_offer(module.silent, b"x", "table.exe", {})
     with pytest.raises(CrowdtreeError, match="no question splits"):
@@ -81,7 +81,7 @@ def test_a_definition_is_in_the_form_of_the_files() -> None:
 @pytest.mark.parametrize(
     ("kind", "options", "words"),
     [
-        ("adaptive", {"max_answers": 10**12}, "give max_answers beside the options"),
+        ("adaptive", {"max_answers": 10**12}, "put max_answers next to options"),
         ("adaptive", {"colour": "red"}, "cannot be read"),
         ("adaptive", {"yes_probability": [[1, 2], [3]]}, "yes_probability"),
         ("adaptive", {"price": "much"}, ""),

@@ -1,4 +1,4 @@
-"""The first contact: `crowdtree serve` prints a link, says in one line what is wrong, and stops."""
+"""`crowdtree serve` prints a link, reports errors in one line, and stops."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_it_prints_a_link_that_works_and_stops_with_pages_open(tmp_path: Path) -
         assert not (tmp_path / "crowdtree-media").exists()  # made by the first upload only
 
 
-def test_a_port_in_use_is_said_in_one_line(refused) -> None:
+def test_a_port_in_use_gets_one_line(refused) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -114,14 +114,14 @@ def test_a_port_in_use_is_said_in_one_line(refused) -> None:
         (("--database", "nowhere/x.db"), "does not exist"),
         (("--database", "postgresql://ann@127.0.0.1:1/x"), "check --database"),
         (("--workers", "2"), "SQLite has one writer"),
-        (("--url", "label.example"), "write it as https://NAME"),
+        (("--url", "label.example"), "expected https://NAME"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(refused, options, words: str) -> None:
+def test_errors_take_one_line(refused, options, words: str) -> None:
     assert words in refused(*options)
 
 
-def test_a_database_that_is_none_or_newer_is_refused(refused, tmp_path: Path) -> None:
+def test_an_invalid_or_newer_database_is_refused(refused, tmp_path: Path) -> None:
     (tmp_path / "junk.db").write_text("not a database\n" * 100)
     assert "file is not a database" in refused("--database", "junk.db")
     with Store(str(tmp_path / "newer.db")).opened():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.server
 import json
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -13,18 +12,10 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 from crowdtree.webhooks import verify_signature
-from weblab import Lab
+from weblab import Lab, until
 
 
-def until(found: Any, seconds: float = 20.0) -> Any:
-    """Wait for background chores."""
-    end = time.monotonic() + seconds
-    while not (value := found()) and time.monotonic() < end:
-        time.sleep(0.05)
-    return value
-
-
-def test_webhooks_are_signed_and_tell_every_label_once(app: Lab) -> None:
+def test_webhooks_are_signed_and_deliver_every_label_once(app: Lab) -> None:
     got: list[tuple[str, bytes]] = []
 
     class Receiver(http.server.BaseHTTPRequestHandler):

@@ -48,7 +48,7 @@ def process():
     made.close()
 
 
-def test_a_job_tells_how_far_it_is_and_others_go_on_meanwhile(process):
+def test_a_job_reports_progress_without_blocking_others(process):
     async def go():
         heard = []
         job = asyncio.create_task(process.run(count, 3, report=lambda *news: heard.append(news)))
@@ -64,7 +64,7 @@ def test_a_job_tells_how_far_it_is_and_others_go_on_meanwhile(process):
     assert others > 3  # the loop was free all the time
 
 
-def test_a_mistake_is_said_and_the_next_job_runs(process):
+def test_an_error_is_reported_and_the_next_job_runs(process):
     with pytest.raises(CrowdtreeError, match="the table is bad"):
         aside.run(process.run(fail, "the table is bad"))
     with pytest.raises(CrowdtreeError, match="too much memory"):
@@ -86,7 +86,7 @@ def test_a_job_that_takes_too_long_is_stopped_with_its_process(process):
             os.kill(pid, 0)
 
 
-def test_nobody_waits_in_an_endless_queue():
+def test_the_queue_has_a_limit():
     crowded = WorkerProcess()
     crowded.waiting = module.MOST_WAITING
     with pytest.raises(Unavailable, match="Try again"):

@@ -1,4 +1,4 @@
-"""The command `crowdtree`: its verbs, and how it fails (one line on stderr, exit code 2)."""
+"""The command `crowdtree`: its verbs and its errors (one line on stderr, exit code 2)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TextIO
 import typer
 
 from crowdtree import __version__
+from crowdtree.cli.audit import audit_app
 from crowdtree.cli.campaign import campaign_app
 from crowdtree.cli.check import check_verb
 from crowdtree.cli.demo import demo_verb
@@ -59,6 +60,7 @@ for verb in (
 ):
     app.command(verb.__name__.removesuffix("_verb"))(verb)
 app.add_typer(campaign_app, name="campaign")
+app.add_typer(audit_app, name="audit")
 
 
 @app.callback(invoke_without_command=True)
@@ -71,7 +73,7 @@ def _root(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and leave with 0, 2 (a mistake in the input) or 130 (interrupted)."""
+    """Run the command line and exit with 0, 2 (a mistake in the input) or 130 (interrupted)."""
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         raise SystemExit(_run(arguments))

@@ -1,4 +1,4 @@
-"""The verb `check`: what a problem file holds, and what is wrong with it."""
+"""The verb `check`: the content of a problem file, and its errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["check_verb"]
 
 @with_options
 def check_verb(file: File, *, as_json: AsJson = False, reading: Reading) -> None:
-    """Check a problem file: what is in it, and which classes no question tells apart.
+    """Check a problem file: its size, and the classes that no question separates.
 
     Example:
 
@@ -45,7 +45,7 @@ def check_verb(file: File, *, as_json: AsJson = False, reading: Reading) -> None
         for note in notes:
             console.print(f"Note: {note}", soft_wrap=True, markup=False)
         for group in groups:
-            words = f"No question tells apart: {listing(group, 20)}"
+            words = f"No question separates: {listing(group, 20)}"
             console.print(words, soft_wrap=True, markup=False)
         again = ReadingGroups(**asdict(reading), allow_groups=bool(groups))
         render.show_next(console, render.command("design", file, reading=again))

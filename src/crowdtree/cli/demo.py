@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -119,26 +120,18 @@ def _campaigns(plan: Plan, out: Path, console: Any, quiet: bool) -> list[LiveCam
         for name, (policy, promised) in wishes.items():
             with progress(counting(name)) as watch:
                 run = rehearsal.rehearse(
-                    owner,
-                    name,
-                    problem,
-                    policy,
-                    items,
-                    crowd,
-                    promised=promised,
-                    rng=1,
-                    report=watch,
+                    owner, name, problem, policy, items, crowd, rng=1, report=watch
                 )
-            runs.append(run)
+            runs.append(replace(run, promised=promised))
             if not quiet:
                 console.print(_said(run), highlight=False)
     if not quiet:
-        console.print(f"[dim]Look at it: crowdtree serve --database {database}[/]\n")
+        console.print(f"[dim]To view it: crowdtree serve --database {database}[/]\n")
     return runs
 
 
 def _said(run: LiveCampaign) -> str:
-    """Sum a campaign up in a line."""
+    """Summarise a campaign in one line."""
     spammers, others = run.found_out
     return (
         f"[bold]{run.name}[/]: {percent(run.wrong)} wrong ({percent(run.wrong.low)} to "

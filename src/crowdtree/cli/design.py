@@ -24,20 +24,22 @@ Method = Annotated[
 
 @dataclass(frozen=True)
 class Limits:
-    """What the proven designer searches for, and when it stops."""
+    """Objective and limits of the optimal designer."""
 
     objective: Annotated[
         Literal["additive", "exact"],
-        typer.Option("--objective", help="What method optimal proves least."),
+        typer.Option("--objective", help="Objective that method optimal minimises."),
     ] = "additive"
     time_limit: Annotated[
-        float | None, typer.Option("--time-limit", metavar="S", help="Seconds for method optimal.")
+        float | None,
+        typer.Option("--time-limit", metavar="S", help="Time limit of method optimal, in seconds."),
     ] = None
     gap_limit: Annotated[
-        float, typer.Option("--gap-limit", help="Relative gap at which optimal may stop.")
+        float, typer.Option("--gap-limit", help="Relative gap at which method optimal stops.")
     ] = 0.0
     node_limit: Annotated[
-        int | None, typer.Option("--node-limit", help="Sets that optimal may search.")
+        int | None,
+        typer.Option("--node-limit", help="Most class sets that method optimal searches."),
     ] = None
 
     def options(self, method: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The verb `evaluate`: exactly how often a plan goes wrong, and what it costs."""
+"""The verb `evaluate`: exact error and cost of a plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["evaluate_verb"]
 
 
 def evaluate_verb(file: File, as_json: AsJson = False, full: Full = False) -> None:
-    """Say exactly how often a plan goes wrong and what it costs.
+    """Compute the exact error and cost of a plan.
 
     Example:
 
@@ -23,7 +23,7 @@ def evaluate_verb(file: File, as_json: AsJson = False, full: Full = False) -> No
     plan = inputs.read_plan(file)
     if plan is None:
         raise CrowdtreeError(
-            f"{file}: not a plan; make one with crowdtree design {file} -o plan.json"
+            f"{file}: expected a plan; make one with crowdtree design {file} -o plan.json"
         )
     value = evaluate(plan)
 

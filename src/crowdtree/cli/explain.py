@@ -1,4 +1,4 @@
-"""The verb `explain`: how a label comes about, answer by answer."""
+"""The verb `explain`: how an item gets its label, answer by answer."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ __all__ = ["explain_verb"]
 
 @dataclass(frozen=True)
 class Outputs:
-    """What is written and printed."""
+    """Output options."""
 
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write the trace as a page.")
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the trace to FILE.html.")
     ] = None
     as_json: AsJson = False
 
@@ -46,7 +46,7 @@ def explain_verb(
     file: File,
     *,
     true_class: Annotated[
-        str | None, typer.Option("--class", help="What the item truly is; drawn if not given.")
+        str | None, typer.Option("--class", help="True class of the item; drawn if not given.")
     ] = None,
     answers: Annotated[
         str | None,
@@ -71,7 +71,9 @@ def explain_verb(
     """
     problem, chosen = read_policy(file, policy, reading)
     if answers is not None and true_class is not None:
-        raise CrowdtreeError("explain: give either --answers or --class (a crowd that knows it)")
+        raise CrowdtreeError(
+            "explain: expected either --answers or --class (for a simulated crowd), got both"
+        )
     given = None if answers is None else _answers(problem, answers)
     trace = explain(chosen, given, true_class=true_class, rng=seed)
     if outputs.html is not None:

@@ -1,4 +1,4 @@
-"""The verb `frontier`: what error can be had for what price."""
+"""The verb `frontier`: error against price."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Choice:
 
     def __post_init__(self) -> None:
         if self.output is not None and not self.given:
-            raise CrowdtreeError("-o: which plan? give --error or --answers")
+            raise CrowdtreeError("-o: add --error or --answers to choose the plan to write")
         if self.undecided and self.error is None:
             raise CrowdtreeError("--undecided: give the --error that the decided items must keep")
         check_plan(self.output)
@@ -81,16 +81,19 @@ class Search:
     """How the frontier is searched."""
 
     vote: Annotated[
-        Literal["majority", "margin"], typer.Option("--vote", help="How a node votes.")
+        Literal["majority", "margin"], typer.Option("--vote", help="Kind of vote at each node.")
     ] = "majority"
     method: Annotated[
         Literal["optimal", "greedy"] | None,
-        typer.Option("--method", help="Proven points, or fast ones.", show_default=False),
+        typer.Option(
+            "--method", help="optimal: proven points; greedy: fast ones.", show_default=False
+        ),
     ] = None
-    max_votes: Annotated[int, typer.Option("--max-votes", help="Most votes of a node.")] = 51
+    max_votes: Annotated[int, typer.Option("--max-votes", help="Most votes per node.")] = 51
     max_points: Annotated[int, typer.Option("--max-points", help="Most points.")] = 10_000
     time_limit: Annotated[
-        float | None, typer.Option("--time-limit", metavar="S", help="Seconds for each price.")
+        float | None,
+        typer.Option("--time-limit", metavar="S", help="Time limit per price, in seconds."),
     ] = None
 
 
@@ -101,12 +104,14 @@ def frontier_verb(
     choice: Choice,
     price: Annotated[
         list[str] | None,
-        typer.Option("--price", metavar="[Q=]P", help="Price of an answer, also question=price."),
+        typer.Option(
+            "--price", metavar="[Q=]P", help="Price per answer: NUMBER, or QUESTION=NUMBER."
+        ),
     ] = None,
     search: Search,
     reading: ReadingGroups,
 ) -> None:
-    """Show what error can be had for what price, and pick a plan.
+    """Show the trade-off of error against price, and choose a plan.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""Problems and plans from the words of the command line."""
+"""Problems and plans from the arguments of the command line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read_problem(file: str, reading: Reading | None = None) -> Problem:
         return files.load_problem(file, **reading.without_groups())
     for option, given in (("--errors", reading.errors), ("--strengths", reading.strengths)):
         if given:
-            raise CrowdtreeError(f"{option}: {file} has its own table; give a file")
+            raise CrowdtreeError(f"{option}: not for {file}, which has its own table; use a file")
     problem = files.example(file.removeprefix(EXAMPLE))
     changes: dict[str, Any] = {
         name: getattr(reading, name) for name in ("worker_error", "dash", "dependence")
@@ -36,13 +36,15 @@ def read_problem(file: str, reading: Reading | None = None) -> Problem:
 def read_plan(file: str, reading: Reading | None = None) -> Plan | None:
     """Read a plan, or nothing if the file holds a problem.
 
-    A plan holds its problem, so options that say how to read one are refused rather than ignored.
+    A plan contains its problem, so options for reading a problem are refused, not ignored.
     """
     plan = None if file.startswith(EXAMPLE) else files.find_plan(file)
     if plan is not None:
         for name, _ in reading.given() if reading else ():
             if name != "--allow-groups":
-                raise CrowdtreeError(f"{name}: {file} is a plan and holds its problem; give that")
+                raise CrowdtreeError(
+                    f"{name}: {file} is a plan and contains its problem; use the problem's file"
+                )
     return plan
 
 

@@ -26,7 +26,7 @@ __all__ = ["learn_verb"]
 
 @dataclass(frozen=True)
 class Outputs:
-    """What is written and printed."""
+    """Output options."""
 
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the problem.")
@@ -34,14 +34,16 @@ class Outputs:
     upper: Annotated[
         Path | None,
         typer.Option(
-            "--upper", metavar="FILE", help="Write it with upper credible errors, to design with."
+            "--upper",
+            metavar="FILE",
+            help="Write the problem with upper credible errors, for a cautious design.",
         ),
     ] = None
     labels: Annotated[
         Path | None, typer.Option("--labels", metavar="FILE", help="Write the labels (.csv).")
     ] = None
     report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Write a page (.html).")
+        Path | None, typer.Option("--report", metavar="FILE", help="Write a report (.html).")
     ] = None
     as_json: AsJson = False
 
@@ -51,7 +53,7 @@ class Outputs:
                 ending_of(problem)
         if self.labels is not None and self.labels.suffix.lower() != ".csv":
             raise CrowdtreeError(
-                f"{self.labels}: labels are written as .csv; use {self.labels.stem}.csv"
+                f"{self.labels}: expected the extension .csv for labels; use {self.labels.stem}.csv"
             )
         check_html(self.report, "--report")
         check_outputs([self.output, self.upper, self.labels, self.report])
@@ -74,7 +76,7 @@ def learn_verb(
         str,
         typer.Argument(
             metavar="ANSWERS",
-            help="Columns task,question,worker,label (.csv .parquet); without question: one.",
+            help="Columns task,question,worker,label (.csv .parquet); question is optional.",
             show_default=False,
         ),
     ],
@@ -91,17 +93,23 @@ def learn_verb(
         typer.Option(
             "--class",
             metavar="NAME",
-            help="A class, one option each, where answers and gold do not name all.",
+            help="A class; repeat for each, if answers and gold do not contain all.",
         ),
     ] = None,
     form: Annotated[
         Literal["plain", "crowd-kit", "label-studio", "zooniverse", "wide"],
-        typer.Option("--format", help="How the answers are written (crowd-kit: as plain)."),
+        typer.Option("--format", help="Format of the answers (crowd-kit: same as plain)."),
     ] = "plain",
-    level: Annotated[float, typer.Option("--level", help="Of the credible intervals.")] = 0.95,
+    level: Annotated[
+        float, typer.Option("--level", help="Level of the credible intervals.")
+    ] = 0.95,
     plan: Annotated[
         str | None,
-        typer.Option("--plan", metavar="FILE", help="How sure is the error of this plan?"),
+        typer.Option(
+            "--plan",
+            metavar="FILE",
+            help="Also estimate the error of this plan, with its interval.",
+        ),
     ] = None,
     outputs: Outputs,
 ) -> None:
@@ -144,6 +152,6 @@ def _plan(path: str) -> Plan:
     made = inputs.read_plan(path)
     if made is None:
         raise CrowdtreeError(
-            f"{path}: is not a plan; write one with crowdtree staff ... -o plan.json"
+            f"{path}: expected a plan; write one with crowdtree staff ... -o plan.json"
         )
     return made

@@ -2,7 +2,7 @@
 
 A verb takes a group as one parameter (``reading: Reading``); :func:`with_options` turns its fields
 into options of the command line. Groups of outputs check the names of files when they are made,
-which is before the verb runs: a wrong ending is refused before minutes of work, not after.
+which is before the verb runs: a wrong extension is refused before minutes of work, not after.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ Draw = Annotated[
 ]
 Full = Annotated[bool, typer.Option("--full", help="Print large trees without folding.")]
 AllowGroups = Annotated[
-    bool, typer.Option("--allow-groups", help="Accept classes that no question tells apart.")
+    bool, typer.Option("--allow-groups", help="Accept classes that no question separates.")
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of what is random.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
 Design = Annotated[
     str, typer.Option("--design", help=f"One of: {', '.join(DESIGNERS)}.", metavar="NAME")
 ]
@@ -79,7 +79,7 @@ class Reading:
     ] = None
     dash: Annotated[
         Literal["inapplicable", "either"] | None,
-        typer.Option("--dash", help="What - means.", show_default=False),
+        typer.Option("--dash", help="Meaning of - in the table.", show_default=False),
     ] = None
     normalise: Annotated[
         bool, typer.Option("--normalise", help="Scale the prior so that it sums to 1.")
@@ -111,7 +111,7 @@ class Reading:
         return found
 
     def words(self) -> list[object]:
-        """The same as words of a command.
+        """The same as arguments of a command.
 
         >>> Reading(worker_error=0.1, normalise=True).words()
         ['--worker-error', 0.1, '--normalise']
@@ -133,7 +133,7 @@ class ReadingGroups(Reading):
 
 @dataclass(frozen=True)
 class PlanOutputs:
-    """What a verb that makes a plan writes and prints."""
+    """Output options of a verb that makes a plan."""
 
     as_json: AsJson = False
     output: Output = None
@@ -153,7 +153,9 @@ class PlanOutputs:
 def check_plan(path: Path | None) -> None:
     """Raise unless a plan can be written under this name."""
     if path is not None and path.suffix != ".json":
-        raise CrowdtreeError(f"{path}: a plan is written as .json; use -o {path.stem}.json")
+        raise CrowdtreeError(
+            f"{path}: expected the extension .json for a plan; use -o {path.stem}.json"
+        )
 
 
 def check_draw(path: Path | None) -> None:
@@ -165,7 +167,9 @@ def check_draw(path: Path | None) -> None:
 def check_html(path: Path | None, option: str) -> None:
     """Raise unless a page can be written under this name."""
     if path is not None and path.suffix.lower() not in (".html", ".htm"):
-        raise CrowdtreeError(f"{path}: a page is written as .html; use {option} {path.stem}.html")
+        raise CrowdtreeError(
+            f"{path}: expected the extension .html for a page; use {option} {path.stem}.html"
+        )
 
 
 def check_outputs(paths: Iterable[Path | None], drawn: Path | None = None) -> None:
@@ -185,7 +189,7 @@ def check_outputs(paths: Iterable[Path | None], drawn: Path | None = None) -> No
             raise CrowdtreeError(f"{path}: is a folder; give the name of a file")
     if len({path.absolute() for path in made}) < len(made):
         raise CrowdtreeError(
-            f"{made[0]}: two results would be written to one file; name each its own"
+            f"{made[0]}: two results would be written to one file; use different names"
         )
 
 

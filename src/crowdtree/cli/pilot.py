@@ -1,4 +1,4 @@
-"""The verb `pilot`: how many gold items and answers a pilot needs."""
+"""The verb `pilot`: size of a pilot in gold items and answers."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ def pilot_verb(
     file: File,
     *,
     half_width: Annotated[
-        float, typer.Option("--half-width", help="The errors are to be known to ± this.")
+        float,
+        typer.Option("--half-width", help="Half-width of the interval to reach for each error."),
     ] = 0.05,
-    level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
+    level: Annotated[float, typer.Option("--level", help="Level of the intervals.")] = 0.95,
     answers_per_item: Annotated[
-        int, typer.Option("--answers-per-item", help="Answers to each question of an item.")
+        int, typer.Option("--answers-per-item", help="Answers per question and item.")
     ] = 3,
     as_json: AsJson = False,
     reading: ReadingGroups,
 ) -> None:
-    """Say how many gold items and answers a pilot needs, and which cells matter.
+    """Compute how many gold items and answers a pilot needs, and which cells matter most.
 
     FILE is a problem (with guessed errors) or a plan.
 
@@ -59,19 +60,19 @@ def pilot_verb(
     def show(console: Any) -> None:
         console.print(
             f"[bold]{plural(pilot.gold_items, 'gold item')} and {plural(pilot.answers, 'answer')}"
-            f"[/] make every error that matters known to ± {percent(half_width)} "
+            f"[/] determine every relevant error to ± {percent(half_width)} "
             f"[dim](estimate, {percent(level)} intervals)[/]."
         )
         console.print(
-            f"Items taken as they come instead of chosen by class: "
+            f"With random items instead of items chosen by class: "
             f"{plural(pilot.gold_items_random, 'item')}."
         )
         if pilot.known_items is not None:
             console.print(
-                f"To know the share of wrong labels itself to ± {percent(half_width)}: check "
-                f"{plural(pilot.known_items, 'labelled item')}, because people err together.\n"
+                f"For the share of wrong labels to ± {percent(half_width)}, check "
+                f"{plural(pilot.known_items, 'labelled item')}, because errors correlate.\n"
             )
-        console.print("Cells that move the misclassification most:")
+        console.print("Cells that affect the misclassification most:")
         for cell in cells[:CELLS_SHOWN]:
             console.print(
                 f"  {number(cell['sensitivity']):>7}  {cell['question']} · {cell['class']} "
@@ -83,7 +84,7 @@ def pilot_verb(
 
 
 def _sensitive_cells(problem: Any, pilot: Any) -> list[dict[str, Any]]:
-    """Cells by their part in the misclassification, the largest first."""
+    """Cells by their effect on the misclassification, the largest first."""
     slope = pilot.sensitivity
     used = [(float(slope[q, c]), q, c) for q, c in zip(*slope.nonzero(), strict=True)]
     return [

@@ -1,4 +1,4 @@
-"""The policy that a verb asks for, from its options."""
+"""The policy that the options of a verb describe."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ WORKERS_PER_NODE = 6
 
 @dataclass(frozen=True)
 class PolicyOptions:
-    """How items are asked about, and when to stop."""
+    """Options of the policy."""
 
     policy: Annotated[
         Literal["adaptive", "plan", "curtailed", "margin", "batch"],
-        typer.Option("--policy", help="How items are asked about."),
+        typer.Option("--policy", help="Policy that chooses the questions."),
     ] = "adaptive"
     target_error: Annotated[
         float, typer.Option("--target-error", help="Error at which the adaptive policy stops.")
@@ -31,7 +31,7 @@ class PolicyOptions:
     max_answers: Annotated[int, typer.Option("--max-answers", help="Most answers per item.")] = 100
     criterion: Annotated[
         Literal["information", "accuracy", "ec2", "gbs"],
-        typer.Option("--criterion", help="What the adaptive policy maximises."),
+        typer.Option("--criterion", help="Criterion that the adaptive policy maximises."),
     ] = "information"
     workers: Annotated[
         int | None,
@@ -58,7 +58,7 @@ class PolicyOptions:
 
 
 def read_policy(file: str, options: PolicyOptions, reading: ReadingGroups) -> tuple[Problem, Any]:
-    """Make the policy that was asked for, from a problem or a plan."""
+    """Make the requested policy, from a problem or a plan."""
     problem, plan = inputs.read_either(file, reading)
     source = problem if plan is None else plan
     return problem, make_policy(source, options.spec(reading.allow_groups))

@@ -31,7 +31,7 @@ WORKERS_PER_NODE = 10
 
 @dataclass(frozen=True)
 class Outputs:
-    """What is written and printed."""
+    """Output options."""
 
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page to write.")] = Path(
         "report.html"

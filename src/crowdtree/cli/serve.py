@@ -22,43 +22,42 @@ __all__ = ["serve_verb"]
 
 @dataclass(frozen=True)
 class Address:
-    """Where the server listens, and how people reach it."""
+    """Address options."""
 
     host: Annotated[
         str, typer.Option("--host", help="Address to listen on; 0.0.0.0 for other machines too.")
     ] = "127.0.0.1"
-    port: Annotated[
-        int, typer.Option("--port", help="Port to listen on; 0 for any that is free.")
-    ] = 8321
+    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 for any free port.")] = (
+        8321
+    )
     url: Annotated[
         str,
-        typer.Option(
-            "--url", metavar="URL", help="Address that people use, such as https://label.example."
-        ),
+        typer.Option("--url", metavar="URL", help="Public address, such as https://label.example."),
     ] = ""
     https: Annotated[
-        bool, typer.Option("--https", help="Behind https: send cookies over https only.")
+        bool, typer.Option("--https", help="Served over https: send cookies over https only.")
     ] = False
     trusted_host: Annotated[
         list[str] | None,
-        typer.Option("--trusted-host", help="A name by which people reach the server."),
+        typer.Option("--trusted-host", help="Host name of the server; may be repeated."),
     ] = None
 
 
 @dataclass(frozen=True)
 class Running:
-    """How the server runs, and what it accepts."""
+    """Limits and processes."""
 
     workers: Annotated[
-        int, typer.Option("--workers", min=1, help="Server processes (PostgreSQL only above 1).")
+        int,
+        typer.Option("--workers", min=1, help="Server processes (more than 1 require PostgreSQL)."),
     ] = 1
     media: Annotated[
         Path | None,
         typer.Option(
             "--media",
             metavar="DIR",
-            help="Folder for uploaded pictures, sounds and films.",
-            show_default="beside the database",
+            help="Folder for uploaded images, audio and video.",
+            show_default="next to the database",
         ),
     ] = None
     no_media: Annotated[bool, typer.Option("--no-media", help="Refuse uploaded media.")] = False
@@ -68,7 +67,7 @@ class Running:
     joins_per_minute: Annotated[
         int,
         typer.Option(
-            "--joins-per-minute", min=1, help="People who may join by open links from one address."
+            "--joins-per-minute", min=1, help="Joins per minute and address by open links."
         ),
     ] = 600
     access_log: Annotated[bool, typer.Option("--access-log", help="Log every request.")] = False
@@ -84,7 +83,7 @@ def serve_verb(
     ] = False,
     running: Running,
     example: Annotated[
-        bool, typer.Option("--example", help="Load an example campaign where there is none.")
+        bool, typer.Option("--example", help="Create an example campaign if there are none.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -131,7 +130,7 @@ def _serving(serve: Any, database: str, address: Address, running: Running) -> A
 
 
 def _welcome(database: str, open_page: bool, as_json: bool, link: str) -> None:
-    """Say where it is and how to stop it."""
+    """Print the address and how to stop the server."""
     if as_json:
         url = link.partition("/login")[0]
         print(json.dumps({"database": database, "url": url, "link": link}), flush=True)
@@ -156,7 +155,7 @@ def _shown(database: str) -> str:
 
 
 def _base(url: str) -> str:
-    """Check the address that people use; without a slash at its end.
+    """Check the public address, and remove the slash at its end.
 
     >>> _base("https://label.example/")
     'https://label.example'
@@ -164,5 +163,5 @@ def _base(url: str) -> str:
     parts = urlsplit(url)
     plain = parts.scheme in ("http", "https") and parts.hostname and parts.path in ("", "/")
     if url and not (plain and not parts.query and "@" not in parts.netloc):
-        raise CrowdtreeError(f"--url {url}: write it as https://NAME, without a path")
+        raise CrowdtreeError(f"--url: expected https://NAME without a path, got {url}")
     return url.rstrip("/")

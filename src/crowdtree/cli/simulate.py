@@ -33,14 +33,16 @@ __all__ = ["simulate_verb"]
 
 MOST_ERROR = 0.499
 QUESTIONS_SHOWN = 8
+FINDINGS_SHOWN = 5
 
 
 @dataclass(frozen=True)
 class CrowdOptions:
-    """How the simulated people differ from what is assumed."""
+    """How the simulated people differ from the assumptions."""
 
     skill_sd: Annotated[
-        float, typer.Option("--skill-sd", help="Spread of the workers' skill, in logits.")
+        float,
+        typer.Option("--skill-sd", help="Standard deviation of the workers' skill, in logits."),
     ] = 0.0
     spammers: Annotated[float, typer.Option("--spammers", help="Share of spammers.")] = 0.0
     shared_difficulty: Annotated[
@@ -53,7 +55,9 @@ class CrowdOptions:
     ] = None
     true_errors: Annotated[
         float,
-        typer.Option("--true-errors", metavar="X", help="True errors, as multiple of the assumed."),
+        typer.Option(
+            "--true-errors", metavar="X", help="True errors, as a multiple of the assumed ones."
+        ),
     ] = 1.0
 
 
@@ -66,13 +70,16 @@ class EngineOptions:
     ] = "local"
     jobs: Annotated[int, typer.Option("--jobs", help="Processes; -1 for all cores.")] = 1
     checkpoint: Annotated[
-        Path | None, typer.Option("--checkpoint", metavar="FILE", help="Resume from and save to.")
+        Path | None,
+        typer.Option(
+            "--checkpoint", metavar="FILE", help="Folder to save finished parts to and resume from."
+        ),
     ] = None
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """What is drawn and printed."""
+    """Output options."""
 
     draw: Draw = None
     as_json: AsJson = False
@@ -90,7 +97,11 @@ def simulate_verb(
     items: Annotated[int, typer.Option("--items", help="Number of items.")] = 10_000,
     compare: Annotated[
         bool,
-        typer.Option("--compare", help="All policies beside each other at the target error."),
+        typer.Option("--compare", help="Compare all policies at the target error."),
+    ] = False,
+    adapt: Annotated[
+        bool,
+        typer.Option("--adapt", help="Watch the table; revise it if answers contradict it."),
     ] = False,
     crowd: CrowdOptions,
     engine: EngineOptions,
@@ -98,7 +109,7 @@ def simulate_verb(
     seed: Seed = 0,
     reading: ReadingGroups,
 ) -> None:
-    """Let a simulated crowd answer: what a policy costs, and how often it is wrong.
+    """Estimate the cost and error of a policy with a simulated crowd.
 
     FILE is a problem, or a plan for the policies plan, curtailed and margin.
 
@@ -110,29 +121,47 @@ def simulate_verb(
 
       crowdtree simulate birds.csv --spammers 0.1 --skill-sd 0.5 --true-errors 2 --json
 
+      crowdtree simulate birds.csv --true-errors 2 --adapt --items 500
+
       crowdtree simulate birds.csv --compare --draw policies.svg
     """
     if compare:
+        if adapt:
+            raise CrowdtreeError("--compare: simulates without --adapt; leave out one of them")
         _refuse_beside_compare(policy, crowd, engine)
         _compare(file, policy, reading, outputs, items, seed)
         return
     problem, chosen = read_policy(file, policy, reading)
     run = _simulate(problem, chosen, crowd, engine, items, seed)
+    adapting = _simulate(problem, chosen, crowd, engine, items, seed, adapt=True) if adapt else None
     if outputs.draw is not None:
         from crowdtree.plots.policies import draw_run
 
-        draw_run(run, outputs.draw, policy.policy)
+        draw_run(adapting or run, outputs.draw, policy.policy)
 
     def show(console: Any) -> None:
-        _show_run(console, run, problem)
+        if adapting is None:
+            _show_run(console, run, problem)
+        else:
+            _show_run(console, adapting, problem)
+            _show_adaptation(console, adapting, run)
         words = ["--policy", policy.policy]
         render.show_next(console, render.command("explain", file, *words, reading=reading))
 
-    render.emit(outputs.as_json, run.to_dict(), show)
+    found = run.to_dict()
+    if adapting is not None:
+        found = {**adapting.to_dict(), "without_adaptation": found}
+    render.emit(outputs.as_json, found, show)
 
 
 def _simulate(
-    problem: Problem, policy: Any, crowd: CrowdOptions, engine: EngineOptions, items: int, seed: int
+    problem: Problem,
+    policy: Any,
+    crowd: CrowdOptions,
+    engine: EngineOptions,
+    items: int,
+    seed: int,
+    adapt: bool = False,
 ) -> Any:
     people = Crowd(
         problem=_true_problem(problem, crowd.true_errors),
@@ -151,6 +180,7 @@ def _simulate(
             jobs=engine.jobs,
             checkpoint=engine.checkpoint,
             progress=watch,
+            adapt=adapt,
         )
 
 
@@ -184,13 +214,32 @@ def _show_run(console: Any, run: Any, problem: Problem) -> None:
             f"{percent(run.undecided)} of the items were left undecided; "
             f"of the others {percent(run.decided_error)} got a wrong label."
         )
-    console.print(f"The policy itself expected {percent(run.stated_error)} to be wrong.\n")
+    console.print(f"The policy itself estimated {percent(run.stated_error)} wrong.\n")
     busiest = sorted(run.answers_per_question.items(), key=lambda pair: -pair[1])
     for name, share in busiest[:QUESTIONS_SHOWN]:
         if share > 0:
             text = problem.text(problem.question_index(name))
             console.print(f"  {number(share):>8}  {text}", markup=False)
     console.print("[dim]  answers per item, by question[/]\n")
+
+
+def _show_adaptation(console: Any, run: Any, plain: Any) -> None:
+    """Say what watching the table found, and what came out without it."""
+    made = run.adaptation
+    if made.alarms:
+        console.print(f"[bold]The table is wrong:[/] {made.alarms[0]}.")
+        console.print(
+            f"It was revised {plural(len(made.revisions), 'time')}, and "
+            f"{plural(made.reopened, 'label')} taken back."
+        )
+        for finding in [row for row in made.findings if row.differs][:FINDINGS_SHOWN]:
+            console.print(f"  {finding}", markup=False)
+    else:
+        console.print("The answers do not contradict the table; it was not revised.")
+    console.print(
+        f"Without adaptation: {percent(plain.misclassification)} misclassified with "
+        f"{number(plain.answers_per_item)} answers per item.\n"
+    )
 
 
 def _refuse_beside_compare(*groups: Any) -> None:
@@ -204,7 +253,7 @@ def _refuse_beside_compare(*groups: Any) -> None:
     ]
     if given:
         raise CrowdtreeError(
-            f"--compare: simulates every policy on this machine, with people who err as assumed; "
+            f"--compare: simulates every policy on this machine with the assumed errors; "
             f"leave out {listing(given)}"
         )
 

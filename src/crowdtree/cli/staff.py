@@ -1,4 +1,4 @@
-"""The verb `staff`: how many workers each question of a tree needs."""
+"""The verb `staff`: how many workers each question of a tree gets."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ def staff_verb(
     ] = "marginal",
     design_method: Design = "fm",
     pool: Annotated[
-        Literal["node", "question"], typer.Option("--pool", help="What a team of workers serves.")
+        Literal["node", "question"],
+        typer.Option("--pool", help="Whether a team serves one node, or all nodes of a question."),
     ] = "node",
     outputs: PlanOutputs,
     reading: ReadingGroups,
     seed: Seed = 0,
 ) -> None:
-    """Say how many workers each question of the tree needs.
+    """Choose how many workers each question of a tree gets.
 
     FILE is a problem (its tree is designed first) or a plan made by design.
 
@@ -53,7 +54,7 @@ def staff_verb(
     given = inputs.read_tree(file, reading, design_method, seed)
     tree = given.tree if isinstance(given, Plan) else given
     value = evaluate(staff(tree, workers, method, answers=answers, pool=pool, rng=seed))
-    # the report staffs a problem in its own way, which is this one only by default
+    # the report staffs a problem by its own defaults
     as_report = given is tree and workers is not None and (method, pool) == ("marginal", "node")
 
     def show(console: Any) -> None:

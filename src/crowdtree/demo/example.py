@@ -41,11 +41,11 @@ def example_items(
     return found
 
 
-def load_example(store: Store, name: str = "animals") -> int | None:
-    """Create and start a campaign of an example, unless there are campaigns already."""
+def load_example(store: Store) -> int | None:
+    """Create and start a campaign of the animals, unless there are campaigns already."""
     if store.read(list_campaigns):
         return None
-    problem = example(name)
+    problem = example("animals")
     rng = np.random.default_rng(0)
     tree = design(problem)
     policy = PlanPolicy(staff(tree, workers=2 * PAIRS_PER_NODE * tree.n_nodes), "curtailed")
@@ -56,10 +56,10 @@ def load_example(store: Store, name: str = "animals") -> int | None:
     rows = [_row(item, problem) for item in example_items(problem, ITEMS, rng, GOLD)]
 
     def make(connection: Connection) -> int:
-        title = f"Example: {name}"
-        number = campaigns.create(connection, title, policy, settings, store.clock())
+        now = store.clock()
+        number = campaigns.create(connection, "Example: animals", policy, settings, now)
         campaigns.add_items(connection, number, rows)
-        campaigns.set_status(connection, number, "running", store.clock())
+        campaigns.set_status(connection, number, "running", now)
         return number
 
     return store.write(make)

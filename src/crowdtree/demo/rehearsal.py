@@ -30,7 +30,7 @@ __all__ = ["Person", "people", "rehearse", "served"]
 
 START_SECONDS = 60.0
 STILL_SECONDS = 60.0
-"""Seconds without progress after which a rehearsal is given up."""
+"""Seconds without progress after which a rehearsal is aborted."""
 SKILL_SPREAD = 0.5
 SETTINGS = {"gold_rate": 0.1, "gold_first": 10, "pause_below": 0.65, "pause_after": 10}
 
@@ -103,7 +103,7 @@ def _started(server: subprocess.Popen[str]) -> dict[str, str]:
 
 def _drain(said: IO[str]) -> None:
     """Keep reading, so that the server does not block on a full pipe."""
-    with suppress(ValueError):  # closed meanwhile
+    with suppress(ValueError):  # closed in the meantime
         for _ in said:
             pass
 
@@ -131,7 +131,6 @@ def rehearse(
     items: Sequence[dict[str, str]],
     crowd: Sequence[Person],
     *,
-    promised: float | None = None,
     rng: np.random.Generator | int = 0,
     report: Callable[[int, int], None] | None = None,
 ) -> LiveCampaign:
@@ -170,7 +169,7 @@ def rehearse(
             stop.set()
         for job in jobs:
             job.result()
-    return _result(owner, here, name, problem, items, crowd, promised, time.monotonic() - begin)
+    return _result(owner, here, name, problem, items, crowd, time.monotonic() - begin)
 
 
 def _answerer(
@@ -213,7 +212,6 @@ def _result(
     problem: Problem,
     items: Sequence[dict[str, str]],
     crowd: Sequence[Person],
-    promised: float | None,
     seconds: float,
 ) -> LiveCampaign:
     found = owner.get(here)
@@ -240,5 +238,4 @@ def _result(
             for person in crowd
         ],
         seconds=seconds,
-        promised=promised,
     )

@@ -1,4 +1,4 @@
-"""Designers: functions from a problem to a tree, picked by name.
+"""Designers: functions that turn a problem into a tree, selected by name.
 
 ``DESIGNERS`` maps a method's name to its function. Every designer obeys one contract
 (``tests/contracts``): each node's question splits its classes, and each leaf is one class or a
@@ -58,13 +58,13 @@ def design(
     dash
         What ``-`` means, if other than in the problem.
     allow_groups
-        Accept leaves of several classes that no question tells apart; they are labelled with
+        Accept leaves of several classes that no question separates; they are labelled with
         their likeliest class.
     uncertainty
-        What was learned: the tree is designed for the upper credible end of every error, and is
-        a tree of `problem` all the same.
+        Learned estimates: the tree is designed for the upper credible end of every error, but
+        its problem is `problem`.
     options
-        What the method takes: ``r`` for ``"fc"``, ``rng`` or ``order`` for ``"random"``,
+        Options of the method: ``r`` for ``"fc"``, ``rng`` or ``order`` for ``"random"``,
         ``objective``, ``time_limit``, ``gap_limit``, ``node_limit``, ``memory_limit`` and
         ``progress`` for ``"optimal"``.
 
@@ -114,16 +114,16 @@ def _pessimistic(problem: Problem, uncertainty: Uncertain) -> Problem:
         raise CrowdtreeError(
             "uncertainty: was learned for other classes or questions; design learned.problem"
         )
-    with warnings.catch_warnings():  # an error of one half or more was learned: a flag tells
+    with warnings.catch_warnings():  # learned errors of one half or more are reported as flags
         warnings.simplefilter("ignore", CrowdtreeWarning)
         return problem.replace(worker_error=upper.worker_error)
 
 
 def refuse_groups(tree: Tree) -> None:
-    """Raise and name the groups if some classes stay together.
+    """Raise an error that names the groups if some classes cannot be separated.
 
-    Where ``-`` means either, classes often share a leaf for no other reason than a ``-``: that is
-    a warning, and only classes with the same outcome everywhere are refused.
+    Where ``-`` means either, classes often share a leaf only because of a ``-``: that is
+    a warning, and only classes with equal outcomes for every question are refused.
     """
     groups = list(dict.fromkeys(members for members in tree.leaf_classes if len(members) > 1))
     if not groups:
@@ -132,7 +132,7 @@ def refuse_groups(tree: Tree) -> None:
         alike = _alike(tree, groups)
         if not alike:
             warnings.warn(
-                f"design: no two definite answers tell apart {_shown(tree, groups)}; each leaf is "
+                f"design: no definite answers separate {_shown(tree, groups)}; each leaf is "
                 "labelled with its likeliest class",
                 CrowdtreeWarning,
                 stacklevel=3,

@@ -48,7 +48,7 @@ def random(
     problem
         The problem.
     rng
-        Source of the order, or its seed; 0 when nothing is given, so that runs can be repeated.
+        Source of the order, or its seed; by default seed 0, so that runs can be repeated.
     order
         The order itself, as question indices.
     """
@@ -56,7 +56,9 @@ def random(
         order = generator(rng).permutation(problem.n_questions)
     ranks = np.asarray(order)
     if ranks.dtype.kind not in "iu" or sorted(ranks.tolist()) != list(range(problem.n_questions)):
-        raise CrowdtreeError(f"order: every question index 0..{problem.n_questions - 1} once")
+        raise CrowdtreeError(
+            f"order: expected every question index from 0 to {problem.n_questions - 1} once"
+        )
     return in_order(problem, ranks, "random")
 
 

@@ -19,7 +19,7 @@ Choice = NDArray[np.intp]
 
 
 def fm(problem: Problem) -> Tree:
-    """Maximise ``F^m(d)``, the entropy taken away per error added, level by level.
+    """Maximise ``F^m(d)``, the entropy removed per error added, level by level.
 
     References
     ----------
@@ -33,7 +33,7 @@ def fc(problem: Problem, r: float = 1.0) -> Tree:
 
     The optimum is a corner of the hull of all joint choices whenever its score is at least 1.
     Below (a level that loses a larger share of items than of entropy) the undominated
-    combinations are enumerated; where they are more than 100,000 the best corner is taken.
+    combinations are enumerated; if there are more than 100,000, the best corner is used.
 
     References
     ----------

@@ -1,8 +1,7 @@
-"""Grow a tree level by level: one reading of the table a level, then a choice for every node.
+"""Grow a tree level by level: one pass over the table per level, then a choice for every node.
 
-What a level must know of the table is, for each open node and each question, whether the
-question splits the node, how much entropy that takes away and how much error it adds. The
-chooser sees nothing else.
+A level requires, for each open node and each question, whether the question splits the node,
+how much entropy that removes and how much error it adds. The chooser uses nothing else.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ FloatArray = NDArray[np.float64]
 
 LEAF = -1
 COMPILED_FROM = 2_000_000
-"""Cells of a level from which the compiled reader pays for its start-up."""
+"""Cells of a level above which the compiled reader repays its start-up time."""
 WORTH_A_CALL = 20_000
-"""Cells from which it pays once it is loaded."""
+"""Cells above which it is faster once it is loaded."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class OpenNodes:
 
 @dataclass(frozen=True)
 class LevelTable:
-    """What a chooser sees of a level; one row an open node, one column a question.
+    """Input of a chooser at one level; one row per open node, one column per question.
 
     `gain` is the fall of the entropy (-inf where the question does not split the node), `error`
     the additive error ``sum_i p_i e_i``, `entropy` is ``H(L_{d-1})``.
@@ -79,7 +78,7 @@ def grow(problem: Problem, choose: Chooser, method: str, unresolved: float = 0.0
     """Grow a tree with one chooser for all levels.
 
     `unresolved` is the entropy inside the groups that no question splits, which the level
-    entropy leaves out (docs/model.md, section 2); only choosers that look at the entropy need it.
+    entropy leaves out (docs/model.md, section 2); only choosers that use the entropy need it.
     """
     frontier = OpenNodes(
         cls=np.arange(problem.n_classes, dtype=np.int32),
@@ -128,7 +127,7 @@ def read_level_compiled(problem: Problem, frontier: OpenNodes) -> tuple[FloatArr
 
 
 def read_level_plain(problem: Problem, frontier: OpenNodes) -> tuple[FloatArray, FloatArray]:
-    """Read a level with NumPy alone: no compilation on the small path."""
+    """Read a level with NumPy alone: no compilation for small problems."""
     start, share = frontier.start[:-1], frontier.share
     outcome = problem.outcome[:, frontier.cls]
     error = problem.worker_error[:, frontier.cls]

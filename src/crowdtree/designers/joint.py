@@ -1,7 +1,7 @@
 """The joint choice of a level's questions, exactly (docs/model.md, section 5).
 
 Every node picks one question; the level's entropy drop and its error are the sums over the
-nodes. The score is a function of the two sums, so what matters of a node is its set of
+nodes. The score is a function of the two sums, so all that matters about a node is its set of
 (error, gain) points.
 """
 
@@ -59,9 +59,9 @@ def _is_large(gain: FloatArray) -> bool:
 def top(value: FloatArray, scale: FloatArray | None = None) -> Choice:
     """First column of each row within the slack of the row's largest value.
 
-    The slack is a share of the candidate's own `scale`. Were it that of the winner, a candidate
-    that gains next to nothing for next to no error would pass for equal at the best price, where
-    the winner's value is 0; so, each sum of candidates has a ratio within twice the slack.
+    The slack is a fraction of the candidate's own `scale`. With a fraction of the winner's, a
+    candidate of negligible gain and error would count as equal at the best price, where the
+    winner's value is 0. So, each sum of candidates has a ratio within twice the slack.
     """
     size = np.where(np.isfinite(value), np.abs(value), 0.0) if scale is None else scale
     return np.asarray(np.argmax(value + SLACK * size >= value.max(axis=1)[:, None], axis=1))
@@ -95,7 +95,7 @@ def all_free(gain: FloatArray, error: FloatArray) -> bool:
 
 
 def _price_to_start(gain: FloatArray, error: FloatArray, sample: int = 64) -> float:
-    """Ratio of some choice among the first questions, which the best cannot be below."""
+    """Ratio of some choice among the first questions: a lower limit of the best ratio."""
     few, wrong = gain[:, :sample], error[:, :sample]
     rows, choice = np.arange(len(few)), np.argmax(few, axis=1)
     if np.any(few[rows, choice] == -np.inf):
@@ -167,7 +167,7 @@ def undominated(gain: FloatArray, error: FloatArray) -> list[int]:
     usable = np.flatnonzero(gain > -np.inf)
     order = usable[np.lexsort((usable, -gain[usable], error[usable]))]
     rising = np.append(True, gain[order[1:]] > np.maximum.accumulate(gain[order])[:-1])
-    order = order[rising]  # the rest is below one of less error
+    order = order[rising]  # the rest is dominated by a question of less error
     kept: list[int] = []
     for q in order.tolist():
         if kept and gain[q] <= gain[kept[-1]] + SLACK * abs(gain[kept[-1]]):
@@ -200,7 +200,7 @@ def enumerate_choices(
 
 
 def _first_alike(choice: Choice, gain: FloatArray, error: FloatArray) -> Choice:
-    """Replace each question by the first of the file that does the same at its node."""
+    """Replace each question by the first in the file with the same effect at its node."""
     if _is_large(gain):
         from crowdtree.designers.kernels import first_alike
 

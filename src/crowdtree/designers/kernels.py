@@ -2,7 +2,7 @@
 
 Imported only for large problems, because importing and compiling cost more than a small design.
 Tables of a level are kept question by question, as they are read; what is handed out is their
-transpose (one row a node), which costs nothing.
+transpose (one row per node), which costs nothing.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
 
 _SMALL = 8  # classes up to which the gain of a node is looked up by its pattern of answers
-_ANY_ORDER = {"reassoc", "contract", "nsz"}  # sums may be taken in any order; no more than that
+_ANY_ORDER = {"reassoc", "contract", "nsz"}  # allow reordering of sums, and no other fast-math flag
 
 
 @contextmanager
 def _threads(cells: int, enough: int = 1_000_000) -> Iterator[None]:
-    """Use no more threads than the work is worth: waiting for each other costs more on a few."""
+    """Limit the threads for small work, where synchronisation costs more than it saves."""
     most = get_num_threads()
     set_num_threads(min(most, max(1, cells // enough)))
     try:
@@ -48,7 +48,7 @@ def read_level(
     strict = problem.dash == "inapplicable"
     whole = np.add.reduceat(share, start[:-1])
     by_pattern = _gain_by_pattern(share, start, whole)
-    place = cls.astype(np.uint32)  # unsigned: no test for an index from the end
+    place = cls.astype(np.uint32)  # unsigned: skips the test for negative indices
     with _threads(problem.n_questions * len(cls)):
         _read(
             problem.outcome, table, per_cell, strict, place, share, start, whole, by_pattern,
@@ -89,7 +89,7 @@ def _read(  # type: ignore[no-untyped-def]
 ):
     n_nodes = start.shape[0] - 1
     for q in prange(outcome.shape[0]):
-        answers = outcome[q].copy()  # one reading in order; the jumps then stay in the cache
+        answers = outcome[q].copy()  # one sequential pass; random access then stays in the cache
         errors = worker_error[q].copy()
         definite = answers.min() >= 0
         for k in range(n_nodes):
@@ -178,7 +178,7 @@ def hull_corners(gain: FloatArray, error: FloatArray, slack: float) -> list[NDAr
 def first_alike(
     choice: NDArray[np.intp], gain: FloatArray, error: FloatArray, slack: float
 ) -> NDArray[np.intp]:
-    """Replace each question by the first of the file that does the same at its node."""
+    """Replace each question by the first in the file with the same effect at its node."""
     first = choice.copy()
     _first_same(_by_question(gain), _by_question(error), slack, first)
     return first
@@ -225,7 +225,7 @@ def _best(gain, error, price, slack, nodes, best, least):  # type: ignore[no-unt
 
 @njit(parallel=True, cache=True)
 def _first_corner(gain, error, slack, corner):  # type: ignore[no-untyped-def]
-    """Find the least error, and of equals (up to the slack) the largest gain."""
+    """Find the least error, and among equals (up to the slack) the largest gain."""
     for chunk in prange((gain.shape[1] + _CHUNK - 1) // _CHUNK):
         first = chunk * _CHUNK
         last = min(first + _CHUNK, gain.shape[1])
@@ -244,7 +244,7 @@ def _first_corner(gain, error, slack, corner):  # type: ignore[no-untyped-def]
 
 @njit(parallel=True, cache=True)
 def _next_corner(gain, error, slack, here, corner):  # type: ignore[no-untyped-def]
-    """Find the steepest way up from a corner, and of equals the farthest."""
+    """Find the steepest edge from a corner, and among equals the farthest end."""
     for chunk in prange((gain.shape[1] + _CHUNK - 1) // _CHUNK):
         first = chunk * _CHUNK
         last = min(first + _CHUNK, gain.shape[1])

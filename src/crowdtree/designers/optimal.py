@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def optimal(
     """Search all trees and prove which is best.
 
     ``V(S) = min_q [sum_{i in S} p_i e_{q,i} + V(S_0) + V(S_1)]`` for the additive error; for the
-    exact misclassification the weights of the classes shrink on the way by ``1 - e``.
+    exact misclassification the weights of the classes shrink along the path by ``1 - e``.
 
     Parameters
     ----------
@@ -42,20 +42,20 @@ def optimal(
     objective
         ``"additive"`` or ``"exact"`` (the misclassification itself).
     time_limit
-        Seconds after which the best tree so far is returned, with an honest gap.
+        Seconds after which the best tree so far is returned, with its proven gap.
     gap_limit
         Stop when (value - lower bound) / value is at most this.
     node_limit
         Sets to search; unlike a time limit it gives the same result on every machine.
     memory_limit
-        Bytes for the memory of solved sets; past it the search forgets and goes on.
+        Bytes for the cache of solved sets; when it is full, the search evicts entries and goes on.
     progress
         Called about once a second.
 
     Returns
     -------
     Tree
-        Its ``certificate`` says what is proven. Ctrl-C returns the best tree so far too.
+        Its ``certificate`` states what is proven. Ctrl-C also returns the best tree so far.
 
     Examples
     --------
@@ -64,27 +64,35 @@ def optimal(
     >>> tree.certificate.status, round(tree.certificate.value, 6), tree.certificate.gap
     ('optimal', 0.085, 0.0)
     """
-    _check(problem, objective, time_limit, gap_limit, node_limit, memory_limit)
+    if objective not in get_args(Objective):
+        raise CrowdtreeError(f'objective: must be "additive" or "exact", got {objective!r}')
+    if problem.dash == "either" and (problem.outcome == DASH).any():
+        raise CrowdtreeError(
+            'optimal: works only where - means inapplicable; for dash="either" use method="fm"'
+        )
+    check_limits(time_limit, gap_limit, node_limit, memory_limit)
     applies = np.all(problem.outcome != DASH, axis=1)
     if not np.any(applies & np.any(problem.outcome != problem.outcome[:, :1], axis=1)):
         refuse_unsplit(problem)
     from crowdtree.designers import exact
 
-    options: dict[str, Any] = {
-        "time_limit": time_limit,
-        "gap_limit": gap_limit,
-        "node_limit": node_limit,
-        "memory_limit_bytes": int(memory_limit),
-        "progress": progress,
-    }
     solve = exact.solve_additive if objective == "additive" else exact.solve_exact
-    found = solve(problem.outcome, np.asarray(problem.worker_error), problem.prior, **options)
+    found = solve(
+        problem.outcome,
+        problem.worker_error,
+        problem.prior,
+        time_limit=time_limit,
+        gap_limit=gap_limit,
+        node_limit=node_limit,
+        memory_limit_bytes=int(memory_limit),
+        progress=progress,
+    )
     if not len(found.question):
         refuse_unsplit(problem)
     shape = found.question.astype(np.int32), found.children.astype(np.int32)
     tree = Tree(problem, *shape, "optimal")
     value = _value(tree, objective)
-    # Groups cost the same in every tree, so they move the value and its bound alike.
+    # Groups cost the same in every tree, so they shift the value and its bound equally.
     lower = value - max(found.value - found.lower_bound, 0.0)
     gap = (value - lower) / value if value > 0 else 0.0
     certificate = Certificate(objective, value, lower, gap, found.status, found.nodes)
@@ -132,30 +140,10 @@ def _value(tree: Tree, objective: str) -> float:
     return worth.additive if objective == "additive" else worth.misclassification
 
 
-def _check(
-    problem: Problem,
-    objective: str,
-    time_limit: float | None,
-    gap_limit: float,
-    node_limit: int | None,
-    memory_limit: float,
-) -> None:
-    if objective not in get_args(Objective):
-        raise CrowdtreeError(f'objective: must be "additive" or "exact", got {objective!r}')
-    if problem.dash == "either" and (problem.outcome == DASH).any():
-        raise CrowdtreeError(
-            'optimal: works only where - means inapplicable; for dash="either" use method="fm"'
-        )
-    check_limits(time_limit, gap_limit, node_limit, memory_limit)
-
-
 def check_limits(
-    time_limit: float | None,
-    gap_limit: float,
-    node_limit: int | None,
-    memory_limit: float,
+    time_limit: float | None, gap_limit: float, node_limit: int | None, memory_limit: float
 ) -> None:
-    """Refuse limits of the search that are negative, no number or too small."""
+    """Refuse limits of the search that are negative, not a number or too small."""
     for name, limit, least in (
         ("time_limit", time_limit, 0.0),
         ("gap_limit", gap_limit, 0.0),

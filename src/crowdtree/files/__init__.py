@@ -11,7 +11,6 @@ from crowdtree.files.documents import problem_from_dict, problem_to_dict
 from crowdtree.files.plans import (
     find_plan,
     load_plan,
-    load_tree,
     plan_from_dict,
     plan_to_dict,
     save_plan,
@@ -25,7 +24,6 @@ __all__ = [
     "find_plan",
     "load_plan",
     "load_problem",
-    "load_tree",
     "plan_from_dict",
     "plan_to_dict",
     "problem_from_dict",

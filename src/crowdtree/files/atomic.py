@@ -1,4 +1,4 @@
-"""Write a file wholly or not at all."""
+"""Write files atomically."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def write_atomically(
 ) -> None:
     """Write to a temporary file in the same folder, then put it in the place of `path`.
 
-    Whoever reads `path` meanwhile sees the old file or the new one, never half of one. A file
-    that would come out larger than `most` bytes (what its reader accepts) is not kept.
+    A concurrent reader of `path` sees the old file or the new one, never a part. A file larger
+    than `most` bytes (the limit of its reader) is not kept.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -44,7 +44,7 @@ def write_atomically(
         size = os.path.getsize(scratch)
         if most is not None and size > most:
             raise CrowdtreeError(
-                f"{name}: would take {size:,} bytes, more than the {most:,} that can be read back "
+                f"{name}: would have {size:,} bytes, more than the {most:,} that can be read "
                 "from this kind of file; save it as .csv or .csv.gz"
             )
         os.chmod(scratch, _mode(path))
@@ -62,7 +62,7 @@ def write_atomically(
 
 
 def _mode(path: Path) -> int:
-    """Rights of the file that is there, or those of a fresh one (mkstemp gives none to others)."""
+    """Permissions of the existing file, or of a new one (mkstemp grants none to others)."""
     if path.exists():
         return path.stat().st_mode & 0o777
     mask = os.umask(0)

@@ -26,11 +26,11 @@ def problem_from_dict(
     normalise: bool = False,
     dependence: float | None = None,
 ) -> Problem:
-    """Make a problem of the data of a document; arguments that are given overrule it."""
+    """Make a problem from the data of a document; given arguments take precedence."""
     from crowdtree.files.schema import ProblemFile, check
 
     if isinstance(data, dict) and data.get("kind") == "plan":
-        raise CrowdtreeError(f"{source}: holds a plan, not a problem; use load_plan")
+        raise CrowdtreeError(f"{source}: expected a problem, got a plan; use load_plan")
     found = check(ProblemFile, data, source)
     entries = [
         (e, None, "") if isinstance(e, str) else (e.name, e.prior, e.description)
@@ -98,8 +98,8 @@ def _prior(
         return None
     if missing:
         raise CrowdtreeError(
-            f"{source}: class {one_line(missing[0])} has no prior but others have; give it to all "
-            "classes, or to none for equal ones"
+            f"{source}: class {one_line(missing[0])} has no prior, but others do; add it for all "
+            "classes, or for none if they are equal"
         )
     return [share for share in shares if share is not None]
 
@@ -108,7 +108,9 @@ def _by_class(cells: Any, places: dict[str, int], where: str, default: Any) -> l
     """Put cells in the order of the classes."""
     if isinstance(cells, list):
         if len(cells) != len(places):
-            raise CrowdtreeError(f"{where}: {len(cells)} cells for {len(places)} classes")
+            raise CrowdtreeError(
+                f"{where}: expected {len(places)} cells, one per class, got {len(cells)}"
+            )
         return cells
     row = [default] * len(places)
     for name, cell in cells.items():

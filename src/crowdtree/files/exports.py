@@ -8,22 +8,26 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-__all__ = [
-    "ANSWERS",
-    "CROWD_KIT",
-    "LABELS",
-    "csv_lines",
-    "json_lines",
-    "parquet",
-    "safe_cell",
-]
+__all__ = ["COLUMNS", "FORMATS", "csv_lines", "exported", "json_lines", "parquet", "safe_cell"]
 
-LABELS = ["task", "label", "posterior_error", "status", "reason", "answers", "path", "at"]
-ANSWERS = ["task", "worker", "label", "question", "kind", "fate", "late", "at"]
-CROWD_KIT = ["task", "question", "worker", "label"]
+COLUMNS = {
+    "labels": ["task", "label", "posterior_error", "status", "reason", "answers", "path", "at"],
+    "answers": ["task", "question", "worker", "label"],  # as crowd-kit reads them
+    "log": ["task", "worker", "label", "question", "kind", "fate", "late", "at"],
+}
 """The columns of each download."""
+FORMATS = ("csv", "jsonl", "parquet")
 
 DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def exported(
+    pieces: Iterable[list[dict[str, Any]]], columns: list[str], format: str
+) -> Iterator[bytes]:
+    """Write rows in one of `FORMATS`, piece by piece."""
+    if format == "parquet":
+        return iter([parquet(pieces, columns)])
+    return (csv_lines if format == "csv" else json_lines)(pieces, columns)
 
 
 def safe_cell(value: Any) -> Any:
@@ -32,8 +36,7 @@ def safe_cell(value: Any) -> Any:
     >>> safe_cell("=1+1"), safe_cell("-5"), safe_cell("plain"), safe_cell(-5)
     ("'=1+1", '-5', 'plain', -5)
     """
-    if isinstance(value, list | dict):
-        value = json.dumps(value, ensure_ascii=False)
+    value = _flat(value)
     if not isinstance(value, str) or not value.startswith(DANGEROUS):
         return value
     try:

@@ -1,4 +1,4 @@
-"""Which endings name which format of a problem or plan, and how large such a file may be."""
+"""File extensions and size limits of the formats of problems and plans."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DOCUMENTS = (".yaml", ".yml", ".json")
 
 
 def ending_of(path: str | os.PathLike[str]) -> str:
-    """Tell the kind of a file by the ending of its name.
+    """Determine the kind of a file from its extension.
 
     >>> ending_of("birds.CSV"), ending_of("birds.csv.gz")
     ('.csv', '.csv.gz')

@@ -23,7 +23,7 @@ from crowdtree.reading import Source, csv_rows, separator_of, shown
 __all__ = ["delimited_grid", "frame_grid", "workbook_grids", "write_delimited", "write_workbook"]
 
 MOST_BLANK = 100_000
-"""Blank lines in a row after which a file is given up."""
+"""Blank lines in a row after which a file is refused."""
 MOST_UNPACKED = 500_000_000
 """Bytes that a workbook may unpack to."""
 MOST_CELL_TEXT = 32_767
@@ -54,7 +54,7 @@ def delimited_grid(source: Source) -> Iterator[Grid]:
 
 
 def _few_blank(rows: Iterable[tuple[int, list[str]]], name: str) -> Iterator[tuple[int, list[str]]]:
-    """Give up on a file of blank lines."""
+    """Refuse a file of blank lines."""
     blank = 0
     for number, row in rows:
         blank = 0 if row else blank + 1
@@ -64,18 +64,18 @@ def _few_blank(rows: Iterable[tuple[int, list[str]]], name: str) -> Iterator[tup
 
 
 def write_delimited(path: Path, rows: Iterable[list[Any]]) -> None:
-    """Write rows as CSV, TSV or compressed CSV; numbers so that they come back exactly."""
+    """Write rows as CSV, TSV or compressed CSV; numbers keep all digits."""
     ending = ending_of(path)
 
     def write(file: BinaryIO) -> None:
         is_packed = ending.endswith(".gz")
-        # no name and no time in it, so that the same problem makes the same file
+        # without name and time, so that the same problem gives the same file
         packed = gzip.GzipFile("", "wb", 4, fileobj=file, mtime=0) if is_packed else file
         text = io.TextIOWrapper(packed, encoding="utf-8", newline="")
         separator = "\t" if ending == ".tsv" else ","
         csv.writer(text, delimiter=separator, lineterminator="\n").writerows(rows)
         text.flush()
-        text.detach()  # or the file would be closed before it is safe on the disk
+        text.detach()  # otherwise the file would be closed before it is synced to disk
         if is_packed:
             packed.close()
 
@@ -96,7 +96,7 @@ def workbook_grids(source: Source) -> tuple[Grid, Grid | None]:
             sheets = _sheets(source)
     except CrowdtreeError:
         raise
-    except Exception as error:  # the library raises whatever a damaged file leads it to
+    except Exception as error:  # the library raises many kinds of errors for a damaged file
         raise CrowdtreeError(
             f"{name}: is not a readable XLSX workbook ({type(error).__name__}: "
             f"{squeeze(error)[:80]}); save it again as .xlsx"
@@ -104,7 +104,7 @@ def workbook_grids(source: Source) -> tuple[Grid, Grid | None]:
     errors = next((title for title in sheets if title.strip().casefold() == "errors"), None)
     main = next((title for title in sheets if title != errors), None)
     if main is None:
-        raise CrowdtreeError(f"{name}: holds no sheet with a table")
+        raise CrowdtreeError(f"{name}: expected a sheet with a table, got none")
     return _sheet_grid(name, main, sheets), _sheet_grid(name, errors, sheets) if errors else None
 
 
@@ -123,16 +123,16 @@ def _check_zip(source: Source, name: str) -> None:
                 )
             for member in packed.namelist():
                 with packed.open(member) as file:
-                    if b"<!DOCTYPE" in file.read(4096):  # entities that grow
+                    if b"<!DOCTYPE" in file.read(4096):  # entity expansion attacks
                         raise CrowdtreeError(
                             f"{name}: {one_line(member)} declares a document type, which no "
-                            "workbook does; save it again as .xlsx"
+                            "valid workbook does; save it again as .xlsx"
                         )
     except CrowdtreeError:
         raise
     except Exception:  # zlib, struct, RuntimeError of encrypted members, ...
         raise CrowdtreeError(
-            f"{name}: is not an XLSX workbook; save it as .xlsx, or name it by what it is"
+            f"{name}: is not an XLSX workbook; save it as .xlsx, or correct its extension"
         ) from None
 
 
@@ -141,12 +141,12 @@ def _sheets(source: Source) -> dict[str, list[tuple[int, list[str]]]]:
     import openpyxl
 
     found: dict[str, list[tuple[int, list[str]]]] = {}
-    with source.open() as file:  # the library leaves it open when it fails
+    with source.open() as file:  # the library does not close it on errors
         book = openpyxl.load_workbook(file, read_only=True, data_only=True)
         for sheet in book.worksheets:
             is_errors = sheet.title.strip().casefold() == "errors"
             if is_errors or not any(t.strip().casefold() != "errors" for t in found):
-                sheet.reset_dimensions()  # some programs write wrong ones
+                sheet.reset_dimensions()  # some programs write wrong dimensions
                 found[sheet.title] = [
                     (number, [cell_text(value) for value in row])
                     for number, row in enumerate(sheet.iter_rows(values_only=True), start=1)
@@ -185,7 +185,7 @@ def write_workbook(path: Path, sheets: Mapping[str, Iterable[list[Any]]]) -> Non
         for number, row in enumerate(rows, start=1):
             if len(row) > MOST_COLUMNS or number > MOST_ROWS:
                 raise CrowdtreeError(
-                    f"{name}: a sheet holds {MOST_ROWS:,} rows and {MOST_COLUMNS:,} columns, which "
+                    f"{name}: a sheet has {MOST_ROWS:,} rows and {MOST_COLUMNS:,} columns, which "
                     "is too few for this problem; save it as .csv"
                 )
             sheet.append([_cell(sheet, value, name) for value in row])
@@ -193,7 +193,7 @@ def write_workbook(path: Path, sheets: Mapping[str, Iterable[list[Any]]]) -> Non
 
 
 def _cell(sheet: Any, value: Any, name: str) -> Any:
-    """Make a cell that comes back exactly as it is."""
+    """Make a cell that is read exactly as it was written."""
     from openpyxl.cell import WriteOnlyCell
 
     if value == "":
@@ -211,7 +211,7 @@ def _cell(sheet: Any, value: Any, name: str) -> Any:
 
 
 def _check_cell_text(value: str, name: str) -> None:
-    """Refuse what a workbook would hand back changed."""
+    """Refuse text that a workbook would change."""
     if len(value) > MOST_CELL_TEXT:
         raise CrowdtreeError(
             f"{name}: {one_line(value)} is longer than the {MOST_CELL_TEXT:,} characters that a "
@@ -219,7 +219,7 @@ def _check_cell_text(value: str, name: str) -> None:
         )
     if re.search(r"[\x00-\x08\x0b-\x1f\ufffe\uffff\ud800-\udfff]|_x[0-9A-Fa-f]{4}_", value):
         raise CrowdtreeError(
-            f"{name}: {one_line(value)} holds a character that a workbook cannot keep; save it as "
+            f"{name}: {one_line(value)} has a character that a workbook cannot store; save it as "
             ".yaml or .json"
         )
 
@@ -242,7 +242,7 @@ def frame_grid(frame: Any, source: str = "frame") -> Grid:
         raise CrowdtreeError(
             f"{source}: expected a file or a data frame, got {type(frame).__name__}"
         ) from None
-    except Exception as error:  # whatever the frame's own library raises, as for twin columns
+    except Exception as error:  # errors of the frame's own library, such as for duplicate columns
         raise CrowdtreeError(f"{source}: cannot be read ({squeeze(error)[:120]})") from None
     rows = (
         (number, [cell_text(value) for value in row])

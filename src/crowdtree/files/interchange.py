@@ -43,7 +43,7 @@ MOST_BYTES = 4_000 * MB
 MOST_FIELD = 100 * MB
 """Characters of a field: drawings and transcriptions make long ones."""
 UNNAMED = "label"
-"""How a question is written that has no name."""
+"""Written in place of a question without a name."""
 
 
 def read_crowdkit(path: str | Path) -> pl.DataFrame:
@@ -79,7 +79,7 @@ def read_label_studio(path: str | Path) -> pl.DataFrame:
                 several += len(choices) > 1
         except (AttributeError, TypeError):
             raise CrowdtreeError(
-                f"{name}: entry {place} is not as Label Studio writes it; export the project as "
+                f"{name}: entry {place} is not in Label Studio's format; export the project as "
                 "JSON (not JSON-MIN)"
             ) from None
     _warn_several(several, name)
@@ -209,7 +209,7 @@ def write_zooniverse(answers: Any, path: str | Path) -> None:
 
 
 def read_wide(path: str | Path) -> pl.DataFrame:
-    """Read a wide table: what the columns are follows from the names of the first ones.
+    """Read a wide table, whose layout follows from the names of its first columns.
 
     ``task, worker, <question>...``; ``question, worker, <task>...``; or ``task, <worker>...`` for
     one question. Blank cells are not answers.
@@ -302,7 +302,7 @@ def _frame(rows: Any, name: str, what: str) -> pl.DataFrame:
     import polars as pl
 
     if not rows:
-        raise CrowdtreeError(f"{name}: holds no {what}")
+        raise CrowdtreeError(f"{name}: contains no {what}")
     names = ["task", "question", "worker", "label"]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
     unnamed = frame["question"].unique().to_list() == [UNNAMED]

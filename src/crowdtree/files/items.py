@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from crowdtree.errors import CrowdtreeError
 from crowdtree.reading import csv_rows, open_source, separator_of
 
-__all__ = ["ITEM_FORMATS", "MEDIA", "read_items"]
+__all__ = ["ITEM_FORMATS", "MEDIA", "json_rows", "read_items"]
 
 ITEM_FORMATS = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 """Formats of item files by the ending of their name."""
@@ -33,7 +33,7 @@ def read_items(source: Any, kind: str, classes: Iterable[str]) -> Iterator[dict[
     """
     places = {name: place for place, name in enumerate(classes)}
     with open_source(source, "items").lines(most_line=MOST_ROW) as lines:
-        rows = _table_rows(lines) if kind == "csv" else _json_rows(lines)
+        rows = _table_rows(lines) if kind == "csv" else json_rows(lines)
         for line, row in rows:
             yield _item(row, line, places)
 
@@ -48,21 +48,22 @@ def _table_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
             continue
         if len(row) != len(header):
             raise CrowdtreeError(
-                f"items: line {number} has {len(row)} cells for {len(header)} columns"
+                f"items: line {number}: expected {len(header)} cells, got {len(row)}"
             )
         yield number, dict(zip(header, row, strict=True))
 
 
 def _check_header(header: list[str]) -> None:
     if not {"task", "id"} & set(header):
-        raise CrowdtreeError("items: the first line must name the columns, one of them `task`")
+        raise CrowdtreeError("items: expected column names on the first line, one of them `task`")
     if len(header) > MOST_COLUMNS or len(set(header)) < len(header):
         raise CrowdtreeError(
-            f"items: columns must have different names, and be at most {MOST_COLUMNS}"
+            f"items: expected at most {MOST_COLUMNS} columns, with different names"
         )
 
 
-def _json_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of JSON lines with the numbers of their lines."""
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -71,7 +72,7 @@ def _json_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
         except (ValueError, RecursionError):
             raise CrowdtreeError(f"items: line {number} is not JSON") from None
         if not isinstance(row, dict) or len(row) > MOST_COLUMNS:
-            raise CrowdtreeError(f"items: line {number} must be an object, one item per line")
+            raise CrowdtreeError(f"items: line {number}: expected a JSON object, one item per line")
         yield number, row
 
 
@@ -96,14 +97,16 @@ def _item(row: dict[str, Any], line: int, places: dict[str, int]) -> dict[str, A
     try:
         payload = json.dumps(kept, ensure_ascii=False, allow_nan=False).replace("\\u0000", "")
     except (ValueError, RecursionError):
-        raise CrowdtreeError(f"items: line {line}: a number is not finite, or too deep") from None
+        raise CrowdtreeError(
+            f"items: line {line}: a number is not finite, or the nesting is too deep"
+        ) from None
     if not _whole(payload):
         payload = json.dumps(kept).replace("\\u0000", "")
     return {"task": task, "payload": payload, "gold": cls}
 
 
 def _whole(text: str) -> bool:
-    """Whether a text has no halves of characters, which no database takes."""
+    """Whether a text has no lone surrogates, which databases reject."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -25,7 +25,6 @@ from crowdtree.tree import Certificate, Tree
 __all__ = [
     "find_plan",
     "load_plan",
-    "load_tree",
     "plan_from_dict",
     "plan_to_dict",
     "save_plan",
@@ -33,7 +32,7 @@ __all__ = [
 ]
 
 MOST_NESTED = 100
-"""Levels up to which a tree is written nested; readers of JSON give up on very deep nests."""
+"""Levels up to which a tree is written nested; many JSON parsers fail on deep nesting."""
 
 
 def tree_to_json(tree: Tree | Plan) -> dict[str, Any]:
@@ -119,7 +118,7 @@ def _nested(nodes: list[dict[Any, Any]], source: str) -> dict[Any, Any]:
             if isinstance(child, int):
                 if not number < child < len(made):
                     raise CrowdtreeError(
-                        f"{source}: nodes[{number}].{key}: must be the number of a later node"
+                        f"{source}: nodes[{number}].{key}: expected the number of a later node"
                     )
                 node[key] = made[child]
     return made[0] if made else {}
@@ -168,17 +167,17 @@ def load_plan(
 
 
 def plan_from_dict(data: Any, source: str, problem: Problem | None = None) -> Plan:
-    """Make a plan of the data of its document; `source` is the name for messages."""
+    """Make a plan from the data of its document; `source` is the name for messages."""
     from crowdtree.files.schema import PlanFile, check
 
     if isinstance(data, dict) and ("question" in data or "label" in data):
         data = {"crowdtree": 1, "kind": "plan", "tree": data}  # a bare tree
     if isinstance(data, dict) and (data.get("kind") == "problem" or "questions" in data):
-        raise CrowdtreeError(f"{source}: holds a problem, not a plan; use load_problem")
+        raise CrowdtreeError(f"{source}: expected a plan, got a problem; use load_problem")
     found = check(PlanFile, data, source)
     if problem is None:
         if found.problem is None:
-            raise CrowdtreeError(f"{source}: holds no problem; pass problem=")
+            raise CrowdtreeError(f"{source}: contains no problem; pass problem=")
         problem = problem_from_dict(found.problem, f"{source}: problem")
     nested = found.tree if found.nodes is None else _nested(found.nodes, source)
     if not nested:
@@ -202,22 +201,17 @@ def find_plan(source: str | os.PathLike[str] | Any, *, name: str | None = None) 
     return plan_from_dict(data, file.name) if holds else None
 
 
-def load_tree(path: str | os.PathLike[str], problem: Problem | None = None) -> Tree:
-    """Load the tree of a plan."""
-    return load_plan(path, problem).tree
-
-
 def _votes(node: Mapping[Any, Any], source: str) -> int:
     votes = node.get("votes", 1)
     if isinstance(votes, bool) or not isinstance(votes, int) or not 1 <= votes < 2**53:
         raise CrowdtreeError(
             f"{source}: tree: question {one_line(node['question'])} has {one_line(votes)} votes; "
-            "expected a whole number from 1 on"
+            "expected a whole number of at least 1"
         )
     return votes
 
 
 def check_plan_ending(path: str | os.PathLike[str]) -> None:
-    """Raise unless a file name ends as plans do."""
+    """Raise unless a file name has the extension of plans."""
     if not os.fspath(path).lower().endswith(".json"):
-        raise CrowdtreeError(f"{shown(path)}: plans are kept as .json; use that extension")
+        raise CrowdtreeError(f"{shown(path)}: expected the extension .json for a plan")

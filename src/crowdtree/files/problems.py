@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["EXAMPLES", "example", "load_problem", "save_problem", "to_frame"]
 
 EXAMPLES: Mapping[str, str] = {"table1": "table1.csv", "animals": "animals.yaml"}
-"""Names of the example problems, and the files that hold them."""
+"""Names of the example problems, and their files."""
 
 
 def load_problem(
@@ -66,10 +66,10 @@ def load_problem(
         path, its bytes, or a binary stream), or a pandas or polars data frame laid out like the
         CSV file.
     name
-        File name of bytes or of a stream that has none: its ending says the format.
+        File name of bytes or of a stream that has none: its extension determines the format.
     errors
         Per-cell errors: a file or frame of the same layout with a number in each cell, blank where
-        ``-`` is. Found by itself if it is the sheet ``errors`` of the workbook, or if it is called
+        ``-`` is. Found automatically as the sheet ``errors`` of the workbook, or if it is called
         ``birds.errors.csv`` beside ``birds.csv`` whose own column ``error`` is blank.
     worker_error
         Probability that a worker errs, in place of what the file says: one number, one per
@@ -91,7 +91,7 @@ def load_problem(
 
     Notes
     -----
-    A table has the header ``question,error,<class>,<class>,...`` (``test`` will do for
+    A table has the header ``question,error,<class>,<class>,...`` (``test`` is accepted for
     ``question``), one row ``prior`` and one row per question with 0, 1 or ``-``::
 
         question,error,text,robin,eagle,trout
@@ -102,7 +102,7 @@ def load_problem(
 
     Without the row ``prior`` all classes are equally likely; ``text`` and ``description`` may be
     left out; a row ``dash`` with ``either`` under the first class sets the meaning of ``-``, a row
-    ``dependence`` with a number there says how far people err together.
+    ``dependence`` with a number there sets the correlation of people's answers.
     Columns may be separated by commas, semicolons (then numbers may have decimal commas) or tabs.
     The same as YAML (JSON has the same fields)::
 
@@ -163,7 +163,7 @@ def load_problem(
 
 
 def _read(source: Any, kind: Kind, what: str) -> tuple[Table, Any]:
-    """Read a table; with it comes what may hold its per-cell errors."""
+    """Read a table, and the possible sources of its per-cell errors."""
     if isinstance(source, Grid):
         return read_table(source, kind), None
     if not isinstance(source, Source):
@@ -183,14 +183,14 @@ def _read(source: Any, kind: Kind, what: str) -> tuple[Table, Any]:
 
 
 def _errors_of(table: Table, errors: Any, beside: Any) -> NDArray[np.float64]:
-    """Errors of a table: given ones before its own column before those found beside it."""
+    """Errors of a table: given ones, else its own column, else those found next to it."""
     own = table.error
     blank = own is None or bool(np.isnan(own).any())
     if errors is None and beside is not None:
         if own is not None and not np.isnan(own).all():
             name = beside.source if isinstance(beside, Grid) else shown(beside)
             warnings.warn(
-                f"{table.grid.source}: {name} is not read, for the column error is filled in; "
+                f"{table.grid.source}: {name} is ignored because the column error is filled in; "
                 "empty that column, or pass errors=",
                 CrowdtreeWarning,
                 stacklevel=3,
@@ -246,7 +246,9 @@ def _aligned(table: Table, source: Any, what: str) -> NDArray[np.float64]:
             wrong = f"lacks the {thing} {one_line((missing or extra)[0])}"
             if not missing:
                 wrong = f"has the {thing} {one_line(extra[0])}"
-            other.grid.refuse(None, f"{wrong}, unlike {table.grid.source}; names must be the same")
+            other.grid.refuse(
+                None, f"{wrong}, unlike {table.grid.source}; use the same names in both"
+            )
         order.append([places[name] for name in mine])
     if order == [list(range(len(part))) for part in order]:
         return other.body
@@ -254,9 +256,9 @@ def _aligned(table: Table, source: Any, what: str) -> NDArray[np.float64]:
 
 
 def save_problem(problem: Problem, path: str | os.PathLike[str]) -> None:
-    """Save a problem in the format that the ending of the path names; it loads back exactly.
+    """Save a problem in the format of the path's extension; it loads exactly as saved.
 
-    Per-cell errors of a CSV file go to a second file beside it (``birds.csv`` and
+    Per-cell errors of a CSV file go to a second file next to it (``birds.csv`` and
     ``birds.errors.csv``, which together are one document: saving a problem without per-cell
     errors removes the second), those of a workbook to a sheet ``errors``. Each file is written
     wholly or not at all.

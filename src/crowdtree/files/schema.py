@@ -11,10 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from crowdtree.errors import CrowdtreeError, one_line, squeeze
 
-__all__ = ["ClassEntry", "PlanFile", "ProblemFile", "QuestionEntry", "check"]
+__all__ = ["AuditFile", "ClassEntry", "PlanFile", "ProblemFile", "QuestionEntry", "check"]
 
 Text = Annotated[str, Field(strict=True)]
 Number = Annotated[float, Field(strict=True)]
+Count = Annotated[int, Field(strict=True, ge=0)]
 Cells = list[Any] | dict[Any, Any]
 
 
@@ -77,11 +78,53 @@ class PlanFile(_Entry):
     nodes: list[dict[Any, Any]] | None = None
 
 
+class LabelEntry(_Entry):
+    """A label with its stated error."""
+
+    item: Text
+    label: Text
+    error: Number
+
+
+class KnownEntry(_Entry):
+    """An item whose truth was known before the audit."""
+
+    item: Text
+    truth: Text
+
+
+class DrawEntry(_Entry):
+    """An item that was drawn after so many results, and what was found."""
+
+    item: Text
+    after: Count
+    right: Annotated[bool, Field(strict=True)] | None
+    truth: Text | None
+    by: list[Text]
+
+
+class AuditFile(_Entry):
+    """The certificate of an audit."""
+
+    crowdtree: Literal[1]
+    kind: Literal["audit"]
+    confidence: Number
+    bound: Number | None
+    seed: Count
+    labels_digest: Text
+    claims: dict[str, Any]
+    draws: list[DrawEntry]
+    known: list[KnownEntry]
+    labels: list[LabelEntry]
+    digest: Text
+    signature: Text | None = None
+
+
 Model = TypeVar("Model", bound=BaseModel)
 
 
 def check(model: type[Model], data: Any, source: str) -> Model:
-    """Check data against a schema; report the first error with its place, on one line.
+    """Check data against a schema; report the first error with its position, on one line.
 
     >>> check(ClassEntry, {"name": "a", "prio": 1}, "birds.yaml: classes[0]")
     Traceback (most recent call last):
@@ -122,6 +165,9 @@ def _fault(model: type[BaseModel], fault: Any) -> str:
             "classes": ClassEntry,
             "questions": QuestionEntry,
             "certificate": CertificateEntry,
+            "draws": DrawEntry,
+            "known": KnownEntry,
+            "labels": LabelEntry,
         }
         known: type[BaseModel] = (
             inner.get(str(fault["loc"][0]), model) if len(fault["loc"]) > 1 else model

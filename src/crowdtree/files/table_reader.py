@@ -2,9 +2,9 @@
 
 Rows come from any source (CSV, workbook, data frame) as a :class:`Grid`. The first column named
 ``error`` and the first named ``text`` are not classes; the first row named ``prior``, the first
-named ``description`` and a row named ``dash`` are not questions. So a class may well be called
-``error``, provided that the real column ``error`` stands before it, which
-:func:`crowdtree.files.table_writer.problem_rows` takes care of.
+named ``description`` and a row named ``dash`` are not questions. So a class may be called
+``error`` if the real column ``error`` comes before it, which
+:func:`crowdtree.files.table_writer.problem_rows` ensures.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Table:
 
 
 class _Codes(dict[Any, int]):
-    """Outcomes by the way they are written; each new spelling is looked at once."""
+    """Outcomes by their spelling; each new spelling is parsed once."""
 
     def __missing__(self, cell: Any) -> int:
         code = self[cell] = cell_code(cell)
@@ -99,13 +99,13 @@ def read_table(grid: Grid, kind: Kind) -> Table:
     rows = ((number, cells) for number, cells in grid.rows if any(map(str.strip, cells)))
     number, header = next(rows, (0, []))
     if not header:
-        grid.refuse(None, "is blank; the first row must be question,error,<class>,<class>,...")
+        grid.refuse(None, "is blank; expected question,error,<class>,<class>,... as the first row")
     columns = _Columns(grid, number, header)
     return _Reader(grid, columns, kind).read(rows)
 
 
 class _Columns:
-    """Which column is what."""
+    """The roles of the columns."""
 
     def __init__(self, grid: Grid, number: int, header: list[str]) -> None:
         names = [name.strip() for name in header]
@@ -114,7 +114,7 @@ class _Columns:
         if names[self.question].casefold() not in ("question", "test"):
             grid.refuse(
                 number,
-                f"the first column must be called question (or test), got "
+                f"expected question (or test) as the first column, got "
                 f"{one_line(names[self.question])}; the header is question,error,<class>,...",
             )
         self.error = _first(names, "error")
@@ -180,14 +180,16 @@ class _Reader:
                 self._question(number, name, cells)
         table = self.table
         if not table.questions:
-            self.grid.refuse(None, "holds no question; add one row per question below the header")
+            self.grid.refuse(
+                None, "contains no question; add one row per question below the header"
+            )
         table.body = np.stack(self.body)
         table.error = np.array(self.errors) if self.columns.error is not None else None
         table.texts = self.texts if self.columns.text is not None else None
         return table
 
     def _fit(self, number: int, cells: list[str]) -> None:
-        """Make a row as long as the header, or say that it cannot be."""
+        """Pad a row to the length of the header, or raise an error."""
         width = self.columns.width
         if len(cells) < width:
             name = cells[self.columns.question :][:1]
@@ -195,7 +197,7 @@ class _Reader:
             if not (self.grid.padded or whole):
                 self.grid.refuse(
                     number,
-                    f"has {len(cells)} cells, the header has {width}; fill in the missing ones, "
+                    f"expected {width} cells as in the header, got {len(cells)}; fill in the rest, "
                     "and put names with separators in quotes",
                 )
             cells.extend([""] * (width - len(cells)))
@@ -209,7 +211,7 @@ class _Reader:
                 )
                 self.grid.refuse(
                     number,
-                    f"column {place + 1} holds {one_line(cells[place])} but {what}; put names with "
+                    f"column {place + 1} has {one_line(cells[place])} but {what}; put names with "
                     "separators in quotes",
                 )
 
@@ -243,7 +245,7 @@ class _Reader:
         return True
 
     def _is_question(self, number: int, cells: list[str]) -> bool:
-        """Tell a question that is called description from the descriptions: it has an error."""
+        """Distinguish a question called description from the descriptions: it has an error."""
         try:
             answers = [cell_code(cell) for cell in self.columns.of_classes(cells)]
         except KeyError:
@@ -252,8 +254,7 @@ class _Reader:
         if place is None and answers:
             self.grid.refuse(
                 number,
-                "the row description holds answers; give the question another name, or fill in a "
-                "column error",
+                "the row description has answers; rename the question, or fill in a column error",
             )
         return place is not None and bool(cells[place].strip())
 
@@ -261,11 +262,11 @@ class _Reader:
 
     def _question(self, number: int, name: str, cells: list[str]) -> None:
         if not name:
-            self.grid.refuse(number, "the question has no name; give it one")
+            self.grid.refuse(number, "the question has no name; add one")
         if name in self.seen:
             self.grid.refuse(
                 number,
-                f"question {one_line(name)} occurs already in {self.grid.unit} "
+                f"question {one_line(name)} already occurs in {self.grid.unit} "
                 f"{self.seen[name]}; names must differ",
             )
         self.seen[name] = number

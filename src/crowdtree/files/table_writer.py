@@ -1,4 +1,4 @@
-"""A problem as the rows of a table; :mod:`crowdtree.files.table_reader` reads them back."""
+"""A problem as the rows of a table, the inverse of :mod:`crowdtree.files.table_reader`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def error_rows(problem: Problem) -> Iterator[list[Any]]:
 
 
 def _head_rows(problem: Problem) -> Iterator[list[Any]]:
-    """Rows above the questions. Names that are taken for these rows later must not come first."""
+    """Rows above the questions, so that a question of the same name is not read as one."""
     texts = _has_text(problem)
     blank = [""] if texts else []
     yield ["question", "error", *(["text"] if texts else []), *problem.classes]

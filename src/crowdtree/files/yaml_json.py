@@ -1,4 +1,4 @@
-"""YAML and JSON as text: parse with the place of every fault, write wholly and exactly."""
+"""YAML and JSON as text: parse with the position of every error, write all digits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_DEPTH = 20
 """Levels of nesting of a YAML file; a problem has five."""
 MOST_VALUES = 1_500_000
 """Values and brackets in a YAML file, which take some 5 microseconds each."""
-_TOO_MANY = f"holds more than {MOST_VALUES:,} values; keep large tables as .csv or .json"
+_TOO_MANY = f"has more than {MOST_VALUES:,} values; keep large tables as .csv or .json"
 
 
 def parse_document(source: Source) -> Any:
@@ -71,7 +71,7 @@ def _parse_yaml(text: str, name: str) -> Any:
             for key, _ in node.value:
                 if not isinstance(key.value, str):
                     raise yaml.constructor.ConstructorError(
-                        None, None, "a field must have a name", key.start_mark
+                        None, None, "expected a field name", key.start_mark
                     )
                 if key.value in seen:
                     raise yaml.constructor.ConstructorError(
@@ -97,9 +97,9 @@ def _parse_yaml(text: str, name: str) -> Any:
 
 
 def _check_yaml_shape(text: str, name: str, loader: Any) -> None:
-    """Refuse aliases and deep nests before anything is built.
+    """Refuse aliases and deep nesting before anything is built.
 
-    An alias can make a small file huge, a nest can overflow the loader's stack.
+    An alias can make a small file huge; nesting can overflow the loader's stack.
     """
     import yaml
 
@@ -108,7 +108,7 @@ def _check_yaml_shape(text: str, name: str, loader: Any) -> None:
         line = event.start_mark.line + 1 if event.start_mark else 0
         if isinstance(event, yaml.AliasEvent):
             raise CrowdtreeError(
-                f"{name}, line {line}: holds an alias (*{event.anchor}); write the values out"
+                f"{name}, line {line}: has an alias (*{event.anchor}); write the values out"
             )
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1

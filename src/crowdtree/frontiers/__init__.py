@@ -1,4 +1,4 @@
-"""Co-design: the frontier of what error can be had for what price (docs/model.md, section 8).
+"""Co-design: the frontier of error against price (docs/model.md, section 8).
 
 Questions and votes are chosen together: each price of an answer gives the plan that minimises
 ``additive error + price x expected answers``, and the plans of all prices are the frontier.
@@ -38,7 +38,7 @@ INTERRUPTED = "interrupted"
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A plan on the frontier, what it is worth, and how far that is proven.
+    """A plan on the frontier, with its error and cost and what is proven about them.
 
     `gap` is 0 where no plan has a smaller ``additive + price x cost`` at the prices of the
     neighbouring edges; `status` is ``"optimal"``, a limit of the search, or ``"greedy"``.
@@ -66,7 +66,7 @@ class Point:
 
     @property
     def planned_answers(self) -> float:
-        """Expected answers per item on its error-free way: what the frontier trades."""
+        """Expected answers per item on its error-free path: the cost of the frontier."""
         return self.value.planned_answers
 
     @property
@@ -103,7 +103,7 @@ class Point:
 
     @cached_property
     def planned_cost(self) -> float:
-        """Expected price an item on its error-free way."""
+        """Expected price per item on its error-free path."""
         total = 0.0
         for step in self.plan.tree.steps:
             price = self.price[self.plan.tree.question[step.node]]
@@ -112,7 +112,7 @@ class Point:
 
     @cached_property
     def expected_cost(self) -> float:
-        """Expected price an item, wrong turns included."""
+        """Expected price per item, wrong turns included."""
         return float(self.value.answers_by_node @ self.price[self.plan.tree.question])
 
     def __repr__(self) -> str:
@@ -140,12 +140,12 @@ class Frontier:
 
     @property
     def vote(self) -> Vote:
-        """How a node votes."""
+        """Kind of vote at each node."""
         return self.options.vote
 
     @property
     def max_votes(self) -> int:
-        """Most votes of a node."""
+        """Most votes per node."""
         return int(self.options.votes[-1])
 
     def __iter__(self) -> Iterator[Point]:
@@ -167,16 +167,16 @@ class Frontier:
     ) -> Plan:
         """Cheapest plan of at most some misclassification, or best plan of at most some answers.
 
-        Between two points of the frontier, the trees of the points around and the paper's tree
-        are staffed further, a step of votes at a time where the additive error falls most per
-        price; the best of these and the points is taken.
+        Between two points of the frontier, the trees of the neighbouring points and the paper's
+        tree get more votes, one step at a time where the additive error falls most per price;
+        the best of these plans and of the points is returned.
 
         Parameters
         ----------
         error
             Misclassification to stay below; exact.
         answers
-            Expected answers an item (their price, where questions have prices), wrong turns
+            Expected answers per item (their price, where questions have prices), wrong turns
             included, to stay below.
         undecided
             Share of items that may be reported as undecided, with their likeliest label: the error
@@ -184,7 +184,7 @@ class Frontier:
             less than one that reaches it on all, and may exist where that one does not.
         """
         if (error is None) == (answers is None):
-            raise CrowdtreeError("plan_for: give either error or answers")
+            raise CrowdtreeError("plan_for: expected either error or answers")
         if not 0 <= undecided < 1:
             raise CrowdtreeError(
                 f"undecided: expected a share from 0 to below 1, got {undecided!r}"
@@ -198,7 +198,7 @@ class Frontier:
 
     def _for_error(self, error: float, undecided: float) -> Plan:
         if not 0 < error < 1:
-            raise CrowdtreeError(f"error: must lie between 0 and 1, got {error!r}")
+            raise CrowdtreeError(f"error: expected a number between 0 and 1, got {error!r}")
 
         def kept(point: Point) -> Point | None:
             """The point, with leaves left undecided if it must; ``None`` if they are too many."""
@@ -245,13 +245,13 @@ class Frontier:
         if not found:
             least = self.points[0]
             raise CrowdtreeError(
-                f"answers: {answers:g} is too few; the cheapest plan takes "
-                f"{least.expected_cost:.4g} an item and misclassifies {least.misclassification:.4g}"
+                f"answers: {answers:g} is too low; the cheapest plan takes "
+                f"{least.expected_cost:.4g} per item with an error of {least.misclassification:.4g}"
             )
         return min(found, key=lambda point: point.misclassification).plan
 
     def _algorithm_1(self, affordable: Callable[[Point], bool]) -> Iterator[Point]:
-        """Yield the paper's own plans up to the budget: a coarse budget can suit them."""
+        """Yield the paper's own plans up to the budget, which can be best for some budgets."""
         if self.vote != "majority":
             return
         tree = design(self.options.problem, "fm", allow_groups=True)
@@ -259,14 +259,14 @@ class Frontier:
             plan = staff(tree, workers, "paper-fm")
             votes = plan.votes
             if votes.max() > self.max_votes or plan.workers < tree.n_nodes + workers:
-                return  # the second: no vote helps any more
+                return  # a repeated plan: no vote helps any more
             point = self._point(tree, votes)
             yield point
             if not affordable(point):
                 return
 
     def _trees_around(self, place: int) -> list[Tree]:
-        """Trees of the points around a place of the frontier, and the paper's."""
+        """Trees of the points next to a position on the frontier, and the paper's."""
         near = [point.plan.tree for point in self.points[max(place - 2, 0) : place + 2]]
         near.append(design(self.options.problem, "fm", allow_groups=True))
         return list({tree.question.tobytes(): tree for tree in near}.values())
@@ -285,7 +285,7 @@ class Frontier:
         return {"vote": self.vote, "proven": self.proven, "points": self.to_dicts()}
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Tabulate the points: one dictionary a point, with the public names."""
+        """Tabulate the points: one dictionary per point, with the public names."""
         return [
             {
                 "expected_answers": point.expected_answers,
@@ -328,7 +328,7 @@ def frontier(
     allow_groups: bool = False,
     progress: Callable[[int, float], None] | None = None,
 ) -> Frontier:
-    """Find what error can be had for what price: every supported plan of questions and votes.
+    """Find the trade-off of error against price: every supported plan of questions and votes.
 
     Parameters
     ----------
@@ -343,20 +343,20 @@ def frontier(
     price
         Price of an answer: one number, one per question, or by question name.
     max_votes
-        Most votes of a node (largest margin).
+        Most votes per node (largest margin).
     max_points
-        Most points; beyond, the longest edges are refined first.
+        Most points; the longest edges are refined first.
     time_limit, node_limit, memory_limit
         Limits of the search at each price.
     allow_groups
-        Accept classes that no question tells apart.
+        Accept classes that no question separates.
     progress
         Called after each price with the number of points and the share of edges settled.
 
     Returns
     -------
     Frontier
-        Ctrl-C ends the search too: the points so far are returned, the last one not proven.
+        Ctrl-C also ends the search: the points so far are returned, the last one not proven.
 
     Examples
     --------
@@ -366,7 +366,7 @@ def frontier(
     (True, True)
     """
     if max_points < 2:
-        raise CrowdtreeError(f"max_points: at least 2 needed, got {max_points!r}")
+        raise CrowdtreeError(f"max_points: expected at least 2, got {max_points!r}")
     check_limits(time_limit, 0.0, node_limit, memory_limit)
     either = problem.dash == "either" and bool((problem.outcome == DASH).any())
     chosen = method or ("greedy" if either else "optimal")
@@ -374,7 +374,7 @@ def frontier(
         raise CrowdtreeError(f'method: must be "optimal" or "greedy", got {chosen!r}')
     if chosen == "optimal" and either:
         raise CrowdtreeError(
-            'frontier: method "optimal" needs - to mean inapplicable; use "greedy"'
+            'frontier: method "optimal" requires that - means inapplicable; use "greedy"'
         )
     quick = design(problem, "gain", allow_groups=True)  # refuses a root that no question splits
     if not allow_groups:
@@ -436,13 +436,13 @@ def _supported(
                 points[_key(end)] = _weaker(points[_key(end)], found)
         if progress is not None:
             progress(len(points), settled / (settled + len(edges)))
-        if found.status == INTERRUPTED:  # the solver kept its best; what is found so far stands
+        if found.status == INTERRUPTED:  # keep the points found so far
             break
     return _hull(sorted(points.values(), key=lambda point: (point.cost, point.error)))
 
 
 def _uninterrupted(point: Priced) -> Priced:
-    """Pass on an end of the frontier; without both ends there is none to return."""
+    """Raise the interrupt where an end of the frontier is missing; without both there is none."""
     if point.status == INTERRUPTED:
         raise KeyboardInterrupt
     return point

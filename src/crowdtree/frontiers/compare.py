@@ -1,4 +1,4 @@
-"""The frontier beside what others do: rows for the picture and the table."""
+"""The frontier and its alternatives: rows for the chart and the table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEAST_ERROR = 1e-6
 
 
 class Row(NamedTuple):
-    """A point of a curve: expected cost an item, misclassification (with its range if sampled).
+    """A point of a curve: expected cost per item, misclassification (with its range if sampled).
 
     `cost` is answers per item, or their price where questions have prices.
     """
@@ -100,7 +100,7 @@ def _limits(front: Frontier) -> Iterator[Row]:
     for error in np.geomspace(worst, best, 40).tolist():
         for series, limit in (("floor", fano_floor), ("guide", burnashev_guide)):
             cost = limit(problem, error, price=price)
-            if np.isfinite(cost):  # infinite where no question tells anything
+            if np.isfinite(cost):  # infinite where no question carries information
                 yield _exact(series, cost, error)
 
 

@@ -18,12 +18,12 @@ from crowdtree.problem import DASH, Problem
 __all__ = ["Options", "question_prices"]
 
 FloatArray = NDArray[np.float64]
-LEAST_PRICE, MOST_PRICE = 1e-12, 1e12  # beyond, products of price and error leave the floats
+LEAST_PRICE, MOST_PRICE = 1e-12, 1e12  # beyond, products of price and error overflow or underflow
 
 
 @dataclass(frozen=True)
 class Options:
-    """The votes a node may take, and what each does to every cell of the table.
+    """The possible votes of a node, with their error and cost in every cell of the table.
 
     `error` and `cost` have one entry per (option, question, class). A class with ``-`` has no
     error but its answers are paid for.
@@ -40,7 +40,7 @@ class Options:
         if vote not in ("majority", "margin"):
             raise CrowdtreeError(f'vote: must be "majority" or "margin", got {vote!r}')
         if most < 1 or most != int(most):
-            raise CrowdtreeError(f"max_votes: a whole number from 1 on needed, got {most!r}")
+            raise CrowdtreeError(f"max_votes: expected a whole number of at least 1, got {most!r}")
         step = 2 if vote == "majority" else 1
         return cls(problem, vote, np.arange(1, int(most) + 1, step), price)
 
@@ -91,13 +91,13 @@ class Options:
 
 
 def question_prices(problem: Problem, price: ArrayLike | Mapping[str, float] | None) -> FloatArray:
-    """Prices as :func:`crowdtree.bounds.checked_price` reads them, none minute or immense."""
+    """Prices as :func:`crowdtree.bounds.checked_price` reads them, within limits."""
     values = checked_price(price, problem)
     bad = np.flatnonzero(~((values >= LEAST_PRICE) & (values <= MOST_PRICE)))
     if len(bad):
         name = problem.questions[bad[0]]
         raise CrowdtreeError(
-            f"price: question {name!r} has {values[bad[0]]:g}; must be positive, from "
+            f"price: question {name!r} has {values[bad[0]]:g}; expected a number from "
             f"{LEAST_PRICE:g} to {MOST_PRICE:g}"
         )
     return values

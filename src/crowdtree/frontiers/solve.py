@@ -21,9 +21,9 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Priced:
-    """A plan that minimises ``error + price x cost``, and how far that is proven.
+    """A plan that minimises ``error + price x cost``, with a proven lower bound.
 
-    `error` and `cost` are those of the error-free way, without the errors inside groups; no plan
+    `error` and `cost` are those of the error-free path, without the errors inside groups; no plan
     has ``error + price x cost`` below `lower_bound`.
     """
 
@@ -98,7 +98,7 @@ def greedy_solver(options: Options, allow_groups: bool) -> Solver:
 
 
 def restaff(tree: Tree, options: Options, price: float) -> Priced:
-    """Best votes for a given tree at a price: each node chooses alone."""
+    """Best votes for a given tree at a price: each node is optimised independently."""
     error, cost = _by_node(tree, options)
     option = np.argmin(error + price * cost, axis=0)
     nodes = np.arange(tree.n_nodes)

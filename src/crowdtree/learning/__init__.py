@@ -1,12 +1,13 @@
-"""Learning: answers become a problem, trust in workers, and labels (docs/model.md, section 9).
+"""Learn a problem, the reliability of workers and labels from answers (docs/model.md, section 9).
 
-``learn`` takes answers with or without known truths; what comes back designs, updates and tells
-what it is unsure of.
+``learn`` takes answers with or without known classes. Its result holds a problem for design, can be
+updated with new answers, and states how uncertain its numbers are.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,11 @@ from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.problem import DASH, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from crowdtree.learning.answers import Answers, Duplicates
-    from crowdtree.learning.classes import ClassFit
     from crowdtree.learning.model import Learned
+    from crowdtree.learning.skills import ClassFit
 
 __all__ = ["learn"]
 
@@ -47,19 +48,19 @@ def learn(
         frame (polars, pandas, pyarrow), a mapping of columns, or the path of a CSV or Parquet file.
     gold
         Known classes: columns ``task, label``, a mapping from task to class, or a path. May cover
-        some of the items.
+        some of the items only.
     problem
-        What is known already: classes, questions and outcomes. Then no gold is needed.
+        Known classes, questions and outcomes. Gold is then optional.
     classes
         Names of the classes in their order; otherwise those of the gold or of the labels, sorted.
     method
         For one question: ``"hierarchical"``, ``"dawid-skene"`` or ``"majority"``.
     level
-        Of the credible intervals.
+        Level of the credible intervals.
     certain
         A learned outcome is ``-`` unless its answer is the likelier one with this probability.
     duplicates
-        Which answer counts when a worker answers the same thing twice (a warning tells):
+        Which answer counts when a worker answers the same thing twice (with a warning):
         ``"last"``, ``"first"``, ``"all"``, or ``"error"``.
 
     Returns
@@ -88,22 +89,46 @@ def learn(
 
     for name, value in (("level", level), ("certain", certain)):
         if not isinstance(value, int | float) or not 0.5 <= value < 1:
-            raise CrowdtreeError(f"{name}: a probability from 0.5 to below 1 needed, got {value!r}")
+            raise CrowdtreeError(
+                f"{name}: expected a probability from 0.5 to below 1, got {value!r}"
+            )
     if problem is not None and not isinstance(problem, Problem):
-        raise CrowdtreeError(f"problem: a Problem needed, got {type(problem).__name__}")
+        raise CrowdtreeError(f"problem: expected a Problem, got {type(problem).__name__}")
     if problem is not None and classes is not None:
         raise CrowdtreeError("classes: the problem names them already; give one of the two")
     truths = None if gold is None else reading.read_gold(gold)
     read = reading.read_answers(
         answers, questions=problem.questions if problem else None, duplicates=duplicates
     )
+    options = _Options(method, level, certain, duplicates == "all")
     if problem is None and len(read.questions) == 1 and _answers_are_classes(read, truths, classes):
-        return _learn_labels(read, truths, classes, method, level)
+        return _learn_labels(read, truths, classes, options)
     if method != "hierarchical":
         raise CrowdtreeError(
             f"method: {method!r} is for one question whose answers name the classes; leave it out"
         )
-    return _learn_classes(reading.as_yes_no(read), truths, problem, classes, level, certain)
+    return _learn_classes(reading.as_yes_no(read), truths, problem, classes, options)
+
+
+class _Options(NamedTuple):
+    """Options of :func:`learn` that a refit shares."""
+
+    method: str
+    level: float
+    certain: float
+    keep_repeats: bool
+
+    def refit(self, problem: Problem | None, classes: Sequence[str]) -> Callable[..., Learned]:
+        """Learn from other answers, whose repeats were resolved before."""
+        names = {"classes": classes} if problem is None else {"problem": problem}
+        return partial(
+            learn,
+            **names,
+            method=self.method,
+            level=self.level,
+            certain=self.certain,
+            duplicates="all",
+        )
 
 
 def _answers_are_classes(
@@ -118,16 +143,15 @@ def _learn_labels(
     read: Answers,
     truths: dict[str, str] | None,
     classes: Sequence[str] | None,
-    method: str,
-    level: float,
+    options: _Options,
 ) -> Learned:
     from crowdtree.learning import answers as reading
-    from crowdtree.learning import labels, model
+    from crowdtree.learning import labels, learned_problem, model
 
     read = _relabelled(read, classes)
     if len(read.labels) < 2:
         raise CrowdtreeError(
-            f"answers: every label is {read.labels[0]!r}; two classes are needed, name both with "
+            f"answers: expected two labels or more, got {read.labels[0]!r} only; name both with "
             'classes=["...", "..."] (--class) if the other one exists'
         )
     gold = reading.gold_codes(read, truths, read.labels)
@@ -136,21 +160,22 @@ def _learn_labels(
             f"answers: one worker only ({read.workers[0]!s}); nothing tells how often a single "
             "worker errs, add workers or give gold"
         )
-    fit = labels.fit_labels(read, gold, method)
+    fit = labels.fit_labels(read, gold, options.method)
     skill = labels.label_skills(read, fit)
-    confusion = model.crowd_confusion(fit.counts)
+    confusion = learned_problem.crowd_confusion(fit.counts)
     return model.Learned(
-        problem=model.label_problem(
+        problem=learned_problem.label_problem(
             read.labels, skill, confusion, skill.prior, read.questions[0], fit.worth
         ),
         kind="labels",
         answers=read,
-        posterior=model.stated(fit.posterior, gold, np.diff(read.start), fit.worth),
+        posterior=learned_problem.stated(fit.posterior, gold, np.diff(read.start), fit.worth),
         fit=skill,
         trace=fit.trace,
-        objective=fit.objective,
         gold=gold,
-        level=level,
+        refit=options.refit(None, read.labels),
+        level=options.level,
+        keep_repeats=options.keep_repeats,
         counts=fit.counts,
         labelling=fit,
         worth=fit.worth,
@@ -180,12 +205,11 @@ def _learn_classes(
     truths: dict[str, str] | None,
     problem: Problem | None,
     classes: Sequence[str] | None,
-    level: float,
-    certain: float,
+    options: _Options,
 ) -> Learned:
     from crowdtree.learning import answers as reading
     from crowdtree.learning import classes as classing
-    from crowdtree.learning import model
+    from crowdtree.learning import learned_problem, model
 
     names = _class_names(truths, problem, classes)
     gold = reading.gold_codes(read, truths, names)
@@ -201,18 +225,21 @@ def _learn_classes(
         problem.prior if problem else np.full(len(names), 1 / len(names)),
         error=problem.worker_error if problem else None,
     )
-    outcome = problem.outcome if problem else _outcomes(fit, certain)
+    outcome = problem.outcome if problem else _outcomes(fit, options.certain)
     questions = problem.questions if problem else read.questions
     return model.Learned(
-        problem=model.make_problem(names, fit.prior, questions, outcome, fit.error, like=problem),
+        problem=learned_problem.make_problem(
+            names, fit.prior, questions, outcome, fit.error, like=problem
+        ),
         kind="classes",
         answers=read,
         posterior=fit.posterior,
         fit=fit,
         trace=fit.trace,
-        objective="log likelihood",
         gold=gold,
-        level=level,
+        refit=options.refit(problem, names),
+        level=options.level,
+        keep_repeats=options.keep_repeats,
         converged=fit.converged,
         assumed=problem,
     )
@@ -230,11 +257,14 @@ def _class_names(
             "learn: several questions and neither gold nor problem; nothing names the classes, "
             "give the gold of some items or the table of outcomes"
         )
+    from crowdtree.learning.answers import warn_of_typos
+
+    warn_of_typos(truths)
     names = tuple(sorted(set(truths.values())))
     if len(names) < 2:
         raise CrowdtreeError(
-            f"gold: one class only ({names[0]!r}); two are needed; give gold of each, or the "
-            "table of outcomes"
+            f"gold: expected items of two classes or more, got {names[0]!r} only; give gold of "
+            "each class, or the table of outcomes"
         )
     return names
 

@@ -1,12 +1,14 @@
 """Answers as compact arrays: who said what about which item (docs/model.md, section 9).
 
-Any frame (polars, pandas, pyarrow), CSV or Parquet becomes four integer columns sorted by item,
-9 to 13 bytes an answer. Everything behind this file sees numbers only.
+A frame (polars, pandas, pyarrow), a CSV or a Parquet file becomes four integer columns sorted by
+item, 9 to 13 bytes per answer. All other modules of learning work on these numbers.
 """
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.learning.frames import read_frame
 from crowdtree.problem import LINE_BREAKS
+from crowdtree.text import plural
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,16 +26,20 @@ if TYPE_CHECKING:
 __all__ = [
     "Answers",
     "Duplicates",
+    "as_text",
     "as_yes_no",
     "gold_codes",
     "read_answers",
     "read_gold",
     "unknown_names",
+    "warn_of_typos",
 ]
 
 Duplicates = Literal["last", "first", "all", "error"]
 IntArray = NDArray[np.int32]
 MAX_LABELS = 127  # labels are kept in one byte
+_TIMES_AS_COMMON = 5  # how much more common a class is than one that may be a typing error of it
+_DIGITS = re.compile(r"\d+")
 YES_NO = {"0": 0, "1": 1, "no": 0, "yes": 1, "false": 0, "true": 1, "n": 0, "y": 1}
 
 
@@ -41,7 +48,7 @@ class Answers:
     """Answers sorted by item, with the names that the numbers stand for.
 
     `start` holds where the answers of each item begin (one more entry than items); `worker`,
-    `question` (absent when there is one question) and `label` are one entry an answer.
+    `question` (absent when there is one question) and `label` have one entry per answer.
     """
 
     tasks: NDArray[Any]
@@ -153,7 +160,7 @@ def read_answers(
     """
     if duplicates not in ("last", "first", "all", "error"):
         raise CrowdtreeError(
-            f'duplicates: must be "last", "first", "all" or "error", got {duplicates!r}'
+            f'duplicates: expected "last", "first", "all" or "error", got {duplicates!r}'
         )
     frame = read_frame(source, ("task", "worker", "label"), ("question",), "answers")
     task, tasks = _codes(frame["task"], None, "task")
@@ -197,9 +204,7 @@ def _codes(
         whole = column.cast(pl.Int64, strict=False)
         if not whole.null_count() and bool((whole.cast(pl.Float64) == column).all()):
             return _integer_codes(whole.to_numpy())
-    text = _text(column)
-    if what in ("question", "label"):  # names on one line, as in a problem
-        text = text.str.replace_all(LINE_BREAKS, " ")
+    text = as_text(column, one_line=what in ("question", "label"))
     names = text.unique().sort().to_numpy() if known is None else np.array(known, dtype=object)
     order = pl.Enum([str(name) for name in names])
     try:
@@ -212,23 +217,34 @@ def _codes(
     return codes.astype(np.int32), names
 
 
-def _text(column: pl.Series) -> pl.Series:
-    """Write a column as text; whole floats as integers, so that 1.0 and 1 are the same label."""
+def as_text(column: pl.Series, one_line: bool = False) -> pl.Series:
+    """Write names as text: the only place where values of a table become names.
+
+    Whole floats are written as integers, so that 1.0 and 1 are the same name, and booleans as 0
+    and 1. `one_line` replaces line breaks by blanks, as in the names of a problem.
+
+    >>> import polars as pl
+    >>> as_text(pl.Series([1.0, 2.5])).to_list(), as_text(pl.Series([True])).to_list()
+    (['1', '2.5'], ['1'])
+    """
     import polars as pl
 
-    if column.dtype.is_float():
-        whole = column.cast(pl.Int64, strict=False)
-        if not whole.null_count() and bool((whole.cast(pl.Float64) == column).all()):
-            column = whole
     if column.dtype == pl.Boolean:
         column = column.cast(pl.Int8)
-    return column.cast(pl.String).str.strip_chars()
+    text = column.cast(pl.String).str.strip_chars()
+    if column.dtype.is_float():
+        whole = column.cast(pl.Int64, strict=False)
+        same = (whole.cast(pl.Float64) == column).fill_null(False)
+        text = whole.cast(pl.String).zip_with(same, text)
+    return text.str.replace_all(LINE_BREAKS, " ") if one_line else text
 
 
 def _integer_codes(values: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
     """Number integers in increasing order, through a table where their range is small."""
     low, high = int(values.min()), int(values.max())
-    if high - low < 4 * len(values) + 1000:
+    if values.dtype == np.uint64 and high < 2**63:
+        values = values.astype(np.int64)
+    if values.dtype != np.uint64 and high - low < 4 * len(values) + 1000:
         from crowdtree.learning import kernels
 
         return kernels.encode_range(values, low, high - low + 1)
@@ -242,7 +258,7 @@ def _label_codes(
     import polars as pl
 
     if yes_no:
-        lower = _text(column).str.to_lowercase()
+        lower = as_text(column).str.to_lowercase()
         code = lower.replace_strict(YES_NO, default=None, return_dtype=pl.Int8)
         bad = lower.filter(code.is_null())
         if len(bad):
@@ -311,15 +327,12 @@ def read_gold(source: Any) -> dict[str, str]:
     >>> read_gold({"t1": "cat"})
     {'t1': 'cat'}
     """
-    if hasattr(source, "keys") and not hasattr(source, "columns"):
-        keys = list(source.keys())
-        if set(map(str, keys)) != {"task", "label"}:
-            return _named(source)
-    elif hasattr(source, "index") and hasattr(source, "to_dict") and not hasattr(source, "columns"):
-        return _named(source.to_dict())
+    source = _gold_columns(source)
+    if isinstance(source, dict) and not source:
+        return {}
     frame = read_frame(source, ("task", "label"), (), "gold")
-    tasks = _text(frame["task"]).to_list()
-    labels = _text(frame["label"]).str.replace_all(LINE_BREAKS, " ").to_list()  # as answers have it
+    tasks = as_text(frame["task"]).to_list()
+    labels = as_text(frame["label"], one_line=True).to_list()
     found: dict[str, str] = {}
     for task, label in zip(tasks, labels, strict=True):
         if found.setdefault(task, label) != label:
@@ -329,22 +342,15 @@ def read_gold(source: Any) -> dict[str, str]:
     return found
 
 
-def _named(truths: Any) -> dict[str, str]:
-    """Tasks and labels as text; blanks are left out, as in a file."""
-    made = {
-        _name(task): _name(label)
-        for task, label in truths.items()
-        if label is not None and label == label
-    }
-    if truths and not made:
-        raise CrowdtreeError(f"gold: all {len(truths)} labels are blank; at least one needed")
-    return made
-
-
-def _name(value: Any) -> str:
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return str(int(value))
-    return str(value).strip()
+def _gold_columns(source: Any) -> Any:
+    """Write a series, or a mapping from task to label, as columns; leave the rest as it is."""
+    if hasattr(source, "columns"):
+        return source
+    if hasattr(source, "index") and hasattr(source, "to_dict"):
+        source = source.to_dict()
+    elif not hasattr(source, "keys") or set(map(str, source.keys())) == {"task", "label"}:
+        return source
+    return {"task": list(source.keys()), "label": list(source.values())} if len(source) else {}
 
 
 def as_yes_no(read: Answers) -> Answers:
@@ -390,7 +396,58 @@ def gold_codes(answers: Answers, truths: dict[str, str] | None, names: tuple[str
 
 
 def unknown_names(what: str, extra: list[str], known: tuple[str, ...], fix: str) -> CrowdtreeError:
-    """Say which names are unknown, and what to do."""
+    """Say which names are unknown, what they may stand for, and what to do."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(extra[0], known, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
     return CrowdtreeError(
-        f"{what} {listing(map(repr, extra))} is not among {listing(map(repr, known))}; {fix}"
+        f"{what} {listing(map(repr, extra))} is not among {listing(map(repr, known))}; {hint}{fix}"
     )
+
+
+def warn_of_typos(truths: dict[str, str]) -> None:
+    """Warn of a rare class whose name is one edit away from that of a class many times as common.
+
+    Names that differ in digits alone are numbered on purpose.
+
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_of_typos({**dict.fromkeys("abcde", "dog"), "f": "dgo", "g": "class 1"})
+    >>> print(caught[0].message)
+    gold: class 'dgo' (1 item, such as task f) may be a typing error for 'dog' (5 items); correct
+    it, or name all classes with classes=[...] (--class)
+    """
+    count = Counter(truths.values())
+    for rare, few in count.items():
+        for common, many in count.items():
+            if many >= _TIMES_AS_COMMON * few and _one_edit_apart(rare, common):
+                task = next(task for task, label in truths.items() if label == rare)
+                warnings.warn(
+                    f"gold: class {rare!r} ({plural(few, 'item')}, such as task {task}) may be a "
+                    f"typing error for {common!r} ({plural(many, 'item')}); correct it, or name "
+                    "all classes with classes=[...] (--class)",
+                    CrowdtreeWarning,
+                    stacklevel=2,
+                )
+
+
+def _one_edit_apart(a: str, b: str) -> bool:
+    """Whether a letter less, a letter changed or two letters swapped make the names the same.
+
+    >>> [_one_edit_apart(a, b) for a, b in (("cat", "Cat"), ("cta", "cat"), ("cats", "cat"))]
+    [True, True, True]
+    >>> [_one_edit_apart(a, b) for a, b in (("male", "female"), ("class 1", "class 2"))]
+    [False, False]
+    """
+    a, b = a.casefold(), b.casefold()
+    if _DIGITS.sub("0", a) == _DIGITS.sub("0", b):
+        return a == b
+    short, long = sorted((a, b), key=len)
+    same = next(
+        (i for i, (x, y) in enumerate(zip(short, long, strict=False)) if x != y), len(short)
+    )
+    if len(short) == len(long):
+        swapped = long[:same] + long[same : same + 2][::-1] + long[same + 2 :]
+        return short[same + 1 :] == long[same + 1 :] or short == swapped
+    return short[same:] == long[same + 1 :]

@@ -173,54 +173,87 @@ def information_pass(
     classes less likely than `sure` are left out.
     """
     classes = posterior.shape[1]
-    first_worker = x.size
-    first_class = first_worker + len(skill)
+    first_class = x.size + len(skill)
     longest = 0
     for t in range(len(start) - 1):
         longest = max(longest, start[t + 1] - start[t])
     place = np.empty((classes, 2 * longest + classes), np.int64)
     score = np.empty((classes, 2 * longest + classes))
     for t in range(len(start) - 1):
-        begin, n = start[t], start[t + 1] - start[t]
+        begin, end = start[t], start[t + 1]
         for c in range(classes):
             for d in range(classes):
                 both = prior[c] if c == d else 0.0
                 whole[first_class + c, first_class + d] += both - prior[c] * prior[d]
         open_ = 0
         for c in range(classes):
-            mass = posterior[t, c]
-            if mass < sure:
-                continue
-            open_ += 1
-            for i in range(n):
-                j = begin + i
-                q, w = question[j], worker[j]
-                k, v = q * classes + c, first_worker + w
-                lean = tilt[q, c]
-                p = 1.0 / (1.0 + np.exp(-x[q, c] - lean * skill[w]))
-                bend = mass * p * (1 - p)
-                whole[k, k] += bend
-                whole[v, v] += lean * lean * bend
-                whole[k, v] += lean * bend
-                whole[v, k] += lean * bend
-                slope = (1.0 if label[j] == 1 else 0.0) - p
-                place[c, 2 * i], place[c, 2 * i + 1] = k, v
-                score[c, 2 * i], score[c, 2 * i + 1] = slope, lean * slope
-            for d in range(classes):
-                place[c, 2 * n + d] = first_class + d
-                score[c, 2 * n + d] = (1.0 if c == d else 0.0) - prior[d]
-        if open_ < 2:
-            continue
-        size = 2 * n + classes
-        for c in range(classes):
             if posterior[t, c] < sure:
                 continue
+            open_ += 1
+            _add_answers(
+                begin, end, c, question, worker, label, x, tilt, skill, posterior[t, c], whole,
+                place[c], score[c],
+            )  # fmt: skip
             for d in range(classes):
-                if posterior[t, d] < sure:
-                    continue
-                weight = (posterior[t, c] if c == d else 0.0) - posterior[t, c] * posterior[t, d]
-                for a in range(size):
-                    part = weight * score[c, a]
-                    if part != 0.0:
-                        for b in range(size):
-                            lost[place[c, a], place[d, b]] += part * score[d, b]
+                place[c, 2 * (end - begin) + d] = first_class + d
+                score[c, 2 * (end - begin) + d] = (1.0 if c == d else 0.0) - prior[d]
+        if open_ > 1:
+            _add_loss(posterior[t], sure, 2 * (end - begin) + classes, place, score, lost)
+
+
+@njit(cache=True)
+def _add_answers(
+    begin: int,
+    end: int,
+    c: int,
+    question: IntArray,
+    worker: IntArray,
+    label: NDArray[np.int8],
+    x: FloatArray,
+    tilt: FloatArray,
+    skill: FloatArray,
+    mass: float,
+    whole: FloatArray,
+    place: NDArray[np.int64],
+    score: FloatArray,
+) -> None:
+    """Add the information of an item's answers were its class `c`; note their scores."""
+    classes = x.shape[1]
+    for j in range(begin, end):
+        q, w = question[j], worker[j]
+        k, v = q * classes + c, x.size + w
+        lean = tilt[q, c]
+        p = 1.0 / (1.0 + np.exp(-x[q, c] - lean * skill[w]))
+        bend = mass * p * (1 - p)
+        whole[k, k] += bend
+        whole[v, v] += lean * lean * bend
+        whole[k, v] += lean * bend
+        whole[v, k] += lean * bend
+        slope = (1.0 if label[j] == 1 else 0.0) - p
+        i = 2 * (j - begin)
+        place[i], place[i + 1] = k, v
+        score[i], score[i + 1] = slope, lean * slope
+
+
+@njit(cache=True)
+def _add_loss(
+    posterior: FloatArray,
+    sure: float,
+    size: int,
+    place: NDArray[np.int64],
+    score: FloatArray,
+    lost: FloatArray,
+) -> None:
+    """Add the covariance of an item's score over the classes that it may have."""
+    for c in range(len(posterior)):
+        if posterior[c] < sure:
+            continue
+        for d in range(len(posterior)):
+            if posterior[d] < sure:
+                continue
+            weight = (posterior[c] if c == d else 0.0) - posterior[c] * posterior[d]
+            for a in range(size):
+                part = weight * score[c, a]
+                if part != 0.0:
+                    for b in range(size):
+                        lost[place[c, a], place[d, b]] += part * score[d, b]

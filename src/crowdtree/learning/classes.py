@@ -31,11 +31,10 @@ from numpy.typing import NDArray
 from crowdtree.errors import CrowdtreeWarning
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.doubt import LEAST_LEFT, finished
-from crowdtree.learning.people import People
 from crowdtree.learning.rates import CellRates, Counts, cell_rates
-from crowdtree.learning.skills import SkillFit
+from crowdtree.learning.skills import ClassFit, spread_of
 
-__all__ = ["ClassFit", "Crowd", "fit_classes", "spread_of"]
+__all__ = ["Crowd", "fit_classes"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
@@ -46,43 +45,8 @@ _GAIN = 0.3  # share of the new in what decides how much cells borrow: at once, 
 _LONGEST_STEP = 1.0  # logits that a skill moves at a time
 _FARTHEST = 10.0  # logits of a skill
 _DEGREES = 8.0  # of freedom of the skills' prior
-_SPREADS = np.geomspace(0.02, 5, 40)
 _FLATTER = np.pi / 8
 _GROUPS = 64  # of workers of like skill, where an average over workers is needed
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ClassFit(SkillFit):
-    """What was learned from yes/no questions about classes.
-
-    `x` and `tilt` give the answers of a worker, ``P(yes) = sigmoid(x + tilt * skill)``. `rate` is
-    P(yes) of the crowd, and `wrong` and `right` are the Beta posterior of the crowd's error, with
-    respect to `sign`. `people` tells how much people differ, and `converged` whether the fit
-    settled.
-    """
-
-    x: FloatArray
-    tilt: FloatArray
-    rate: FloatArray
-    people: People
-    converged: bool
-
-    @property
-    def error(self) -> FloatArray:
-        """Error of the crowd, per cell."""
-        return np.asarray(self.wrong / (self.wrong + self.right))
-
-    def worker_error(self, skill: float) -> FloatArray:
-        """Error of a worker of some skill, per cell."""
-        yes = 1 / (1 + np.exp(-self.x - self.tilt * skill))
-        return np.where(self.sign > 0, 1 - yes, np.where(self.sign < 0, yes, 0.5))
-
-    def log_likelihood(
-        self, question: NDArray[np.integer], skill: FloatArray, label: NDArray[np.integer]
-    ) -> FloatArray:
-        """Log probability of answers (one row each) given each class."""
-        z = self.x[question] + self.tilt[question] * skill[:, None]
-        return np.asarray(-np.logaddexp(0, np.where(label == 1, -1, 1)[:, None] * z))
 
 
 @dataclass
@@ -161,35 +125,6 @@ class Crowd:
             flat = np.sqrt(1 + _FLATTER * tilt**2 * variance)
             made += share / (1 + np.exp(-(x + tilt * skill) / flat))
         return made
-
-
-def spread_of(
-    alone: FloatArray, held: FloatArray, pull: FloatArray | float = 1.0
-) -> tuple[float, float]:
-    """Spread of the skills, and the variance of its logarithm.
-
-    A grid is weighed by the normal likelihood of what each worker's answers alone say (known to a
-    variance of 1 / `held`), their centre integrated out. One pseudo-worker half a logit off keeps
-    a tiny crowd from 0.
-
-    >>> skill = np.append(np.random.default_rng(0).normal(0, 0.7, 200), -8.0)
-    >>> pull = np.append(np.ones(200), 0.03)
-    >>> spread, doubt = spread_of(skill, np.full(201, 1e6), pull)
-    >>> round(spread, 1), doubt < 0.01
-    (0.7, True)
-    """
-    value = np.empty(len(_SPREADS))
-    for i, spread in enumerate(_SPREADS):
-        whole = spread**2 / pull + 1 / held
-        weight = 1 / whole
-        centre = (weight @ alone) / weight.sum()
-        value[i] = -0.5 * (np.log(whole) + (alone - centre) ** 2 / whole).sum()
-        value[i] -= 0.5 * np.log(weight.sum())
-    value -= np.log(_SPREADS) + 0.125 / _SPREADS**2
-    chance = np.exp(value - value.max())
-    chance /= chance.sum()
-    log = float(chance @ np.log(_SPREADS))
-    return float(np.exp(log)), float(chance @ (np.log(_SPREADS) - log) ** 2)
 
 
 class Fit:

@@ -1,4 +1,4 @@
-"""What a look at the learned compares: classes with each other, errors with those assumed."""
+"""Comparisons of a learned result: classes with each other, learned errors with assumed ones."""
 
 from __future__ import annotations
 

@@ -16,8 +16,9 @@ then update it.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 from crowdtree.errors import CrowdtreeError
 from crowdtree.stats import normal_quantile
 
-__all__ = ["Accuracy", "Worth", "weighted_quantile"]
+__all__ = ["Accuracy", "Discount", "Worth", "accuracy_of", "weighted_quantile"]
 
 FloatArray = NDArray[np.float64]
 
@@ -75,6 +76,27 @@ class Accuracy(NamedTuple):
         return max(0, math.ceil(self.value * (1 - self.value) * ((z / half_width) ** 2 - held)))
 
 
+class Discount(Protocol):
+    """How far evidence is discounted before a probability is stated, and how well that is known."""
+
+    @property
+    def known(self) -> int:
+        """Items of known class behind it."""
+        ...
+
+    def updated(self, posterior: FloatArray, answers: NDArray[Any], truth: NDArray[Any]) -> Self:
+        """After items of known class, whose class the posteriors did not use."""
+        ...
+
+    def stated(self, posterior: FloatArray, answers: NDArray[Any]) -> FloatArray:
+        """Probabilities to state."""
+        ...
+
+    def accuracy(self, posterior: FloatArray, answers: NDArray[Any], level: float) -> Accuracy:
+        """Share of the likeliest classes that are right, and its interval."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Worth:
     """What is known about the worth of a further answer.
@@ -101,11 +123,6 @@ class Worth:
         """Before any item of the crowd has been checked."""
         away = (GRID - CROWD_MEAN) / CROWD_SD
         return cls(_with_scales((1 + away**2 / _FREEDOM) ** (-(_FREEDOM + 1) / 2)))
-
-    @classmethod
-    def any(cls) -> Worth:
-        """Before anything is known about how dependent answers are: any worth, on a log scale."""
-        return cls(_with_scales(np.ones(len(GRID))))
 
     @property
     def mean(self) -> float:
@@ -139,27 +156,43 @@ class Worth:
 
         The interval holds the doubt about the worth and the chance in the items themselves.
         """
-        from scipy.special import ndtri
-
         if not len(posterior):
             return Accuracy(1.0, 1.0, 1.0, self.known, level)
-        label = posterior.argmax(axis=1)
-        row = np.arange(len(label))
-        mean, noise, held = [], [], []
-        for i, j in np.argwhere(self.weight >= _LEAST_SEEN):
-            worth = float(np.exp(GRID[j]))
-            right = _discounted(posterior, answers, worth, SCALES[i])[row, label]
-            mean.append(right.mean())
-            noise.append(np.sqrt((right * (1 - right)).sum()) / len(right))
-            held.append(self.weight[i, j])
-        nodes = ndtri((np.arange(20) + 0.5) / 20)
-        value = (np.array(mean)[:, None] + np.array(noise)[:, None] * nodes).ravel()
-        weight = np.repeat(held, 20)
-        tail = (1 - level) / 2
-        low, high = (float(np.clip(weighted_quantile(value, weight, q), 0, 1))
-                     for q in (tail, 1 - tail))  # fmt: skip
-        estimate = float(np.average(mean, weights=held))
-        return Accuracy(estimate, low, high, self.known, level)
+        places = np.argwhere(self.weight >= _LEAST_SEEN)
+        label, row = posterior.argmax(axis=1), np.arange(len(posterior))
+        right = (
+            _discounted(posterior, answers, float(np.exp(GRID[j])), SCALES[i])[row, label]
+            for i, j in places
+        )
+        return accuracy_of(right, self.weight[tuple(places.T)], self.known, level)
+
+
+def accuracy_of(
+    right: Iterable[FloatArray], weight: FloatArray, known: int, level: float
+) -> Accuracy:
+    """Accuracy from the probabilities that each label is right, under each of some beliefs.
+
+    Parameters
+    ----------
+    right
+        One array per belief, with one probability per item.
+    weight
+        Weight of each belief.
+    known
+        Items of known class behind the beliefs.
+    level
+        Level of the interval, which holds the doubt between the beliefs and the chance in the
+        items themselves.
+    """
+    from scipy.special import ndtri
+
+    parts = [(part.mean(), np.sqrt((part * (1 - part)).sum()) / len(part)) for part in right]
+    mean, noise = (np.array(column) for column in zip(*parts, strict=True))
+    nodes = ndtri((np.arange(20) + 0.5) / 20)
+    value, each = (mean[:, None] + noise[:, None] * nodes).ravel(), np.repeat(weight, 20)
+    tail = (1 - level) / 2
+    low, high = (float(np.clip(weighted_quantile(value, each, q), 0, 1)) for q in (tail, 1 - tail))
+    return Accuracy(float(np.average(mean, weights=weight)), low, high, known, level)
 
 
 def _with_scales(weight: FloatArray) -> FloatArray:

@@ -20,9 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.learning.answers import Answers
+from crowdtree.learning.people import how_people_differ
+from crowdtree.learning.skills import ClassFit
 
 if TYPE_CHECKING:
-    from crowdtree.learning.classes import ClassFit, Fit
+    from crowdtree.learning.classes import Fit
 
 __all__ = ["LEAST_LEFT", "finished"]
 
@@ -46,9 +48,6 @@ class Doubt(NamedTuple):
 
 def finished(fit: Fit, trace: tuple[float, ...], converged: bool) -> ClassFit:
     """Write a settled fit with its doubt."""
-    from crowdtree.learning.classes import ClassFit
-    from crowdtree.learning.people import how_people_differ
-
     rates, crowd, prior = fit.rates, fit.crowd, fit.prior
     unknowns = fit.x.size + len(crowd.skill) + len(prior) + len(fit.x)
     joint = fits_one_matrix(fit.answers, unknowns)
@@ -75,7 +74,6 @@ def finished(fit: Fit, trace: tuple[float, ...], converged: bool) -> ClassFit:
         answers=fit.cells[..., 2],
         x=fit.x,
         tilt=fit.tilt,
-        rate=rate,
         people=how_people_differ(fit),
         converged=converged,
     )

@@ -1,4 +1,4 @@
-"""What deserves a look: workers who do not look, questions that do not split, cells too thin."""
+"""Flags: suspicious workers, questions that do not split, dependent errors, uncertain cells."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Flag", "find_flags"]
 FloatArray = NDArray[np.float64]
 
 LEAST_ANSWERS = 10
-"""A worker with fewer answers is not accused of anything."""
+"""Workers with fewer answers are not flagged."""
 SAME_SHARE = 0.98
 COIN = 0.25
 """A worker who is right this much more often than chance (of 0 to 1) at most answers at random."""
@@ -31,7 +31,12 @@ MOST_PAIR_WORKERS = 3000
 LEAST_SPREAD = 0.2
 CONFUSED = 0.1
 STRONG_TILT = 1.0
-"""Standard deviation of what items do to everybody's answers, in logits, that is worth a word."""
+"""Standard deviation of the shift that an item gives to all answers, in logits, for a flag."""
+RARE_ITEM = 0.001
+"""Probability of so many wrong answers below which an item counts as misleading."""
+LEAST_ODD = 3
+ODD_CHANCE = 1e-3
+"""Probability of so many such items below which the errors are not independent."""
 LEAST_VOTES = 0.02
 COLLAPSED = 0.25
 """A class is flagged when its share of the labels is below this part of its share of answers."""
@@ -40,12 +45,13 @@ THIN = 0.1
 
 
 class Flag(NamedTuple):
-    """One thing to look at.
+    """One finding that should be checked.
 
     `kind` is ``constant``, ``random``, ``twins``, ``blunt`` (a question that splits nothing),
-    ``unasked`` (a question without answers), ``reversed`` (a cell whose answers contradict the
-    table), ``confused``, ``thin``, ``together`` (people err together), ``collapsed`` (a class that
-    is named, but hardly ever the label) or ``unsettled`` (the fit did not converge);
+    ``unasked`` (a question without answers, or about one class only), ``reversed`` (a cell whose
+    answers contradict the table), ``confused``, ``thin``, ``together`` (people err together, on
+    most items or on a few), ``collapsed`` (a class that is named, but hardly ever the label) or
+    ``unsettled`` (the fit did not converge);
     `value` the number behind it; `more` how many more answers would settle it, where that is known.
     """
 
@@ -69,7 +75,7 @@ def find_flags(learned: Learned) -> tuple[Flag, ...]:
 
 
 def _fit(learned: Learned) -> Iterator[Flag]:
-    """What the fit itself cannot vouch for: not settled, people who err together, lost classes."""
+    """Flags of the fit: not converged, people who err together, classes that vanish."""
     if not learned.converged:
         message = "did not settle: labels and intervals are rough; more answers or gold help"
         yield Flag("unsettled", "fit", message, 0.0)
@@ -81,6 +87,8 @@ def _fit(learned: Learned) -> Iterator[Flag]:
             "item help little"
         )
         yield Flag("together", "items", message, learned.labelling.model.states.tilt_sd)
+    else:
+        yield from _misleading(learned)
     votes, label = (
         np.bincount(chosen, minlength=len(learned.classes)) / max(len(chosen), 1)
         for chosen in (learned.answers.label, learned.posterior.argmax(axis=1))
@@ -97,15 +105,39 @@ def _err_together(learned: Learned) -> bool:
     return model is not None and model.states.tilt_sd >= STRONG_TILT
 
 
+def _misleading(learned: Learned) -> Iterator[Flag]:
+    """Items with more wrong answers than independent errors of their workers explain.
+
+    The number of wrong answers about an item is taken as binomial, with the mean error of its
+    workers for the label's class. A label follows its answers, so without gold few are found.
+    """
+    from scipy.stats import binom
+
+    a, posterior, _ = learned._current
+    label = posterior.argmax(axis=1)
+    chance = 1 / (1 + np.exp(learned.fit.cell[0, label[a.task]] + learned.fit.skill[a.worker]))
+    count = np.diff(a.start)
+    wrong = np.bincount(a.task, weights=a.label != label[a.task], minlength=len(count))
+    expected = np.bincount(a.task, weights=chance, minlength=len(count)) / np.maximum(count, 1)
+    odd = (count >= 3) & (binom.sf(wrong - 1, count, expected) < RARE_ITEM)
+    items = int((count >= 3).sum())
+    if odd.sum() >= LEAST_ODD and binom.sf(odd.sum() - 1, items, RARE_ITEM) < ODD_CHANCE:
+        message = (
+            f"{odd.sum()} of {items} items have more wrong answers than independent errors "
+            "explain: they mislead most people, so more answers about them help little"
+        )
+        yield Flag("together", "items", message, float(odd.sum() / items))
+
+
 def _answer_table(learned: Learned) -> FloatArray:
     """Expected answers (worker, answer, what would have been right)."""
     if learned.kind == "labels":
         return learned.counts
-    a, sign = learned.answers, learned.fit.sign
+    (a, posterior, _), sign = learned._current, learned.fit.sign
     table = np.zeros((len(learned.fit.skill), 2, 2))
     task, asked = a.task, a.question_column()
     for c in range(learned.problem.n_classes):
-        mass = learned.posterior[task, c]
+        mass = posterior[task, c]
         known = sign[asked, c] != 0
         right = (sign[asked, c] > 0).astype(int)
         np.add.at(table, (a.worker[known], a.label[known], right[known]), mass[known])
@@ -134,7 +166,7 @@ def _constant_or_random(learned: Learned) -> Iterator[Flag]:
         chance = 1 / labels
         score = (hit.mean() - chance) / (1 - chance)
         spread = math.sqrt(float(np.sum((hit * (1 - hit) + 0.25 / was[met]) / was[met])))
-        high = score + 1.645 * spread / met.sum() / (1 - chance)
+        high = score + normal_quantile(0.9) * spread / met.sum() / (1 - chance)
         if high < COIN:
             often = f"right {_share(hit.mean())} of the time over {total[w]:.0f} answers"
             message = f"{often}, no better than chance"
@@ -182,8 +214,12 @@ def _questions(learned: Learned) -> Iterator[Flag]:
     for q, name in enumerate(problem.questions):
         here = rate[q][asked[q]]
         if not len(here):
-            yield Flag("unasked", name, "nobody answered it; its errors are a guess", 0.0)
-        elif len(here) < 2 or here.max() - here.min() < LEAST_SPREAD:
+            yield Flag("unasked", name, "no answers; its errors are a guess", 0.0)
+        elif len(here) < 2:
+            cls = problem.classes[int(np.flatnonzero(asked[q])[0])]
+            message = f"answered about {cls} only; ask it about items of other classes, too"
+            yield Flag("unasked", name, message, 0.0)
+        elif here.max() - here.min() < LEAST_SPREAD:
             spread = float(here.max() - here.min())
             message = f"yes rates of the classes lie within {_share(spread)}: it splits nothing"
             yield Flag("blunt", name, message, spread)

@@ -1,36 +1,48 @@
-"""From many-question answers with known classes to a policy whose stated errors hold.
+"""Calibrated policies from answers to yes/no questions about items of known class.
 
-A table is surer about the items that it was learned from than about new ones. So the calibration is
-cross-fitted: the table is learned again without some of the items, those are asked by it, and what
-its posteriors were worth on all left-out items together is what the policy states and stops by.
+A table is more certain about the items that it was learned from than about new ones. So the
+calibration is cross-fitted: the table is learned again without each part of the items, a policy
+with that table is replayed on the part, and the calibration is fitted to all left-out items
+together.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.calibration import FEW, Calibration, wilson
+from crowdtree.calibration import FEW, Calibration
 from crowdtree.designers import DESIGNERS, design
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.evaluation import evaluate
-from crowdtree.learning.classes import spread_of
+from crowdtree.learning.dependence import Accuracy, accuracy_of
+from crowdtree.learning.online import classify
+from crowdtree.learning.skills import spread_of
 from crowdtree.plan import Plan, as_plan
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.policy.calibrating import States, fitted, warn_few
+from crowdtree.policy.calibrating import ReplayedStates, fitted, warn_few
 from crowdtree.policy.replay import Replayed, label_steps
+from crowdtree.stats import Z95, wilson_interval
 
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
     from crowdtree.problem import Problem
     from crowdtree.tree import Tree
-__all__ = ["LeftOutError", "Optimism", "identification_policy", "optimism", "plan_error"]
+__all__ = [
+    "LeftOutError",
+    "Optimism",
+    "TableDiscount",
+    "identification_policy",
+    "optimism",
+    "plan_error",
+]
 
 FOLDS = 5
 MOST_ITEMS = 4_000
@@ -45,8 +57,10 @@ MOSTLY = 0.8
 """Share of questions that items were asked at least, so that a plan can be tried on them."""
 MOST_NODES = 20_000
 """Of the search for an optimal tree that is made again only to see how optimistic it is."""
+DRAWS = 200
+"""Calibrations that an interval of the accuracy is made of."""
 ASSUMED = Calibration(dependence=0.1)
-"""What is stated by where no class is known."""
+"""Calibration where no class is known."""
 
 
 class _Sheet(NamedTuple):
@@ -67,6 +81,15 @@ class _Refit(NamedTuple):
     problem: Problem
     yes: NDArray[np.float64]
     taught: Problem
+    posterior: NDArray[np.float64]
+    """Of the items that are left out, from all their answers."""
+
+
+class _Refits(NamedTuple):
+    """Refits without each part of the items, and whether the parts are of different people."""
+
+    parts: list[_Refit]
+    by_person: bool
 
 
 class _LeftOut(NamedTuple):
@@ -116,34 +139,43 @@ def identification_policy(
         Parts that are left out in turn. Where every item was answered by one person, persons are
         left out; otherwise items.
     seed
-        Of the folds.
+        Seed of the folds.
     **options
         As in :class:`AdaptivePolicy`.
     """
     if learned.kind != "classes":
         raise CrowdtreeError(
-            "policy: expected yes/no questions; with one question there is nothing to choose"
+            "policy: expected yes/no questions, got one question whose answers are the classes"
         )
-    if folds < 2:
-        raise CrowdtreeError(f"folds: expected a whole number from 2 on, got {folds}")
+    _check_folds(folds)
     sheet = _sheet(learned)
     if repeats is None:
         repeats = sheet.values.shape[2]
     if "calibration" in options:
-        raise CrowdtreeError("calibration: is fitted here; use AdaptivePolicy to give one")
+        raise CrowdtreeError(
+            "calibration: is fitted by this function; use AdaptivePolicy to pass one"
+        )
     options |= {"max_answers": max_answers, "repeats": repeats}
-    left_out = list(_left_out(learned, sheet, folds, seed, options))
+    refits = _refits(learned, sheet.worker, folds, seed)
+    left_out = list(_left_out(learned, sheet, refits, folds, seed, options))
     if left_out and options.get("endgame") is None:
         options["endgame"] = _best_endgame(left_out, max_answers, target_error == 0)
         left_out = [part.changed(endgame=options["endgame"]) for part in left_out]
-    return AdaptivePolicy(
+    policy = AdaptivePolicy(
         learned.problem,
         target_error,
         yes_probability=learned.yes_rate,
-        calibration=_calibration(learned.problem.prior, left_out),
+        calibration=_calibration(learned.problem.prior, left_out, refits.by_person),
         strict=strict,
         **options,
     )
+    policy.warn_if_unreachable()
+    return policy
+
+
+def _check_folds(folds: int) -> None:
+    if folds < 2:
+        raise CrowdtreeError(f"folds: expected a whole number from 2 on, got {folds}")
 
 
 class LeftOutError(NamedTuple):
@@ -174,6 +206,7 @@ class _Tried(NamedTuple):
     worker: NDArray[np.int64]
     stated: NDArray[np.float64]
     """Error that the plan states, one number per item."""
+    by_person: bool
 
 
 def plan_error(
@@ -200,9 +233,9 @@ def plan_error(
     """
     if learned.kind != "classes" or not (learned.gold >= 0).any():
         raise CrowdtreeError("plan_error: expected yes/no questions and gold")
+    _check_folds(folds)
     wrong = _tried(learned, make, folds, seed).wrong
-    middle, half = wilson(int(wrong.sum()), len(wrong))
-    low, high = max(0.0, middle - half), min(1.0, middle + half)
+    low, high = wilson_interval(int(wrong.sum()), len(wrong))
     return LeftOutError(float(wrong.mean()), low, high, len(wrong))
 
 
@@ -210,8 +243,9 @@ def _tried(
     learned: Learned, make: Callable[[Problem], Tree | Plan], folds: int, seed: int
 ) -> _Tried:
     sheet = _sheet(learned)
+    refits = _refits(learned, sheet.worker, folds, seed)
     found = []
-    for held, _, _, taught in _refits(learned, sheet.worker, folds, seed):
+    for held, _, _, taught, _ in refits.parts:
         order = [learned.problem.question_index(name) for name in taught.questions]
         plan = as_plan(make(taught))
         labels = label_steps(PlanPolicy(plan), sheet.values[held][:, order])
@@ -219,7 +253,8 @@ def _tried(
         found.append((labels != learned.gold[held], sheet.worker[held], stated))
     if not found:
         raise CrowdtreeError("plan_error: expected two items of known class of some class, got one")
-    return _Tried(*(np.concatenate(column) for column in zip(*found, strict=True)))
+    wrong, worker, stated = (np.concatenate(column) for column in zip(*found, strict=True))
+    return _Tried(wrong, worker, stated, refits.by_person)
 
 
 def optimism(learned: Learned, plan: Plan) -> Optimism | None:
@@ -239,10 +274,9 @@ def optimism(learned: Learned, plan: Plan) -> Optimism | None:
     if make is None or (_sheet(learned).values[known, :, 0] >= 0).mean() < MOSTLY:
         return None
     try:
-        wrong, worker, stated = _tried(learned, make, FOLDS, 0)
+        wrong, worker, stated, person = _tried(learned, make, FOLDS, 0)
     except CrowdtreeError:  # a part of the items leaves no question that splits the classes
         return None
-    person = _by_person(worker)
     who = np.unique(worker, return_inverse=True)[1] if person else np.zeros(len(wrong), np.intp)
     expected = np.clip(np.bincount(who, stated) / np.bincount(who), 1e-6, 1 - 1e-6)
     seen, variance = _log_odds(wrong, who, expected)
@@ -257,11 +291,14 @@ def optimism(learned: Learned, plan: Plan) -> Optimism | None:
 def _maker(learned: Learned, plan: Plan) -> Callable[[Problem], Plan] | None:
     """What made the plan: its designer or a frontier, with at most as many votes as answers.
 
-    A frontier is made again by the greedy method, and its point is the one that asks as much.
+    A frontier is made again by the greedy method, and its point is the one that asks as much. A
+    tree for upper errors is none of the designers' (None): one for the errors themselves would be
+    another tree.
     """
-    there = plan.tree.problem.worker_error
-    method = plan.tree.method.removesuffix(" for upper errors")
-    if not np.allclose(there, learned.problem.worker_error, atol=1e-6):
+    there, method = plan.tree.problem.worker_error, plan.tree.method
+    if method.endswith(" for upper errors") or not np.allclose(
+        there, learned.problem.worker_error, atol=1e-6
+    ):
         return None
     votes = min(_sheet(learned).values.shape[2], int(plan.votes.max()))
     votes -= (votes + 1) % 2  # a majority is of an odd number
@@ -287,6 +324,101 @@ def _point(problem: Problem, votes: int, wanted: float) -> Plan:
     return min(points, key=lambda point: abs(point.planned_answers - wanted)).plan
 
 
+@dataclass(frozen=True, eq=False)
+class TableDiscount:
+    """How far the evidence about an item of a table is discounted before it is stated.
+
+    The counterpart of :class:`crowdtree.learning.dependence.Worth`, which is about answers to one
+    question. `log_posterior`, `answers` and `truth` are those of items of known class, whose class
+    the posteriors did not use; `spread` is that of the scale between people, where each item was
+    answered by one.
+    """
+
+    log_prior: NDArray[np.float64]
+    log_posterior: NDArray[np.float64]
+    answers: NDArray[np.int64]
+    truth: NDArray[np.int64]
+    spread: float = 0.0
+
+    @classmethod
+    def of(cls, learned: Learned) -> TableDiscount:
+        """From the known items of a result, each left out of the table that it is tried on."""
+        prior = learned.problem.prior
+        log_prior = np.log(prior / prior.sum())
+        refits = _refits(learned, _sheet(learned).worker, FOLDS, 0)
+        nothing = np.zeros((0, len(prior)))
+        held = np.concatenate([[], *(part.held for part in refits.parts)]).astype(np.intp)
+        posterior = np.concatenate([nothing, *(part.posterior for part in refits.parts)])
+        count = np.diff(learned.answers.start)[held]
+        made = cls(log_prior, _log(posterior), count, learned.gold[held].astype(np.int64))
+        if not refits.by_person:
+            return made
+        person = np.unique(_sheet(learned).worker[held], return_inverse=True)[1]
+        alone = made.calibration.scale_of(
+            log_prior, made.log_posterior, count, made.truth, np.ones(len(held)), person
+        )
+        return replace(made, spread=Another.of(*alone).sd)
+
+    @property
+    def known(self) -> int:
+        """Items of known class behind it."""
+        return len(self.truth)
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """What is stated by."""
+        if not self.known:
+            return ASSUMED
+        made = Calibration.fit(self.log_prior, self.log_posterior, self.answers, self.truth)
+        return replace(made, spread=self.spread)
+
+    def updated(
+        self, posterior: NDArray[np.float64], answers: NDArray[Any], truth: NDArray[Any]
+    ) -> TableDiscount:
+        """After more items of known class, whose class the posteriors did not use."""
+        return TableDiscount(
+            self.log_prior,
+            np.concatenate([self.log_posterior, _log(posterior)]),
+            np.concatenate([self.answers, answers]),
+            np.concatenate([self.truth, truth]),
+            self.spread,
+        )
+
+    def stated(self, posterior: NDArray[np.float64], answers: NDArray[Any]) -> NDArray[np.float64]:
+        """Probabilities to state."""
+        return np.exp(self.calibration.discounted(self.log_prior, _log(posterior), answers))
+
+    def accuracy(
+        self, posterior: NDArray[np.float64], answers: NDArray[Any], level: float
+    ) -> Accuracy:
+        """Share of the likeliest classes that are right, and its interval."""
+        if not len(posterior):
+            return Accuracy(1.0, 1.0, 1.0, self.known, level)
+        rng = np.random.default_rng(0)
+        if len(posterior) > MOST_ITEMS:
+            some = rng.choice(len(posterior), MOST_ITEMS, replace=False)
+            posterior, answers = posterior[some], answers[some]
+        draws = Calibration.draws(
+            self.log_prior, self.log_posterior, self.answers, self.truth, DRAWS
+        )
+        factor = np.exp(self.spread * rng.standard_normal(DRAWS))  # another person's scale
+        logs, label = _log(posterior), posterior.argmax(axis=1)
+        row = np.arange(len(label))
+        right = (
+            np.exp(
+                replace(draw, scale=min(draw.scale * float(much), 100.0)).discounted(
+                    self.log_prior, logs, answers
+                )[row, label]
+            )
+            for draw, much in zip(draws, factor, strict=True)
+        )
+        return accuracy_of(right, np.ones(DRAWS), self.known, level)
+
+
+def _log(posterior: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.log(np.maximum(posterior, 1e-300))
+
+
 def _sheet(learned: Learned) -> _Sheet:
     a = learned.answers
     task, question = a.task, a.question_column()
@@ -305,10 +437,15 @@ def _sheet(learned: Learned) -> _Sheet:
 
 
 def _left_out(
-    learned: Learned, sheet: _Sheet, folds: int, seed: int, options: dict[str, Any]
+    learned: Learned,
+    sheet: _Sheet,
+    refits: _Refits,
+    folds: int,
+    seed: int,
+    options: dict[str, Any],
 ) -> Iterator[_LeftOut]:
     rng = np.random.default_rng(seed)
-    for held, problem, yes, _ in _refits(learned, sheet.worker, folds, seed):
+    for held, problem, yes, _, _ in refits.parts:
         some = held
         if len(held) > MOST_ITEMS // folds:
             some = rng.choice(held, MOST_ITEMS // folds, replace=False)
@@ -316,16 +453,16 @@ def _left_out(
         yield _LeftOut(policy, sheet.values[some], learned.gold[some], sheet.worker[some])
 
 
-_kept: WeakKeyDictionary[Learned, dict[tuple[int, int], list[_Refit]]] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[Learned, dict[tuple[int, int], _Refits]] = WeakKeyDictionary()
 """Tables without each part, so that policies of several budgets learn them once."""
 
 
-def _refits(learned: Learned, worker: NDArray[np.int64], folds: int, seed: int) -> list[_Refit]:
+def _refits(learned: Learned, worker: NDArray[np.int64], folds: int, seed: int) -> _Refits:
     known = _kept.setdefault(learned, {})
     if (folds, seed) not in known:
         rng = np.random.default_rng(seed)
-        parts = _parts(learned.gold, worker, folds, rng)
-        known[folds, seed] = [_without(learned, held) for held in parts]
+        parts, by_person = _parts(learned.gold, worker, folds, rng)
+        known[folds, seed] = _Refits([_without(learned, held) for held in parts], by_person)
     return known[folds, seed]
 
 
@@ -344,7 +481,9 @@ def _best_endgame(left_out: list[_LeftOut], max_answers: int, at_the_end: bool) 
     return max_answers if best == budget else best
 
 
-def _calibration(prior: NDArray[np.float64], left_out: list[_LeftOut]) -> Calibration:
+def _calibration(
+    prior: NDArray[np.float64], left_out: list[_LeftOut], by_person: bool
+) -> Calibration:
     items = sum(len(part.truth) for part in left_out)
     warn_few(items, "policy")
     if not items:
@@ -352,19 +491,14 @@ def _calibration(prior: NDArray[np.float64], left_out: list[_LeftOut]) -> Calibr
     parts = [(part.policy.replay(part.values), part.truth) for part in left_out]
     log_prior = np.log(prior / prior.sum())
     made = fitted(log_prior, parts)
-    person = np.unique(np.concatenate([part.worker for part in left_out]))
-    if not _by_person(person):
+    if not by_person:
         return made
+    person = np.unique(np.concatenate([part.worker for part in left_out]))
     named = [
         (replayed, np.searchsorted(person, part.worker))
         for part, (replayed, _) in zip(left_out, parts, strict=True)
     ]
     return _for_another_person(made, log_prior, parts, named)
-
-
-def _by_person(worker: NDArray[np.int64]) -> bool:
-    """Whether every item was answered by one person, and there are several."""
-    return bool(len(worker)) and worker.min() >= 0 and len(np.unique(worker)) > 1
 
 
 def _for_another_person(
@@ -377,16 +511,16 @@ def _for_another_person(
 
     `parts` has the class of each item, `named` the number of the person who answered.
     """
-    states, last = States.of(parts), States.last(parts)
+    states, last = ReplayedStates.of(parts), ReplayedStates.last(parts)
     alone = made.scale_of(
         log_prior, states.log_posterior, states.answers, states.of_item, states.weight,
-        States.of(named).of_item,
+        ReplayedStates.of(named).of_item,
     )  # fmt: skip
     stated = made.discounted(log_prior, last.log_posterior, last.answers)
     wrong = stated.argmax(axis=1) != last.of_item
-    errors = _log_odds(wrong, States.last(named).of_item, float(wrong.mean()))
+    errors = _log_odds(wrong, ReplayedStates.last(named).of_item, float(wrong.mean()))
     error = Another.of(*errors)
-    low, high = (float(_sigmoid(error.centre + side * error.sd)) for side in (-1.96, 1.96))
+    low, high = (float(_sigmoid(error.centre + side * error.sd)) for side in (-Z95, Z95))
     reached = (low + high) / 2, (high - low) / 2
     return replace(made, spread=Another.of(*alone).sd, reached=reached)
 
@@ -405,7 +539,7 @@ class Another(NamedTuple):
     doubt: float
     """Standard deviation of the centre."""
     between: float
-    """Standard deviation between people, raised by how little few people tell about it."""
+    """Standard deviation between people, inflated where few people make it uncertain."""
 
     @classmethod
     def of(cls, value: NDArray[np.float64], variance: NDArray[np.float64]) -> Another:
@@ -436,15 +570,19 @@ def _log_odds(
 
 def _parts(
     gold: NDArray[np.int32], worker: NDArray[np.int64], folds: int, rng: np.random.Generator
-) -> list[NDArray[np.intp]]:
-    """Items to leave out in turn; every class keeps an item, so some may never be left out."""
+) -> tuple[list[NDArray[np.intp]], bool]:
+    """Items to leave out in turn, and whether those of a person are left out together.
+
+    Every class keeps an item, so some may never be left out. Where leaving out people would lose a
+    class, or an item was answered by several, items are left out.
+    """
     known = np.flatnonzero(gold >= 0)
     people = rng.permutation(np.unique(worker[known]))
     if len(people) > 1 and people.min() >= 0:
         groups = [known[np.isin(worker[known], people[k::folds])] for k in range(folds)]
         kept = [np.setdiff1d(np.unique(gold[known]), gold[np.setdiff1d(known, g)]) for g in groups]
         if not any(len(lost) for lost in kept):
-            return [group for group in groups if len(group)]
+            return [group for group in groups if len(group)], True
     fold = np.full(len(gold), -1)
     for cls in np.unique(gold[known]):
         mine = rng.permutation(np.flatnonzero(gold == cls))
@@ -452,34 +590,34 @@ def _parts(
             fold[mine] = (np.arange(len(mine)) + cls) % folds
             if len(np.unique(fold[mine])) == 1:
                 fold[mine[0]] = -1
-    return [np.flatnonzero(fold == k) for k in range(folds) if (fold == k).any()]
+    return [np.flatnonzero(fold == k) for k in range(folds) if (fold == k).any()], False
 
 
 def _without(learned: Learned, held: NDArray[np.intp]) -> _Refit:
     """The table that the other items teach, with the questions in the same order."""
-    from crowdtree.learning import learn
-
     a = learned.answers
     stays = np.ones(a.n_tasks, bool)
     stays[held] = False
-    rows = stays[a.task]
-    frame = {
-        "task": a.task[rows],
-        "question": np.array(a.questions)[a.question_column()[rows]],
-        "worker": a.workers[a.worker[rows]].astype(str),
-        "label": a.label[rows],
-    }
+    question = np.array(a.questions)[a.question_column()]
+
+    def frame(rows: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+        worker = a.workers[a.worker[rows]].astype(str)
+        columns = {"task": a.task, "question": question, "label": a.label}
+        return {"worker": worker} | {name: column[rows] for name, column in columns.items()}
+
     known = np.flatnonzero(stays & (learned.gold >= 0))
     gold = {str(i): learned.classes[learned.gold[i]] for i in known.tolist()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdtreeWarning)
-        if learned.assumed is not None:
-            rest = learn(frame, gold, problem=learned.assumed, duplicates="all")
-        else:
-            rest = learn(frame, gold, classes=learned.classes, duplicates="all")
+        rest = learned.refit(frame(stays[a.task]), gold)
         # a question that only the left-out items were asked is taken as learned with them
         yes = learned.yes_rate.copy()
         for place, name in enumerate(rest.problem.questions):
             yes[learned.problem.question_index(name)] = rest.yes_rate[place]
         problem = learned.problem.replace(prior=rest.problem.prior)
-    return _Refit(held, problem, yes, rest.problem)
+        posterior = np.tile(rest.problem.prior / rest.problem.prior.sum(), (len(held), 1))
+        told = ~stays[a.task] & np.isin(question, rest.problem.questions)
+        if told.any():
+            names, found = classify(rest, frame(told), plain=True)
+            posterior[np.searchsorted(held, np.array(names, dtype=np.int64))] = found
+    return _Refit(held, problem, yes, rest.problem, posterior)

@@ -17,6 +17,7 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.crowd_draws import Draws, draw_crowd
 from crowdtree.learning.crowd_model import CrowdModel, States, fit_crowd, fit_crowds
+from crowdtree.learning.dawid_skene import fit_dawid_skene
 from crowdtree.learning.dependence import Worth
 from crowdtree.learning.skills import SkillFit
 
@@ -32,7 +33,6 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
-_TOLERANCE = 1e-5
 _LEAST_ERROR = 1e-4
 _LEAST_LEFT = 0.05  # share of the information that doubt about classes leaves at the least
 
@@ -52,7 +52,6 @@ class LabelFit:
     blind: FloatArray
     counts: FloatArray
     trace: tuple[float, ...]
-    objective: str
     worth: Worth | None = None
     models: tuple[tuple[float, CrowdModel], ...] = ()
     draws: Draws | None = None
@@ -89,37 +88,17 @@ def fit_labels(answers: Answers, gold: IntArray, method: str = "hierarchical") -
 def majority(answers: Answers, gold: IntArray) -> LabelFit:
     """Shares of the votes, taken for probabilities."""
     share = _shares(answers, gold)
-    return LabelFit(share, _shares(answers, _unknown(gold)), _counts(answers, share), (), "none")
+    return LabelFit(share, _shares(answers, _unknown(gold)), _counts(answers, share), ())
 
 
 def dawid_skene(answers: Answers, gold: IntArray) -> LabelFit:
-    """Maximum likelihood by EM, from the majority; stops when an answer gains less than 1e-5."""
-    from crowdtree.learning import kernels
-
-    n_labels = len(answers.labels)
-    posterior = _shares(answers, gold)
-    counts = _counts(answers, posterior)
-    trace: list[float] = []
-    converged = False
-    for _ in range(100):
-        with np.errstate(divide="ignore"):
-            # a worker who never met a class has no opinion on it; -60 keeps 0 x log 0 out
-            total = counts.sum(axis=1, keepdims=True)
-            share = np.where(total > 0, counts / np.maximum(total, 1e-300), 1 / n_labels)
-            log_answer = np.ascontiguousarray(np.maximum(np.log(share), -60.0))
-            log_prior = np.maximum(np.log(posterior.mean(axis=0)), -60.0)
-        trace.append(
-            kernels.state_pass(
-                answers.start, answers.worker, answers.label, log_answer, log_prior, gold,
-                posterior, counts,
-            )
-        )  # fmt: skip
-        if len(trace) > 1 and trace[-1] - trace[-2] < _TOLERANCE * answers.n_answers:
-            converged = True
-            break
+    """Maximum likelihood by EM, from the majority."""
+    workers, labels = answers.n_workers, len(answers.labels)
+    rows = answers.start, answers.worker, answers.label
+    fit = fit_dawid_skene(*rows, gold, workers, labels)
     known = (gold >= 0).any()
-    blind = dawid_skene(answers, _unknown(gold)).posterior if known else posterior
-    return LabelFit(posterior, blind, counts, tuple(trace), "log likelihood", converged=converged)
+    blind = fit_dawid_skene(*rows, _unknown(gold), workers, labels) if known else fit
+    return LabelFit(fit.posterior, blind.posterior, fit.counts, fit.trace, converged=fit.converged)
 
 
 def hierarchical(answers: Answers, gold: IntArray) -> LabelFit:
@@ -140,7 +119,7 @@ def hierarchical(answers: Answers, gold: IntArray) -> LabelFit:
     draws = None if (gold >= 0).all() else draw_crowd(crowd, gold, best)
     converged = all(model.converged for _, model in models) and (draws is None or draws.converged)
     return LabelFit(
-        posterior, believed, _counts(answers, posterior), best.trace, "log likelihood",
+        posterior, believed, _counts(answers, posterior), best.trace,
         _worth(answers, gold, believed), tuple(models), draws, converged, place,
     )  # fmt: skip
 
@@ -203,7 +182,6 @@ def label_skills(answers: Answers, fit: LabelFit) -> SkillFit:
         sign=np.ones((1, labels), np.int8),
         prior=share / share.sum(),
         prior_size=np.maximum(share * (1 - share) / np.maximum(doubt, 1e-12) - 1, 1.0),
-        trace=fit.trace,
         answers=asked[None],
     )
 

@@ -1,9 +1,8 @@
-"""What was learned: a problem, the workers and the labels, each with its uncertainty."""
+"""The result of learning: a problem, workers and labels, each with its uncertainty."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,24 +11,30 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
+from crowdtree.errors import CrowdtreeError
 from crowdtree.learning.answers import Answers
-from crowdtree.learning.classes import ClassFit
 from crowdtree.learning.compare import against_assumed, confused_pairs
-from crowdtree.learning.dependence import Accuracy, Worth
-from crowdtree.learning.skills import SkillFit
-from crowdtree.problem import DASH, Dash, Problem
+from crowdtree.learning.dependence import Accuracy, Discount, Worth
+from crowdtree.learning.learned_problem import (
+    crowd_confusion,
+    dependence_of,
+    one_against_rest,
+    quietly_replaced,
+    stated,
+)
+from crowdtree.learning.skills import ClassFit, SkillFit
+from crowdtree.problem import DASH, Problem
 from crowdtree.stats import normal_quantile
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdtree.learning.book import WorkerBook
     from crowdtree.learning.flags import Flag
     from crowdtree.learning.labels import LabelFit
-    from crowdtree.learning.online import Online
+    from crowdtree.learning.online import Current, Online
     from crowdtree.learning.pilot import Credible
     from crowdtree.learning.subtypes import Subtypes
+    from crowdtree.learning.worker_tracker import WorkerTracker
     from crowdtree.plan import Plan
     from crowdtree.policy import AdaptivePolicy
     from crowdtree.tree import Tree
@@ -83,9 +88,10 @@ class Learned:
     answers
         The answers, encoded.
     posterior
-        Probability of each class (column) for each item (row), in the order of ``answers.tasks``;
-        discounted because people err together (of yes/no questions once :meth:`calibrate` is
-        called).
+        Probability of each class (column) for each item (row), in the order of ``answers.tasks``.
+        Of one question it is what is stated: discounted because people err together. Of yes/no
+        questions it is what the fit believes; :meth:`item`, :meth:`label_frame` and
+        :attr:`accuracy` state it discounted, by the :attr:`discount`.
     fit
         Cells and skills.
     counts
@@ -93,20 +99,24 @@ class Learned:
     labelling
         The fit of a one-question set: models, draws, posteriors before the discount.
     worth
-        What a further answer about an item is worth; None where answers are taken as independent.
+        What a further answer about an item is worth; None where answers are taken as independent,
+        and of yes/no questions before :meth:`calibrate`, which have a :attr:`discount`.
     checked
         Items of known class that :meth:`calibrate` has counted.
     converged
-        Whether the fit and the sample settled; a flag tells where they did not.
+        Whether the fit and the sample converged; a flag is raised where they did not.
     trace
-        The objective after every step of the fit. That of one question never falls; that of yes/no
-        questions may, as priors are estimated along the way, and settles.
-    objective
-        What `trace` holds.
+        Log likelihood after every step of the fit; empty for ``method="majority"``. That of one
+        question never falls; that of yes/no questions may, as priors are estimated along the way,
+        and settles.
+    refit
+        Learn from other answers, as ``refit(answers, gold)`` with the options of this result.
     gold
         Known class of each item, -1 where unknown.
     level
-        Of the intervals.
+        Level of the intervals.
+    keep_repeats
+        Whether all answers of a worker to one question on one item count, not the last alone.
     """
 
     problem: Problem
@@ -115,12 +125,13 @@ class Learned:
     posterior: FloatArray
     fit: SkillFit
     trace: tuple[float, ...]
-    objective: str
     gold: NDArray[np.int32]
+    refit: Callable[..., Learned]
     level: float = 0.95
+    keep_repeats: bool = False
     counts: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     labelling: LabelFit | None = None
-    worth: Worth | None = None
+    worth: Discount | None = None
     checked: NDArray[np.bool_] | None = None
     converged: bool = True
     assumed: Problem | None = None
@@ -154,10 +165,31 @@ class Learned:
         )
 
     def item(self, task: Any) -> FloatArray:
-        """Posterior of an item that was learned from, or met in an update."""
+        """Posterior of an item that was learned from or updated."""
         if self._online is not None:
             return self._online.item(task)
-        return np.asarray(self.posterior[self._place(task)])
+        return np.asarray(self.stated_posterior[self._place(task)])
+
+    @cached_property
+    def discount(self) -> Discount | None:
+        """How far evidence is discounted before a probability is stated, None for not at all.
+
+        Of yes/no questions it is fitted to the known items, each left out of the table that it is
+        tried on: the first use takes the time of learning five times.
+        """
+        if self.worth is not None or self.kind == "labels":
+            return self.worth
+        from crowdtree.learning.identification import TableDiscount
+
+        return TableDiscount.of(self)
+
+    @cached_property
+    def stated_posterior(self) -> FloatArray:
+        """Probability to state of each class for each item, updates left out."""
+        if self.kind == "labels" or self.worth is not None:
+            return self.posterior
+        count = np.diff(self.answers.start)
+        return stated(self.fit.posterior, self.gold, count, self.discount)
 
     def _place(self, task: Any) -> int:
         place = self._task_index.get(str(task))
@@ -176,16 +208,27 @@ class Learned:
         Without known items it rests on how people agree and on how crowds differ; its interval
         says so. :meth:`calibrate` narrows it.
         """
-        open_ = np.flatnonzero(self.gold < 0)
-        count = np.diff(self.answers.start)[open_]
-        worth = Worth.any() if self.worth is None else self.worth
-        return worth.accuracy(self.fit.posterior[open_], count, self.level)
+        answers, posterior, gold = self._current
+        open_ = np.flatnonzero(gold < 0)
+        count = np.diff(answers.start)[open_]
+        discount: Discount = self.discount or Worth.of_a_crowd()
+        return discount.accuracy(posterior[open_], count, self.level)
+
+    @cached_property
+    def _current(self) -> Current:
+        """Answers and items with all updates."""
+        from crowdtree.learning.online import Current
+
+        if self._online is None:
+            return Current(self.answers, self.fit.posterior, self.gold)
+        return self._online.current()
 
     def calibrate(self, gold: Any) -> Learned:
         """State probabilities by items of known class: a new result, with the same labels.
 
-        Twenty known items tell something, fifty tell most. Every item counts once: those whose
-        gold was learned from, and those of an earlier call, have been counted already.
+        Below 20 known items, which a warning says, the result rests mostly on other crowds; from 50
+        on mostly on these items. Every item counts once: those whose gold was learned from, and
+        those of an earlier call, have been counted already.
 
         Parameters
         ----------
@@ -195,13 +238,15 @@ class Learned:
         Examples
         --------
         >>> from crowdtree.learning import learn
-        >>> answers = {"task": [1, 1, 2, 2, 3, 3], "worker": ["ann", "ben"] * 3,
-        ...            "label": ["cat", "cat", "dog", "dog", "cat", "dog"]}
+        >>> answers = {"task": np.repeat(np.arange(30), 2), "worker": ["ann", "ben"] * 30,
+        ...            "label": ["cat", "cat", "dog", "dog", "cat", "dog"] * 10}
         >>> learned = learn(answers)
-        >>> learned.calibrate({"1": "cat", "2": "dog"}).accuracy.known
-        2
+        >>> learned.calibrate({str(i): "cat" for i in range(0, 30, 3)} |
+        ...                   {str(i): "dog" for i in range(1, 30, 3)}).accuracy.known
+        20
         """
         from crowdtree.learning.answers import gold_codes, read_gold
+        from crowdtree.policy.calibrating import warn_few
 
         if self._online is not None:
             raise CrowdtreeError("calibrate: expected a result without updates; calibrate first")
@@ -210,11 +255,12 @@ class Learned:
         fresh = np.flatnonzero(new if self.checked is None else new & ~self.checked)
         count = np.diff(self.answers.start)
         blind = self.fit.posterior if self.labelling is None else self.labelling.blind
-        before = Worth.any() if self.worth is None else self.worth
+        before: Discount = self.discount or Worth.of_a_crowd()
         worth = before.updated(blind[fresh], count[fresh], codes[fresh])
+        warn_few(worth.known, "calibrate")
         made = stated(self.fit.posterior, self.gold, count, worth)
         problem = self.problem
-        if self.kind == "labels" and self.worth is not None:
+        if isinstance(self.worth, Worth):
             problem = quietly_replaced(problem, dependence=dependence_of(worth))
         return replace(
             self,
@@ -236,13 +282,13 @@ class Learned:
     @cached_property
     def _worker_columns(self) -> tuple[FloatArray, FloatArray]:
         """Answers of each worker, and the share that agrees with the labels."""
-        a = self.answers
-        count = np.bincount(a.worker, minlength=a.n_workers).astype(np.float64)
+        a, posterior, _ = self._current
         if self.kind == "labels":
             agreed = np.einsum("wll->w", self.counts)
             count = self.counts.sum(axis=(1, 2))  # updates included
         else:
-            best = np.argmax(self.posterior, axis=1)[a.task]
+            count = np.bincount(a.worker, minlength=a.n_workers).astype(np.float64)
+            best = np.argmax(posterior, axis=1)[a.task]
             said = np.where(a.label == 1, 1, -1) == self.fit.sign[a.question_column(), best]
             agreed = np.bincount(a.worker, weights=said, minlength=a.n_workers)
         return count, agreed / np.maximum(count, 1)
@@ -264,6 +310,20 @@ class Learned:
         total = float(weight.sum())
         return float((weight * self.fit.worker_error(0.0)).sum() / total) if total else 0.5
 
+    def _typical_range(self) -> Range:
+        """Interval of the typical error: a Beta of the moments that the cells have together."""
+        from scipy.stats import beta
+
+        wrong, right = self.fit.wrong, self.fit.right
+        weight = np.where(self.problem.outcome == DASH, 0.0, self.fit.answers)
+        share = weight / max(float(weight.sum()), 1e-12)
+        mean = float(np.clip(self.typical_error, 1e-6, 1 - 1e-6))
+        variance = float((share**2 * beta.var(wrong, right)).sum())
+        size = max(mean * (1 - mean) / max(variance, 1e-12) - 1, 1e-2)
+        tail = (1 - self.level) / 2
+        low, high = (float(beta.ppf(q, mean * size, (1 - mean) * size)) for q in (tail, 1 - tail))
+        return Range(low, high)
+
     @cached_property
     def workers(self) -> Mapping[str, Worker]:
         """Every worker by name, with intervals (estimates)."""
@@ -277,6 +337,9 @@ class Learned:
         base = logit(np.clip(self._error_at_centre(), 1e-4, 1 - 1e-4))
         skill = self.fit.skill
         low, high = self._with_dependence(base, skill - half, skill + half)
+        error_low, error_high = expit(base - high), expit(base - low)
+        if not self.fit.spread:  # nobody differs: the error of everybody is that of the table
+            error_low, error_high = (np.full(len(skill), end) for end in self._typical_range())
         columns = zip(
             map(str, self.answers.workers.tolist()),
             np.rint(count).astype(int).tolist(),
@@ -284,8 +347,8 @@ class Learned:
             low.tolist(),
             high.tolist(),
             expit(base - skill).tolist(),
-            expit(base - high).tolist(),
-            expit(base - low).tolist(),
+            error_low.tolist(),
+            error_high.tolist(),
             agreement.tolist(),
             strict=True,
         )
@@ -310,11 +373,14 @@ class Learned:
         half = normal_quantile(self.level) * deviation / (mean * (1 - mean))
         return np.minimum(low, skill - half), np.maximum(high, skill + half)
 
-    def book(self) -> WorkerBook:
-        """A book of the workers for a live run, starting from what is known of them."""
-        from crowdtree.learning.book import WorkerBook
+    def worker_tracker(self) -> WorkerTracker:
+        """Track the workers during a live run, starting from the skills learned here."""
+        from crowdtree.learning.worker_tracker import WorkerTracker
 
-        return WorkerBook.from_learned(self)
+        return WorkerTracker.from_learned(self)
+
+    book = worker_tracker
+    """The older name of :meth:`worker_tracker`."""
 
     def worker_error(self, worker: Any) -> FloatArray:
         """Error of one worker per cell: ``sigmoid(logit e - skill)``; a typical one if unknown."""
@@ -346,9 +412,9 @@ class Learned:
 
     @property
     def error_posterior(self) -> tuple[FloatArray, FloatArray]:
-        """Beta posterior of ``problem.worker_error``: wrong and right, one a cell."""
+        """Beta posterior of ``problem.worker_error``: wrong and right, one per cell."""
         if self.kind == "labels" and self.problem.n_classes > 2:
-            return _one_against_rest(self.fit, crowd_confusion(self.counts))
+            return one_against_rest(self.fit, crowd_confusion(self.counts))
         return self.fit.wrong, self.fit.right
 
     @property
@@ -362,7 +428,7 @@ class Learned:
 
     @cached_property
     def flags(self) -> tuple[Flag, ...]:
-        """What deserves a look: workers, questions, class pairs and thin cells."""
+        """Findings to check: workers, questions, class pairs and uncertain cells."""
         from crowdtree.learning.flags import find_flags
 
         return find_flags(self)
@@ -372,7 +438,8 @@ class Learned:
     def update(self, answers: Any) -> Learned:
         """Take in new answers in time proportional to them (50 old answers each, at most).
 
-        Changes this object. Workers, questions and items may be new; classes may not.
+        Changes this object. Workers and items may be new; questions and classes may not. An answer
+        that a worker gives again replaces the earlier one, unless ``duplicates="all"`` was learned.
         """
         from crowdtree.learning.online import Online
 
@@ -390,7 +457,7 @@ class Learned:
     def policy(
         self, target_error: float = 0.05, max_answers: int = 100, **options: Any
     ) -> AdaptivePolicy:
-        """Ask adaptively by this table; what is stated is calibrated on left-out items."""
+        """Make an adaptive policy with this table; its errors are calibrated on left-out items."""
         from crowdtree.learning.identification import identification_policy
 
         return identification_policy(self, target_error, max_answers, **options)
@@ -405,22 +472,25 @@ class Learned:
         return find_subtypes(self, most, seed)
 
     def upper_problem(self, level: float | None = None) -> Problem:
-        """Make the problem with every error at its upper credible end, for robust design."""
+        """Make the problem with every error at the upper end of its credible interval."""
         from crowdtree.learning.pilot import upper_problem
 
         return upper_problem(self, self.level if level is None else level)
 
-    def credible_interval(self, plan: Tree | Plan, people: int | None = None) -> Credible:
+    def credible_interval(
+        self, plan: Tree | Plan, people: int | None = None, items: int | None = None
+    ) -> Credible:
         """Estimate the credible interval of a plan's misclassification.
 
         It is about answers of other people of the same kind; `people` of them, by default as many
         as answered, or one where each item was answered by one person. For a plan that was
         designed on ``learned.problem`` it includes how optimistic such a plan is, as left-out
-        items show (:func:`crowdtree.learning.pilot.credible_interval`).
+        items show (:func:`crowdtree.learning.pilot.credible_interval`). With `items` it is the
+        interval of the share that will be counted wrong among so many items.
         """
         from crowdtree.learning.pilot import credible_interval
 
-        return credible_interval(plan, self, level=self.level, people=people)
+        return credible_interval(plan, self, level=self.level, people=people, items=items)
 
     def to_crowdkit(self) -> pl.DataFrame:
         """The answers as a frame of ``task, worker, label`` that crowd-kit reads."""
@@ -456,104 +526,4 @@ class Learned:
         return (
             f"Learned({a.n_answers} answers, {a.n_workers} workers, {a.n_tasks} items, "
             f"{self.problem.n_classes} classes; typical error {self.typical_error:.3g})"
-        )
-
-
-def label_problem(
-    labels: tuple[str, ...],
-    fit: SkillFit,
-    confusion: FloatArray,
-    prior: FloatArray,
-    question: str,
-    worth: Worth | None = None,
-) -> Problem:
-    """Write a one-question set as a problem: one question, or one against the rest.
-
-    Two labels make one question. More make one question per label ("is it l?"), whose errors are
-    read off the crowd's confusion of labels.
-    """
-    prior = prior / prior.sum()
-    if len(labels) == 2:
-        outcome = np.array([[0, 1]])
-        return make_problem(
-            labels, prior, (question,), outcome, fit.error, dependence=dependence_of(worth)
-        )
-    wrong, right = _one_against_rest(fit, confusion)
-    error = wrong / (wrong + right)
-    names = tuple(f"{question} is {label}" for label in labels)
-    outcome = np.eye(len(labels), dtype=np.int8)
-    return make_problem(labels, prior, names, outcome, error, dependence=dependence_of(worth))
-
-
-def quietly_replaced(problem: Problem, **changes: Any) -> Problem:
-    """A copy of a learned problem, whose errors above one half a flag tells."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdtreeWarning)
-        return problem.replace(**changes)
-
-
-def dependence_of(worth: Worth | None) -> float:
-    """Correlation of the answers about an item that makes three of them worth as much.
-
-    Three answers are worth ``1 + 2 worth`` independent ones, and ``3 / (1 + 2 dependence)`` of
-    them by the correlation that plans and policies know (docs/model.md, section 13).
-
-    >>> dependence_of(None)
-    0.0
-    """
-    if worth is None:
-        return 0.0
-    return float(max(0.0, (3 / (1 + 2 * worth.mean) - 1) / 2))
-
-
-def crowd_confusion(counts: FloatArray) -> FloatArray:
-    """P(label | class) of an answer, whoever gave it (label, class); a class never met is even."""
-    whole = counts.sum(axis=0) + 0.5 / len(counts[0])
-    return np.asarray(whole / whole.sum(axis=0))
-
-
-def stated(
-    posterior: FloatArray, gold: NDArray[Any], answers: NDArray[Any], worth: Worth | None
-) -> FloatArray:
-    """Probabilities to state: discounted, and certain where the class is known."""
-    made = posterior if worth is None else worth.stated(posterior, answers)
-    known = np.flatnonzero(gold >= 0)
-    made = made.copy()
-    made[known] = 0.0
-    made[known, gold[known]] = 1.0
-    return made
-
-
-def _one_against_rest(fit: SkillFit, confusion: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Beta posteriors of "is it l?": a miss on the own class, a false alarm on the others."""
-    size = (fit.wrong + fit.right)[0]
-    own = np.eye(len(confusion), dtype=bool)
-    error = np.where(own, 1 - confusion, confusion)
-    return np.maximum(error * size, 1e-3), np.maximum((1 - error) * size, 1e-3)
-
-
-def make_problem(
-    classes: tuple[str, ...],
-    prior: FloatArray,
-    questions: tuple[str, ...],
-    outcome: NDArray[Any],
-    error: FloatArray,
-    like: Problem | None = None,
-    dependence: float = 0.0,
-) -> Problem:
-    """Make a problem of learned numbers; a flag, not a warning, tells errors above one half."""
-    dash: Dash = "either" if bool((outcome == DASH).any()) else "inapplicable"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdtreeWarning)
-        return Problem(
-            classes,
-            prior,
-            questions,
-            outcome,
-            np.where(outcome == DASH, 0.5, error),
-            texts=like.texts if like and like.texts else None,
-            descriptions=like.descriptions if like and like.descriptions else None,
-            dash=like.dash if like is not None else dash,
-            normalise=True,
-            dependence=like.dependence if like is not None else dependence,
         )

@@ -1,26 +1,31 @@
-"""Learning goes on: new answers in time proportional to them.
+"""Updates of what was learned with new answers, in time proportional to their number.
 
 Incremental EM (Neal and Hinton 1998): the answers of a touched item are taken out of the expected
 counts with their old posterior and put back with the new one. The counts are then those that a
 full pass would find at the same parameters; a refit differs only in the items that were not
-touched, whose posteriors would have moved a little. An item with very many answers would make one
-new answer dear: at most :data:`MOST_REVISITED` old answers are moved for each new one. Beyond that
-the item goes on from its posterior, and older answers keep the mass they had.
+touched, whose posteriors would have moved a little. To bound the cost of one new answer about an
+item with very many answers, at most :data:`MOST_REVISITED` old answers are moved per new one.
+Beyond that the posterior of the item is the prior of the new answers, and older answers keep their
+mass.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeError, listing
-from crowdtree.learning.answers import YES_NO, Answers, as_yes_no, read_answers
-from crowdtree.learning.book import SPREAD
-from crowdtree.learning.classes import ClassFit
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
+from crowdtree.learning import learned_problem
+from crowdtree.learning.answers import YES_NO, Answers, as_text, as_yes_no, read_answers
 from crowdtree.learning.frames import read_frame
+from crowdtree.learning.skills import ClassFit
+from crowdtree.learning.worker_tracker import SPREAD
+from crowdtree.text import plural
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,13 +33,21 @@ if TYPE_CHECKING:
     from crowdtree.learning.crowd_model import CrowdModel
     from crowdtree.learning.model import Learned
 
-__all__ = ["Online", "classify"]
+__all__ = ["Current", "Online", "classify"]
 
 FloatArray = NDArray[np.float64]
 Row = tuple[int, int, int]  # question, worker, label
 
 MOST_REVISITED = 50
 """Old answers that are looked at again for each new one, at most."""
+
+
+class Current(NamedTuple):
+    """Answers and items with all updates; `posterior` is that before the discount."""
+
+    answers: Answers
+    posterior: FloatArray
+    gold: NDArray[np.int32]
 
 
 class Online:
@@ -48,7 +61,7 @@ class Online:
         self.rows: dict[int, list[Row]] = {}
         self.question = {name: i for i, name in enumerate(self.base.questions)}
         self.new_tasks: list[str] = []
-        self.visited = 0  # answers looked at so far, old and new
+        self.counts = np.ones(self.base.n_answers, bool)  # learned answers that were not replaced
 
     def item(self, task: Any) -> FloatArray:
         """Posterior of an item."""
@@ -67,14 +80,12 @@ class Online:
         """Probabilities to state about an item: discounted because people err together."""
         old = place < self.base.n_tasks
         if place not in self.posterior and old:
-            return np.asarray(self.learned.posterior[place])
-        worth, plain = self.learned.worth, self._posterior(place)
-        if worth is None or (old and self.learned.gold[place] >= 0):
+            return np.asarray(self.learned.stated_posterior[place])
+        discount, plain = self.learned.discount, self._posterior(place)
+        if discount is None or (old and self.learned.gold[place] >= 0):
             return plain
-        count = len(self.rows.get(place, []))
-        if old:
-            count += int(self.base.start[place + 1] - self.base.start[place])
-        return np.asarray(worth.stated(plain[None], np.array([count]))[0])
+        count = len(self.rows.get(place, [])) + len(self._base_places(place))
+        return np.asarray(discount.stated(plain[None], np.array([count]))[0])
 
     def _posterior(self, place: int) -> FloatArray:
         """Posterior of an item before the discount."""
@@ -86,22 +97,26 @@ class Online:
         return np.zeros(self.learned.problem.n_classes)
 
     def update(self, source: Any) -> None:
-        """Take in new answers."""
+        """Add new answers; what a worker answers again replaces the earlier answer."""
         frame = read_frame(source, ("task", "worker", "label"), ("question",), "answers")
         # everything is read before anything changes: a refused update leaves no trace
-        read = [
-            (row["task"], self._question(row.get("question")), row["worker"],
-             self._label(_text(row["label"])))
-            for row in frame.iter_rows(named=True)
-        ]  # fmt: skip
-        self._add_workers(frame)
+        tasks, workers = as_text(frame["task"]).to_list(), as_text(frame["worker"]).to_list()
+        questions = self._questions(frame)
+        labels = [self._label(name) for name in as_text(frame["label"], one_line=True)]
+        self._add_workers(workers)
+        index = self.learned.worker_index
         touched: dict[int, list[Row]] = {}
-        for task, question, worker, label in read:
-            code = question, self.learned.worker_index[_text(worker)], label
-            touched.setdefault(self._place(_text(task)), []).append(code)
-        for place, rows in touched.items():
-            self._absorb(place, rows)
+        for task, question, worker, label in zip(tasks, questions, workers, labels, strict=True):
+            touched.setdefault(self._place(task), []).append((question, index[worker], label))
+        repeats = sum(self._absorb(place, rows) for place, rows in touched.items())
         self._refresh()
+        if repeats:
+            warnings.warn(
+                f"update: {plural(repeats, 'answer')} given again by the same worker; the last one "
+                "counts",
+                CrowdtreeWarning,
+                stacklevel=3,
+            )
 
     def _place(self, name: str) -> int:
         place = self.task.get(name)
@@ -110,27 +125,27 @@ class Online:
             self.new_tasks.append(name)
         return place
 
-    def _question(self, name: Any) -> int:
+    def _questions(self, frame: pl.DataFrame) -> list[int]:
         if len(self.base.questions) == 1:
-            return 0
-        if name is None:
+            return [0] * len(frame)
+        if "question" not in frame.columns:
             raise CrowdtreeError(
                 f"answers: column question is missing, and {len(self.base.questions)} questions "
                 f"were learned ({listing(self.base.questions)}); add it"
             )
-        found = self.question.get(str(name))
-        if found is None:
+        names = as_text(frame["question"], one_line=True).to_list()
+        unknown = next((name for name in names if name not in self.question), None)
+        if unknown is not None:
             raise CrowdtreeError(
-                f"answers: question {name!r} was not learned; known are "
+                f"answers: question {unknown!r} was not learned; known are "
                 f"{listing(self.base.questions)}"
             )
-        return found
+        return [self.question[name] for name in names]
 
-    def _add_workers(self, frame: pl.DataFrame) -> None:
-        """Make room for workers who are new, once an update."""
+    def _add_workers(self, names: list[str]) -> None:
+        """Add the workers who are new, once per update."""
         index = self.learned.worker_index
-        names = dict.fromkeys(_text(name) for name in frame["worker"].to_list())
-        new = [name for name in names if name not in index]
+        new = [name for name in dict.fromkeys(names) if name not in index]
         if new:
             index.update({name: len(self.learned.fit.skill) + i for i, name in enumerate(new)})
             _add_workers(self.learned, new)
@@ -148,20 +163,48 @@ class Online:
         """Answers of an item so far, the latest `most` of them, and whether these are all."""
         later = self.rows.get(place, [])
         rows = later[-most:]
-        if place >= self.base.n_tasks:
-            return rows, len(rows) == len(later)
-        begin, end = int(self.base.start[place]), int(self.base.start[place + 1])
-        at = slice(max(begin, end - (most - len(rows))), end)
-        size = at.stop - at.start
-        asked = np.zeros(size, int) if self.base.question is None else self.base.question[at]
+        base = self._base_places(place)
+        at = base[max(0, len(base) - (most - len(rows))) :]
+        asked = np.zeros(len(at), int) if self.base.question is None else self.base.question[at]
         columns = asked.tolist(), self.base.worker[at].tolist(), self.base.label[at].tolist()
         rows = rows + list(zip(*columns, strict=True))
-        return rows, len(rows) == len(later) + end - begin
+        return rows, len(rows) == len(later) + len(base)
 
-    def _absorb(self, place: int, rows: list[Row]) -> None:
-        """Move one item to its new posterior, and the counts with it."""
-        old_rows, all_ = self._old_rows(place, MOST_REVISITED * len(rows))
-        before = self._posterior(place)
+    def _base_places(self, place: int) -> NDArray[np.int64]:
+        """Places of the learned answers about an item that still count."""
+        if place >= self.base.n_tasks:
+            return np.zeros(0, np.int64)
+        at = np.arange(self.base.start[place], self.base.start[place + 1])
+        return at[self.counts[at]]
+
+    def _taken_out(self, place: int, rows: list[Row]) -> list[Row]:
+        """Take out the answers that these rows give again."""
+        if self.learned.keep_repeats:
+            return []
+        again = {row[:2] for row in rows}
+        later = self.rows.get(place, [])
+        out = [row for row in later if row[:2] in again]
+        self.rows[place] = [row for row in later if row[:2] not in again]
+        base = self._base_places(place)
+        asked = np.zeros(len(base), int) if self.base.question is None else self.base.question[base]
+        same = np.isin(self.base.worker[base], [worker for _, worker in again])
+        for j, question in zip(base[same].tolist(), asked[same].tolist(), strict=True):
+            row = question, int(self.base.worker[j]), int(self.base.label[j])
+            if row[:2] in again:
+                self.counts[j] = False
+                out.append(row)
+        return out
+
+    def _absorb(self, place: int, rows: list[Row]) -> int:
+        """Move one item to its new posterior, and the counts with it; count the repeats."""
+        before, given = self._posterior(place), len(rows)
+        if not self.learned.keep_repeats:
+            rows = [(*key, label) for key, label in {row[:2]: row[2] for row in rows}.items()]
+        out = self._taken_out(place, rows)
+        if out:  # the posterior holds them already: start again from all answers that count
+            _shift_counts(self.learned, out, -before)
+        most = self.base.n_answers if out else MOST_REVISITED * len(rows)
+        old_rows, all_ = self._old_rows(place, most)
         if place < self.base.n_tasks and self.learned.gold[place] >= 0:
             after = before
         elif all_:
@@ -170,21 +213,40 @@ class Online:
             after = _posterior_of(self.learned, rows, before)
         _shift_counts(self.learned, old_rows, after - before)
         _shift_counts(self.learned, rows, after)
-        self.visited += len(old_rows) + len(rows)
         self.posterior[place] = after
         self.rows.setdefault(place, []).extend(rows)
+        return len(out) + given - len(rows)
+
+    def current(self) -> Current:
+        """All answers that count, those of updates included, and the items that they are about."""
+        base, kept = self.base, self.counts
+        new = [(place, *row) for place, rows in self.rows.items() for row in rows]
+        place, question, worker, label = np.array(new, np.int64).reshape(-1, 4).T
+        task = np.concatenate([base.task[kept], place])
+        order = np.argsort(task, kind="stable")
+        count = base.n_tasks + len(self.new_tasks)
+        answers = replace(
+            self.learned.answers,
+            tasks=np.append(base.tasks.astype(object), self.new_tasks),
+            start=np.concatenate([[0], np.cumsum(np.bincount(task, minlength=count))]),
+            worker=np.append(base.worker[kept], worker)[order].astype(np.int32),
+            label=np.append(base.label[kept], label)[order].astype(np.int8),
+            question=None
+            if base.question is None
+            else np.append(base.question[kept], question)[order].astype(np.int32),
+        )
+        posterior = np.zeros((count, self.learned.problem.n_classes))
+        posterior[: base.n_tasks] = self.learned.fit.posterior
+        for touched, found in self.posterior.items():
+            posterior[touched] = found
+        gold = np.append(self.learned.gold, np.full(len(self.new_tasks), -1)).astype(np.int32)
+        return Current(answers, posterior, gold)
 
     def _refresh(self) -> None:
         """Drop what was computed from the old state."""
-        for name in ("accuracy", "workers", "intervals", "flags", "_worker_columns"):
+        for name in ("accuracy", "workers", "intervals", "flags", "_worker_columns", "_current"):
             self.learned.__dict__.pop(name, None)
         _write_back(self.learned, self)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(int(value)) if isinstance(value, bool) else str(value).strip()
 
 
 def _posterior_of(
@@ -192,7 +254,7 @@ def _posterior_of(
 ) -> FloatArray:
     """Posterior of one item from answers, each with its worker's own error.
 
-    `before` is what is believed already; without it, what the class shares say.
+    `before` is the prior of the classes; by default their learned shares.
     """
     prior = learned.problem.prior if before is None else before
     models = () if learned.labelling is None else learned.labelling.models
@@ -230,10 +292,8 @@ def _log_rows(learned: Learned, model: CrowdModel, rows: list[Row]) -> FloatArra
 
 def _confusion(learned: Learned, worker: int) -> FloatArray:
     """P(label | class) of a worker (label, class), few answers filled up with the crowd's."""
-    from crowdtree.learning.model import crowd_confusion
-
     counts = learned.counts[worker] if worker >= 0 else 0.0
-    held = counts + crowd_confusion(learned.counts)
+    held = counts + learned_problem.crowd_confusion(learned.counts)
     return np.asarray(held / held.sum(axis=0))
 
 
@@ -279,9 +339,7 @@ def _class_fit(learned: Learned) -> ClassFit:
 
 
 def _add_workers(learned: Learned, new: list[str]) -> None:
-    """Make room for new workers: typical ones."""
-    from dataclasses import replace
-
+    """Add new workers, typical ones."""
     fit, count = learned.fit, len(new)
     learned.fit = replace(
         fit,
@@ -297,15 +355,13 @@ def _add_workers(learned: Learned, new: list[str]) -> None:
 
 def _write_back(learned: Learned, online: Online) -> None:
     """Show the new errors in the problem; items stay in the online state."""
-    from crowdtree.learning import model
-
     problem = learned.problem
     if learned.kind == "labels":
         from crowdtree.learning.labels import skills_of_counts
 
         learned.fit = skills_of_counts(learned.fit, learned.counts)
-        confusion = model.crowd_confusion(learned.counts)
-        learned.problem = model.label_problem(
+        confusion = learned_problem.crowd_confusion(learned.counts)
+        learned.problem = learned_problem.label_problem(
             problem.classes,
             learned.fit,
             confusion,
@@ -314,7 +370,7 @@ def _write_back(learned: Learned, online: Online) -> None:
             learned.worth,
         )
         return
-    learned.problem = model.make_problem(
+    learned.problem = learned_problem.make_problem(
         problem.classes,
         problem.prior,
         problem.questions,
@@ -324,8 +380,11 @@ def _write_back(learned: Learned, online: Online) -> None:
     )
 
 
-def classify(learned: Learned, source: Any) -> tuple[list[str], FloatArray]:
-    """Posteriors of the items of other answers; their workers may be known or new."""
+def classify(learned: Learned, source: Any, plain: bool = False) -> tuple[list[str], FloatArray]:
+    """Posteriors of the items of other answers; their workers may be known or new.
+
+    `plain` posteriors are those before the discount.
+    """
     known = learned.answers
     read: Answers = read_answers(
         source,
@@ -346,6 +405,6 @@ def classify(learned: Learned, source: Any) -> tuple[list[str], FloatArray]:
         rows = list(zip(*columns, strict=True))
         made.append(_posterior_of(learned, rows))
     posterior = np.array(made)
-    if learned.worth is None:
+    if plain or learned.discount is None:
         return names, posterior
-    return names, learned.worth.stated(posterior, np.diff(read.start))
+    return names, learned.discount.stated(posterior, np.diff(read.start))

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.learning.skills import spread_of
+
 if TYPE_CHECKING:
     from crowdtree.learning.classes import Fit
 
@@ -91,8 +93,6 @@ def how_people_differ(fit: Fit) -> People:
 
 def _between(group: NDArray[np.integer], residual: FloatArray, bend: FloatArray) -> Spread:
     """Spread between groups of answers of what they say beyond the fit."""
-    from crowdtree.learning.classes import spread_of
-
     total = np.bincount(group, residual).astype(np.float64)
     held = np.bincount(group, bend).astype(np.float64)
     met = held > 0

@@ -1,4 +1,4 @@
-"""Before and after a pilot: how much to ask, which cells matter, and what doubt costs."""
+"""Pilots: sample sizes, sensitivity to each cell, upper errors and credible intervals."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from crowdtree import voting
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
+from crowdtree.learning.learned_problem import make_problem
 from crowdtree.plan import Plan, as_plan
 from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
@@ -31,22 +32,22 @@ CAUTION = 3.0
 
 @dataclass(frozen=True, eq=False)
 class Pilot:
-    """What a pilot needs.
+    """Sizes of a pilot.
 
     Attributes
     ----------
     answers_per_cell
-        Answers that each cell (question, class) needs (an estimate: the normal approximation).
+        Answers per cell (question, class); an estimate by the normal approximation.
     gold_per_class
-        Items of known class, one number a class.
+        Items of known class, one number per class.
     gold_items
-        Their sum, when classes can be chosen; `gold_items_random` when items come as they come.
+        Their sum, if classes can be chosen; `gold_items_random` if items are drawn at random.
     answers
-        Answers in all.
+        Total number of answers.
     sensitivity
         ``d misclassification / d e`` per cell: exact. Absent when only a problem was given.
     half_width, level
-        What was asked for.
+        The precision that was asked for.
     known_items
         Labelled items to check so that the share of wrong labels is known to ± `half_width`,
         whatever people do (an estimate: the normal approximation). Absent when only a problem was
@@ -71,11 +72,11 @@ def plan_pilot(
     level: float = 0.95,
     answers_per_item: int = 3,
 ) -> Pilot:
-    """Say how many gold items and answers make the error table known to ± `half_width`.
+    """Compute how many gold items and answers make the error table known to ± `half_width`.
 
-    A cell of error e needs ``z² e (1 - e) / half_width²`` answers (at least ``z² / 4`` so that a
-    tiny error is seen at all); an item gives `answers_per_item` answers to each question. With a
-    tree or a plan only the cells that it uses are counted, and each is given its sensitivity.
+    A cell of error e needs ``z² e (1 - e) / half_width²`` answers (at least ``z² / 4``, so that
+    even a tiny error is observed); an item gives `answers_per_item` answers to each question. With
+    a tree or a plan only the cells that it uses are counted, each with its sensitivity.
 
     Examples
     --------
@@ -87,11 +88,13 @@ def plan_pilot(
     from scipy.special import ndtri
 
     if not 0 < half_width < 0.5:
-        raise CrowdtreeError(f"half_width: a number from 0 to 0.5 needed, got {half_width!r}")
+        raise CrowdtreeError(
+            f"half_width: expected a number above 0 and below 0.5, got {half_width!r}"
+        )
     if not 0 < level < 1:
-        raise CrowdtreeError(f"level: a probability between 0 and 1 needed, got {level!r}")
+        raise CrowdtreeError(f"level: expected a probability between 0 and 1, got {level!r}")
     if answers_per_item < 1:
-        raise CrowdtreeError(f"answers_per_item: at least 1 needed, got {answers_per_item!r}")
+        raise CrowdtreeError(f"answers_per_item: expected 1 or more, got {answers_per_item!r}")
     problem = design if isinstance(design, Problem) else as_plan(design).tree.problem
     z = float(ndtri(0.5 + level / 2))
     error = problem.worker_error
@@ -127,7 +130,7 @@ def _asked(plan: Plan) -> NDArray[np.bool_]:
 
 
 def sensitivity(design: Tree | Plan) -> FloatArray:
-    """``d misclassification / d e[q, c]``, exact by the product rule, one row a question.
+    """``d misclassification / d e[q, c]``, exact by the product rule, one row per question.
 
     Examples
     --------
@@ -179,18 +182,16 @@ def _fused_slope(plan: Plan, node: NDArray[np.int32], cls: NDArray[np.int32]) ->
 
 
 def upper_problem(learned: Learned, level: float = 0.95) -> Problem:
-    """Make the problem pessimistic: every error at its upper credible end, for robust design."""
+    """Make the problem with every error at the upper end of its credible interval."""
     from scipy.stats import beta
 
     if not 0 < level < 1:
-        raise CrowdtreeError(f"level: a probability between 0 and 1 needed, got {level!r}")
+        raise CrowdtreeError(f"level: expected a probability between 0 and 1, got {level!r}")
     wrong, right = learned.error_posterior
     problem = learned.problem
     high = np.maximum(np.asarray(beta.ppf(level, wrong, right)), problem.worker_error)
     high = np.where(problem.worker_error < MOST_ERROR, np.minimum(high, MOST_ERROR), high)
     high = np.where(problem.outcome == DASH, 0.5, high)
-    from crowdtree.learning.model import make_problem
-
     return make_problem(
         problem.classes, problem.prior, problem.questions, problem.outcome, high, like=problem
     )
@@ -214,20 +215,23 @@ def credible_interval(
     level: float = 0.95,
     draws: int = 1000,
     people: int | None = None,
+    items: int | None = None,
     rng: np.random.Generator | int = 0,
 ) -> Credible:
     """Misclassification of a plan when the errors are drawn from their posteriors.
 
     The prior is kept. Every draw is evaluated exactly; the interval is an estimate. It is about
     the answers of other people of the same kind: how much people differ in skill, in how often
-    they say yes, and in how they read a question, is drawn for all cells at once. It does not
-    include the chance of a finite number of items.
+    they say yes, and in how they read a question, is drawn for all cells at once. It is
+    about the true error; with `items` it is about the share of so many items that are labelled
+    wrong, as counted in a test, and includes their chance.
 
-    A plan that was designed on ``learned.problem`` profits from the luck of its cells. Where at
-    least 20 items of known class, asked most of the questions, show by how much, the draws are
-    shifted by it: the plan is made again without each part of the items, and what it states is
-    compared with its errors on that part (:func:`crowdtree.learning.identification.optimism`). That
-    takes the time of learning five times, once per result.
+    A plan that was designed on ``learned.problem`` prefers cells whose errors look small by
+    chance. Where at least 20 items of known class, asked most of the questions, show by how much,
+    the draws are shifted by it: the plan is made again without each part of the items, and what it
+    states is compared with its errors on that part
+    (:func:`crowdtree.learning.identification.optimism`). That takes the time of learning five
+    times, once per result.
 
     Parameters
     ----------
@@ -238,31 +242,46 @@ def credible_interval(
     people
         How many people will answer; by default as many as answered before, or one where each item
         was answered by one person. The fewer, the less their differences average out.
+    items
+        How many items will be labelled and checked.
     """
-    if people is not None and people < 1:
-        raise CrowdtreeError(f"people: expected 1 or more, got {people!r}")
+    for name, count in (("people", people), ("items", items)):
+        if count is not None and count < 1:
+            raise CrowdtreeError(f"{name}: expected 1 or more, got {count!r}")
     if draws < 2:
-        raise CrowdtreeError(f"draws: at least 2 needed, got {draws!r}")
+        raise CrowdtreeError(f"draws: expected 2 or more, got {draws!r}")
     from crowdtree.learning.identification import optimism
 
     plan = as_plan(design)
-    here, there = plan.tree.problem, learned.problem
-    if (here.questions, here.classes) != (there.questions, there.classes):
-        raise CrowdtreeError(
-            f"plan: is for {here.n_questions} questions and {here.n_classes} classes that are not "
-            f"those learned ({there.n_questions} and {there.n_classes}); design on learned.problem"
-        )
+    _check_names(plan.tree.problem, learned.problem)
     rng = np.random.default_rng(rng)
     found = optimism(learned, plan)
-    # where people were left out in turn, that already tells how they differ
+    # where people were left out in turn, the optimism includes how they differ
     differ = getattr(learned.fit, "people", None) if found is None or not found.between else None
     drawn = _drawn(learned, _asked(plan), draws, differ, people, rng)
     value = 1 - _correct(plan, drawn)
     if found is not None:
         value = _shifted(value, found, people, rng)
+    if items is not None:
+        value = rng.binomial(items, np.clip(value, 0, 1)) / items
     tail = (1 - level) / 2
     low, high = np.quantile(value, [tail, 1 - tail])
     return Credible(float(value.mean()), float(low), float(high), level, draws)
+
+
+def _check_names(plan: Problem, learned: Problem) -> None:
+    """Refuse a plan for other classes or questions than those learned."""
+    if (plan.questions, plan.classes) == (learned.questions, learned.classes):
+        return
+    if (set(plan.questions), set(plan.classes)) == (set(learned.questions), set(learned.classes)):
+        moved = "questions" if plan.questions != learned.questions else "classes"
+        raise CrowdtreeError(
+            f"plan: has the learned {moved} in another order; design on learned.problem"
+        )
+    raise CrowdtreeError(
+        f"plan: is for {plan.n_questions} questions and {plan.n_classes} classes that are not "
+        f"those learned ({learned.n_questions} and {learned.n_classes}); design on learned.problem"
+    )
 
 
 def _shifted(
@@ -299,7 +318,7 @@ def _drawn(
 
 
 def _correct(plan: Plan, errors: FloatArray) -> FloatArray:
-    """Probability of the right label, one a draw of the error table."""
+    """Probability of the right label, one per draw of the error table."""
     tree, prior = plan.tree, plan.tree.problem.prior
     alive = np.broadcast_to(prior, (len(errors), len(prior)))
     right = np.zeros(len(errors))

@@ -1,16 +1,23 @@
 """Rates of the cells of a table by empirical Bayes: what thin cells borrow from the others.
 
-Every question has a Beta prior for the rates of its cells (question, class). Its mean is that of
-the question, integrated over what the answers leave open; its strength lies on a grid, from the
-U shape of a question that most classes answer clearly, one way or the other, to a peak where all
-classes answer alike. The distribution of strengths is shared by all questions and learned by EM,
-so that every question is weighed by how likely it makes its own counts. The posterior of a cell is
-a mixture of Betas, of which the mean is reported: unlike a peak it stays right, on average, for
-cells that were chosen because of their estimates.
+Every question has a prior for the rates of its cells (question, class). It is of one of two kinds:
+
+- *alike*: a Beta distribution around the mean of the question, from a U shape (most classes answer
+  clearly, one way or the other) to a peak (all classes answer alike).
+- *clear*: every class answers yes or no with an error, and errors have a Beta distribution. A U
+  shape cannot say that errors are small but not zero; it would take errors of a few per cent for
+  larger than they are. Left out where the table is known: there, rates are errors.
+
+The mean of a question, or its share of classes that answer yes, is integrated over what the answers
+leave open. Strengths and errors lie on a grid; how often each occurs is shared by all questions and
+learned by EM, so that every question is weighed by how likely it makes its own counts. The
+posterior of a cell is a mixture of Betas, of which the mean is reported: unlike a peak it stays
+right, on average, for cells that were chosen because of their estimates.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +28,8 @@ __all__ = ["CellRates", "Counts", "cell_rates"]
 FloatArray = NDArray[np.float64]
 
 _STRENGTHS = np.geomspace(0.05, 200.0, 20)
+_ERRORS = np.geomspace(0.01, 0.3, 7)
+_ERROR_STRENGTHS = np.array([5.0, 20.0])  # expected counts look more alike than drawn ones
 _NODES = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])  # of a question's mean, in standard deviations
 _MANY_CLASSES = 30  # tell the mean of a question well enough to take it for known
 _EM_STEPS = 50
@@ -34,8 +43,6 @@ class CellRates(NamedTuple):
     mean: FloatArray
     variance: FloatArray
     above: FloatArray
-    strength: FloatArray
-    """Of the prior, one number per question (the harmonic mean of its posterior)."""
 
     @property
     def size(self) -> FloatArray:
@@ -48,6 +55,10 @@ class Counts(NamedTuple):
 
     given: FloatArray
     total: FloatArray
+
+    def of(self, rows: slice) -> Counts:
+        """Those of some questions, with an axis for priors."""
+        return Counts(self.given[rows, :, None], self.total[rows, :, None])
 
 
 def cell_rates(whole: Counts, told: Counts | None = None, centre: float | None = None) -> CellRates:
@@ -62,35 +73,40 @@ def cell_rates(whole: Counts, told: Counts | None = None, centre: float | None =
         much the cells borrow and how sure they are; the means follow from `whole`, so that
         updating counts and means in turn is an EM algorithm.
     centre
-        Mean that questions share, worth two answers; by default nothing is shared (one yes and
-        one no are added to those of a question).
+        Mean that questions share, worth two answers, where rates are errors; by default rates are
+        those of yes and nothing is shared (one yes and one no are added to those of a question).
 
     Examples
     --------
-    Cells of a question that classes answer clearly stay clear; two of three means little:
+    Cells of a question that classes answer clearly stay clear; two of three yes is less so:
 
     >>> yes = np.array([[0.0, 0.0, 3.0, 3.0, 2.0]])
-    >>> cell_rates(Counts(yes, np.full((1, 5), 3.0))).mean.round(1).tolist()
-    [[0.1, 0.1, 0.9, 0.9, 0.6]]
+    >>> cell_rates(Counts(yes, np.full((1, 5), 3.0))).mean.round(2).tolist()
+    [[0.07, 0.07, 0.93, 0.93, 0.73]]
     """
-    shared = 0.5 if centre is None else centre
     told = whole if told is None else told
-    a, b, log_node = _priors(*told, shared)
-    step = max(1, _BLOCK // (told.given.shape[1] * a.shape[1]))
-    blocks = [slice(i, i + step) for i in range(0, len(a), step)]
-    log_like = np.concatenate([_log_likelihood(*told, a, b, rows) for rows in blocks])
-    share = _shares(log_like + log_node)
-    mean, variance = np.empty(told.given.shape), np.empty(told.given.shape)
-    for rows in blocks:
-        weights = share[rows, None], a[rows, None], b[rows, None]
-        mean[rows], variance[rows] = _moments(told, rows, *weights)
-        if told is not whole:
-            mean[rows] = _moments(whole, rows, *weights)[0]
-    mean = np.clip(mean, 1e-5, 1 - 1e-5)
+    kinds: list[_Alike | _Clear] = [_Alike.of(told, 0.5 if centre is None else centre)]
+    if centre is None:
+        kinds.append(_Clear.of(told))
+    questions, classes = told.given.shape
+    step = max(1, _BLOCK // (classes * sum(kind.width for kind in kinds)))
+    blocks = [slice(i, i + step) for i in range(0, questions, step)]
+    log_like = [np.concatenate([kind.log_likelihood(told, b) for b in blocks]) for kind in kinds]
+    shares = _shares(log_like)
+    mean, square = np.zeros(told.given.shape), np.zeros(told.given.shape)
+    reported = mean if told is whole else np.zeros(told.given.shape)
+    for kind, share in zip(kinds, shares, strict=True):
+        for rows in blocks:
+            first, second = kind.moments(told, rows, share[rows])
+            mean[rows] += first
+            square[rows] += second
+            if told is not whole:
+                reported[rows] += kind.moments(whole, rows, share[rows])[0]
+    variance = square - mean**2
+    mean = np.clip(reported, 1e-5, 1 - 1e-5)
     variance = np.clip(variance, 1e-12, mean * (1 - mean) * 0.99)
     size = mean * (1 - mean) / variance - 1
-    above = _above_half(mean, size)
-    return CellRates(mean, variance, above, 1 / (share / (a + b)).sum(axis=1))
+    return CellRates(mean, variance, _above_half(mean, size))
 
 
 def _above_half(mean: FloatArray, size: FloatArray) -> FloatArray:
@@ -102,64 +118,167 @@ def _above_half(mean: FloatArray, size: FloatArray) -> FloatArray:
     return np.asarray(above[place.reshape(mean.shape)], np.float64)
 
 
-def _moments(
-    counts: Counts, rows: slice, share: FloatArray, a: FloatArray, b: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of the mixture of Betas that is the posterior of each cell."""
-    alpha = counts.given[rows, :, None] + a
-    size = counts.total[rows, :, None] + a + b
+def _beta_moments(counts: Counts, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and mean square of the posterior of each cell under each Beta prior."""
+    alpha, size = counts.given + a, counts.total + a + b
     mean = alpha / size
-    square = mean * (alpha + 1) / (size + 1)
-    middle = (share * mean).sum(axis=2)
-    return middle, (share * square).sum(axis=2) - middle**2
+    return mean, mean * (alpha + 1) / (size + 1)
 
 
-def _priors(
-    count: FloatArray, total: FloatArray, shared: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Beta priors to weigh (question, prior), and the log weight of each question's mean."""
-    from scipy.special import expit, logit
-
-    held = total.sum(axis=1)
-    rough = np.clip((count.sum(axis=1) + 2 * shared) / (held + 2), _LEAST, 1 - _LEAST)[:, None]
-    strength = _STRENGTHS[None]
-    if count.shape[1] > _MANY_CLASSES:
-        return rough * strength, (1 - rough) * strength, np.zeros((len(count), len(_STRENGTHS)))
-    told = np.stack([(s * total / (s + total)).sum(axis=1) for s in _STRENGTHS], axis=1) + 2
-    width = 1 / np.sqrt(told * rough * (1 - rough))
-    mean = np.clip(expit(logit(rough)[..., None] + width[..., None] * _NODES), _LEAST, 1 - _LEAST)
-    log_node = 2 * (shared * np.log(mean) + (1 - shared) * np.log1p(-mean)) + np.log(
-        width[..., None]
-    )
-    shape = (len(count), -1)
-    strength = np.broadcast_to(strength[..., None], mean.shape)
-    return (
-        (mean * strength).reshape(shape),
-        ((1 - mean) * strength).reshape(shape),
-        log_node.reshape(shape),
-    )
-
-
-def _log_likelihood(
-    count: FloatArray, total: FloatArray, a: FloatArray, b: FloatArray, rows: slice
-) -> FloatArray:
-    """Beta-binomial log likelihood of the cells of a question, under each of its priors."""
+def _beta_binomial(counts: Counts, a: FloatArray, b: FloatArray) -> FloatArray:
+    """Log likelihood of the answers of each cell, one by one, under each Beta prior."""
     from scipy.special import betaln
 
-    a, b = a[rows, None], b[rows, None]
-    count, total = count[rows, :, None], total[rows, :, None]
-    return np.asarray((betaln(a + count, b + total - count) - betaln(a, b)).sum(axis=1))
+    return np.asarray(
+        betaln(a + counts.given, b + counts.total - counts.given) - betaln(a, b), np.float64
+    )
 
 
-def _shares(log_like: FloatArray) -> FloatArray:
-    """Posterior of each question's prior; how often strengths occur is learned by EM."""
-    questions = len(log_like)
-    like = np.exp(log_like - log_like.max(axis=1, keepdims=True))
-    like = like.reshape(questions, len(_STRENGTHS), -1)
-    weight = np.full(len(_STRENGTHS), 1 / len(_STRENGTHS))
+def _around(rough: FloatArray, told: FloatArray, shared: float) -> tuple[FloatArray, FloatArray]:
+    """Values of a share around its estimate from `told` observations, and their log weights.
+
+    The prior of the share is worth two observations with mean `shared`.
+    """
+    from scipy.special import expit, logit
+
+    width = (1 / np.sqrt(told * rough * (1 - rough)))[..., None]
+    share = np.clip(expit(logit(rough)[..., None] + width * _NODES), _LEAST, 1 - _LEAST)
+    prior = 2 * (shared * np.log(share) + (1 - shared) * np.log1p(-share))
+    return share, prior + np.log(width)
+
+
+@dataclass(frozen=True, eq=False)
+class _Alike:
+    """Beta priors `a`, `b` (question, strength x mean) and the log weight of each mean."""
+
+    a: FloatArray
+    b: FloatArray
+    log_node: FloatArray
+
+    @classmethod
+    def of(cls, told: Counts, shared: float) -> _Alike:
+        """Priors around the means of the questions."""
+        held = told.total.sum(axis=1)
+        rough = (told.given.sum(axis=1) + 2 * shared) / (held + 2)
+        rough = np.clip(rough, _LEAST, 1 - _LEAST)[:, None]
+        questions, classes = told.given.shape
+        if classes > _MANY_CLASSES:
+            mean, log_node = rough[..., None], np.zeros((questions, len(_STRENGTHS), 1))
+        else:
+            total = told.total
+            tell = [(s * total / (s + total)).sum(axis=1) for s in _STRENGTHS]
+            mean, log_node = _around(rough, np.stack(tell, axis=1) + 2, shared)
+        a = mean * _STRENGTHS[:, None]
+        b = (1 - mean) * _STRENGTHS[:, None]
+        return cls(a.reshape(questions, -1), b.reshape(questions, -1), log_node)
+
+    @property
+    def width(self) -> int:
+        """Numbers per cell."""
+        return int(self.a.shape[1])
+
+    def log_likelihood(self, counts: Counts, rows: slice) -> FloatArray:
+        """Of each question under each of its priors: (question, strength, mean)."""
+        cells = _beta_binomial(counts.of(rows), self.a[rows, None], self.b[rows, None])
+        log_node = self.log_node[rows]
+        return np.asarray(cells.sum(axis=1).reshape(log_node.shape) + log_node)
+
+    def moments(
+        self, counts: Counts, rows: slice, share: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean and mean square of the cells, times the probability of this kind of prior."""
+        made = _beta_moments(counts.of(rows), self.a[rows, None], self.b[rows, None])
+        weight = share.reshape(len(share), 1, -1)
+        return (weight * made[0]).sum(axis=2), (weight * made[1]).sum(axis=2)
+
+
+@dataclass(frozen=True, eq=False)
+class _Clear:
+    """Beta priors `a`, `b` of the errors; `yes` (question, share): share of classes that say yes.
+
+    `log_node` are the log weights of the shares.
+    """
+
+    a: FloatArray
+    b: FloatArray
+    yes: FloatArray
+    log_node: FloatArray
+
+    @classmethod
+    def of(cls, told: Counts) -> _Clear:
+        """Priors of the errors, and shares around those of the questions."""
+        error, strength = (v.ravel() for v in np.meshgrid(_ERRORS, _ERROR_STRENGTHS))
+        classes = told.given.shape[1]
+        sure = (told.given + 0.5) / (told.total + 1)  # says yes: a guess to place the nodes by
+        rough = ((sure > 0.5) + 0.5 * (sure == 0.5)).sum(axis=1) + 1
+        rough = rough / (classes + 2)
+        if classes > _MANY_CLASSES:
+            yes, log_node = rough[:, None], np.zeros((len(rough), 1))
+        else:
+            yes, log_node = _around(rough, np.full(len(rough), classes + 2.0), 0.5)
+        return cls(error * strength, (1 - error) * strength, yes, log_node)
+
+    @property
+    def width(self) -> int:
+        """Numbers per cell."""
+        return len(self.a) * int(self.yes.shape[1])
+
+    def _sides(self, counts: Counts, rows: slice) -> tuple[FloatArray, FloatArray]:
+        """Log odds of yes from the answers of each cell, and log likelihood if it is no."""
+        cells = counts.of(rows)
+        no = _beta_binomial(cells, self.a, self.b)
+        return _beta_binomial(cells, self.b, self.a) - no, no
+
+    def log_likelihood(self, counts: Counts, rows: slice) -> FloatArray:
+        """Of each question under each of its priors: (question, error, share)."""
+        odds, no = self._sides(counts, rows)
+        yes = self.yes[rows, None]
+        found = np.stack(
+            [
+                (no + np.logaddexp(np.log(y) + odds, np.log1p(-y))).sum(axis=1)
+                for y in np.moveaxis(yes[:, :, None, :], 3, 0)
+            ],
+            axis=2,
+        )
+        return np.asarray(found + self.log_node[rows, None])
+
+    def moments(
+        self, counts: Counts, rows: slice, share: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean and mean square of the cells, times the probability of this kind of prior."""
+        from scipy.special import expit, logit
+
+        odds, _ = self._sides(counts, rows)
+        side = logit(self.yes[rows])[:, None, None]  # (question, class, error, share)
+        says_yes = (share[:, None] * expit(odds[..., None] + side)).sum(axis=3)
+        says_no = share.sum(axis=2)[:, None] - says_yes
+        cells = counts.of(rows)
+        if_yes, if_no = _beta_moments(cells, self.b, self.a), _beta_moments(cells, self.a, self.b)
+        first, second = (
+            (says_yes * y + says_no * n).sum(axis=2) for y, n in zip(if_yes, if_no, strict=True)
+        )
+        return first, second
+
+
+def _shares(log_like: list[FloatArray]) -> list[FloatArray]:
+    """Posterior of each question's prior, by kind; how often each occurs is learned by EM.
+
+    Log likelihoods are (question, prior, node); nodes of one prior share its frequency.
+    """
+    questions = len(log_like[0])
+    top = np.max([part.max(axis=(1, 2)) for part in log_like], axis=0)
+    like = [np.exp(part - top[:, None, None]) for part in log_like]
+    by_prior = np.concatenate([part.sum(axis=2) for part in like], axis=1)
+    # before any answer, both kinds are as likely
+    first = np.concatenate([np.full(p.shape[1], 1 / p.shape[1]) for p in like]) / len(like)
+    weight = first
     for _ in range(_EM_STEPS):
-        share = like * weight[:, None]
-        share /= share.sum(axis=(1, 2), keepdims=True)
-        # one more question, which knows nothing, keeps every strength possible
-        weight = (share.sum(axis=(0, 2)) + weight.size**-1) / (questions + 1)
-    return np.asarray(share.reshape(questions, -1))
+        share = by_prior * weight
+        share /= share.sum(axis=1, keepdims=True)
+        # one more question, which knows nothing, keeps every prior possible
+        weight = (share.sum(axis=0) + first) / (questions + 1)
+    scale = weight / (by_prior @ weight)[:, None]
+    ends = np.cumsum([part.shape[1] for part in like])[:-1]
+    return [
+        part * s[..., None] for part, s in zip(like, np.split(scale, ends, axis=1), strict=True)
+    ]

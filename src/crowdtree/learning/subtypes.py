@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.learning.learned_problem import make_problem
 from crowdtree.problem import DASH
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ TOLERANCE = 1e-6
 STARTS = 2
 FOLDS = 3
 WEIGHT = 1.0  # answers that the class's own rate is worth in every cell of a sub-type
-LEAST_ITEMS = 4  # a sub-type
+LEAST_ITEMS = 4  # per sub-type
 OPEN = 0.25
-MOST_ITEMS = 5_000  # of a class that are looked at
+MOST_ITEMS = 5_000  # per class that are used
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +85,6 @@ class Subtypes:
         A leaf of such a tree is a sub-type; :attr:`label` is its class. A cell is ``-`` where the
         rarer answer is given more often than one time in four.
         """
-        from crowdtree.learning.model import make_problem
-
         yes = self.yes
         outcome = np.where(yes > 1 - OPEN, 1, np.where(yes < OPEN, 0, DASH))
         number = np.concatenate([np.arange(1, n + 1) for n in self.counts])
@@ -136,14 +135,16 @@ def find_subtypes(learned: Learned, most: int = 16, seed: int = 0) -> Subtypes:
     learned
         From yes/no questions.
     most
-        Sub-types a class.
+        Most sub-types per class.
     seed
-        Of the random starts and folds.
+        Seed of the random starts and folds.
     """
     if learned.kind != "classes":
-        raise CrowdtreeError("subtypes: need yes/no questions; one question has labels only")
+        raise CrowdtreeError(
+            "subtypes: expected yes/no questions, got one question whose answers are the classes"
+        )
     if most < 1:
-        raise CrowdtreeError(f"most: 1 sub-type or more needed, got {most!r}")
+        raise CrowdtreeError(f"most: expected 1 sub-type or more, got {most!r}")
     rate = np.clip(learned.yes_rate, 1e-4, 1 - 1e-4)
     made = []
     for cls in range(learned.problem.n_classes):

@@ -30,7 +30,7 @@ def level_chart(levels: Sequence[Level], *, title: str | None = None) -> Chart:
         if v.g is not None
     ]
     steps = len(added)
-    head = title or f"{steps} level{'s' * (steps > 1)} of questions leave no doubt"
+    head = title or f"{steps} level{'s' * (steps > 1)} of questions leave no uncertainty"
     entropy = _columns(
         left, "level", "entropy left (bits)", LIGHT.accent, "format(datum.value, '~g')"
     )
@@ -57,23 +57,23 @@ def _columns(rows: Sequence[Row], x: str, y: str, colour: str, form: str) -> Cha
     return alt.layer(bars, words).properties(width=max(68 * len(rows), 136), height=200)
 
 
-def bounds_chart(value: Evaluation, *, title: str | None = None) -> Chart:
-    """Intervals that the level scores prove, beside those that the paper prints."""
+def bounds_chart(value: Evaluation) -> Chart:
+    """Proven intervals of the level scores, next to those that the paper prints."""
     bounds = value.bounds
     exact_m, exact_c = value.misclassification, 1 - value.misclassification
     wrong = [
-        ("upper bound (F^m)", 0.0, bounds.misclassification_upper, "ours"),
+        ("bound (F^m)", 0.0, bounds.misclassification_upper, "ours"),
         ("as printed (F^m)", *bounds.printed_misclassification, "paper"),
     ]
     right = [
         ("bounds of Π b (F^c)", *bounds.product, "ours"),
         ("as printed (F^c)", *bounds.printed_correct, "paper"),
     ]
-    head = title or "What the scores prove (teal) and what the paper prints (orange)"
+    head = "Proven bounds (teal) and bounds as printed in the paper (orange)"
     return alt.hconcat(
         _intervals(wrong, exact_m, "chance of a wrong label", None),
         _intervals(right, exact_c, "chance of the right label", 1.0),
-    ).properties(title=title_of(head, "The line across is the exact value."))
+    ).properties(title=title_of(head, "The vertical line is the exact value."))
 
 
 def _intervals(
@@ -119,12 +119,12 @@ def _intervals(
         *_rule(exact, f"exact {number(exact, 4)}", LIGHT.text, scale, left=True),
     ]
     if most is not None and max(edges) > most:
-        layers += _rule(most, "nothing exceeds 1", LIGHT.error, scale, left=False)
+        layers += _rule(most, "a probability cannot exceed 1", LIGHT.error, scale, left=False)
     return alt.layer(*layers).properties(width=INTERVAL_WIDTH, height=88)
 
 
 def _rule(at: float, words: str, colour: str, scale: alt.Scale, left: bool) -> list[Chart]:
-    """A line down the chart with words beside its upper end."""
+    """A vertical line with a label at its upper end."""
     base = alt.Chart(table([{"at": at, "text": words}])).encode(x=alt.X("at:Q", scale=scale))
     side: dict[str, Any] = {"align": "right", "dx": -2} if left else {"align": "left", "dx": 3}
     return [
@@ -133,13 +133,12 @@ def _rule(at: float, words: str, colour: str, scale: alt.Scale, left: bool) -> l
     ]
 
 
-def design_chart(
-    rows: Sequence[Row], *, title: str, x: str = "misclassified items", subtitle: Sequence[str] = ()
-) -> Chart:
+def design_chart(rows: Sequence[Row], *, title: str) -> Chart:
     """Bars of the error of several designs, with an interval where one is given.
 
     Rows hold ``name``, ``value``, ``kind`` and optionally ``low`` and ``high``.
     """
+    x = "misclassified items"
     data = [dict(row) | {"text": percent(row["value"])} for row in rows]
     order = [row["name"] for row in data]
     reach = max(max(row.get("high", 0.0), row["value"]) for row in data)
@@ -168,6 +167,4 @@ def design_chart(
         .mark_text(align="left", dx=6)
         .encode(x=alt.X("end:Q", scale=scale, title=x), y=down, text="text:N")
     )
-    return alt.layer(*layers).properties(
-        width=WIDTH, height=30 * len(data), title=title_of(title, *subtitle)
-    )
+    return alt.layer(*layers).properties(width=WIDTH, height=30 * len(data), title=title_of(title))

@@ -112,7 +112,7 @@ def _class_axes(names: Sequence[str], shown: Sequence[str]) -> tuple[alt.X, alt.
 
 
 def _cells(rows: Sequence[Row], x: alt.X, y: alt.Y, colour: str, exponent: float) -> Chart:
-    """Rectangles in one colour, the fuller the likelier: that works on any background."""
+    """Rectangles in one colour, more opaque where more likely, which works on any background."""
     if not rows:
         return None
     high = max(row["value"] for row in rows)

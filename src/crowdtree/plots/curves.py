@@ -75,7 +75,7 @@ def curve_chart(
         ``series``, ``x``, ``y`` and optionally ``kind`` (``ours``, ``paper``, ``baseline``),
         ``dash`` (``plain``, ``dashed``, ``dotted``, ``floor``), ``low`` and ``high`` for a band.
     title, subtitle
-        What to see.
+        Title and small print.
     x, y
         Names of the axes, with units.
     log
@@ -122,7 +122,7 @@ def _cost_axis(title: str, ends: list[float], log: bool) -> alt.X:
 
 
 def _floor(rows: Sequence[Row]) -> float:
-    """Where a logarithmic axis ends: below the lines that matter; others may leave the chart."""
+    """Lower end of a logarithmic axis: below the important lines; others may leave the chart."""
     chief = [row["y"] for row in rows if row.get("kind") in ("ours", "paper")]
     positive = [value for value in chief or [row["y"] for row in rows] if value > 0]
     return max(LOWEST, min(positive, default=LOWEST) / 4)
@@ -153,7 +153,7 @@ def _lines(rows: Sequence[dict[str, Any]], across: alt.X, up: alt.Y) -> Chart:
             x=across,
             y=up,
             color=alt.Color("colour:N", scale=None),
-            description="series:N",  # what a screen reader says, in place of the colour
+            description="series:N",  # text for screen readers, in place of the colour
             strokeDash=alt.StrokeDash(
                 "series:N",
                 scale=alt.Scale(domain=names, range=[_DASHES[dashes[n]] for n in names]),
@@ -252,7 +252,7 @@ def _free(heights: Sequence[float], left: Sequence[float], widths: Sequence[floa
 def _apart(
     wanted: Sequence[float], column: Sequence[float], gap: float, lowest: float
 ) -> list[float]:
-    """Move heights of the same column apart, as little as may be: crowds share their middle.
+    """Move heights of the same column apart, as little as possible; groups keep their mean.
 
     >>> _apart([10.0, 12.0, 50.0], [1, 1, 1], 14.0, lowest=0.0)
     [4.0, 18.0, 50.0]

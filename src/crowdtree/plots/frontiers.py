@@ -1,4 +1,4 @@
-"""The frontier of error and cost beside what others do."""
+"""Chart of the frontier of error and cost, with its alternatives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOOK = {
     "random": ("random", "baseline", "dashed"),
     "everyone": ("everyone", "baseline", "dotted"),
     "floor": ("Fano floor", "baseline", "floor"),
-    "guide": ("Burnashev guide, no floor", "baseline", "floor"),
+    "guide": ("Burnashev guide, not a floor", "baseline", "floor"),
 }
 
 
@@ -31,7 +31,7 @@ class CurvePoint(ErrorPoint, Protocol):
 
 
 class ChosenPoint(Protocol):
-    """The point that was asked for."""
+    """The chosen point."""
 
     @property
     def decided_error(self) -> float: ...
@@ -49,7 +49,7 @@ def frontier_chart(
     `cost` names what is paid per item: answers, or their price.
     """
     table: list[dict[str, Any]] = []
-    for row in sorted(rows, key=lambda row: row.series == "ours"):  # the last line lies on top
+    for row in sorted(rows, key=lambda row: row.series == "ours"):  # the last line is drawn on top
         name, kind, dash = _LOOK.get(row.series, (row.series, "baseline", "plain"))
         look = {"series": name, "kind": kind, "dash": dash}
         band = {"low": row.low, "high": row.high}

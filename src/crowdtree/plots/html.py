@@ -14,7 +14,7 @@ __all__ = ["TreeView", "page", "page_css", "tree_page", "tree_section"]
 
 
 class TreeView(NamedTuple):
-    """One view of a tree for a page: its id, the ids and names of the views above it, its SVG."""
+    """A view of a tree for a page: its id, the ids and names of the views above it, its SVG."""
 
     name: str
     trail: tuple[tuple[str, str], ...]
@@ -48,9 +48,9 @@ def tree_page(title: str, shown: Iterable[TreeView]) -> str:
 
 
 def tree_section(shown: Iterable[TreeView]) -> str:
-    """The views of a tree as HTML: one is shown at a time, with the way back above it.
+    """The views of a tree as HTML: one is shown at a time, with links to the views above it.
 
-    Pills are plain links to the view they stand for, so keyboards, the back button and browsers
+    Pills are plain links to their views, so keyboards, the back button and browsers
     without scripts work; the script only hides the views that are not asked for.
     """
     parts = []
@@ -60,7 +60,7 @@ def tree_section(shown: Iterable[TreeView]) -> str:
             for name, heading in view.trail
         )
         crumbs = (
-            f'<nav aria-label="Way through the tree"><p class="crumbs">{trail}'
+            f'<nav aria-label="Path through the tree"><p class="crumbs">{trail}'
             f"<strong>{escape(view.heading)}</strong></p></nav>"
             if view.trail
             else ""

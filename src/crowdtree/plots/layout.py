@@ -1,4 +1,4 @@
-"""Where the boxes of a tree go: pure geometry, top-down or left to right.
+"""Layout of the boxes of a tree: pure geometry, top-down or left to right.
 
 Subtrees are set side by side as closely as their outlines allow (Reingold and Tilford 1981, with
 boxes of different size), so nothing overlaps, whatever the texts.

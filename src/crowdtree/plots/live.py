@@ -1,4 +1,4 @@
-"""What a campaign learned about its workers."""
+"""Chart of the learned reliability of workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["trust_chart"]
 SIZE = 320
 
 
-def trust_chart(rows: Sequence[Row], *, title: str = "Whom the campaign came to trust") -> Chart:
+def trust_chart(rows: Sequence[Row]) -> Chart:
     """Learned reliability of each worker over the true one; on the line they agree.
 
     Rows have `name`, `right`, `reliability`, and `kind`: worker or spammer.
@@ -51,5 +51,8 @@ def trust_chart(rows: Sequence[Row], *, title: str = "Whom the campaign came to 
             text=alt.value("spammers" if len(spammers) > 1 else "spammer"),
         )
     )
-    head = title_of(title, "One dot per worker. On the line the campaign has it right.")
+    head = title_of(
+        "Learned and true reliability of the workers",
+        "One dot per worker. On the line, both agree.",
+    )
     return alt.layer(line, dots, words).properties(width=SIZE, height=SIZE, title=head)

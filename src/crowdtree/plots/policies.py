@@ -1,4 +1,4 @@
-"""Policies beside each other: what they cost, where their answers go, and how honest they are."""
+"""Comparison of policies: cost, answers per question, and calibration."""
 
 from __future__ import annotations
 
@@ -42,9 +42,11 @@ LOOKS = {
     "batch, posterior": ("baseline", "dashed"),
     "batch, Dawid-Skene": ("baseline", "dotted"),
 }
-LIMITS = {"floor": "Fano floor", "guide": "Burnashev guide, no floor"}
+LIMITS = {"floor": "Fano floor", "guide": "Burnashev guide, not a floor"}
 MOST_QUESTIONS = 16
 PANEL = 96
+GROUPS = 8
+"""Groups of items whose stated and observed errors are compared."""
 
 
 class CurvePoint(ErrorPoint, Protocol):
@@ -64,7 +66,7 @@ def policy_chart(curves: Iterable[CurvePoint], error: float) -> Chart:
             look = {"series": name, "kind": kind, "dash": dash}
             band = {"low": row.low, "high": row.high}
             rows.append(look | band | {"x": row.answers, "y": row.misclassification})
-    # the limits are drawn as far as the policies go, not to where nothing need be asked
+    # the limits are drawn only over the range of the policies
     named = set(LIMITS.values())
     least = min(row["x"] for row in rows if row["series"] not in named)
     rows = [row for row in rows if row["series"] not in named or row["x"] >= least / 2]
@@ -80,12 +82,12 @@ def policy_chart(curves: Iterable[CurvePoint], error: float) -> Chart:
     )
 
 
-def spending_chart(runs: Mapping[str, Any], *, title: str | None = None) -> Chart:
+def spending_chart(runs: Mapping[str, Any]) -> Chart:
     """Answers per item to each question, one column per policy; the busiest questions first."""
     spent = {name: run.answers_per_question for name, run in runs.items()}
     first = next(iter(runs.values()))
     total: dict[str, float] = {}
-    for shares in spent.values():  # each policy weighs alike, however many answers it takes
+    for shares in spent.values():  # each policy has equal weight, however many answers it takes
         whole = sum(shares.values()) or 1.0
         for question, share in shares.items():
             total[question] = total.get(question, 0.0) + share / whole
@@ -100,7 +102,7 @@ def spending_chart(runs: Mapping[str, Any], *, title: str | None = None) -> Char
     small = "Answers per item to each question, each policy to its own scale"
     small += f"; {plural(more, 'question')} less asked not shown." if more else "."
     return alt.hconcat(*panels, spacing=14).properties(
-        title=title_of(title or "Where each policy spends its answers", small)
+        title=title_of("Where each policy spends its answers", small)
     )
 
 
@@ -141,8 +143,8 @@ def _brief(value: float) -> str:
     return "" if value == 0 else "< 0.01" if value < 0.01 else number(value, 2)
 
 
-def calibration_chart(runs: Mapping[str, Any], *, bins: int = 8) -> Chart:
-    """Stated against observed error in groups of items, with intervals; honest is the diagonal."""
+def calibration_chart(runs: Mapping[str, Any]) -> Chart:
+    """Stated against observed error in groups of items; calibrated ones are on the diagonal."""
     rows = [
         {
             "policy": clean(name),
@@ -153,7 +155,7 @@ def calibration_chart(runs: Mapping[str, Any], *, bins: int = 8) -> Chart:
             "colour": COLOURS[LOOKS.get(name, ("ours", ""))[0]],
         }
         for name, run in runs.items()
-        for row in run.calibration(bins)
+        for row in run.calibration(GROUPS)
     ]
     most = min(1.0, 1.08 * max(max(row["high"], row["stated"]) for row in rows))
     # the square root keeps small errors apart and has a place for zero
@@ -181,7 +183,7 @@ def calibration_chart(runs: Mapping[str, Any], *, bins: int = 8) -> Chart:
         width=320,
         height=320,
         title=title_of(
-            "Stated errors are honest where the points meet the diagonal",
+            "Stated errors are calibrated where the points meet the diagonal",
             f"Groups of about equally many items, with 95 % intervals. {wrong}.",
         ),
     )
@@ -190,7 +192,7 @@ def calibration_chart(runs: Mapping[str, Any], *, bins: int = 8) -> Chart:
 def _ticks(most: float) -> list[float]:
     steps = [digit * 10.0**power for power in range(-5, 0) for digit in (1, 2, 5)] + [1.0]
     kept = [0.0]
-    for step in steps:  # on a square root the small ones would stand too close
+    for step in steps:  # on a square root scale the small ones would be too close
         if step <= most and step**0.5 - kept[-1] ** 0.5 > 0.12 * most**0.5:
             kept.append(step)
     return kept
@@ -209,7 +211,7 @@ def draw_comparison(comparison: Any, path: str | os.PathLike[str]) -> Path:
         calibration_chart(simulated),
         columns=1,
         spacing=48,
-        align="none",  # each panel begins at the left, however long the names of its axis
+        align="none",  # align the panels at the left, however long the names of their axes
     ).properties(title=title_of(f"All policies at {percent(comparison.error)} misclassified"))
     return draw_chart(chart, path)
 

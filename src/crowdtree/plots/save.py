@@ -1,4 +1,4 @@
-"""Write pictures: the ending of the file says the format, and nothing is ever half written."""
+"""Write pictures atomically; the file extension determines the format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ENDINGS = (".svg", ".png", ".html", ".json")
 
 
 def check_ending(path: str | os.PathLike[str], endings: tuple[str, ...] = ENDINGS) -> str:
-    """Return the ending of a file name, or say which are known.
+    """Return the extension of a file name, or raise an error that lists the known ones.
 
     >>> check_ending("tree.SVG")
     '.svg'
@@ -34,12 +34,12 @@ def check_ending(path: str | os.PathLike[str], endings: tuple[str, ...] = ENDING
 
 
 def write_as(path: str | os.PathLike[str], makers: Mapping[str, Callable[[], str | bytes]]) -> Path:
-    """Write a file with the maker of its ending; an unknown ending is refused before any work."""
+    """Write a file by its extension; an unknown one is refused before any work."""
     return write_atomic(path, makers[check_ending(path, tuple(makers))]())
 
 
 def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
-    """Write a whole file or nothing: a temporary file beside it takes its place at the end."""
+    """Write a file atomically: to a temporary file in the same folder, renamed at the end."""
     target = Path(path)
     data = content.encode() if isinstance(content, str) else content
     try:
@@ -47,7 +47,7 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
     except OSError as error:
         reason = error.strerror or str(error)
         raise CrowdtreeError(
-            f"{target}: cannot be written ({reason}); choose another place"
+            f"{target}: cannot be written ({reason}); choose another path"
         ) from None
     write_atomically(target, lambda file: file.write(data))
     return target

@@ -1,7 +1,7 @@
-"""The look: one set of tokens for drawings, charts and pages, light and dark.
+"""Visual style: one set of tokens for drawings, charts and pages, light and dark.
 
-Colours are those of Okabe and Ito (2008), told apart by colour-blind people and in grey print,
-some of them deepened until text in them reads at a contrast of 4.5 to 1.
+Colours are those of Okabe and Ito (2008), which are distinguishable for colour-blind people and in
+greyscale. Some are darkened to a text contrast of 4.5 to 1.
 """
 
 from __future__ import annotations
@@ -108,15 +108,15 @@ def to_css_variables(svg: str) -> str:
     return svg
 
 
-def chart_config(tokens: Tokens = LIGHT) -> Mapping[str, Any]:
-    """Vega-Lite configuration of every chart: calm axes, no boxes, the system font."""
+def chart_config() -> Mapping[str, Any]:
+    """Vega-Lite configuration of every chart: light axes, no frames, the system font."""
     axis = {
-        "domainColor": tokens.grey,
-        "gridColor": tokens.line,
+        "domainColor": LIGHT.grey,
+        "gridColor": LIGHT.line,
         "gridWidth": 0.75,
-        "tickColor": tokens.grey,
-        "labelColor": tokens.muted,
-        "titleColor": tokens.muted,
+        "tickColor": LIGHT.grey,
+        "labelColor": LIGHT.muted,
+        "titleColor": LIGHT.muted,
         "labelFont": FONT,
         "titleFont": FONT,
         "labelFontSize": SMALL_SIZE,
@@ -128,23 +128,23 @@ def chart_config(tokens: Tokens = LIGHT) -> Mapping[str, Any]:
     title = {
         "anchor": "start",
         "frame": "bounds",
-        "color": tokens.text,
+        "color": LIGHT.text,
         "font": FONT,
         "fontSize": 15,
         "fontWeight": 600,
-        "subtitleColor": tokens.muted,
+        "subtitleColor": LIGHT.muted,
         "subtitleFont": FONT,
         "subtitleFontSize": 12,
         "subtitlePadding": 4,
         "offset": 14,
     }
     return {
-        "background": tokens.background,
+        "background": LIGHT.background,
         "font": FONT,
         "view": {"stroke": None},
         "axis": axis,
         "title": title,
         "padding": 16,
-        "text": {"font": FONT, "fontSize": SMALL_SIZE, "color": tokens.text},
+        "text": {"font": FONT, "fontSize": SMALL_SIZE, "color": LIGHT.text},
         "concat": {"spacing": 40},
     }

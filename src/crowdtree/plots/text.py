@@ -1,4 +1,4 @@
-"""How wide text is, without a browser: widths of Helvetica, with a margin."""
+"""Width of text without a browser: widths of Helvetica, with a margin."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BOLD = 1.07
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
-    """Width of a line of text in pixels, rather too wide than too narrow.
+    """Width of a line of text in pixels, overestimated rather than underestimated.
 
     >>> 60 < text_width("Does it fly?", 13) < 90
     True
@@ -47,7 +47,7 @@ def _char_width(char: str) -> float:
 
 
 def clean(text: str) -> str:
-    """Take out what an SVG or XML file may not hold, and fold white space to single blanks.
+    """Remove characters that XML does not allow, and collapse white space.
 
     >>> clean("a\\x00b\\n c")
     'ab c'

@@ -76,7 +76,7 @@ def _fold_box(facts: Facts, node: int) -> _Box:
 
 
 def _size(lines: tuple[_Line, ...], share: float) -> Size:
-    """Room for the words and a rim that grows with the share of items that pass."""
+    """Size of the text, with padding that grows with the share of items that pass."""
     rim = 6 + 10 * min(share, 1.0) ** 0.5
     width = max(text_width(line.text, *_font(line.style)) for line in lines)
     height = sum(_LINE if line.style != "small" else _SMALL_LINE for line in lines)
@@ -186,7 +186,7 @@ class Drawing:
             if not entry.children:
                 continue
             thick = [self._thickness(child) for child in entry.children]
-            # the two lines leave side by side, like a stream that parts
+            # the two lines leave side by side, as a flow that splits
             shifts = (-thick[1] / 2, thick[0] / 2)
             for side, child in enumerate(entry.children):
                 line, label = self._edge(parent, child, side, thick[side], shifts[side])
@@ -237,13 +237,13 @@ class Drawing:
 
 
 _CAPTION = (
-    "Under a question: how often its verdict is wrong · votes · share of items that pass. "
-    "A line is as thick as that share. A leaf: share of items · chance that they get this label."
+    "Under a question: probability that its vote is wrong · votes · share of items that pass. "
+    "Lines are as thick as that share. A leaf: share of items · probability of this label for them."
 )
 
 
 def _curve(start: tuple[float, float], end: tuple[float, float], down: bool) -> str:
-    """A line that leaves and arrives straight, with room for its label at the end."""
+    """A line that leaves and arrives straight, with space for its label at the end."""
     (x0, y0), (x1, y1) = start, end
     if down:
         bend = y1 - 18

@@ -1,4 +1,4 @@
-"""What a drawing says of each node and leaf, looked up in the plan and its evaluation."""
+"""Texts and numbers of each node and leaf in a drawing, from the plan and its evaluation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Facts", "tree_table"]
 
 
 class Facts:
-    """What the drawing says of each node, looked up in the plan and its evaluation."""
+    """Texts and numbers of each node, from the plan and its evaluation."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -31,7 +31,7 @@ class Facts:
 
     @property
     def title(self) -> str:
-        """What to see in the whole drawing."""
+        """Title of the whole drawing."""
         n = self.tree.problem.n_classes
         asked = plural(self.tree.n_nodes, "question")
         wrong = percent(self.value.misclassification)
@@ -46,13 +46,13 @@ class Facts:
         return self.tree.problem.text(int(self.tree.question[node]))
 
     def error(self, node: int) -> float:
-        """How often the verdict of a node is wrong, for the items that belong there."""
+        """Probability that the vote of a node is wrong, for the items that belong there."""
         return float(self.plan.node_error[node] / self.tree.share[node])
 
     def votes(self, node: int) -> str:
         """Votes of a node in words."""
         votes = int(self.plan.votes[node])
-        return plural(votes, "vote") if self.plan.vote == "majority" else f"lead of {votes}"
+        return plural(votes, "vote") if self.plan.vote == "majority" else f"lead by {votes}"
 
     def small(self, node: int) -> str:
         """Small print of a question."""
@@ -79,7 +79,7 @@ class Facts:
         return float(self.value.correct[self.tree.leaf_label[leaf]])
 
     def leaf_dict(self, leaf: int) -> dict[str, Any]:
-        """What a drawing says of a leaf."""
+        """Small print of a leaf."""
         found: dict[str, Any] = {"label": self.label(leaf)}
         if self.others(leaf):
             found["group"] = [self.label(leaf), *self.others(leaf)]
@@ -118,7 +118,7 @@ class Facts:
 
 
 def tree_table(tree: Tree | Plan) -> dict[str, Any]:
-    """Nest what a drawing says: question, error, votes and share; label, share and chance."""
+    """Nest the facts: question, error, votes and share; label, share and probability."""
     facts = Facts(as_plan(tree))
     found: dict[int, dict[str, Any]] = {}
     for node in reversed(range(facts.tree.n_nodes)):

@@ -38,7 +38,7 @@ def draw_tree(
     path
         Where to write. The HTML file is self-contained, and folded subtrees open in it.
     title
-        What to see; by default the size of the tree and its exact misclassification.
+        Title; by default the size of the tree and its exact misclassification.
     fold
         Share of items below which a subtree folds into a pill; 0 never folds. By default 1 % in
         trees with more than 24 leaves, and more where over 64 ends would be drawn at once.

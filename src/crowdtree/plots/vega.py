@@ -1,4 +1,4 @@
-"""What all charts share: how they are written, their data, colours and titles."""
+"""Code shared by all charts: output, data, colours and titles."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 Row: TypeAlias = Mapping[str, Any]
-Chart: TypeAlias = Any  # Altair's builders are typed as Any in the end, whatever they return
+Chart: TypeAlias = Any  # Altair's builders are effectively typed as Any
 
 WIDTH = 560
 PER_CENT = "format(100 * datum.value, '~r') + ' %'"
@@ -41,8 +41,8 @@ def chart_svg(chart: Chart, *, page: bool = False) -> str:
     import vl_convert
 
     spec = _spec(chart)
-    if page:  # nearly flush with the text; other fonts need a little room
-        spec["config"]["padding"] = {"left": 12, "right": 16, "top": 8, "bottom": 8}
+    if page:  # nearly flush with the text; other fonts need a small margin
+        spec["config"]["padding"] = {"left": 18, "right": 16, "top": 8, "bottom": 8}
     svg = str(vl_convert.vegalite_to_svg(spec))
     return to_css_variables(svg) if page else svg
 

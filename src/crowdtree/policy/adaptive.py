@@ -1,7 +1,8 @@
-"""Keep the posterior over the classes and ask what tells most (docs/model.md, section 8)."""
+"""Adaptive policy: keep the posterior and ask the most informative question (docs/model.md, 8)."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.bounds import checked_price, fano_floor
 from crowdtree.calibration import INDEPENDENT, Calibration
-from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.likelihood import AnswerModel, urn
 from crowdtree.policy.base import (
     Answer,
@@ -28,15 +29,16 @@ from crowdtree.policy.criteria import CRITERIA, Dense, Pairs, first_best
 from crowdtree.policy.outlook import Outlook, hopeless
 from crowdtree.policy.replay import Replayed, replay_adaptive
 from crowdtree.problem import DASH, Problem
+from crowdtree.stats import mean_half_width
 
 __all__ = ["AdaptivePolicy", "AdaptiveState", "Criterion"]
 
 Criterion = Literal["information", "accuracy", "ec2", "gbs"]
 IntArray = NDArray[np.int16]
 BEAM = 16
-"""Joint answers of the outstanding questions that are thought through, the likeliest first."""
+"""Joint answers of the outstanding questions that are considered, the likeliest first."""
 NOTHING = 1e-12
-"""Bits below which an answer tells nothing."""
+"""Information in bits below which an answer is worthless."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +56,7 @@ class AdaptiveState:
 
 
 class AdaptivePolicy(Guaranteed):
-    """Ask the question that is expected to tell most per cost, until the label is sure enough.
+    """Ask the question with the most expected information per cost until the error is low enough.
 
     Parameters
     ----------
@@ -86,7 +88,7 @@ class AdaptivePolicy(Guaranteed):
         1, where that is the best choice there is.
     strict
         Refuse a target that the questions cannot reach on average. Otherwise items that cannot
-        get there are labelled when nothing more can be learnt.
+        get there are labelled when no question is informative any more.
     calibration
         How far the evidence is discounted before an error is stated and compared with the target
         (see :meth:`calibrate`). Questions are chosen by the plain posterior.
@@ -143,11 +145,12 @@ class AdaptivePolicy(Guaranteed):
                 f"width: {width} questions at once are more than max_answers={max_answers}"
             )
         if endgame is not None and endgame < 0:
-            raise CrowdtreeError(f"endgame: 0 answers or more needed, got {endgame}")
+            raise CrowdtreeError(f"endgame: expected 0 answers or more, got {endgame}")
         self.endgame = 1 if endgame is None else int(endgame)
         self.strict = bool(strict)
         self.calibration = calibration
         self.undecided = bool(undecided)
+        self._warned = False
         if self.strict and self.target_error > 0:
             self._refuse_unreachable()
 
@@ -271,7 +274,7 @@ class AdaptivePolicy(Guaranteed):
         return self.by_class(normalised(np.log(self._prior)))
 
     def replay(self, values: NDArray[np.int8]) -> Replayed:
-        """States of recorded items on their way to the end of the budget, whatever the target."""
+        """States of recorded items after each answer until the budget ends, whatever the target."""
         return replay_adaptive(self, values)
 
     def labelled(self, values: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -282,7 +285,7 @@ class AdaptivePolicy(Guaranteed):
 
     @property
     def _prior(self) -> FloatArray:
-        """What is believed before any answer: of the classes, or of finer hypotheses."""
+        """Prior of the classes, or of finer hypotheses."""
         return self.problem.prior
 
     def by_class(self, log_posterior: FloatArray) -> FloatArray:
@@ -299,7 +302,7 @@ class AdaptivePolicy(Guaranteed):
         left: int,
         banned: NDArray[np.bool_] | None = None,
     ) -> NDArray[np.intp]:
-        """Best question for each row of posteriors, -1 where none tells anything.
+        """Best question for each row of posteriors, -1 where none is informative.
 
         Parameters
         ----------
@@ -416,16 +419,38 @@ class AdaptivePolicy(Guaranteed):
 
     # ---------------------------------------------------------------- what can be reached
 
+    def _short_of_target(self) -> str | None:
+        """Say what the items of the calibration reach, if that is not the target."""
+        reached, doubt = self.calibration.reached or (0.0, 0.0)
+        if reached - doubt <= self.target_error:
+            return None
+        return (
+            f"target_error: {self.target_error:g} is out of reach on average: the "
+            f"{self.calibration.items} items of the calibration are left with an error of "
+            f"{reached:.3g} (± {doubt:.1g}) after all their answers"
+        )
+
+    def warn_if_unreachable(self, stacklevel: int = 3) -> None:
+        """Warn, once per policy, that items will stay undecided because the target is too low."""
+        problem = self._short_of_target() if self.may_give_up else None
+        if problem is None or self._warned:
+            return
+        self._warned = True
+        warnings.warn(
+            f"{problem}, so most items may end as undecided; raise target_error to what can be "
+            "reached",
+            CrowdtreeWarning,
+            stacklevel=stacklevel,
+        )
+
     def _refuse_unreachable(self) -> None:
         """Raise if the target is out of reach, and say what can be reached."""
         if self.calibration.reached is not None:
-            reached, doubt = self.calibration.reached
-            if reached - doubt > self.target_error:
+            problem = self._short_of_target()
+            if problem is not None:
                 raise CrowdtreeError(
-                    f"target_error: {self.target_error:g} is out of reach on average: the "
-                    f"{self.calibration.items} items of the calibration are left with an error of "
-                    f"{reached:.3g} (± {doubt:.1g}) after all their answers; raise target_error, "
-                    "or pass strict=False to label the items that get there"
+                    f"{problem}; raise target_error, or pass strict=False to label the items that "
+                    "get there"
                 )
             return
         worst, overall, names = self._inseparable()
@@ -443,7 +468,7 @@ class AdaptivePolicy(Guaranteed):
         if reached - doubt > self.target_error:
             raise CrowdtreeError(
                 f"target_error: {self.target_error:g} is out of reach with {self.repeats} answers "
-                f"a question: all of them together leave an error of about {reached:.3g} "
+                f"per question: all of them together leave an error of about {reached:.3g} "
                 f"(± {doubt:.1g}); raise repeats or target_error, or pass strict=False"
             )
 
@@ -463,7 +488,7 @@ class AdaptivePolicy(Guaranteed):
             low, high = (low, middle) if needed(middle) <= self.max_answers else (middle, high)
         raise CrowdtreeError(
             f"target_error: {self.target_error:g} needs at least {needed(self.target_error):.3g} "
-            f"answers an item, but max_answers is {self.max_answers}, which leaves an error of "
+            f"answers per item, but max_answers is {self.max_answers}, which leaves an error of "
             f"{low:.2g} or more; raise max_answers or target_error, or pass strict=False"
         )
 
@@ -478,7 +503,7 @@ class AdaptivePolicy(Guaranteed):
         if self.calibration.reached is not None:
             return self.calibration.reached
         if self.repeats is None:
-            raise CrowdtreeError("reachable_error: needs a limit of repeats")
+            raise CrowdtreeError("reachable_error: expected a policy with a limit of repeats")
         rng = np.random.default_rng(0)
         cls = rng.choice(len(self._prior), size=items, p=self._prior)
         log_joint = np.tile(np.log(self._prior), (items, 1))
@@ -492,7 +517,7 @@ class AdaptivePolicy(Guaranteed):
                 yes += said[:, None]
         stated = self.by_class(normalised(log_joint))
         error = 1 - np.exp(stated).max(axis=1)
-        return float(error.mean()), float(1.96 * error.std() / np.sqrt(items))
+        return float(error.mean()), mean_half_width(error)
 
     def _inseparable(self) -> tuple[float, float, list[str]]:
         """Worst group of classes that answer alike: its error, the error over all, its names."""
@@ -565,14 +590,14 @@ class AdaptivePolicy(Guaranteed):
 def _checked_target(target_error: float) -> float:
     if not isinstance(target_error, int | float | np.number) or not 0 <= target_error < 1:
         raise CrowdtreeError(
-            f"target_error: a probability from 0 to below 1 needed, got {target_error}"
+            f"target_error: expected a probability from 0 to below 1, got {target_error}"
         )
     return float(target_error)
 
 
 def _checked_count(value: int, name: str) -> int:
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise CrowdtreeError(f"{name}: a whole number from 1 on needed, got {value!r}")
+        raise CrowdtreeError(f"{name}: expected a whole number from 1 on, got {value!r}")
     if value > 32_000:
-        raise CrowdtreeError(f"{name}: at most 32,000, got {value}")
+        raise CrowdtreeError(f"{name}: expected at most 32,000, got {value}")
     return int(value)

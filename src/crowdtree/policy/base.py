@@ -115,9 +115,9 @@ def check_answer(problem: Problem, answer: Answer) -> None:
             f"{problem.n_questions}, counted from 0"
         )
     if answer.value not in (0, 1):
-        raise CrowdtreeError(f"answer: must be 0 (no) or 1 (yes), got {answer.value!r}")
+        raise CrowdtreeError(f"answer: expected 0 (no) or 1 (yes), got {answer.value!r}")
     if not np.isfinite(answer.skill):
-        raise CrowdtreeError(f"answer: the worker's skill must be finite, got {answer.skill}")
+        raise CrowdtreeError(f"answer: expected a finite skill of the worker, got {answer.skill}")
 
 
 def normalised(log_posterior: FloatArray) -> FloatArray:

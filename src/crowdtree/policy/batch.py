@@ -79,9 +79,13 @@ class BatchPolicy(Calibrated):
 
     def __post_init__(self) -> None:
         if int(self.votes) != self.votes or not 1 <= self.votes <= 32_000:
-            raise CrowdtreeError(f"votes: a whole number from 1 to 32,000 needed, got {self.votes}")
+            raise CrowdtreeError(
+                f"votes: expected a whole number from 1 to 32,000, got {self.votes}"
+            )
         if self.decoder not in get_args(Decoder):
-            raise CrowdtreeError(f'decoder: must be "nearest" or "posterior", got {self.decoder!r}')
+            raise CrowdtreeError(
+                f'decoder: expected "nearest" or "posterior", got {self.decoder!r}'
+            )
 
     @cached_property
     def model(self) -> AnswerModel:
@@ -179,7 +183,7 @@ class BatchPolicy(Calibrated):
         return cls(problem, data["votes"], data["decoder"], calibration)
 
     def __repr__(self) -> str:
-        return f"BatchPolicy({self.votes} votes a question, {self.decoder})"
+        return f"BatchPolicy({self.votes} votes per question, {self.decoder})"
 
 
 def nearest_codeword(problem: Problem, verdicts: FloatArray) -> NDArray[np.intp]:

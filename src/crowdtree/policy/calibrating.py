@@ -1,4 +1,4 @@
-"""State and stop by what items of known class show (docs/model.md, section 13)."""
+"""Calibrate stated errors and stopping on items of known class (docs/model.md, section 13)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from crowdtree.calibration import FEW, INDEPENDENT, Calibration
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.policy.base import FloatArray
 from crowdtree.policy.replay import Replayed, Sample, replay_steps
+from crowdtree.text import plural
 
 if TYPE_CHECKING:
     from crowdtree.problem import Problem
 
-__all__ = ["Calibrated", "Guaranteed", "States", "fitted", "warn_few"]
+__all__ = ["Calibrated", "Guaranteed", "ReplayedStates", "fitted", "warn_few"]
 
 THRESHOLDS = np.concatenate([np.geomspace(0.01, 1.0, 12), [1.3, 1.6, 2.0]])
 """Stopping thresholds that are tested, in multiples of the target, the most careful first."""
@@ -45,7 +46,7 @@ class Calibrated:
         return self.calibration.discounted(self.log_prior, log_posterior, answers)
 
     def replay(self, values: NDArray[np.int8]) -> Replayed:
-        """States of recorded items (items x questions x repeats, -1: missing) on their way."""
+        """States of recorded items (items x questions x repeats, -1: missing) after each answer."""
         return replay_steps(self, values)
 
     @property
@@ -192,7 +193,7 @@ def _loosest(tried: list[tuple[int, int]], target: float, risk: float) -> int:
 
 
 def _refusal(tried: list[tuple[int, int]], target: float, confidence: float, items: int) -> str:
-    """One line that says what would be needed."""
+    """Why the guarantee is refused, and how many items would do, in one line."""
     from scipy.stats import binom
 
     risk = (1 - confidence) / len(STARTS)
@@ -218,15 +219,15 @@ def warn_few(items: int, what: str) -> None:
     """Warn where a calibration is mostly its prior."""
     if items < FEW:
         warnings.warn(
-            f"{what}: {items} items of known class; below {FEW} the stated errors rest mostly on "
-            "what is usual elsewhere",
+            f"{what}: {plural(items, 'item')} of known class; below {FEW} the stated errors rest "
+            "mostly on the prior, which comes from other crowds",
             CrowdtreeWarning,
             stacklevel=3,
         )
 
 
-class States(NamedTuple):
-    """States of replays one below the other, each with what is known of its item."""
+class ReplayedStates(NamedTuple):
+    """Stacked states of replays, one row per state, each with a value of its item."""
 
     log_posterior: FloatArray
     answers: NDArray[np.int64]
@@ -234,20 +235,20 @@ class States(NamedTuple):
     of_item: NDArray[Any]
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[Replayed, NDArray[Any]]]) -> States:
+    def of(cls, parts: Sequence[tuple[Replayed, NDArray[Any]]]) -> ReplayedStates:
         """Stack replays, each with one value per item."""
         rows = [(r.log_posterior, r.answers, r.weight, value[r.item]) for r, value in parts]
         return cls(*(np.concatenate(column) for column in zip(*rows, strict=True)))
 
     @classmethod
-    def last(cls, parts: Sequence[tuple[Replayed, NDArray[Any]]]) -> States:
+    def last(cls, parts: Sequence[tuple[Replayed, NDArray[Any]]]) -> ReplayedStates:
         """Stack the last state of every item."""
         return cls.of([(replayed.last(), value) for replayed, value in parts])
 
 
 def fitted(log_prior: FloatArray, parts: list[tuple[Replayed, NDArray[Any]]]) -> Calibration:
     """Fit a calibration to replays, each with the classes of its items, every item weighing 1."""
-    every, last = States.of(parts), States.last(parts)
+    every, last = ReplayedStates.of(parts), ReplayedStates.last(parts)
     made = Calibration.fit(
         log_prior, every.log_posterior, every.answers, every.of_item, every.weight
     )

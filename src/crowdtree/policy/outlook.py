@@ -66,7 +66,7 @@ def hopeless(
     """Whether an item is unlikely to reach the target, and more answers hardly help its label.
 
     Each of the likeliest classes is taken for the true one, against its strongest rival. The
-    evidence between the two after the most telling answers that are left is normal: its mean grows
+    evidence between the two after the most informative answers left is normal: its mean grows
     by ``scale`` times the divergence of the answers, its variance by that of independent answers
     times ``1 + (m - 1) rho``. Optimistic in what is asked and in the rivals: few items are given
     up that would have reached the target.
@@ -122,10 +122,10 @@ def _ahead(
     mean, variance = _to_come(yes, cls, rival, items, rho)
     more = np.minimum(items.left, items.remaining.sum(axis=1))
     power = calibration.power(items.answers + more)[:, None]
-    spread = 1 + np.maximum(more - 1, 0)[:, None] * calibration.dependence
+    inflation = 1 + np.maximum(more - 1, 0)[:, None] * calibration.dependence
     now = items.evidence[row, cls] - items.evidence[row, rival]
     lead = power * (now + calibration.scale * mean) + log_prior[cls] - log_prior[rival]
-    noise = power * np.sqrt(variance * spread)
+    noise = power * np.sqrt(variance * inflation)
     # what the discounted posterior must reach so that the target is kept above the floor
     enough = (1 - target - calibration.floor * np.exp(log_prior[cls])) / (1 - calibration.floor)
     weight = np.exp(items.stated[row, cls])
@@ -158,7 +158,7 @@ def _to_come(
         worth = _independent(whole, rho) - _independent(asked, rho)
     count = np.broadcast_to(remaining[:, None, :], mean.shape)
     worth = np.broadcast_to(worth[:, None, :], mean.shape)
-    if np.any(remaining.sum(axis=1) > left):  # the most telling questions, as many as there may be
+    if np.any(remaining.sum(axis=1) > left):  # the most informative questions within the budget
         order = np.argsort(-mean, axis=2, kind="stable")
         mean, variance, count, worth = (
             np.take_along_axis(a, order, axis=2) for a in (mean, variance, count, worth)

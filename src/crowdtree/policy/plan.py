@@ -96,7 +96,7 @@ class PlanPolicy(Calibrated):
         object.__setattr__(self, "plan", as_plan(self.plan))
         if self.stopping not in get_args(Stopping):
             raise CrowdtreeError(
-                f'stopping: must be "none", "curtailed" or "margin", got {self.stopping!r}'
+                f'stopping: expected "none", "curtailed" or "margin", got {self.stopping!r}'
             )
         if self.plan.vote == "margin" and self.stopping == "curtailed":
             raise CrowdtreeError(
@@ -129,7 +129,7 @@ class PlanPolicy(Calibrated):
         return state.node >= 0 and int(self.plan.tree.question[state.node]) == question
 
     def update(self, state: PlanState, answer: Answer) -> PlanState:
-        """Count a vote and go on to the next node when the verdict is there."""
+        """Count a vote, and continue at the next node once the majority is decided."""
         check_answer(self.problem, answer)
         if not self.wants(state, answer.question):
             return state

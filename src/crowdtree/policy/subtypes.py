@@ -20,11 +20,11 @@ __all__ = ["SubtypePolicy"]
 
 IntArray = NDArray[np.int16]
 NEGLIGIBLE = 1e-14
-"""Probability of a class below which it tells nothing about the next answer."""
+"""Probability of a class below which it is ignored for the next answer."""
 
 
 class SubtypePolicy(AdaptivePolicy):
-    """Keep the posterior over sub-types, ask what tells most about the class.
+    """Keep the posterior over sub-types and ask what is most informative about the class.
 
     Answers are independent given the sub-type, not given the class. A question that only tells
     sub-types of one class apart is worth nothing by itself.
@@ -45,7 +45,7 @@ class SubtypePolicy(AdaptivePolicy):
 
     Examples
     --------
-    Birds that fly and birds that swim, and fish: no single question tells bird from fish well.
+    Birds that fly and birds that swim, and fish: no single question separates bird from fish well.
 
     >>> problem = Problem(["bird", "fish"], [0.5, 0.5], ["swims", "wings"], [["-", 1], [1, 0]], 0.1)
     >>> policy = SubtypePolicy(problem, label=[0, 0, 1], share=[0.3, 0.2, 0.5],
@@ -84,8 +84,8 @@ class SubtypePolicy(AdaptivePolicy):
             (yes >= 0) & (yes <= 1)
         ):
             raise CrowdtreeError(
-                f"yes_probability: {problem.n_questions} questions x {len(self.label)} sub-types "
-                f"of numbers from 0 to 1 needed, got shape {yes.shape}"
+                f"yes_probability: expected {problem.n_questions} questions x {len(self.label)} "
+                f"sub-types of numbers from 0 to 1, got shape {yes.shape}"
             )
         yes = np.clip(yes, LEAST, 1 - LEAST)
         self.model = AnswerModel(yes, np.sign(yes - 0.5).astype(np.int8))
@@ -111,7 +111,7 @@ class SubtypePolicy(AdaptivePolicy):
     def _score(
         self, name: str, posterior: FloatArray, yes: IntArray | None, no: IntArray | None
     ) -> FloatArray:
-        """Bits that the answer tells about the class, or the rise of its likeliest class."""
+        """Information of the answer about the class in bits, or the gain in accuracy."""
         del yes, no  # answers are independent given the sub-type, however often it was asked
         return self._information(posterior) if name == "information" else self._rise(posterior)
 
@@ -180,12 +180,12 @@ def _checked_mixture(
     classes, weight = np.asarray(label), np.asarray(share, dtype=np.float64)
     if classes.ndim != 1 or set(classes.tolist()) != set(range(problem.n_classes)):
         raise CrowdtreeError(
-            f"label: the class of each sub-type needed, every class from 0 to "
+            f"label: expected the class of each sub-type, every class from 0 to "
             f"{problem.n_classes - 1} among them"
         )
     if weight.shape != classes.shape or np.any(weight <= 0) or abs(weight.sum() - 1) > 1e-6:
         raise CrowdtreeError(
-            f"share: {len(classes)} numbers above 0 that add up to 1 needed, got "
+            f"share: expected {len(classes)} numbers above 0 that add up to 1, got "
             f"{weight.size} with the sum {weight.sum():.4g}"
         )
     if abs(weight.sum() - 1) > 1e-12:  # else as given: what was written is read back exactly

@@ -1,4 +1,4 @@
-"""A page about a plan: what it is worth, the tree, its levels and bounds, staffing, confusions."""
+"""A page about a plan: error and cost, the tree, its levels and bounds, staffing, confusions."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _heading(value: Evaluation) -> str:
 
 
 def _bound_rows(value: Evaluation) -> Rows:
-    """Exact values, bounds and approximations, each named for what it is."""
+    """Exact values, bounds and approximations, each labelled as such."""
     bounds = value.bounds
     right = 1 - value.misclassification
     inside = bounds.printed_correct.lower <= right <= bounds.printed_correct.upper
@@ -115,7 +115,7 @@ def _bound_rows(value: Evaluation) -> Rows:
         _bound("H(L0) / F^m: holds the sum of g", "bound", *bounds.additive),
         _bound(
             "H(L0) / F^m: P_m, as the paper prints it",
-            "printed; does not hold" if above else "printed; its lower end is no bound",
+            "printed; does not hold" if above else "printed; its lower end is not a bound",
             *bounds.printed_misclassification,
             bad=above,
         ),
@@ -124,7 +124,7 @@ def _bound_rows(value: Evaluation) -> Rows:
         _bound("(H(L0)+1)^(-1/F^c): holds the product of b", "bound", *bounds.product),
         _bound(
             "(H(L0)+1) / F^c: P_c, as the paper prints it",
-            "printed; no bound" if inside else "printed; does not hold",
+            "printed; not a bound" if inside else "printed; does not hold",
             *bounds.printed_correct,
             bad=not inside,
         ),
@@ -157,7 +157,7 @@ def _node_rows(value: Evaluation) -> Rows:
 
 
 def _confused_pairs(value: Evaluation) -> Rows:
-    """The likeliest confusions, by the share of all items that suffer them."""
+    """The most likely confusions, by share of all items."""
     problem = value.tree.problem
     joint = problem.prior[:, None] * value.confusion
     np.fill_diagonal(joint, 0.0)
@@ -186,7 +186,7 @@ def _charts(value: Evaluation, designs: Rows, staffing: Rows) -> dict[str, str]:
     extra = plan.workers - value.tree.n_nodes
     made = {
         "levels": charts.level_chart(
-            plan.levels, title="What each level of questions settles, and the error it adds"
+            plan.levels, title="Entropy removed and error added by each level of questions"
         ),
         "bounds": charts.bounds_chart(value),
         "staffing": charts.curve_chart(
@@ -204,7 +204,7 @@ def _charts(value: Evaluation, designs: Rows, staffing: Rows) -> dict[str, str]:
             title="Which label an item of each class gets",
             subtitle=["Teal: right. Red: wrong. In % of the class."]
             if problem.n_classes <= 8
-            else ["Teal: right. Red: wrong, the fuller the likelier."],
+            else ["Teal: right. Red: wrong; darker is more likely."],
         ),
         "designs": charts.design_chart(
             designs,
@@ -217,7 +217,7 @@ def _charts(value: Evaluation, designs: Rows, staffing: Rows) -> dict[str, str]:
 def _means(tree: Tree) -> str:
     if tree.n_nodes <= LARGE:
         return "Exact; random and single are means over their random choices."
-    return f"Exact, but random: an estimate from {RANDOM_DRAWS} draws."
+    return f"Exact, except random: an estimate from {RANDOM_DRAWS} draws."
 
 
 def _best_designs(designs: Rows) -> str:

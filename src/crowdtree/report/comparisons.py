@@ -1,4 +1,4 @@
-"""Other designs and other ways to staff, beside the plan that a page is about."""
+"""Other designs and staffing methods, for comparison with the plan of a page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crowdtree.stats import mean_half_width
 from crowdtree.text import percent
 from crowdtree.tree import Tree
 
-__all__ = ["LARGE", "RANDOM_DRAWS", "Rows", "design_rows", "staffing_rows"]
+__all__ = ["LARGE", "LOOKS", "RANDOM_DRAWS", "Rows", "design_rows", "staffing_rows"]
 
 Rows = list[dict[str, Any]]
 
@@ -25,7 +25,7 @@ MOST_ORDERS = 120
 STAFFING_STEPS = 12
 LARGE = 60
 """Nodes beyond which exact means take too long: `single` is left out, `random` is sampled."""
-_LOOKS = {
+LOOKS = {
     "marginal": ("ours", "plain"),
     "paper-fm": ("paper", "plain"),
     "paper-fc": ("paper", "dashed"),
@@ -33,6 +33,7 @@ _LOOKS = {
     "single": ("baseline", "plain"),
     "everyone": ("baseline", "dotted"),
 }
+"""Colour and line of each staffing method in charts."""
 
 
 def design_rows(value: Evaluation) -> Rows:
@@ -96,7 +97,7 @@ def _random_order_row(value: Evaluation) -> dict[str, Any]:
 def staffing_rows(value: Evaluation) -> Rows:
     """Misclassification over extra workers, by method.
 
-    Exact, but for `random` in large trees: there it is the mean of `RANDOM_DRAWS` draws, with the
+    Exact except for `random` in large trees, which is the mean of `RANDOM_DRAWS` draws, with the
     95 % interval of that mean.
     """
     tree = value.tree
@@ -104,7 +105,7 @@ def staffing_rows(value: Evaluation) -> Rows:
     most = max(4 * tree.n_nodes, math.ceil(1.5 * extra))
     budgets = sorted({2 * round(most * step / STAFFING_STEPS / 2) for step in range(13)})
     rows: Rows = []
-    for method, (kind, dash) in _LOOKS.items():
+    for method, (kind, dash) in LOOKS.items():
         if method == "single" and tree.n_nodes > LARGE:
             continue
         look = {"series": method, "kind": kind, "dash": dash}

@@ -1,4 +1,4 @@
-"""The page of what was learned: what needs a look, workers, the error table, confused pairs."""
+"""The page of learned results: points to check, workers, the error table, confused pairs."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _summary(learned: Learned) -> str:
     known = int((learned.gold >= 0).sum())
     gold = f"{known:,} of known class" if known else "none of known class"
     return (
-        f"<p>{plural(a.n_answers, 'answer')} of {plural(a.n_workers, 'worker')} about "
+        f"<p>{plural(a.n_answers, 'answer')} from {plural(a.n_workers, 'worker')} about "
         f"{plural(a.n_tasks, 'item')} ({gold}), "
         f"{plural(learned.problem.n_classes, 'class', 'classes')}, "
         f"{plural(learned.problem.n_questions, 'question')}.</p>"
@@ -87,16 +87,16 @@ def _attention(learned: Learned) -> str:
     others, thin = ranked_flags(learned)
     flags = [*others, *thin[:MOST_THIN]]
     if not flags:
-        return "<h2>Nothing needs a look</h2><p>No spammers, blunt questions or thin cells.</p>"
+        return "<h2>Nothing to check</h2><p>No spammers, useless questions or thin data.</p>"
     rows = "".join(
         f"<tr><td>{_text(flag.kind)}</td><td>{_text(flag.subject)}</td>"
         f"<td>{_text(flag.message)}</td></tr>"
         for flag in flags[:MOST_FLAGS]
     )
     left = len(learned.flags) - min(len(flags), MOST_FLAGS)
-    more = f"<p>and {left} more, most of them thin cells</p>" if left > 0 else ""
+    more = f"<p>and {left} more, mostly cells with too few answers</p>" if left > 0 else ""
     head = "<tr><th>What</th><th>Who or where</th><th>Why</th></tr>"
-    return f"<h2>What needs a look</h2>{_scrolling(head + rows)}{more}"
+    return f"<h2>Points to check</h2>{_scrolling(head + rows)}{more}"
 
 
 def _workers(learned: Learned) -> str:
@@ -120,7 +120,7 @@ def _workers(learned: Learned) -> str:
         note = f"<p>The {MOST_WORKERS // 2} weakest and strongest of {len(ranked):,} are shown.</p>"
     return (
         "<h2>Workers, the weakest first</h2>"
-        f"<p>Skill 0 is the typical worker; +1 has 2.7 times lower odds to err. Bars: {level} % "
+        f"<p>Skill 0 is the typical worker; +1 divides the odds to err by 2.7. Bars: {level} % "
         f"intervals (estimates).</p>{note}"
         + _scrolling(
             "<tr><th>Worker</th><th class='num'>Answers</th><th>Skill</th><th></th>"
@@ -157,7 +157,7 @@ def _bar(worker: Worker, low: float, high: float) -> str:
 
 
 def _table(learned: Learned) -> str:
-    """Heat map of the errors: the darker the worse, the half width of the interval beneath."""
+    """Heat map of the errors: darker is larger, with the half-width of the interval below."""
     problem = learned.problem
     rows, columns, half, _ = worst_cells(learned, MOST_QUESTIONS, MOST_CLASSES)
     named = problem.n_questions > 1  # the one question of a labelling task is neither yes nor no
@@ -180,13 +180,13 @@ def _table(learned: Learned) -> str:
     if len(rows) < problem.n_questions or len(columns) < problem.n_classes:
         note = (
             f"<p>The {len(rows)} questions of largest error (of {problem.n_questions:,}) and the "
-            f"{len(columns)} commonest classes (of {problem.n_classes:,}) are shown.</p>"
+            f"{len(columns)} most common classes (of {problem.n_classes:,}) are shown.</p>"
         )
     return (
         "<h2>How often a typical worker errs</h2>"
         "<p>Error of each question (row) for each class (column), ± half of its interval, and the "
-        "answer that is right; the deeper the colour the worse. “–” where the answers leave open "
-        f"what is right.</p>{note}" + _scrolling(f"<tr><th></th>{head}</tr>{body}", "heat")
+        "right answer; a deeper colour is a larger error. “–” where the answers do not show "
+        f"which is right.</p>{note}" + _scrolling(f"<tr><th></th>{head}</tr>{body}", "heat")
     )
 
 
@@ -202,7 +202,7 @@ def _cell(outcome: int, error: float, half: float, named: bool) -> str:
 
 
 def _pairs(learned: Learned) -> str:
-    """Class pairs by the probability that one takes from the other."""
+    """Class pairs by the probability that they share."""
     pairs = confused_pairs(learned)
     rows = "".join(
         f"<tr><td>{_text(pair.first)}</td><td>{_text(pair.second)}</td>"
@@ -210,7 +210,7 @@ def _pairs(learned: Learned) -> str:
         for pair in pairs[:MOST_PAIRS]
     )
     if not rows:
-        return "<h2>No classes are confused</h2><p>Every item's class is all but sure.</p>"
+        return "<h2>No classes are confused</h2><p>Every item's class is nearly certain.</p>"
     left = len(pairs) - MOST_PAIRS
     more = f"<p>and {plural(left, 'more pair')} that share less</p>" if left > 0 else ""
     return (
@@ -243,9 +243,9 @@ def _assumed(learned: Learned) -> str:
     return (
         "<h2>Learned against assumed</h2>"
         f"<p>{percent(outside / len(cells))} of the {plural(len(cells), 'assumed error')} lie "
-        f"outside the interval of what was learned.{shown}</p>"
-        f"<p class='small'>Line and dot: what was learned, on a scale from 0 to {percent(most)}. "
-        "Ring: what was assumed.</p>"
+        f"outside the learned interval.{shown}</p>"
+        f"<p class='small'>Line and dot: learned, on a scale from 0 to {percent(most)}. "
+        "Ring: assumed.</p>"
         + _scrolling(
             "<tr><th>Question</th><th>Class</th><th></th><th class='num'>Assumed</th>"
             "<th class='num'>Learned</th><th class='num'>Interval</th><th>Assumed lies</th></tr>"

@@ -1,4 +1,4 @@
-"""Which errors, flags and workers are shown of what was learned, in a page or in a terminal."""
+"""Selection of the learned errors, flags and workers to show, on a page or in a terminal."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["ErrorCells", "accuracy_words", "ranked_flags", "share", "worst_cells"]
 
 NARROW = (0.05, 0.1)
-"""Half the width of an interval of the accuracy that is worth checking items for."""
+"""Half-width of the accuracy's interval that a recommendation to check items aims for."""
 
 
 def accuracy_words(learned: Learned) -> list[str]:
-    """Say how many labels are right, what that rests on, and what would make it surer.
+    """Describe how many labels are right, the basis of that, and what would make it more precise.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def accuracy_words(learned: Learned) -> list[str]:
     >>> answers = {"task": [1, 1, 2, 2, 3, 3], "worker": ["ann", "ben"] * 3,
     ...            "label": ["cat", "cat", "dog", "dog", "cat", "dog"]}
     >>> print(accuracy_words(learn(answers))[1])
-    This rests on how people agree and on how other crowds err together.
+    This rests on the workers' agreement and on the correlations in other crowds.
     """
     if (learned.gold >= 0).all():
         return ["Every item is of known class."]
@@ -39,7 +39,9 @@ def accuracy_words(learned: Learned) -> list[str]:
     if found.known:
         words.append(f"This rests on {plural(found.known, 'item')} of known class.")
     else:
-        words.append("This rests on how people agree and on how other crowds err together.")
+        words.append(
+            "This rests on the workers' agreement and on the correlations in other crowds."
+        )
     open_ = int((learned.gold < 0).sum())
     for half_width in NARROW:
         more = found.needed(half_width)
@@ -86,7 +88,7 @@ def ranked_flags(learned: Learned) -> tuple[list[Flag], list[Flag]]:
 
 
 def share(value: float) -> str:
-    """Write a probability in a column: always one decimal, so that the points stand in line.
+    """Write a probability in a column: always one decimal, so that the points align.
 
     >>> share(0.0823), share(1.0)
     ('8.2 %', '100.0 %')

@@ -17,21 +17,21 @@ PAIRS_SHOWN = 12
 
 @dataclass(frozen=True)
 class LiveWorker:
-    """A worker of a campaign, as the server saw them and as they were."""
+    """A worker of a campaign: learned and true reliability."""
 
     name: str
     answers: int
     reliability: float
     """Expected share of right answers, as the server learned it."""
     right: float
-    """Share of right answers that one of this skill gives on average."""
+    """True share of right answers at this skill, on average."""
     status: str
     spammer: bool = False
 
 
 @dataclass(frozen=True)
 class LiveCampaign:
-    """A campaign that is over, beside the truth.
+    """A finished campaign, with the true classes.
 
     Examples
     --------
@@ -48,13 +48,13 @@ class LiveCampaign:
     answers: int
     """Answers that counted."""
     checks: int
-    """Answers to items whose class was known, by which workers are judged."""
+    """Answers to items of known class, which measure the workers' reliability."""
     estimated_error: float
     """Share of wrong labels, as the campaign itself estimates it."""
     workers: Sequence[LiveWorker]
     seconds: float
     promised: float | None = None
-    """Exact share of wrong labels if every worker were as the table says, where it is known."""
+    """Exact share of wrong labels if all workers had the errors of the table, where known."""
 
     @property
     def answers_per_item(self) -> float:
@@ -75,7 +75,7 @@ class LiveCampaign:
 
     @property
     def mistakes(self) -> list[tuple[str, str, int]]:
-        """Truth, label and count of the commonest mistakes."""
+        """Truth, label and count of the most common mistakes."""
         pairs = zip(self.truth, self.labels, strict=True)
         counted = Counter((truth, label or "no label") for truth, label in pairs if truth != label)
         return [(*pair, count) for pair, count in sorted(counted.items(), key=_commonest)]

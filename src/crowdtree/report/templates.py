@@ -47,7 +47,7 @@ def digits(value: float | None, count: int = 3) -> str:
 
 
 def evidence(value: Any) -> str:
-    """A value of any kind, for people.
+    """A value of any kind, for display.
 
     >>> evidence(True), evidence(42), evidence(0.08231187500000008)
     ('yes', '42', '0.08231188')

@@ -27,7 +27,7 @@ __all__ = ["Reproduction", "reproduce"]
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came out, and where it was written."""
+    """The results, and the folder they were written to."""
 
     out: Path
     data: dict[str, Any]
@@ -50,7 +50,7 @@ class Reproduction:
         return {"out": str(self.out)} | self.numbers()
 
     def lines(self) -> list[str]:
-        """The outcome in a few lines."""
+        """A summary in a few lines."""
         a, b = (row["misclassification"] for row in self.data["fig_1"])
         k10 = self.data["fig_4"][10]
         differ = sum(row.verdict == "differs" for row in self.table)
@@ -71,14 +71,14 @@ def reproduce(out: str | os.PathLike[str]) -> Reproduction:
     Parameters
     ----------
     out
-        The folder; it is made if need be. It gets the data (CSV and JSON) and pictures (SVG and
+        The folder, created if missing. It gets the data (CSV and JSON) and pictures (SVG and
         PNG) of Fig. 1 to 4, ``printed-and-recomputed`` and ``errata`` (Markdown and JSON), and an
         ``index.html`` that shows it all.
 
     Returns
     -------
     Reproduction
-        ``lines()`` for people, ``to_dict()`` for machines.
+        ``lines()`` as text, ``to_dict()`` as data.
     """
     folder = Path(out)
     data = {"fig_1": fig_1(), "fig_2": fig_2(), "fig_3": fig_3(), "fig_4": fig_4()}
@@ -176,5 +176,5 @@ def _errata_text(found: Iterable[Erratum]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Write a number without the last digits, which are rounding."""
+    """Write a number without the last digits, which are rounding errors."""
     return f"{value:.8g}" if isinstance(value, float) else value

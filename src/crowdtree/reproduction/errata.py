@@ -1,6 +1,6 @@
-"""The errors of the paper, each with evidence that is computed there and then.
+"""The errors of the paper, each with evidence computed at run time.
 
-Every function looks at the whole of it (all 42 trees, a grid of errors) and says what the paper
+Every function covers the whole range (all 42 trees, a grid of errors) and returns what the paper
 prints, what is true, and the numbers that show it.
 """
 
@@ -263,7 +263,7 @@ def _proposition_1_on_a_grid() -> dict[str, Any]:
 
 
 def _short(value: float) -> float:
-    """Six digits: beyond that, numerical differentiation tells nothing."""
+    """Six digits: further ones are below the precision of numerical differentiation."""
     return float(f"{value:.6g}")
 
 

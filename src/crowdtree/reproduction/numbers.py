@@ -1,4 +1,4 @@
-"""Every number and every checkable statement of the paper, beside what comes out."""
+"""Every number and every checkable statement of the paper, with the recomputed value."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def _costs(rows: list[dict[str, Any]]) -> Iterator[Comparison]:
     workers = 2 * 25
     ratio = nodes * (workers + 1) / (nodes + workers)
     yield Comparison(
-        "Section IV", "cost of everyone, in times of the proposed rule (K = 25)",
+        "Section IV", "cost of everyone, as a multiple of the proposed rule's (K = 25)",
         f"M = {questions}", f"{number(ratio)}; tends to {nodes}, the nodes of the tree", ratio,
         AGREES if round(ratio) == questions else PARTLY,
     )  # fmt: skip

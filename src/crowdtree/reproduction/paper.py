@@ -1,4 +1,4 @@
-"""What the paper gives: Table 1, the two trees of Fig. 1, and every tree there is for Table 1."""
+"""Data of the paper: Table 1, the two trees of Fig. 1, and all trees of Table 1."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from crowdtree.plots.charts import curve_chart, level_chart
+from crowdtree.report.comparisons import LOOKS
 from crowdtree.reproduction.figures import fig_1_tree
 from crowdtree.text import percent
 
@@ -18,7 +19,7 @@ def chart_of_fig_2() -> Any:
     levels = fig_1_tree("a").levels
     start = levels[0].entropy
     return level_chart(
-        levels, title=f"Fig. 2: three levels take the {start:.3g} bits of Fig. 1(a) to nothing"
+        levels, title=f"Fig. 2: three levels reduce the {start:.3g} bits of Fig. 1(a) to 0"
     )
 
 
@@ -46,17 +47,11 @@ def chart_of_fig_3(rows: Rows) -> Any:
 
 def chart_of_fig_4(rows: Rows) -> Any:
     """Misclassification over the extra workers, by staffing method."""
-    looks = {
-        "marginal": ("ours", "plain"),
-        "paper-fm": ("paper", "plain"),
-        "random": ("baseline", "dashed"),
-        "single": ("baseline", "plain"),
-        "everyone": ("baseline", "dotted"),
-    }
     table = [
         {"series": name, "kind": kind, "dash": dash, "x": row["extra_workers"], "y": row[name]}
-        for name, (kind, dash) in looks.items()
+        for name, (kind, dash) in LOOKS.items()
         for row in rows
+        if name in row
     ]
     at = next(row for row in rows if row["K"] == 10)
     saved = 1 - at["marginal"] / at["paper-fm"]

@@ -9,17 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.policy import Policy
+from crowdtree.policy import AdaptivePolicy, Policy
 from crowdtree.problem import Problem
 from crowdtree.rng import generator
+from crowdtree.simulation.batch_dawid_skene import dawid_skene, simulate_dawid_skene
 from crowdtree.simulation.crowd import Crowd, Recorded, Source
 from crowdtree.simulation.engine import REASONS
-from crowdtree.simulation.run import CalibrationRow, Estimate, Run
-from crowdtree.simulation.together import dawid_skene, simulate_dawid_skene
-from crowdtree.simulation.work import BLOCK, Progress, Task, perform
+from crowdtree.simulation.execution import BLOCK, Progress, Task, perform
+from crowdtree.simulation.run import Adaptation, CalibrationRow, Estimate, Run
 
 __all__ = [
     "REASONS",
+    "Adaptation",
     "CalibrationRow",
     "Crowd",
     "Estimate",
@@ -48,14 +49,15 @@ def simulate(
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     stepwise: bool = False,
+    adapt: bool = False,
 ) -> Run:
-    """Let a simulated crowd answer, and see what a policy costs and how often it is wrong.
+    """Let a simulated crowd answer, and estimate a policy's cost and error.
 
     Parameters
     ----------
     problem
-        The classes, and, unless the crowd says otherwise, the truth about the answers. The policy
-        may assume something else (other errors) as long as classes and questions are the same.
+        The classes, and, unless the crowd has its own problem, the true errors of the answers. The
+        policy may assume other errors as long as classes and questions are the same.
     policy
         The policy.
     items
@@ -70,11 +72,15 @@ def simulate(
     jobs
         Local processes; -1 for all cores.
     checkpoint
-        A folder for finished parts: a run that was cut off and is started again skips them.
+        A folder for finished parts: a run that was interrupted and is started again skips them.
     progress
         Called with (items done, items in all).
     stepwise
         Run every item through the policy's own steps, as a live campaign does: slow, for checks.
+    adapt
+        Watch the table and revise it when the answers contradict it, as a live campaign does:
+        items are labelled one after the other, and opened again if they no longer reach the target
+        (:class:`crowdtree.Monitor`). On this machine, in one process.
 
     Returns
     -------
@@ -91,6 +97,17 @@ def simulate(
     """
     key = _key(rng)
     tasks = _tasks(problem, policy, items, key, crowd or Crowd(), stepwise)
+    if adapt:
+        if engine != "local" or jobs != 1 or checkpoint is not None:
+            raise CrowdtreeError(
+                "adapt: each item depends on those before it; leave out engine, jobs and checkpoint"
+            )
+        from crowdtree.simulation.adapting import run_adapting
+
+        block = (crowd or Crowd()).block(problem, key, 0, int(items))
+        return run_adapting(problem, policy, block, progress=progress)
+    if isinstance(policy, AdaptivePolicy):
+        policy.warn_if_unreachable()
     parts = perform(tasks, engine=engine, jobs=jobs, checkpoint=checkpoint, progress=progress)
     return Run.join(problem, parts)
 
@@ -115,7 +132,7 @@ def sweep(
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> list[SweepRow]:
-    """Simulate every policy with every crowd; all of them hear the same people.
+    """Simulate every policy with every crowd; all of them get answers from the same people.
 
     Budgets and targets are part of a policy, noise is part of a crowd: give one entry each.
     The parameters are those of :func:`simulate`.
@@ -129,7 +146,7 @@ def sweep(
     [('target 0.1', 500), ('target 0.01', 500)]
     """
     if not policies:
-        raise CrowdtreeError("sweep: give at least one policy")
+        raise CrowdtreeError("sweep: expected at least one policy, got none")
     people = {"as assumed": Crowd()} if crowds is None else crowds
     key = _key(rng)
     cells = [(policy, crowd) for policy in policies for crowd in people]
@@ -151,11 +168,11 @@ def tune_target(
     rng: np.random.Generator | int = 0,
     crowd: Source | None = None,
 ) -> float:
-    """Find the `target_error` an item with which the mean error over all items is `error`.
+    """Find the `target_error` per item at which the mean error over all items is `error`.
 
-    A policy that stops at 1 % an item is mostly surer than that when it stops, and so spends more
-    than 1 % on average would need. An estimate from simulated items: bisection on the mean stated
-    error (observed error, where a crowd is given), which is lower in noise than counting.
+    A policy that stops at 1 % per item is usually more certain than that when it stops, and so
+    spends more than a mean error of 1 % requires. An estimate from simulated items: bisection on
+    the mean stated error (observed error, where a crowd is given), which varies less than counts.
 
     Parameters
     ----------
@@ -204,12 +221,14 @@ def _tasks(
     problem: Problem, policy: Policy[Any], items: int, key: int, crowd: Source, stepwise: bool
 ) -> list[Task]:
     if int(items) != items or not 1 <= items <= MOST_ITEMS:
-        raise CrowdtreeError(f"items: a whole number from 1 to {MOST_ITEMS:,} needed, got {items}")
+        raise CrowdtreeError(
+            f"items: expected a whole number from 1 to {MOST_ITEMS:,}, got {items}"
+        )
     if (policy.problem.classes, policy.problem.questions) != (problem.classes, problem.questions):
         raise CrowdtreeError(
-            "policy: its problem has other classes or questions than the one to simulate"
+            "policy: its problem has different classes or questions than the one to simulate"
         )
-    crowd.block(problem, key, 0, 1)  # complain here, not in some process far away
+    crowd.block(problem, key, 0, 1)  # report errors here rather than in a worker process
     return [
         Task(problem, policy, crowd, key, start, min(start + BLOCK, int(items)), stepwise)
         for start in range(0, int(items), BLOCK)

@@ -1,4 +1,4 @@
-"""All policies beside each other on one problem: rows for the table and the pictures."""
+"""Comparison of all policies on one problem: rows for the table and the charts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from crowdtree.frontiers import Frontier, frontier
 from crowdtree.plan import Plan
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, Policy, expected_answers
 from crowdtree.problem import Problem
+from crowdtree.simulation.batch_dawid_skene import simulate_dawid_skene
 from crowdtree.simulation.run import Estimate, Run
-from crowdtree.simulation.together import simulate_dawid_skene
 from crowdtree.staffing import staff
 from crowdtree.tree import Tree
 
@@ -26,7 +26,7 @@ __all__ = ["Comparison", "CurveRow", "PolicyRow", "compare_policies"]
 
 Simulate = Callable[[Policy[Any]], Run]
 PROVEN_UP_TO = 20
-"""Classes up to which the frontier is searched with proof; beyond, it is the greedy one."""
+"""Classes up to which the frontier is proven; above, it is the greedy one."""
 FRONTIER_POINTS = 40
 MOST_VOTES = 51
 BATCH_VOTES = (1, 3, 5, 7, 9, 13, 17)
@@ -48,8 +48,8 @@ class CurveRow(NamedTuple):
 class PolicyRow:
     """A policy at the error that was asked for, or as near below it as it gets.
 
-    `exact` tells computed from estimated numbers (an exact number has an interval of width 0);
-    `run` is a simulation of it, for where its answers go and how honest it is.
+    `exact` separates computed from estimated numbers (an exact number has an interval of width 0);
+    `run` is a simulation of it, for the answers per question and the calibration.
     """
 
     policy: str
@@ -66,7 +66,7 @@ class PolicyRow:
 
     @property
     def times_the_floor(self) -> float:
-        """Answers over the floor at the policy's own error; NaN where nothing need be asked."""
+        """Answers over the floor at the policy's own error; NaN where the floor is 0."""
         return float(self.answers) / self.floor if self.floor > 0 else float("nan")
 
     def to_dict(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def compare_policies(
     """Compare all policies on one problem, with a crowd that errs as assumed.
 
     Plans are evaluated exactly; adaptive and batch policies are simulated (estimates with 95 %
-    intervals). All hear the same people.
+    intervals). All get answers from the same people.
 
     Parameters
     ----------
@@ -142,9 +142,9 @@ def compare_policies(
     max_answers, criterion
         Of the adaptive policy.
     time_limit
-        Seconds of the frontier's search at each price; beyond 20 classes it is the greedy one.
+        Seconds of the frontier's search at each price; above 20 classes it is the greedy one.
     allow_groups
-        Accept classes that no question tells apart.
+        Accept classes that no question separates.
     progress
         Called with the name of what comes next.
 
@@ -158,7 +158,9 @@ def compare_policies(
     from crowdtree.simulation import simulate
 
     if not 0 < error < 0.5:
-        raise CrowdtreeError(f"target_error: between 0 and 0.5 to compare at, got {error}")
+        raise CrowdtreeError(
+            f"target_error: expected a number between 0 and 0.5 for a comparison, got {error}"
+        )
 
     def run(policy: Policy[Any]) -> Run:
         return simulate(problem, policy, items, rng)
@@ -194,7 +196,7 @@ def _row(found: _Found, error: float) -> PolicyRow:
         point = min(good, key=lambda p: p[0])
     else:
         point = min(found.points, key=lambda p: p[1])
-        note = note or "does not get there"
+        note = note or "does not reach it"
     answers, wrong, make = point
     return PolicyRow(found.name, answers, wrong, found.exact, note, make())
 
@@ -220,7 +222,7 @@ def _adaptive(
     try:
         tuned = tune_target(problem, make, error, items=min(items, 5000))
     except CrowdtreeError:
-        tuned, note = error / 4, "does not get there"
+        tuned, note = error / 4, "does not reach it"
     targets = sorted({tuned, *(t for t in TARGETS if t > error / 4)}, reverse=True)
     points = [_simulated(run(make(target))) for target in targets]
     yield _Found("adaptive", points, False, note, targets.index(tuned))
@@ -252,7 +254,7 @@ def _plans(front: Frontier, error: float) -> Iterator[Plan]:
             break
     try:
         yield front.plan_for(error=error)
-    except CrowdtreeError:  # out of reach: the points say what is not
+    except CrowdtreeError:  # out of reach: the points show what can be reached
         return
 
 
@@ -299,7 +301,7 @@ def _batch(problem: Problem, error: float, run: Simulate, items: int, rng: int) 
             points.append(_simulated(ask(votes)))
             wrong = [float(point[1]) for point in points]
             if wrong[-1] <= error or (len(wrong) > 1 and wrong[-1] > 0.9 * wrong[-2]):
-                break  # there, or more votes no longer help
+                break  # reached, or more votes no longer help
         yield _Found(name, points, False)
 
 

@@ -2,7 +2,8 @@
 
 Every answer is a function of (seed, item, question, how often that question was asked about that
 item before). So results do not depend on blocks, processes or the order of work, and two policies
-that are simulated with the same seed hear the same people: their difference is not noise.
+that are simulated with the same seed get answers from the same people: their difference is not
+noise.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def uniform(values: UintArray) -> FloatArray:
 
 
 class Answers(NamedTuple):
-    """Answers of one round: 0, 1 or -1 (missing), and the worker's skill where it is told."""
+    """Answers of one round: 0, 1 or -1 (missing), and the worker's skill where it is known."""
 
     value: NDArray[np.int8]
     skill: FloatArray | None
@@ -72,7 +73,7 @@ class Source(Protocol):
         ...
 
     def describe(self) -> dict[str, Any]:
-        """Plain JSON that tells this source from others."""
+        """Plain JSON that identifies this source."""
         ...
 
 
@@ -102,7 +103,7 @@ class Crowd:
         Correlation of different people's answers to one question on one item; ``None`` for the
         `dependence` of the problem.
     known_skill
-        Whether the policy is told the skill of each worker.
+        Whether the policy knows the skill of each worker.
 
     Examples
     --------
@@ -122,12 +123,12 @@ class Crowd:
 
     def __post_init__(self) -> None:
         if self.workers < 1:
-            raise CrowdtreeError(f"workers: a crowd needs at least one, got {self.workers}")
+            raise CrowdtreeError(f"workers: expected at least 1, got {self.workers}")
         for name in ("skill_sd", "item_difficulty"):
             if not 0 <= getattr(self, name) < np.inf:
-                raise CrowdtreeError(f"{name}: 0 or more needed, got {getattr(self, name)}")
+                raise CrowdtreeError(f"{name}: expected 0 or more, got {getattr(self, name)}")
         if not 0 <= self.spammers <= 1:
-            raise CrowdtreeError(f"spammers: a share from 0 to 1 needed, got {self.spammers}")
+            raise CrowdtreeError(f"spammers: expected a share from 0 to 1, got {self.spammers}")
         if self.shared_difficulty is not None:
             check_dependence(self.shared_difficulty, "shared_difficulty")
         if self.spam not in ("coin", "yes", "no"):
@@ -176,7 +177,7 @@ class CrowdBlock:
             np.searchsorted(cumulative, drawn, side="right"), problem.n_classes - 1
         ).astype(np.int64)
         self.plain = not (crowd.skill_sd or crowd.spammers or crowd.item_difficulty)
-        """Whether all people and items are alike, so that a cell of the table says it all."""
+        """Whether all people and items are alike, so that only the cell of the table matters."""
 
     @cached_property
     def stream(self) -> UintArray:
@@ -186,7 +187,7 @@ class CrowdBlock:
     def answer(
         self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any], yes: NDArray[Any]
     ) -> Answers:
-        """Answer by the model, as seen by the worker whose turn it is."""
+        """Draw answers from the model, by the worker whose turn it is."""
         cls = self.truth[rows]
         share = self.model.yes[question, cls]
         skill = None
@@ -198,7 +199,7 @@ class CrowdBlock:
         return Answers((drawn < share).astype(np.int8), skill)
 
     def worker(self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any]) -> UintArray:
-        """Say whose turn it is: people take turns from a random start an item and question."""
+        """Choose the workers: people take turns from a random start per item and question."""
         first = mixed((self.item[rows] ^ _WORKER) + question.astype(np.uint64))
         turn = first % np.uint64(self.crowd.workers) + repeat.astype(np.uint64)
         return np.asarray(turn % np.uint64(self.crowd.workers))
@@ -211,7 +212,7 @@ class CrowdBlock:
         repeat: NDArray[Any],
         cls: IntArray,
     ) -> tuple[FloatArray, FloatArray | None]:
-        """P(yes) by this worker on this item, and the skill that the policy is told."""
+        """P(yes) of this worker on this item, and the skill that the policy knows."""
         worker = self.worker(rows, question, repeat)
         skill, spammer, told = self._people
         ability = skill[worker]
@@ -224,7 +225,7 @@ class CrowdBlock:
 
     @cached_property
     def _people(self) -> tuple[FloatArray, NDArray[np.bool_], FloatArray]:
-        """Skill of each worker, who is a spammer, and the skill that stands for that."""
+        """Skill of each worker, who is a spammer, and skills with spammers at chance level."""
         crowd = self.crowd
         rng = np.random.default_rng((int(self.key), 7))
         skill = rng.normal(0.0, 1.0, crowd.workers) * crowd.skill_sd
@@ -262,7 +263,7 @@ class Recorded:
         classes = np.asarray(truth, dtype=np.int64)
         if table.ndim != 3 or classes.shape != (len(table),):
             raise CrowdtreeError(
-                "recorded: answers must be items x questions (x repeats), with one class an item; "
+                "recorded: expected items x questions (x repeats) answers and one class per item, "
                 f"got shapes {table.shape} and {classes.shape}"
             )
         object.__setattr__(self, "values", table)
@@ -272,7 +273,7 @@ class Recorded:
         """Take some of the items; the key does not matter."""
         if stop > len(self.values):
             raise CrowdtreeError(
-                f"items: {stop} asked for, but only {len(self.values)} were recorded"
+                f"items: expected at most the {len(self.values)} recorded, got {stop}"
             )
         if self.values.shape[1] != problem.n_questions:
             raise CrowdtreeError(
@@ -282,7 +283,7 @@ class Recorded:
         return _RecordedBlock(self.values[start:stop], self.truth[start:stop], problem)
 
     def describe(self) -> dict[str, Any]:
-        """Plain JSON that tells these answers from others."""
+        """Plain JSON that identifies these answers."""
         import hashlib
 
         digest = hashlib.sha256(self.values.tobytes() + self.truth.tobytes()).hexdigest()
@@ -309,7 +310,7 @@ class _RecordedBlock:
         depth = self.values.shape[2]
         if np.any(repeat >= depth):
             raise CrowdtreeError(
-                f"recorded: the policy asks a question more than {depth} times about an item; "
+                f"recorded: the policy asks a question more than {depth} times per item; "
                 f"give it repeats={depth}"
             )
         return Answers(self.values[rows, question, repeat], None)

@@ -16,7 +16,7 @@ from crowdtree.policy.batch import nearest_codeword
 from crowdtree.policy.replay import MISSING
 from crowdtree.simulation.crowd import Answers, Block, CrowdBlock
 
-__all__ = ["REASONS", "BlockRun", "run_block", "run_steps"]
+__all__ = ["REASONS", "BlockRun", "Walk", "blank", "run_block", "run_steps"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -24,11 +24,11 @@ REASONS = ("target", "budget", "questions", "leaf", "skipped", "undecided")
 CHUNK = 2048
 """Rows of posteriors scored at once: the scores of a chunk stay in the processor's cache."""
 COMPILE_FROM = 5000
-"""Items from which a plan is worth the time to load (or once compile) its kernel."""
+"""Items above which loading (or first compiling) the kernel of a plan saves time."""
 
 
 class BlockRun(NamedTuple):
-    """What came out for the items of a block."""
+    """Results for the items of a block."""
 
     truth: IntArray
     label: IntArray
@@ -40,7 +40,7 @@ class BlockRun(NamedTuple):
 
 
 def run_block(policy: Policy[Any], block: Block) -> BlockRun:
-    """Run a policy over a block, vectorised where the policy is one that can be."""
+    """Run a policy over a block, vectorised where the policy supports it."""
     if type(policy) is AdaptivePolicy and policy.width == 1:
         return _Adaptive(policy, block).run()
     if type(policy) is PlanPolicy and not _repeats_on_a_path(policy):
@@ -56,51 +56,101 @@ def run_block(policy: Policy[Any], block: Block) -> BlockRun:
 
 
 def run_steps(policy: Policy[Any], block: Block) -> BlockRun:
-    """Run any policy item by item through its own steps, as a live campaign would.
-
-    Questions that are handed out together come back in the order in which they went out. A missing
-    answer costs nothing, and its question is not asked about the item again.
-    """
-    n = len(block.truth)
-    found = _blank(block, policy.problem.n_questions)
-    one = np.ones(1, dtype=np.int64)
-    for row in range(n):
-        state, out = policy.start(), []  # type: ignore[var-annotated]
-        counts = np.zeros((2, policy.problem.n_questions), dtype=np.int64)
-        handed = np.zeros(policy.problem.n_questions, dtype=np.int64)
-        closed: set[int] = set()
-        while True:
-            step = policy.ask(state, [q for q, _ in out], closed)
-            if isinstance(step, Label):
-                break
-            if not step.questions and not out:  # all that could tell more are missing
-                step = policy.conclude(state, "questions")
-                break
-            for q in step.questions:
-                out.append((q, int(handed[q])))
-                handed[q] += 1
-            q, repeat = out.pop(0)
-            said = block.answer(row * one, q * one, repeat * one, counts[1, q] * one)
-            value = int(said.value[0])
-            if value == MISSING:
-                out = [(other, turn) for other, turn in out if other != q]
-                if isinstance(policy, PlanPolicy):
-                    state = policy.pass_over(state)
-                else:
-                    closed.add(q)
-                continue
-            counts[value, q] += 1
-            skill = 0.0 if said.skill is None else float(said.skill[0])
-            state = policy.update(state, Answer(q, value, skill))
-        found.label[row] = step.label
-        found.posterior_error[row] = step.posterior_error
-        found.reason[row] = REASONS.index(step.reason)
-        found.answers[row] = counts.sum()
-        found.asked[:] += counts.sum(axis=0)
+    """Run any policy item by item through its own steps, as a live campaign would."""
+    found = blank(block, policy.problem.n_questions)
+    for row in range(len(block.truth)):
+        walk = Walk(policy, block, row)
+        while walk.label is None:
+            walk.step()
+        walk.write(found)
     return found
 
 
-def _blank(block: Block, questions: int) -> BlockRun:
+class Walk:
+    """One item on its way through a policy's own steps.
+
+    Questions that are handed out together are answered in the same order. A missing
+    answer costs nothing, and its question is not asked about the item again.
+    """
+
+    def __init__(self, policy: Policy[Any], block: Block, row: int) -> None:
+        self.policy, self.block, self.row = policy, block, np.array([row])
+        self.history: list[Answer | None] = []
+        """Answers in their order; None where a plan went on without one."""
+        self.out: list[tuple[int, int]] = []
+        self.counts = np.zeros((2, policy.problem.n_questions), dtype=np.int64)
+        self.handed = np.zeros(policy.problem.n_questions, dtype=np.int64)
+        self.closed: set[int] = set()
+        self.state = policy.start()
+        self.label: Label | None = None
+
+    def step(self) -> Answer | None:
+        """Hand out questions and hear one answer, which may be missing, or give the label."""
+        step = self.policy.ask(self.state, [q for q, _ in self.out], self.closed)
+        if isinstance(step, Label):
+            self.label = step
+            return None
+        if not step.questions and not self.out:  # all that could tell more are missing
+            self.label = self.policy.conclude(self.state, "questions")
+            return None
+        for q in step.questions:
+            self.out.append((q, int(self.handed[q])))
+            self.handed[q] += 1
+        q, repeat = self.out.pop(0)
+        said = self.block.answer(
+            self.row, np.array([q]), np.array([repeat]), self.counts[1, q : q + 1]
+        )
+        value = int(said.value[0])
+        if value == MISSING:
+            self.out = [(other, turn) for other, turn in self.out if other != q]
+            if isinstance(self.policy, PlanPolicy):
+                self._hear(None)
+            else:
+                self.closed.add(q)
+            return None
+        self.counts[value, q] += 1
+        answer = Answer(q, value, 0.0 if said.skill is None else float(said.skill[0]))
+        self._hear(answer)
+        return answer
+
+    def _hear(self, answer: Answer | None) -> None:
+        self.history.append(answer)
+        self.state = self._after(self.state, answer)
+
+    def _after(self, state: Any, answer: Answer | None) -> Any:
+        if answer is not None:
+            return self.policy.update(state, answer)
+        assert isinstance(self.policy, PlanPolicy)
+        return self.policy.pass_over(state)
+
+    def revise(self, policy: Policy[Any]) -> bool:
+        """Go on with another policy, all answers kept; whether a labelled item is open again."""
+        self.policy, state = policy, policy.start()
+        for answer in self.history:
+            state = self._after(state, answer)
+        self.state = state
+        if self.label is None:
+            return False
+        found = policy.ask(state, (), self.closed)
+        if isinstance(found, Label) or not found.questions:
+            self.label = found if isinstance(found, Label) else policy.conclude(state, "questions")
+            return False
+        self.label = None
+        return True
+
+    def write(self, found: BlockRun) -> None:
+        """Write the label and what it took."""
+        row, label = self.row[0], self.label
+        assert label is not None
+        found.label[row] = label.label
+        found.posterior_error[row] = label.posterior_error
+        found.reason[row] = REASONS.index(label.reason)
+        found.answers[row] = self.counts.sum()
+        found.asked[:] += self.counts.sum(axis=0)
+
+
+def blank(block: Block, questions: int) -> BlockRun:
+    """Room for the results of a block."""
     n = len(block.truth)
     return BlockRun(
         truth=block.truth,
@@ -115,14 +165,14 @@ def _blank(block: Block, questions: int) -> BlockRun:
 class _Adaptive:
     """The adaptive policy for all items of a block at once.
 
-    Items that have heard the same answers share one row of the tables until an answer parts
-    them, so the first dozen steps cost next to nothing. Where answers are missing, items have
-    heard different numbers of answers at the same time.
+    Items with the same answers so far share one row of the tables until an answer separates
+    them, so the first dozen steps cost almost nothing. Where answers are missing, items have
+    different numbers of answers at the same time.
     """
 
     def __init__(self, policy: AdaptivePolicy, block: Block) -> None:
         self.policy, self.block = policy, block
-        self.found = _blank(block, policy.problem.n_questions)
+        self.found = blank(block, policy.problem.n_questions)
         self.item = np.arange(len(block.truth))
         self.state = np.zeros(len(block.truth), dtype=np.int64)
         self.log_posterior = normalised(np.log(policy.problem.prior))[None, :]
@@ -176,7 +226,7 @@ class _Adaptive:
         return question
 
     def _questions(self, go_on: NDArray[np.intp], posterior: FloatArray) -> IntArray:
-        """Next question of each of some states, -1 for the others and where none tells more."""
+        """Next question of each of some states, -1 for the others and where none helps."""
         policy = self.policy
         question = np.full(len(posterior), -1, dtype=np.int64)
         left = np.minimum(policy.max_answers - self.answers[go_on], policy.endgame + 1)
@@ -190,14 +240,14 @@ class _Adaptive:
         return question
 
     def _update(self, question: IntArray, said: Answers) -> None:
-        """Part the items by their answers and update the posterior of every state that is left."""
+        """Split the items by their answers and update the posterior of every remaining state."""
         if said.skill is None:
             key = 3 * self.state + said.value + 1
             used = np.flatnonzero(np.bincount(key, minlength=3 * len(question)))
             place = np.zeros(3 * len(question), dtype=np.int64)
             place[used] = np.arange(len(used))
             parent, value, self.state = used // 3, used % 3 - 1, place[key]
-        else:  # different people: every item goes its own way
+        else:  # different people: every item has its own row
             parent, value = self.state, said.value.astype(np.int64)
             self.state = np.arange(len(parent))
         asked = question[parent]
@@ -215,7 +265,7 @@ class _Adaptive:
             self.closed = closed
         before_answer = self.log_posterior[parent]
         self.log_posterior = normalised(before_answer + evidence)
-        if gone.any():  # to the last bit as before
+        if gone.any():  # bitwise the same as before
             self.log_posterior = np.where(gone[:, None], before_answer, self.log_posterior)
         self.yes[rows, asked] += (value == 1).astype(np.int16)
         self.no[rows, asked] += (value == 0).astype(np.int16)
@@ -223,7 +273,7 @@ class _Adaptive:
 
 
 def _repeats_on_a_path(policy: PlanPolicy) -> bool:
-    """Whether some way through the tree asks a question twice, which no designer does."""
+    """Whether some path through the tree asks a question twice, which no designer does."""
     tree = policy.plan.tree
     above: list[frozenset[int]] = [frozenset()] * tree.n_nodes
     for node, question in enumerate(tree.question.tolist()):
@@ -237,7 +287,7 @@ def _repeats_on_a_path(policy: PlanPolicy) -> bool:
 
 def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
     """All items go down the tree together, one answer each per round."""
-    found = _blank(block, policy.problem.n_questions)
+    found = blank(block, policy.problem.n_questions)
     tree, votes = policy.plan.tree, policy.voted.votes
     logs, rho = policy.model.logs, policy.model.shared_difficulty
     n = len(block.truth)
@@ -321,7 +371,7 @@ def _verdicts(
 
 def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
     problem, n = policy.problem, len(block.truth)
-    found = _blank(block, problem.n_questions)
+    found = blank(block, problem.n_questions)
     log_posterior = np.tile(np.log(problem.prior), (n, 1))
     verdict = np.zeros((n, problem.n_questions))
     item = np.arange(n)

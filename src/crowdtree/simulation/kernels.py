@@ -22,7 +22,7 @@ FULL, CURTAILED, MARGIN = 0, 1, 2
 SAFE = 1e-200
 """Products of likelihoods below this are computed again from logarithms."""
 MOST_CELLS = 4_000_000
-"""Largest table of likelihoods; beyond, every item is computed from logarithms."""
+"""Largest table of likelihoods; above, every item is computed from logarithms."""
 
 
 @njit(cache=True)
@@ -69,7 +69,7 @@ def _error(evidence: Any, label: int) -> float:  # pragma: no cover - compiled
 
 @njit(cache=True)
 def _slots(how: int, votes: int) -> int:  # pragma: no cover - compiled
-    """Ways in which a vote can end: how many said yes, or who won and what the loser had."""
+    """Number of outcomes of a vote: the count of yes, or the winner and the loser's count."""
     return votes + 1 if how == FULL else 2 * (votes // 2 + 1)
 
 
@@ -84,7 +84,7 @@ def _slot(how: int, votes: int, verdict: int, yes: int, no: int) -> int:  # prag
 def _factors(
     how: int, start: NDArray[Any], question: NDArray[Any], votes: NDArray[Any], logs: NDArray[Any]
 ) -> NDArray[Any]:  # pragma: no cover - compiled
-    """Likelihood of every way in which the vote of every node can end, the largest being 1."""
+    """Likelihood of every outcome of the vote at every node, scaled to a maximum of 1."""
     found = np.empty((start[-1], logs.shape[2]))
     for node in range(len(question)):
         q, n = question[node], votes[node]
@@ -108,7 +108,7 @@ def _factors(
 def _vote(
     item: Any, p: float, rho: float, q: int, how: int, votes: int
 ) -> tuple[int, int, int]:  # pragma: no cover - compiled
-    """Hear the answers to a question about an item: the verdict, and who said what."""
+    """Draw the answers to a question about an item: the verdict, and the counts of answers."""
     yes, no, first, verdict = 0, 0, 0, -1
     turn = np.uint64(q) << S20
     if how == FULL and rho == 0.0:
@@ -231,7 +231,7 @@ def _starts(votes: NDArray[np.int64], how: int, classes: int) -> NDArray[np.int6
     """First row of each node in the table of likelihoods, and its length; empty for no table."""
     slots = votes + 1 if how == FULL else 2 * (votes // 2 + 1)
     start = np.concatenate([[0], np.cumsum(slots)])
-    # by margin there is no end of ways, and a curtailed tie may end with either count
+    # a margin vote has unboundedly many outcomes, and a curtailed tie may end with either count
     tie = how == CURTAILED and bool(np.any(votes % 2 == 0))
     if how == MARGIN or tie or start[-1] * classes > MOST_CELLS:
         return np.empty(0, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What a simulation found: estimates with intervals, calibration, where the answers went."""
+"""Result of a simulation: estimates with intervals, calibration, answers per question."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.policy.monitor import Alarm, Finding, Revision
 from crowdtree.problem import Problem
 from crowdtree.simulation.engine import REASONS, BlockRun
 from crowdtree.stats import mean_half_width, wilson_interval
 
-__all__ = ["CalibrationRow", "Estimate", "Run", "mean_estimate", "share_estimate"]
+__all__ = ["Adaptation", "CalibrationRow", "Estimate", "Run", "mean_estimate", "share_estimate"]
 
 FloatArray = NDArray[np.float64]
 
@@ -29,7 +30,7 @@ class Estimate(float):
     high: float
 
     def __new__(cls, value: float, low: float, high: float) -> Estimate:
-        """Make a number that knows its interval."""
+        """Make a number with its interval."""
         made = super().__new__(cls, value)
         made.low, made.high = float(low), float(high)
         return made
@@ -74,6 +75,40 @@ class CalibrationRow(NamedTuple):
     high: float
 
 
+class Adaptation(NamedTuple):
+    """How a campaign watched its table (:class:`crowdtree.policy.monitor.Monitor`).
+
+    Attributes
+    ----------
+    alarms
+        When the answers contradicted the table, and in what.
+    revisions
+        Tables that replaced it.
+    reopened
+        How often a labelled item was opened again because of a revised table.
+    evidence
+        Likelihood ratio against the table at the end.
+    findings
+        What the answers say beside what the table says, after an alarm.
+    """
+
+    alarms: tuple[Alarm, ...]
+    revisions: tuple[Revision, ...]
+    reopened: int
+    evidence: float
+    findings: tuple[Finding, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Summarise in plain JSON."""
+        return {
+            "alarms": [alarm._asdict() for alarm in self.alarms],
+            "revisions": [revision.to_dict() for revision in self.revisions],
+            "reopened": self.reopened,
+            "evidence": self.evidence,
+            "findings": [{**row._asdict(), "words": str(row)} for row in self.findings],
+        }
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """The outcome of a simulation, item by item and in sum.
@@ -83,13 +118,15 @@ class Run:
     truth, label
         Index of the class and of the label of each item.
     answers
-        Answers that each item took.
+        Number of answers of each item.
     posterior_error
         Stated probability that each label is wrong.
     reason
         Why each item was labelled, an index into ``REASONS``.
     asked
         Answers to each question, over all items.
+    adaptation
+        Alarms and revised tables, where the campaign was simulated with ``adapt=True``.
     """
 
     problem: Problem
@@ -99,6 +136,7 @@ class Run:
     posterior_error: FloatArray
     reason: NDArray[np.int8]
     asked: NDArray[np.int64]
+    adaptation: Adaptation | None = None
 
     @classmethod
     def join(cls, problem: Problem, parts: Sequence[BlockRun]) -> Run:
@@ -130,7 +168,7 @@ class Run:
 
     @property
     def stated_error(self) -> Estimate:
-        """Mean of the stated posterior errors; equals the misclassification if they are honest."""
+        """Mean of the stated posterior errors; equals the misclassification if calibrated."""
         return mean_estimate(self.posterior_error)
 
     @property
@@ -172,11 +210,11 @@ class Run:
         """
         order = np.argsort(self.posterior_error, kind="stable")
         stated = self.posterior_error[order].round(12)
-        first = np.searchsorted(stated, stated)  # rank of the first item that is stated alike
+        first = np.searchsorted(stated, stated)  # rank of the first item with the same stated error
         group = first * bins // max(1, self.items)
         starts = [0]
         for start in (np.flatnonzero(np.diff(group)) + 1).tolist():
-            few = self.items / (2 * bins)  # a handful of items says nothing: with the one before
+            few = self.items / (2 * bins)  # too few items: merge them with the group before
             if start - starts[-1] >= few and self.items - start >= few:
                 starts.append(start)
         return list(self._groups(np.split(order, starts[1:])))
@@ -204,10 +242,11 @@ class Run:
             "decided_error": float(self.decided_error),
             "answers_per_question": self.answers_per_question,
             "calibration": [row._asdict() for row in self.calibration()],
+            **({} if self.adaptation is None else {"adaptation": self.adaptation.to_dict()}),
         }
 
     def __repr__(self) -> str:
         return (
             f"Run({self.items:,} items, misclassification {self.misclassification}, "
-            f"answers an item {self.answers_per_item})"
+            f"answers per item {self.answers_per_item})"
         )

@@ -6,7 +6,7 @@
 ``store.owner``           owners: campaigns, drafts, workers, tokens, webhooks
 ``store.queries``         read-only queries for pages, downloads and the API
 ``store.background``      what the server does on its own: maintenance, stalled items, webhooks
-``store.replay``          the audit: replay the log and reconcile every stored sum with it
+``store.replay``          verification: replay the log and reconcile every stored sum with it
 ========================= =====================================================================
 """
 

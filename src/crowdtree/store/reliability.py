@@ -1,7 +1,8 @@
 """Reliability of a worker in one number: the expected share of right answers.
 
-The skill behind it is learned answer by answer (:class:`crowdtree.learning.WorkerBook`): from gold
-items, whose class is known, and from labelled items, weighted by the error of their label.
+The skill behind it is learned answer by answer
+(:class:`crowdtree.learning.worker_tracker.WorkerTracker`): from gold items, whose class is known,
+and from labelled items, weighted by the error of their label.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A cookie alone does not authorise a change: the request must also carry the session's CSRF token, in
 the header ``X-CSRF-Token`` (scripts) or the field ``csrf`` (forms), and must not come from another
-state. Bearer tokens need none of that, because browsers do not send them on their own.
+site. Bearer tokens need none of that, because browsers do not send them on their own.
 """
 
 from __future__ import annotations
@@ -16,19 +16,23 @@ from fastapi import Depends, Request, Response
 
 from crowdtree.store.owner import tokens
 from crowdtree.web.errors import HttpError
+from crowdtree.web.limits import client_address
 from crowdtree.web.requests import state_of
-from crowdtree.web.services.sessions import find_credential
+from crowdtree.web.services import sessions
+from crowdtree.web.services.sessions import LoginRole
 from crowdtree.web.state import AppState
 
 __all__ = [
     "OWNER_COOKIE",
     "OWNER_ONLY",
     "WORKER_COOKIE",
+    "LoginRole",
     "Owner",
     "OwnerNeeded",
     "WorkerHash",
     "csrf_of",
     "forget",
+    "log_in",
     "owner_needed",
     "owner_or_none",
     "remember",
@@ -93,7 +97,7 @@ async def owner_or_none(request: Request) -> Owner | None:
     token, by_cookie = token_from(request, OWNER_COOKIE)
     if token is None:
         return None
-    found = await find_credential(state, token)
+    found = await sessions.find_credential(state, token)
     if found is None or found.role != "owner":
         return None
     if by_cookie:
@@ -132,6 +136,14 @@ OWNER_ONLY = [Depends(owner_needed)]
 """Dependencies of routers and routes that only the owner may use."""
 OwnerNeeded = Annotated[Owner, Depends(owner_needed)]
 WorkerHash = Annotated[str, Depends(worker_hash)]
+
+
+async def log_in(request: Request, response: Response, token: str, role: LoginRole) -> str:
+    """Exchange a token of a link for a session, and set its cookie."""
+    state = state_of(request)
+    session = await sessions.log_in(state, client_address(request.scope), token, role)
+    remember(response, state, OWNER_COOKIE if role == "once" else WORKER_COOKIE, session)
+    return session
 
 
 def remember(response: Response, state: AppState, cookie: str, token: str) -> None:

@@ -10,8 +10,8 @@ from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from crowdtree.advise import Offer, Promise, Report, make_offer, make_promise, promise_of
+from crowdtree.files import problem_from_dict, problem_to_dict
 from crowdtree.policy import PlanPolicy
-from crowdtree.store.db.problem_json import ProblemJson, problem_from_json, problem_to_json
 from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.web.plan_jobs import Wish, make_wished, policy_of, read_offer, table_size
 from crowdtree.web.worker_process import WorkerProcess
@@ -36,15 +36,15 @@ class PlanCache:
         """The same by object, because writing out a large policy as a key is slow."""
         self.pending: dict[AnyPolicy, asyncio.Task[Promise]] = {}
 
-    def known(self, problem: ProblemJson) -> Offer | None:
+    def known(self, problem: JsonObject) -> Offer | None:
         """The choices for a stored problem, if they are cached."""
         return self.offers.get(_key(problem))
 
-    async def offer(self, problem: ProblemJson, report: Report | None = None) -> Offer:
+    async def offer(self, problem: JsonObject, report: Report | None = None) -> Offer:
         """Work out the choices for a stored problem."""
         found = self.known(problem)
         if found is None:
-            made = problem_from_json(problem)
+            made = problem_from_dict(problem, "campaign")
             found = await self.process.run(make_offer, made, report=report)
             self.keep(problem, found)
         return found
@@ -52,10 +52,10 @@ class PlanCache:
     async def read(self, content: bytes, name: str, options: JsonObject, report: Report) -> Offer:
         """Read a table and work out its choices."""
         found = await self.process.run(read_offer, content, name, options, report=report)
-        self.keep(problem_to_json(found.problem), found)
+        self.keep(problem_to_dict(found.problem), found)
         return found
 
-    def keep(self, problem: ProblemJson, offer: Offer) -> None:
+    def keep(self, problem: JsonObject, offer: Offer) -> None:
         """Cache the choices, and what they promise."""
         _remember(self.offers, _key(problem), offer, MOST_OFFERS)
         for choice in offer.choices:
@@ -110,7 +110,7 @@ def _key(document: object) -> str:
 
 
 def _policy_key(policy: AnyPolicy) -> str:
-    return _key({"problem": problem_to_json(policy.problem), "policy": policy.to_dict()})
+    return _key({"problem": problem_to_dict(policy.problem), "policy": policy.to_dict()})
 
 
 def _remember(kept: OrderedDict[str, T], key: str, value: T, most: int) -> None:

@@ -87,7 +87,7 @@ def policy_of(wish: Wish) -> AnyPolicy:
 def _checked_options(options: JsonObject) -> JsonObject:
     for name in CHECKED:
         if name in options:
-            raise CrowdtreeError(f"policy: options: give {name} beside the options, not in them")
+            raise CrowdtreeError(f"policy: options: put {name} next to options, not inside")
     try:
         json.dumps(options, allow_nan=False)
     except (ValueError, RecursionError):
@@ -150,7 +150,7 @@ def _source(wish: Wish) -> Problem | Plan:
     if wish.example is not None:
         return files.example(wish.example)
     if wish.problem is None:
-        raise CrowdtreeError("policy: give a problem, an example or a plan")
+        raise CrowdtreeError("policy: expected a problem, an example or a plan")
     return problem_from_bytes(json.dumps(wish.problem).encode(), "problem.json")
 
 

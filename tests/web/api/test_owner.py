@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import time
 from typing import Any
 
 import pytest
@@ -13,15 +12,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 from crowdtree.store.replay.verify import verify
-from weblab import Lab
-
-
-def until(found: Any, seconds: float = 20.0) -> Any:
-    """Wait for background chores."""
-    end = time.monotonic() + seconds
-    while not (value := found()) and time.monotonic() < end:
-        time.sleep(0.05)
-    return value
+from weblab import Lab, until
 
 
 def finish(app: Lab, number: int) -> Any:
@@ -57,7 +48,7 @@ def test_finish_labels_what_is_open_and_sets_the_rest_aside(app: Lab) -> None:
     assert app.store.read(lambda c: verify(c, number))["agrees"]
 
 
-def test_answers_an_item_are_those_of_items_that_are_done(app: Lab) -> None:
+def test_answers_per_item_count_finished_items_only(app: Lab) -> None:
     number = app.campaign(example="table1", workers=8)
     workers = [app.worker(number) for _ in range(3)]
     for _ in range(8):
@@ -100,7 +91,7 @@ def test_a_running_campaign_is_revised(app: Lab) -> None:
     rows = app.get(f"{path}/revisions").json()
     assert [row["number"] for row in rows] == [0, 1]
     assert rows[1]["reason"] == {"text": "to be sure"}
-    assert app.get(f"{path}/audit").json()[0]["action"] == "revise"
+    assert app.get(f"{path}/activity").json()[0]["action"] == "revise"
     assert app.store.read(lambda c: verify(c, number))["agrees"]
     assert app.worker(number).work()["fate"] == "counted"
 

@@ -18,4 +18,4 @@ def test_health_metrics_and_events(app: Lab) -> None:
     assert f'crowdtree_answers_total{{campaign="{number}",fate="counted"}} 1.0' in text
     trace = app.get(f"/api/campaigns/{number}/items/1").json()
     assert trace["answers"][0]["fate"] == "counted"
-    assert app.get(f"/api/campaigns/{number}/audit").json()[0]["action"] == "invite"
+    assert app.get(f"/api/campaigns/{number}/activity").json()[0]["action"] == "invite"

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -16,15 +15,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 import crowdtree as ct
 from crowdtree.store import ExpireLeases
 from crowdtree.store.replay.verify import verify
-from weblab import CSV, Lab
-
-
-def until(found: Any, seconds: float = 20.0) -> Any:
-    """Wait for background chores."""
-    end = time.monotonic() + seconds
-    while not (value := found()) and time.monotonic() < end:
-        time.sleep(0.05)
-    return value
+from weblab import CSV, Lab, until
 
 
 def test_long_poll_wakes_when_a_question_opens(app: Lab) -> None:
@@ -75,7 +66,7 @@ def test_a_late_answer_to_an_open_node_counts(app: Lab) -> None:
     assert slow.answer(lease).json() == {"fate": "counted", "late": True}
 
 
-def test_a_clock_put_back_does_not_lock_leases_for_ever(app: Lab) -> None:
+def test_a_clock_set_back_does_not_block_leases_forever(app: Lab) -> None:
     number = app.campaign("task,text\na,one\n", example="table1", workers=0)
     idle, eager = app.worker(number), app.worker(number)
     assert idle.next()["task"]
@@ -190,7 +181,7 @@ def test_dedicated_workers_answer_one_question_only(app: Lab) -> None:
     assert len(set.union(*asked.values())) > 1
 
 
-def test_gold_finds_the_unreliable_and_pauses_them(app: Lab) -> None:
+def test_gold_identifies_and_pauses_unreliable_workers(app: Lab) -> None:
     items = CSV + "".join(f"g{k},gold,c4\n" for k in range(30))
     settings = {"gold_rate": 0.5, "pause_below": 0.7, "pause_after": 5}
     number = app.campaign(items, example="table1", workers=8, settings=settings)
@@ -212,7 +203,7 @@ def test_gold_finds_the_unreliable_and_pauses_them(app: Lab) -> None:
     assert rows[bad.id]["answers"] > 0  # they stay
 
 
-def test_a_worker_is_known_before_they_count(app: Lab) -> None:
+def test_new_workers_answer_gold_first(app: Lab) -> None:
     items = CSV + "".join(f"g{k},gold,c4\n" for k in range(30))
     number = app.campaign(items, example="table1", workers=8, settings={"gold_first": 3})
     worker = app.worker(number)
@@ -224,7 +215,7 @@ def test_a_worker_is_known_before_they_count(app: Lab) -> None:
     assert [name[0] for name in tasks] == ["g"] * 3 + ["i"] * 3
 
 
-def test_questions_given_back_are_for_others_at_once(app: Lab) -> None:
+def test_released_questions_are_available_at_once(app: Lab) -> None:
     number = app.campaign("task,text\na,one\n", example="table1", workers=0)
     ann, ben = app.worker(number), app.worker(number)
     lease = ann.next()["task"]["lease"]
@@ -264,7 +255,7 @@ def test_answers_per_worker_ends_with_thanks(app: Lab) -> None:
     assert found["end"]["completion_code"] == "C0DE"
 
 
-def test_adaptive_asks_something_else_rather_than_nothing(app: Lab) -> None:
+def test_adaptive_asks_another_question_if_the_best_is_taken(app: Lab) -> None:
     number = app.campaign(
         "task,text\na,one\n", example="table1", kind="adaptive", target_error=0.0, max_answers=6
     )

@@ -28,7 +28,7 @@ def test_names_with_markup_are_harmless_on_every_page(app: Lab) -> None:
         assert "<img" not in page.text, path
 
 
-def test_a_fault_is_a_page_and_not_a_trace(app: Lab, monkeypatch, caplog) -> None:
+def test_a_failure_shows_a_page_without_a_traceback(app: Lab, monkeypatch, caplog) -> None:
     def broken(*_):
         raise RuntimeError("secret detail")
 

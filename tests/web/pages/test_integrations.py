@@ -7,22 +7,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 from crowdtree.store.background import outbox
-from crowdtree.store.background.outbox import Message
-from weblab import Lab
-
-
-def message(number: int, hook: int, last: int, failures: int = 0) -> Message:
-    sent = {"id": f"{hook}-{last}", "event": "items.labelled", "campaign": number}
-    return Message(hook, "", "", failures, {**sent, "labels": [{}] * 3, "withdrawn": []}, last, 0)  # type: ignore[typeddict-item]
-
-
-def hooked(app: Lab, number: int) -> int:
-    url = {"url": "http://127.0.0.1:9/x"}
-    return int(app.post(f"/api/campaigns/{number}/webhooks", url).json()["id"])
-
-
-def settle(app: Lab, found: Message, error: str = "") -> None:
-    app.store.write(lambda c: outbox.settle_hook(c, found, error, app.clock()))
+from weblab import Lab, hooked, message, settle
 
 
 def test_deliveries_are_remembered_the_last_ones_only(app: Lab) -> None:
@@ -48,7 +33,7 @@ def test_deliveries_are_remembered_the_last_ones_only(app: Lab) -> None:
     assert app.get(path).status_code == 404
 
 
-def test_a_webhook_that_was_given_up_can_be_tried_again(app: Lab) -> None:
+def test_a_failed_webhook_can_be_retried(app: Lab) -> None:
     number = app.campaign(start=False)
     hook = hooked(app, number)
     settle(app, message(number, hook, 1, failures=outbox.MOST_FAILURES - 1), "connection refused")

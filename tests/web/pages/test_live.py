@@ -43,7 +43,7 @@ def live():
         one.store.close()
 
 
-def test_the_dashboard_says_what_needs_the_owner(live):
+def test_the_dashboard_shows_what_needs_attention(live):
     one = live(price=1.0, budget=3.0, currency="EUR")
     one.start()
     assert one.picture().values["headline"] == "Running, and waiting for the first answer."

@@ -11,7 +11,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 from weblab import lab
 
 
-def test_the_wizard_hears_how_far_the_server_is():
+def test_the_wizard_receives_progress():
     with lab() as app:
         form = {"example": "table1", "name": "Mine"}
         headers = {**app.owner, "accept": "application/json"}
@@ -22,7 +22,7 @@ def test_the_wizard_hears_how_far_the_server_is():
         assert shares == sorted(shares)
         assert len({line["words"] for line in lines[:-1]}) > 3
         page = app.get("/c/1/plan")
-        assert "How sure do you want to be?" in page.text
+        assert "How accurate should the labels be?" in page.text
         bad = app.client.post("/new", data={"pasted": "question,a\nq,7\n"}, headers=headers)
         assert (bad.status_code, bad.json()["error"]) == (422, "input")
         # a browser without scripts waits, and is sent on
@@ -33,4 +33,4 @@ def test_the_wizard_hears_how_far_the_server_is():
         assert "Computing what each error costs" in app.get("/c/1/plan").text
         again = app.client.post("/c/1/plan/ready", data={}, headers=headers)
         assert json.loads(again.text.splitlines()[-1]) == {"go": "/c/1/plan"}
-        assert "How sure do you want to be?" in app.get("/c/1/plan").text
+        assert "How accurate should the labels be?" in app.get("/c/1/plan").text

@@ -44,7 +44,7 @@ def test_markdown_is_seen_before_it_is_saved_and_made_safe(app: Lab) -> None:
     assert app.client.post("/preview", json={"text": "x"}).status_code == 401
 
 
-def test_long_instructions_fit_through_the_door(app: Lab) -> None:
+def test_long_instructions_are_accepted(app: Lab) -> None:
     number = app.campaign(start=False)
     form = {"instructions": "ä" * 50_000}
     assert app.client.post(f"/c/{number}/share", data=form, headers=app.owner).status_code == 200

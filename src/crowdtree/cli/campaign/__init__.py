@@ -14,7 +14,7 @@ from crowdtree.cli.campaign.verify import verify_verb
 __all__ = ["campaign_app"]
 
 campaign_app = typer.Typer(
-    help="Make and look after live campaigns.", no_args_is_help=True, rich_markup_mode=None
+    help="Create and manage live campaigns.", no_args_is_help=True, rich_markup_mode=None
 )
 for verb in (
     create_verb,

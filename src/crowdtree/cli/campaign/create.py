@@ -19,10 +19,10 @@ __all__ = ["create_verb"]
 
 @dataclass(frozen=True)
 class PolicyOptions:
-    """What to ask and when to stop."""
+    """Options of the policy."""
 
     adaptive: Annotated[
-        bool, typer.Option("--adaptive", help="Choose each question by what is known.")
+        bool, typer.Option("--adaptive", help="Choose each question by the answers so far.")
     ] = False
     target_error: Annotated[
         float, typer.Option("--target-error", help="Adaptive: stop at this error.")
@@ -37,7 +37,8 @@ class PolicyOptions:
         float | None, typer.Option("--answers", help="Plan: expected answers per item.")
     ] = None
     stopping: Annotated[
-        Literal["none", "curtailed", "margin"], typer.Option("--stopping", help="When votes end.")
+        Literal["none", "curtailed", "margin"],
+        typer.Option("--stopping", help="When a vote stops."),
     ] = "curtailed"
     allow_groups: AllowGroups = False
     seed: Seed = 0
@@ -60,10 +61,12 @@ class PolicyOptions:
 def create_verb(
     file: File,
     *,
-    name: Annotated[str, typer.Option("--name", help="What the campaign is called.")] = "",
+    name: Annotated[str, typer.Option("--name", help="Name of the campaign.")] = "",
     setting: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting, such as gold_rate=0.1."),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="A setting, such as gold_rate=0.1; may be repeated."
+        ),
     ] = None,
     options: PolicyOptions,
     database: Database = HERE,
@@ -89,7 +92,7 @@ def create_verb(
         )
 
     def show(console: Any) -> None:
-        console.print(f"[bold]Campaign {number} is made.[/]")
+        console.print(f"[bold]Campaign {number} is created.[/]")
         console.print(f"[dim]Next: crowdtree campaign items {number} items.csv[/]")
 
     render.emit(as_json, {"campaign": number}, show)
@@ -100,7 +103,7 @@ def _settings(pairs: list[str]) -> dict[str, Any]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals:
-            raise CrowdtreeError(f"--set {pair}: write it as NAME=VALUE")
+            raise CrowdtreeError(f"--set: expected NAME=VALUE, got {pair}")
         try:
             found[name.strip()] = json.loads(value)
         except ValueError:

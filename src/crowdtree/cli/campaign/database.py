@@ -1,4 +1,4 @@
-"""What the verbs of live campaigns share: the database, and what must be installed for it."""
+"""Code shared by the campaign verbs: the database and its optional dependencies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HERE = "crowdtree.db"
 
 @contextmanager
 def opened(database: str, new: bool = False) -> Iterator[Store]:
-    """Open a database, which is made only where `new` is set; errors take one line."""
+    """Open a database, created only if `new` is set; errors take one line."""
     from sqlalchemy.exc import DBAPIError
 
     from crowdtree.store import Store
@@ -38,7 +38,7 @@ def opened(database: str, new: bool = False) -> Iterator[Store]:
     file = database.removeprefix("sqlite:///")
     if not new and "://" not in file and not Path(file).exists():
         raise CrowdtreeError(
-            f"database: there is no file {file}; make a campaign with crowdtree campaign create, "
+            f"database: there is no file {file}; create a campaign with crowdtree campaign create, "
             "or check --database"
         )
     try:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,19 +18,17 @@ from crowdtree.files.atomic import write_atomically
 
 __all__ = ["answers_verb", "labels_verb"]
 
-WRITERS = {"csv": exports.csv_lines, "jsonl": exports.json_lines}
-
 
 @dataclass(frozen=True)
 class Target:
-    """Where to write, and in which format."""
+    """Output options."""
 
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE.")
     ] = None
     format: Annotated[
         Literal["csv", "jsonl", "parquet"] | None,
-        typer.Option("--format", help="By the ending of FILE where not given.", show_default=False),
+        typer.Option("--format", help="By default the extension of FILE.", show_default=False),
     ] = None
 
     @property
@@ -40,8 +37,8 @@ class Target:
         return self.format or (self.output.suffix.lstrip(".").lower() if self.output else "csv")
 
     def __post_init__(self) -> None:
-        if self.kind not in (*WRITERS, "parquet"):
-            raise CrowdtreeError(f"{self.output}: end the name with .csv, .jsonl or .parquet")
+        if self.kind not in exports.FORMATS:
+            raise CrowdtreeError(f"{self.output}: expected the extension .csv, .jsonl or .parquet")
         check_outputs([self.output])
 
 
@@ -53,15 +50,14 @@ def labels_verb(number: Number, target: Target, database: Database = HERE) -> No
 
       crowdtree campaign labels 1 -o labels.csv
     """
-    rows = import_server("crowdtree.store.queries.export").label_rows
-    _export(number, target, database, rows, "classes", exports.LABELS)
+    _export(number, target, database, "labels")
 
 
 @with_options
 def answers_verb(
     number: Number,
     target: Target,
-    log: Annotated[bool, typer.Option("--log", help="Everything: skips and undos too.")] = False,
+    log: Annotated[bool, typer.Option("--log", help="Include skips and undos.")] = False,
     database: Database = HERE,
 ) -> None:
     """Write the answers as crowd-kit reads them: task, question, worker, label.
@@ -70,25 +66,14 @@ def answers_verb(
 
       crowdtree campaign answers 1 -o answers.csv
     """
-    rows = import_server("crowdtree.store.queries.export").answer_rows
-    columns = exports.ANSWERS if log else exports.CROWD_KIT
-    read = partial(rows, standing=not log)
-    _export(number, target, database, read, "questions", columns)
+    _export(number, target, database, "log" if log else "answers")
 
 
-def _export(
-    number: int, target: Target, database: str, read: Any, names: str, columns: list[str]
-) -> None:
-    campaign_row = import_server("crowdtree.store.db.campaign_row")
-    pieces = import_server("crowdtree.store.queries.export").pieces
+def _export(number: int, target: Target, database: str, what: str) -> None:
+    rows_of = import_server("crowdtree.web.services.exports").rows_of
     with opened(database) as store:
-        known = store.read(lambda c: campaign_row.get_campaign(c, number)).problem[names]
-        rows = pieces(lambda after: store.read(lambda c: read(c, number, known, after)))
-        if target.kind == "parquet":
-            chunks: Iterator[bytes] = iter([exports.parquet(rows, columns)])
-        else:
-            chunks = WRITERS[target.kind](rows, columns)
-        _write(chunks, target.output)
+        rows = rows_of(store, number, what)
+        _write(exports.exported(rows, exports.COLUMNS[what], target.kind), target.output)
 
 
 def _write(chunks: Iterator[bytes], output: Path | None) -> None:

@@ -31,7 +31,7 @@ def items_verb(
     items = import_server("crowdtree.web.services.items")
     kind = ITEM_FORMATS.get(file.suffix.lower())
     if kind is None:
-        raise CrowdtreeError(f"{file}: items are read from .csv, .tsv or .jsonl")
+        raise CrowdtreeError(f"{file}: expected the extension .csv, .tsv or .jsonl")
     with opened(database) as store, file.open("rb") as content:
         found = items.add_from_file(store, number, content, kind)
 

@@ -56,12 +56,12 @@ def _move(number: int, status: str, database: str, as_json: bool) -> None:
 def status_verb(
     number: Annotated[
         int | None,
-        typer.Argument(metavar="[CAMPAIGN]", max=MOST_NUMBER, help="All where not given."),
+        typer.Argument(metavar="[CAMPAIGN]", max=MOST_NUMBER, help="All campaigns by default."),
     ] = None,
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Say how a campaign is going, or list all.
+    """Show the progress of a campaign, or of all.
 
     Example:
 

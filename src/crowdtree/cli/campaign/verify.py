@@ -14,9 +14,9 @@ __all__ = ["verify_verb"]
 
 
 def verify_verb(number: Number, database: Database = HERE, as_json: AsJson = False) -> None:
-    """Replay the log of a campaign and compare it with everything that the database says.
+    """Replay the log of a campaign and compare the result with the database.
 
-    Leaves with 1 where they differ.
+    Exits with 1 if they differ.
 
     Example:
 
@@ -29,7 +29,7 @@ def verify_verb(number: Number, database: Database = HERE, as_json: AsJson = Fal
     def show(console: Any) -> None:
         if found["agrees"]:
             console.print(
-                f"[bold]All is well:[/] {found['answers']:,} answers replayed, "
+                f"[bold]No differences:[/] {found['answers']:,} answers replayed, "
                 f"{found['labelled']:,} labels agree."
             )
         for text in found["differences"]:

@@ -29,7 +29,7 @@ def emit(as_json: bool, found: dict[str, Any], show: Callable[[Any], None]) -> N
 
 
 def command(verb: str, file: str, *words: object, reading: Reading | None = None) -> str:
-    """Write the command to go on with, for the same file read in the same way.
+    """Write the next command, for the same file with the same reading options.
 
     >>> command("staff", "my birds.csv", "--workers", 4, reading=Reading(worker_error=0.1))
     "crowdtree staff 'my birds.csv' --workers 4 --worker-error 0.1"
@@ -39,5 +39,5 @@ def command(verb: str, file: str, *words: object, reading: Reading | None = None
 
 
 def show_next(console: Any, command: str) -> None:
-    """Print how to go on."""
+    """Print the next command."""
     console.print(f"Next: {command}", style="dim", markup=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""How what was learned looks in a terminal: workers, the error table, pairs, what was assumed."""
+"""Learned results in a terminal: workers, the error table, confused pairs, assumed errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from crowdtree.learning.compare import against_assumed, confused_pairs
 from crowdtree.report.learned_tables import accuracy_words, ranked_flags, share, worst_cells
-from crowdtree.text import percent, plural
+from crowdtree.text import percent, plural, short
 
 __all__ = ["show_learned"]
 
@@ -24,12 +24,12 @@ CELL = 8
 
 
 def show_learned(console: Any, learned: Any) -> None:
-    """Print how well workers answer, where they err, and what is still open."""
+    """Print the workers' reliability, the errors, and open points."""
     console.print(
         f"[bold]{plural(len(learned.labels), 'label')}[/] from "
         f"{plural(learned.answers.n_answers, 'answer')} by "
         f"{plural(len(learned.workers), 'worker')}; "
-        f"a typical worker errs with [bold]{percent(learned.typical_error)}[/]."
+        f"error of a typical worker: [bold]{percent(learned.typical_error)}[/]."
     )
     for words in accuracy_words(learned):
         console.print(words)
@@ -54,7 +54,7 @@ def _table(*columns: str, left: int = 1) -> Any:
 def _short(name: str, most: int = NAME) -> Any:
     from rich.text import Text
 
-    return Text(name if len(name) <= most else name[: most - 1] + "…")
+    return Text(short(name, most))
 
 
 def _workers(console: Any, learned: Any) -> None:
@@ -85,9 +85,7 @@ def _errors(console: Any, learned: Any) -> None:
     problem = learned.problem
     fits = max(1, (console.width - NAME - 2) // (CELL + 2))
     rows, columns, half, definite = worst_cells(learned, MOST_QUESTIONS, fits)
-    names = [problem.classes[c] for c in columns]
-    short = [name if len(name) <= CELL else name[: CELL - 1] + "…" for name in names]
-    table = _table("errs, in %", *short)
+    table = _table("error, in %", *(short(problem.classes[c], CELL) for c in columns))
     for q in rows:
         cells = [
             _cell(float(problem.worker_error[q, c]), float(half[q, c])) if definite[q, c] else "–"
@@ -99,7 +97,7 @@ def _errors(console: Any, learned: Any) -> None:
     if len(rows) < problem.n_questions:
         left.append(f"{len(rows)} of {problem.n_questions:,} questions, the worst")
     if len(columns) < problem.n_classes:
-        left.append(f"{len(columns)} of {problem.n_classes:,} classes, the commonest")
+        left.append(f"{len(columns)} of {problem.n_classes:,} classes, the most common")
     shown = f" Shown: {'; '.join(left)}." if left else ""
     console.print(f"[dim]± half of the interval; – right answer unknown.{shown}[/]\n")
 
@@ -131,7 +129,7 @@ def _assumed(console: Any, learned: Any) -> None:
     outside = [cell for cell in cells if cell.outside]
     console.print(
         f"Of the {plural(len(cells), 'assumed error')}, {len(outside)} "
-        f"{'lies' if len(outside) == 1 else 'lie'} outside the interval of what was learned"
+        f"{'lies' if len(outside) == 1 else 'lie'} outside the learned interval"
         + (":" if outside else ".")
     )
     if outside:
@@ -154,7 +152,7 @@ def _flags(console: Any, learned: Any) -> None:
     shown = [*rest[:MOST_FLAGS], *thin[:MOST_THIN]]
     if not shown:
         return
-    console.print("What to look at:")
+    console.print("Points to check:")
     for flag in shown:
         console.print(f"  {flag.subject}: {flag.message}", soft_wrap=True, markup=False)
     left = len(rest) + len(thin) - len(shown)

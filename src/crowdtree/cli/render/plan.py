@@ -1,4 +1,4 @@
-"""How a plan looks in a terminal: the summary, the tree and its levels; and writing it out."""
+"""A plan in a terminal: the summary, the tree and its levels; and writing it to files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def finish(value: Evaluation, outputs: PlanOutputs, show: Callable[[Any], None]) -> None:
-    """Write what was asked for, then print."""
+    """Write the requested files, then print."""
     if outputs.output is not None:
         files.save_plan(value.plan, outputs.output)
     if outputs.draw is not None:
@@ -36,7 +36,7 @@ def finish(value: Evaluation, outputs: PlanOutputs, show: Callable[[Any], None])
 
 
 def show_plan(console: Any, value: Evaluation, outputs: PlanOutputs) -> None:
-    """Print everything about a plan that was asked for."""
+    """Print the requested parts of a plan."""
     show_summary(console, value)
     show_certificate(console, value.tree)
     show_tree(console, value, outputs.full)
@@ -45,7 +45,7 @@ def show_plan(console: Any, value: Evaluation, outputs: PlanOutputs) -> None:
 
 
 def show_summary(console: Any, value: Evaluation) -> None:
-    """Print the result first: how often the plan goes wrong, and what it costs."""
+    """Print the error and cost of the plan."""
     plan = value.plan
     tree = plan.tree
     console.print(
@@ -116,7 +116,7 @@ def _node_words(plan: Plan, node: int) -> str:
     words = [f"error {percent(float(plan.node_error[node]) / share)}"]
     votes = int(plan.votes[node])
     if plan.vote == "margin":
-        words.append(f"until a lead of {votes}")
+        words.append(f"until one side leads by {votes}")
     elif votes > 1:
         words.append(plural(votes, "vote"))
     words.append("all items" if node == 0 else f"{percent(share)} of items")

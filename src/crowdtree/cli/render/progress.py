@@ -1,4 +1,4 @@
-"""A line on stderr that shows progress while somebody looks on, and disappears at the end."""
+"""A progress line on stderr, on terminals only, which disappears at the end."""
 
 from __future__ import annotations
 

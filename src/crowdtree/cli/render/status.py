@@ -1,4 +1,4 @@
-"""How a campaign is going, in a few lines for people."""
+"""The progress of a campaign, in a few lines of text."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["status_lines"]
 
 
 def status_lines(row: dict[str, Any]) -> list[str]:
-    """Say how it goes, what it costs and when it is done, what needs a look; from `progress`.
+    """Show progress, cost, forecast and points to check; from `progress`.
 
-    The numbers to come are estimates from those so far.
+    Forecasts are extrapolated from the numbers so far.
     """
     items, reason = row["items"], row["status_reason"]
     done = items["labelled"] + items["set_aside"]
@@ -32,7 +32,7 @@ def _money(row: dict[str, Any]) -> str:
         return ""
     of = f" of {row['budget']:,.2f}" if row["budget"] is not None else ""
     left = row["forecast"]["cost_left"]
-    ahead = f", about {left:,.2f} still to come" if left else ""
+    ahead = f", about {left:,.2f} remaining" if left else ""
     return f"spent {row['spent']:,.2f}{of}{ahead}"
 
 
@@ -40,9 +40,9 @@ def _ahead(row: dict[str, Any]) -> str:
     forecast = row["forecast"]
     if row["status"] != "running" or not forecast["answers_left"]:
         return ""
-    words = f"about {forecast['answers_left']:,.0f} answers still to come"
+    words = f"about {forecast['answers_left']:,.0f} answers remaining"
     seconds = forecast["seconds_left"]
-    return words if seconds is None else f"{words}, {duration(seconds)} at the present pace"
+    return words if seconds is None else f"{words}, {duration(seconds)} at the current rate"
 
 
 def _attention(row: dict[str, Any]) -> str:
@@ -55,7 +55,7 @@ def _attention(row: dict[str, Any]) -> str:
         found.append(f"{plural(row['workers']['paused'], 'worker')} paused")
     if row.get("waiting_for_workers"):
         found.append(f"{plural(row['waiting_for_workers'], 'item')} waiting for more workers")
-    return f"look at: {', '.join(found)}" if found else ""
+    return f"check: {', '.join(found)}" if found else ""
 
 
 def _revised(row: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Tables in a terminal: frontiers, and policies beside each other."""
+"""Tables in a terminal: frontiers, and comparisons of policies."""
 
 from __future__ import annotations
 
@@ -9,16 +9,10 @@ from crowdtree.text import number, percent, plural
 
 __all__ = ["show_frontier", "show_policies"]
 
+MOST_POINTS = 12
 
-def show_frontier(
-    console: Any,
-    points: Any,
-    chosen: Any = None,
-    most: int = 12,
-    *,
-    priced: bool = False,
-    undecided: bool = False,
-) -> None:
+
+def show_frontier(console: Any, points: Any, chosen: Any, *, priced: bool, undecided: bool) -> None:
     """Print the frontier as a small table, evenly thinned, the chosen plan marked."""
     from rich.table import Table
 
@@ -27,7 +21,7 @@ def show_frontier(
     left = ["undecided", "wrong of the others"] if undecided else ["misclassified", "additive"]
     for name in (*paid, "answers per item", *left, "votes", "proof"):
         table.add_column(name, justify="right")
-    step = max(1, -(-len(points) // most))
+    step = max(1, -(-len(points) // MOST_POINTS))
     shown = sorted({*range(0, len(points), step), len(points) - 1})
     rows = [(points[place], None) for place in shown]
     for point, style in [*rows, *([] if chosen is None else [(chosen, "bold")])]:
@@ -57,7 +51,7 @@ def _votes(plan: Plan) -> str:
 
 
 def show_policies(console: Any, rows: Any) -> None:
-    """Print policies beside each other: answers and error with intervals, times the floor."""
+    """Print a comparison of policies: answers and error with intervals, multiples of the floor."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="dim")
@@ -79,7 +73,9 @@ def show_policies(console: Any, rows: Any) -> None:
     for row in rows:
         if row.note:
             console.print(f"[dim]{row.policy}: {row.note}[/]")
-    console.print("[dim]The floor (Fano) is at each policy's own error; none goes below it.[/]\n")
+    console.print(
+        "[dim]The floor (Fano) is at each policy's own error; no policy can go below it.[/]\n"
+    )
 
 
 def _between(value: Any, times: float = 1.0) -> str:

@@ -1,7 +1,7 @@
 """Branch and bound over sets of classes: the compiled search behind ``method="optimal"``.
 
-Works on arrays alone; :mod:`crowdtree.designers.optimal` and :mod:`crowdtree.frontiers` put
-problems in and take trees out. Imported only when it is used, because it compiles.
+Works on arrays only; :mod:`crowdtree.designers.optimal` and :mod:`crowdtree.frontiers` convert
+problems to arrays and the results to trees. Imported only when it is used, because it compiles.
 """
 
 from crowdtree.designers.exact.exact_objective import solve_exact

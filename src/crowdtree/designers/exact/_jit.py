@@ -1,4 +1,4 @@
-"""One place that says how numba compiles, so that the rest stays typed."""
+"""Settings of numba, in one place, so that the other modules stay typed."""
 
 import contextlib
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def forget_stale_code(folder: Path) -> None:
     """Remove compiled code that is older than any source file of the folder.
 
-    numba's disk cache looks at the file of a function alone; code compiled against an older
+    numba's disk cache checks only the file of the function itself; code compiled against an older
     version of another file would give wrong results or crash.
     """
     newest = max(source.stat().st_mtime for source in folder.glob("*.py"))

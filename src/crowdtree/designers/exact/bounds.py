@@ -15,7 +15,7 @@ Ints = npt.NDArray[np.int64]
 def _mark_splitting(
     sets: Words, row: int, one: Words, known: Words, splits: npt.NDArray[np.bool_]
 ) -> None:
-    """Mark the questions both answers of which occur in a set."""
+    """Mark the questions for which both answers occur in a set."""
     for question in range(splits.size):
         has_one = np.uint64(0)
         has_zero = np.uint64(0)
@@ -42,7 +42,7 @@ def _fill_steps(
 
     The questions of a path differ, so d of them cost at least the d cheapest. With `keep` below 1
     later steps are discounted; averaging violators (isotonic regression) gives the largest convex
-    function below, which is what the packages need.
+    function below, which package-merge requires.
     """
     level = 0
     remaining = 1.0

@@ -286,8 +286,8 @@ def search(
         total = cost + keep * (bound_0 + bound_1)
         solved_0 = solved_1 = False
         allowed = (ceiling - cost) / keep if keep > 0.0 else np.inf
-        # The smaller side first, but only up to its share of what is allowed: if the question can
-        # be refuted, then mostly so, and neither side has to be solved. Then the other side with
+        # The smaller side first, but only up to its share of the limit: this usually suffices to
+        # refute the question, and neither side has to be solved. Then the other side with
         # all that is left, and if that was solved, the first one again.
         for turn in range(3):
             if total >= ceiling:

@@ -1,4 +1,4 @@
-"""A memo over class sets of fixed size that forgets instead of growing past its limit."""
+"""A memo of bounded size over class sets, which evicts entries when it is full."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ BOUND_ONLY = -1
 
 
 class Cache(NamedTuple):
-    """Open addressing with a window of eight slots; the entry that cost least work is forgotten.
+    """Open addressing with a window of eight slots; the entry that cost least work is evicted.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Cache(NamedTuple):
     values : array of float64
         The same memory seen as floats, for the value.
     state : array of int64
-        Capacity in use (a power of two), slots used, entries forgotten.
+        Capacity in use (a power of two), slots used, entries evicted.
     """
 
     words: Words
@@ -100,7 +100,7 @@ def _place(
     values: Floats,
     state: Counts,
 ) -> None:
-    """Put an entry that is known to be absent; a full window forgets what cost least work."""
+    """Insert an entry that is known to be absent; a full window evicts what cost least work."""
     width = words.shape[1] - 2
     wrap = state[CAPACITY] - 1
     start = np.int64(mix(sets, row, width) & np.uint64(wrap))
@@ -124,7 +124,7 @@ def _place(
 def _grow(words: Words, values: Floats, state: Counts) -> None:
     """Double the capacity inside the reserved memory and place every entry again.
 
-    In place: an entry that a gap hides from `find` is merely forgotten.
+    In place: an entry that `find` cannot reach across a gap counts as evicted.
     """
     old = state[CAPACITY]
     spare = words.shape[0] - 1

@@ -1,7 +1,7 @@
 """Compiled branch and bound for the exact objective, where weights depend on the path.
 
-A state is a class set and the set of questions asked on the way; a class that arrives has its
-weight times the product of its chances to have been answered right.
+A state is a class set and the set of questions asked on the path to it. The weight of a class is
+multiplied by the probability that all answers on the path were right.
 """
 
 from typing import NamedTuple
@@ -33,7 +33,7 @@ class Path(NamedTuple):
     Attributes
     ----------
     survival : array of float64, shape (depths, classes)
-        Chance of each class to arrive.
+        Probability that each class reaches the state.
     error : array of float64, shape (classes, questions)
     state : array of uint64, shape (depths, words of classes + words of questions)
         Key of the memo.

@@ -1,6 +1,6 @@
-"""Decision trees of least misclassification, with a proof or an honest gap."""
+"""Decision trees of least misclassification, with a proof or a proven gap."""
 
-import time
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -10,15 +10,15 @@ from .blocks import build_blocks
 from .branch import TOLERANCE
 from .dive import Path, dive
 from .extract import Ints, TreeArrays
-from .search import RELATIVE_TOLERANCE, Progress, Run, finish, watch
-from .solution import Solution
+from .search import MEMORY_LIMIT_BYTES, RELATIVE_TOLERANCE, Run, solve
+from .solution import Limits, Solution
 from .tables import Floats, final_groups
 
 
 def tree_loss(
     tree: TreeArrays, outcome: npt.NDArray[np.int8], error: Floats, weight: Floats
 ) -> float:
-    """Sum over the classes of weight times the chance of a wrong answer on the way."""
+    """Sum over the classes of weight times the probability of a wrong answer on the path."""
     question, _, children, _ = tree
     total = 0.0
     for member in range(weight.size):
@@ -64,23 +64,17 @@ class _Dive(Run):
         outcome: npt.NDArray[np.int8],
         error: Floats,
         weight: Floats,
-        memory_limit_bytes: int,
-        *,
-        incumbent: TreeArrays | None,
-        gap_limit: float,
-        node_limit: int | None,
+        limits: Limits,
     ) -> None:
         worst = np.where(outcome >= 0, error, 0.0).max(axis=1)
-        super().__init__(
-            outcome, error[np.newaxis], weight, 1.0 - worst,
-            incumbent=None, gap_limit=gap_limit, node_limit=node_limit,
-            memory_limit_bytes=memory_limit_bytes // 2,
-        )  # fmt: skip
+        half = limits.get("memory_limit_bytes", MEMORY_LIMIT_BYTES) // 2
+        limits = {**limits, "memory_limit_bytes": half}
+        super().__init__(outcome, error[np.newaxis], weight, 1.0 - worst, limits)
         self.outcome, self.error_table, self.weight = outcome, error, weight
         questions, classes = outcome.shape
         words = self.tables.one.shape[1]
         width = words + -(-questions // 64)
-        self.memo = memo_module.create(width, memory_limit_bytes // 2)
+        self.memo = memo_module.create(width, half)
         depth = classes + 1
         self.path = Path(
             survival=np.ones((depth, classes)),
@@ -94,8 +88,6 @@ class _Dive(Run):
         self.best_tree: TreeArrays | None = None
         self.best_loss = np.inf
         self.proven = 0.0
-        if incumbent is not None:
-            self._offer(incumbent)
 
     def _reorder(self) -> None:
         """Keep the order of the classes: the dive's rows are laid out by it."""
@@ -124,7 +116,7 @@ class _Dive(Run):
         return state
 
     def _read_tree(self) -> TreeArrays:
-        """Read the solved tree breadth first, solving again what the memo forgot."""
+        """Read the solved tree breadth first, solving evicted states again."""
         words = self.path.sets.shape[1]
         question: list[int] = []
         children: list[list[int]] = []
@@ -193,16 +185,7 @@ class _Dive(Run):
 
 
 def solve_exact(
-    outcome: npt.NDArray[np.int8],
-    error: Floats,
-    weight: Floats,
-    *,
-    incumbent: TreeArrays | None = None,
-    time_limit: float | None = None,
-    gap_limit: float = 0.0,
-    node_limit: int | None = None,
-    memory_limit_bytes: int = 1 << 30,
-    progress: Progress | None = None,
+    outcome: npt.NDArray[np.int8], error: Floats, weight: Floats, **limits: Unpack[Limits]
 ) -> Solution:
     r"""Find the tree of least misclassification.
 
@@ -218,8 +201,8 @@ def solve_exact(
     error : array of float64, shape (questions, classes)
         Chance of a wrong verdict, between 0 and 1; ignored where the outcome is -1.
     weight : array of float64, shape (classes,)
-    incumbent, time_limit, gap_limit, node_limit, memory_limit_bytes, progress
-        As in `solve_additive`.
+    limits
+        See :class:`Limits`.
 
     Returns
     -------
@@ -239,22 +222,13 @@ def solve_exact(
     >>> round(solution.value, 12), solution.status
     (0.145, 'optimal')
     """
-    started = time.perf_counter()
     outcome = np.ascontiguousarray(outcome, dtype=np.int8)
     error = np.asarray(error, dtype=np.float64)
     labelled, always_wrong = label_weights(outcome, np.asarray(weight, dtype=np.float64))
     run: Run
     if class_free(outcome, error):
         keep = 1.0 - np.where(outcome >= 0, error, 0.0).max(axis=1)
-        run = Run(
-            outcome, error[np.newaxis], labelled, keep,
-            incumbent=incumbent, gap_limit=gap_limit, node_limit=node_limit,
-            memory_limit_bytes=memory_limit_bytes,
-        )  # fmt: skip
+        run = Run(outcome, error[np.newaxis], labelled, keep, limits)
     else:
-        run = _Dive(
-            outcome, error, labelled, memory_limit_bytes,
-            incumbent=incumbent, gap_limit=gap_limit, node_limit=node_limit,
-        )  # fmt: skip
-    reason = watch(run, time_limit, progress)
-    return finish(run, reason, started, constant=always_wrong)
+        run = _Dive(outcome, error, labelled, limits)
+    return solve(run, constant=always_wrong)

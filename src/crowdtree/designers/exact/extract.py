@@ -1,4 +1,4 @@
-"""From what the caches remember to a tree as arrays, and the cost of such a tree."""
+"""Conversion of the caches to a tree as arrays, and the cost of such a tree."""
 
 from typing import TYPE_CHECKING
 
@@ -49,7 +49,7 @@ def _small_question(sets: Words, tables: Tables, cache: Cache, work: Work) -> in
 def _remembered_question(
     sets: Words, tables: Tables, exact: Cache, upper: Cache, work: Work
 ) -> int:
-    """Question that the caches remember for a set, LEAF, or MISSING if it was forgotten."""
+    """Question that the caches hold for a set, LEAF, or MISSING if it was evicted."""
     if count(sets, 0) <= SMALL:
         return _small_question(sets, tables, exact, work)
     slot = find(sets, 0, exact.words, exact.state)
@@ -70,7 +70,7 @@ def _solved(sets: Words, exact: Cache) -> bool:
 
 
 def _question(current: Words, exact: bool, run: "Run") -> int:
-    """Question of a set, searching again for what the caches forgot."""
+    """Question of a set, searching again if it was evicted."""
     run.work.sets[0] = current[0]
     large = count(current, 0) > SMALL
     if exact and large and not _solved(current, run.exact):
@@ -89,7 +89,7 @@ def _members(words: Words) -> Ints:
 
 
 def extract(run: "Run", exact: bool) -> TreeArrays | None:
-    """Read the tree breadth first; `exact` insists on proven sets."""
+    """Read the tree breadth first; `exact` requires proven sets."""
     question: list[int] = []
     variant: list[int] = []
     children: list[list[int]] = []

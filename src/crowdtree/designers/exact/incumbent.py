@@ -28,7 +28,7 @@ def _entropy(sets: Words, row: int, weight: Floats, members: Ints) -> float:
 
 @compiled
 def _guess(sets: Words, row: int, rate: float, tables: Tables, exact: Cache, work: Work) -> float:
-    """What a set will cost: its value if known, else its entropy at a rate."""
+    """Estimated cost of a set: its value if known, else its entropy times a rate."""
     if count(sets, row) <= tables.tabled[0]:
         return small_value(sets, row, tables, work)
     slot = find(sets, row, exact.words, exact.state)

@@ -1,8 +1,8 @@
-"""Optimal decision trees for an additive cost, with a proof or an honest gap."""
+"""Optimal decision trees for an additive cost, with a proof or a proven gap."""
 
 import threading
 import time
-from collections.abc import Callable
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -13,15 +13,15 @@ from .bounds import kraft_bound
 from .branch import BUDGET, KRAFT, LOWER, NODES, STOP, SWAPS, TOLERANCE, UPPER, search
 from .extract import TreeArrays, extract, leaf_order, tree_value
 from .incumbent import descend
-from .solution import Solution
+from .solution import Limits, Solution
 from .tables import Floats, build, scratch
 
 UNLIMITED = np.iinfo(np.int64).max
+MEMORY_LIMIT_BYTES = 1 << 30
 RELATIVE_TOLERANCE = 1e-12
 POLL_SECONDS = 0.02
 FIRST_BUDGET = 1000  # sets that a search for a better tree may expand
 RATES = (1.0, 0.7, 0.5, 0.35, 1.4)
-Progress = Callable[[float, float, int], None]
 
 
 class Run:
@@ -33,26 +33,23 @@ class Run:
         cost: Floats,
         weight: Floats,
         keep: Floats,
-        *,
-        incumbent: TreeArrays | None,
-        gap_limit: float,
-        node_limit: int | None,
-        memory_limit_bytes: int,
+        limits: Limits,
     ) -> None:
         self.problem = (outcome, cost, weight, keep)
-        self.memory_limit_bytes = memory_limit_bytes
+        self.limits = limits
+        node_limit = limits.get("node_limit")
+        self.gap_limit = limits.get("gap_limit", 0.0)
         self.order = np.arange(weight.size)
         self.control = np.array([0, 0, UNLIMITED if node_limit is None else node_limit, 0, 0, 0])
         self.status = np.array([0.0, np.inf, 0.0])
-        self.gap_limit = gap_limit
         self.everything = np.zeros(-(-weight.size // 64), np.uint64)
         for index in range(weight.size):
             self.everything[index // 64] |= np.uint64(1) << np.uint64(index % 64)
         # The exchange argument needs costs that add up class by class and below every question.
         self.control[SWAPS] = int(cost.shape[0] == 1 and bool((keep == 1.0).all()))
         self._lay_out()
-        self.tree = incumbent
-        self.value = np.inf if incumbent is None else tree_value(incumbent, self.tables)
+        self.tree: TreeArrays | None = None
+        self.value = np.inf
         self.solved = False
         self.turn = 0
         self.error: BaseException | None = None
@@ -60,7 +57,7 @@ class Run:
     def _lay_out(self) -> None:
         """Tables and caches for the classes in the current order."""
         outcome, cost, weight, keep = self.problem
-        limit = self.memory_limit_bytes
+        limit = self.limits.get("memory_limit_bytes", MEMORY_LIMIT_BYTES)
         self.tables = build(
             outcome[:, self.order], cost[:, :, self.order], weight[self.order], keep, limit
         )
@@ -141,7 +138,7 @@ class Run:
             lower = self.status[LOWER] = max(self.status[LOWER], min(found, self.value))
             if exact:
                 self._keep_tree(exact=False)
-                if self.value > found * (1 + 1e-9):  # parts of it were forgotten
+                if self.value > found * (1 + 1e-9):  # parts of it were evicted
                     self._keep_tree(exact=True)
                 self.solved = self.value <= found * (1 + 1e-9)
                 break
@@ -167,8 +164,9 @@ class Run:
             self.error = error
 
 
-def watch(run: Run, time_limit: float | None, progress: Progress | None) -> str:
+def watch(run: Run) -> str:
     """Run in a thread; stop it at the time limit or on Ctrl-C. Returns why it was stopped."""
+    time_limit, progress = run.limits.get("time_limit"), run.limits.get("progress")
     worker = threading.Thread(target=run.run, daemon=True)
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
     reason = ""
@@ -190,8 +188,9 @@ def watch(run: Run, time_limit: float | None, progress: Progress | None) -> str:
     return reason
 
 
-def finish(run: Run, reason: str, started: float, constant: float = 0.0) -> Solution:
-    """What a finished or stopped run has to show; `constant` is paid by every tree."""
+def solve(run: Run, constant: float = 0.0) -> Solution:
+    """Search and collect what was found; `constant` is part of every tree's cost."""
+    reason = watch(run)
     if run.error is not None:
         raise run.error
     assert run.tree is not None
@@ -214,25 +213,12 @@ def finish(run: Run, reason: str, started: float, constant: float = 0.0) -> Solu
         lower_bound=lower + constant,
         status=status,
         nodes=int(run.control[NODES]),
-        statistics={
-            "seconds": time.perf_counter() - started,
-            "cached": float(run.exact.state[memo.USED]),
-            "forgotten": float(run.exact.state[memo.FORGOTTEN]),
-        },
+        forgotten=int(run.exact.state[memo.FORGOTTEN]),
     )
 
 
 def solve_additive(
-    outcome: npt.NDArray[np.int8],
-    cost: Floats,
-    weight: Floats,
-    *,
-    incumbent: TreeArrays | None = None,
-    time_limit: float | None = None,
-    gap_limit: float = 0.0,
-    node_limit: int | None = None,
-    memory_limit_bytes: int = 1 << 30,
-    progress: Progress | None = None,
+    outcome: npt.NDArray[np.int8], cost: Floats, weight: Floats, **limits: Unpack[Limits]
 ) -> Solution:
     r"""Find the tree of least additive cost.
 
@@ -245,18 +231,8 @@ def solve_additive(
     cost : array of float64, shape ([variants,] questions, classes)
         Cost of a question for a class, not negative; ignored where the outcome is -1.
     weight : array of float64, shape (classes,)
-    incumbent : (question, variant, children, leaves), optional
-        A tree to start from.
-    time_limit : float, optional
-        Seconds.
-    gap_limit : float
-        Stop when (value - lower bound) / value is at most this.
-    node_limit : int, optional
-        Sets expanded; the result is the same on every machine.
-    memory_limit_bytes : int
-        Size of the memory of solved sets; past it the cheapest ones are forgotten.
-    progress : callable, optional
-        Called about once a second with value, lower bound and nodes.
+    limits
+        See :class:`Limits`.
 
     Returns
     -------
@@ -274,16 +250,5 @@ def solve_additive(
     cost = np.asarray(cost, dtype=np.float64)
     if cost.ndim == 2:
         cost = cost[np.newaxis]
-    started = time.perf_counter()
-    run = Run(
-        outcome,
-        cost,
-        np.asarray(weight, dtype=np.float64),
-        np.ones(outcome.shape[0]),
-        incumbent=incumbent,
-        gap_limit=gap_limit,
-        node_limit=node_limit,
-        memory_limit_bytes=memory_limit_bytes,
-    )
-    reason = watch(run, time_limit, progress)
-    return finish(run, reason, started)
+    weight = np.asarray(weight, dtype=np.float64)
+    return solve(Run(outcome, cost, weight, np.ones(outcome.shape[0]), limits))

@@ -1,19 +1,48 @@
-"""What a solver returns."""
+"""What a solver takes besides its problem, and what it returns."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
+Progress = Callable[[float, float, int], None]
+
+
+class Limits(TypedDict, total=False):
+    """What ends a search before its proof.
+
+    Attributes
+    ----------
+    time_limit : float, optional
+        Seconds.
+    gap_limit : float
+        Stop when (value - lower bound) / value is at most this; 0 unless given.
+    node_limit : int, optional
+        Sets expanded; the result is the same on every machine.
+    memory_limit_bytes : int
+        Size of the memory of solved sets, 1 GiB unless given; past it the cheapest ones are
+        forgotten.
+    progress : callable, optional
+        Called about once a second with value, lower bound and nodes.
+    """
+
+    time_limit: float | None
+    gap_limit: float
+    node_limit: int | None
+    memory_limit_bytes: int
+    progress: Progress | None
+
 
 @dataclass(frozen=True)
 class Solution:
-    """A tree, its value and the proof of how good it is.
+    """A tree, its value and a proven lower bound.
 
     Attributes
     ----------
     question, variant : array of int64, shape (nodes,)
-        What each inner node asks, breadth first from the root.
+        Question and variant of each inner node, breadth first from the root.
     children : array of int64, shape (nodes, 2)
         Where outcome 0 and outcome 1 lead: an inner node, or `~leaf` (negative).
     leaves : list of arrays of int64
@@ -26,8 +55,8 @@ class Solution:
         "optimal", "gap limit", "time limit", "node limit" or "interrupted".
     nodes : int
         Sets expanded.
-    statistics : dict
-        Cache size, entries forgotten, seconds.
+    forgotten : int
+        Solved sets that were evicted because of the memory limit.
     """
 
     question: npt.NDArray[np.int64]
@@ -38,7 +67,7 @@ class Solution:
     lower_bound: float
     status: str
     nodes: int
-    statistics: dict[str, float] = field(default_factory=dict)
+    forgotten: int
 
     @property
     def gap(self) -> float:

@@ -1,4 +1,4 @@
-"""What the compiled search reads: bit sets, weighted costs and the values of tiny sets."""
+"""Input of the compiled search: bit sets, weighted costs and the values of tiny sets."""
 
 from math import comb
 from typing import NamedTuple
@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from .bitset import Words, pack
 
-SMALL = 8  # sets up to this size are solved on the spot, in local bit masks
+SMALL = 8  # sets up to this size are solved directly, in local bit masks
 LARGEST_TABLED = 4  # sets up to this size have a slot of their own
 Floats = npt.NDArray[np.float64]
 

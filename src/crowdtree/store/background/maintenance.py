@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.store.background.revising import Revising
 from crowdtree.store.db import statements as sql
-from crowdtree.store.db.audit import note
+from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import add_to_tallies
 from crowdtree.store.db.labels import write_labels
 from crowdtree.store.db.sql import Sql, exists, fetch_ids, run
@@ -97,7 +97,7 @@ class Maintenance:
     def _set_aside(self, connection: Connection, number: int, ids: list[int]) -> None:
         now = self.cache.clock()
         reason = "never asked"
-        made = [sql.NewLabel(number, item, None, None, reason, 0, "[]", now) for item in ids]
+        made = [sql.LabelLine(number, item, None, None, reason, 0, "[]", now) for item in ids]
         write_labels(connection, made)
         run(connection, SET_ASIDE, ids=ids)
         moved = {ItemStatus.NEW.label: -len(ids), ItemStatus.SET_ASIDE.label: len(ids)}

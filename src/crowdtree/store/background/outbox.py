@@ -114,7 +114,7 @@ def _message(connection: Connection, hook: sa.Row[tuple[object, ...]]) -> Messag
         body["withdrawn"] = [{"task": r.task, "label_id": r.label_id, "at": r.at} for r in gone]
         body |= {"id": f"{hook.id}-withdrawn-{void}", "event": "labels.withdrawn"}
     else:
-        classes = get_campaign(connection, number).problem["classes"]
+        classes = get_campaign(connection, number).classes
         rows = label_rows(connection, number, classes, sent, LABELS_AT_ONCE)
         sent = rows[-1]["id"] if rows else sent
         if rows or hook.campaign_status != "finished":

@@ -58,15 +58,6 @@ class Candidate(NamedTuple):
     had: int
 
 
-class ItemState(NamedTuple):
-    """An item with the state of its policy."""
-
-    id: int
-    task: str
-    state: str | None
-    revision: int
-
-
 PRESENT = Query(
     PresentWorker,
     """SELECT id, question FROM workers WHERE campaign_id = :campaign AND status = 'active'
@@ -104,7 +95,11 @@ WAITING_SINCE = Sql(
     """SELECT item_id FROM waiting WHERE campaign_id = :campaign AND since <= :since
     ORDER BY item_id LIMIT :most"""
 )
-ITEMS = Query(ItemState, "SELECT id, task, state, revision FROM items WHERE id IN :ids")
+ITEMS = Query(
+    sql.ItemRow,
+    """SELECT id, campaign_id, task, status, gold, state, revision, revised_after FROM items
+    WHERE id IN :ids""",
+)
 ADD_WAITING = sql.many(
     """INSERT INTO waiting (item_id, campaign_id, since) VALUES (:item_id, :campaign_id, :since)
     ON CONFLICT (item_id) DO NOTHING"""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from crowdtree.store.db.sql import Query, Sql
 from crowdtree.store.db.statements import ACTIVE, TAKEN, UNFINISHED, UNREVISED, Item
-from crowdtree.store.db.states import ItemStatus, LeaseState
+from crowdtree.store.db.states import ItemStatus, LeaseState, lease_token
 
 
 class HeldTask(NamedTuple):
@@ -27,7 +27,7 @@ class HeldTask(NamedTuple):
     @property
     def token(self) -> str:
         """The lease as the worker knows it."""
-        return f"{self.lease_id}.{self.nonce}"
+        return lease_token(self.lease_id, self.nonce)
 
 
 class Choice(NamedTuple):

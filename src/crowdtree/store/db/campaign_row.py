@@ -9,9 +9,9 @@ from typing import Literal
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.files.documents import problem_from_dict, problem_to_dict
 from crowdtree.policy import policy_from_dict
 from crowdtree.store.db import statements as sql
-from crowdtree.store.db.problem_json import ProblemJson, problem_from_json
 from crowdtree.store.db.sql import run_many
 from crowdtree.store.db.tables import campaigns, tallies
 from crowdtree.store.errors import NotFound
@@ -23,6 +23,7 @@ __all__ = [
     "CampaignStatus",
     "CampaignSummary",
     "add_to_tallies",
+    "definition_of",
     "flow",
     "get_campaign",
     "list_campaigns",
@@ -56,19 +57,26 @@ class CampaignSummary:
 class Campaign(CampaignSummary):
     """A campaign with its definition."""
 
-    problem: ProblemJson
+    problem: JsonObject
+    """As in a problem file."""
     policy: JsonObject
     settings: Settings
     revision: int
     """How many times the policy was revised."""
 
-    def to_dict(self) -> JsonObject:
-        """Write the campaign as plain JSON."""
-        return {**vars(self), "settings": self.settings.model_dump(mode="json")}
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes."""
+        return [entry["name"] for entry in self.problem["classes"]]
+
+    @property
+    def questions(self) -> list[str]:
+        """Names of the questions."""
+        return [entry["name"] for entry in self.problem["questions"]]
 
     def make_policy(self) -> AnyPolicy:
         """Make the policy."""
-        return policy_from_dict(problem_from_json(self.problem), self.policy)
+        return _policy(self.problem, self.policy)
 
 
 _SUMMARY = [campaigns.c[name] for name in CampaignSummary.__dataclass_fields__]
@@ -94,9 +102,19 @@ def list_campaigns(connection: Connection) -> list[CampaignSummary]:
     return [CampaignSummary(*row) for row in rows]
 
 
+def definition_of(policy: AnyPolicy) -> dict[str, str]:
+    """Write a policy and its problem as the columns of a campaign hold them."""
+    problem = problem_to_dict(policy.problem)
+    return {"problem": json.dumps(problem), "policy": json.dumps(policy.to_dict())}
+
+
 def read_policy(problem: str, policy: str) -> AnyPolicy:
     """Make a policy from its JSON documents."""
-    return policy_from_dict(problem_from_json(json.loads(problem)), json.loads(policy))
+    return _policy(json.loads(problem), json.loads(policy))
+
+
+def _policy(problem: JsonObject, policy: JsonObject) -> AnyPolicy:
+    return policy_from_dict(problem_from_dict(problem, "campaign"), policy)
 
 
 def touch(connection: Connection, number: int) -> None:

@@ -23,7 +23,7 @@ READING = Sql("SELECT pg_advisory_xact_lock(7420818)")
 
 def write_labels(
     connection: Connection,
-    rows: Sequence[sql.NewLabel],
+    rows: Sequence[sql.LabelLine],
     withdrawn: Sequence[sql.Withdrawal] = (),
 ) -> None:
     """Write labels, and which ones were taken back."""

@@ -262,8 +262,8 @@ class NewAnswer(NamedTuple):
     at: float
 
 
-class NewLabel(NamedTuple):
-    """A label to write; one without a class says why the item was set aside."""
+class LabelLine(NamedTuple):
+    """The label of an item; one without a class says why the item was set aside."""
 
     campaign_id: int
     item_id: int
@@ -365,7 +365,7 @@ ADD_QUESTION = many(
 )
 SAVE_QUESTION = many("UPDATE open_questions SET needed = :needed WHERE id = :id")
 DROP_QUESTION = many("DELETE FROM open_questions WHERE id = :id")
-ADD_LABEL = many(insert("labels", NewLabel))
+ADD_LABEL = many(insert("labels", LabelLine))
 SAVE_LABEL = many(
     """UPDATE labels SET posterior_error = :posterior_error, answers = :answers, path = :path
     WHERE id = :id"""

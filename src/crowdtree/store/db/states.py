@@ -1,10 +1,19 @@
-"""States of items and leases, as numbers in the database and as names everywhere else."""
+"""States of items and leases, and which answers stand, as SQL text writes them."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["ITEM_STATUSES", "LIVE_LEASES", "ItemStatus", "LeaseState", "in_states"]
+__all__ = [
+    "ITEM_STATUSES",
+    "LIVE_LEASES",
+    "STANDS",
+    "ItemStatus",
+    "LeaseState",
+    "in_states",
+    "lease_token",
+    "split_lease",
+]
 
 
 class ItemStatus(IntEnum):
@@ -40,6 +49,30 @@ ITEM_STATUSES = tuple(status.label for status in ItemStatus)
 """The names of the statuses, in order."""
 LIVE_LEASES = (LeaseState.ACTIVE, LeaseState.WITHDRAWN)
 """Leases that may still be answered in time; their price is reserved."""
+
+
+STANDS = """NOT EXISTS (SELECT 1 FROM answers AS later WHERE later.lease_id = answers.lease_id
+    AND later.kind = 'undo' AND later.id > answers.id)"""
+"""The rule of :func:`crowdtree.campaign.after_undos` in SQL. The lines of the log about one lease
+alternate between an answer or skip and an undo, so what has a later undo was taken back."""
+MOST_DIGITS = 18
+"""Longest lease number; more digits would not fit a column of the database."""
+
+
+def lease_token(number: int, nonce: str) -> str:
+    """Name a lease as its worker knows it; the nonce cannot be guessed."""
+    return f"{number}.{nonce}"
+
+
+def split_lease(token: str) -> tuple[int, str]:
+    """Number and nonce of a lease; -1 where there can be no such number.
+
+    >>> split_lease(lease_token(12, "ab")), split_lease("x.ab")
+    ((12, 'ab'), (-1, 'ab'))
+    """
+    number, _, nonce = token.partition(".")
+    usable = number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS
+    return int(number) if usable else -1, nonce
 
 
 def in_states(*states: IntEnum) -> str:

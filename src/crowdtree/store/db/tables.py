@@ -15,8 +15,8 @@ from sqlalchemy.types import TypeEngine
 from crowdtree.store.db.states import LIVE_LEASES, LeaseState
 
 __all__ = [
+    "activity",
     "answers",
-    "audit",
     "budgets",
     "campaigns",
     "credentials",
@@ -340,8 +340,9 @@ deliveries = sa.Table(
     sqlite_autoincrement=True,
 )
 
-audit = sa.Table(
-    "audit",
+# What the owner and the server did, for the owner.
+activity = sa.Table(
+    "activity",
     metadata,
     _id(),
     _number("at", sa.Float),
@@ -349,7 +350,7 @@ audit = sa.Table(
     sa.Column("action", sa.Text, nullable=False),
     sa.Column("campaign_id", BigId),
     _text("detail", "{}"),
-    sa.Index("ix_audit_campaign_id_id", "campaign_id", "id"),
+    sa.Index("ix_activity_campaign_id_id", "campaign_id", "id"),
     sqlite_autoincrement=True,
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
@@ -10,16 +9,16 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.db import statements as sql
-from crowdtree.store.db.audit import note
+from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import (
     Campaign,
     CampaignStatus,
     add_to_tallies,
+    definition_of,
     get_campaign,
     tally,
     touch,
 )
-from crowdtree.store.db.problem_json import problem_to_json
 from crowdtree.store.db.sql import exists, run_many
 from crowdtree.store.db.states import LIVE_LEASES, ItemStatus
 from crowdtree.store.db.tables import budgets, campaigns, leases, waiting
@@ -61,8 +60,7 @@ def create(
         campaigns.insert()
         .values(
             name=name.strip() or "Campaign",
-            problem=json.dumps(problem_to_json(policy.problem)),
-            policy=json.dumps(policy.to_dict()),
+            **definition_of(policy),
             settings=settings.model_dump_json(),
             created_at=now,
         )
@@ -81,9 +79,11 @@ def check_policy(policy: AnyPolicy, settings: Settings) -> None:
     if unknown:
         raise CrowdtreeError(f"settings: examples: {sorted(unknown)[0]!r} is not a question")
     if settings.budget is not None and settings.price == 0:
-        raise CrowdtreeError("settings: budget: give a price per answer as well")
+        raise CrowdtreeError("settings: budget: set a price per answer as well")
     if settings.dedicated and policy.to_dict()["policy"] != "plan":
-        raise CrowdtreeError("settings: dedicated: needs a plan; adaptive questions vary by item")
+        raise CrowdtreeError(
+            "settings: dedicated: requires a plan; adaptive questions vary by item"
+        )
 
 
 def storable(name: str) -> bool:

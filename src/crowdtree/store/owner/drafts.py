@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.store.db.audit import note
-from crowdtree.store.db.campaign_row import Campaign, get_campaign
-from crowdtree.store.db.problem_json import problem_to_json
+from crowdtree.store.db.activity import note
+from crowdtree.store.db.campaign_row import Campaign, definition_of, get_campaign
 from crowdtree.store.db.tables import (
     budgets,
     campaigns,
@@ -33,8 +30,7 @@ def change_policy(connection: Connection, number: int, policy: AnyPolicy, now: f
         campaigns.update()
         .where(campaigns.c.id == number)
         .values(
-            problem=json.dumps(problem_to_json(policy.problem)),
-            policy=json.dumps(policy.to_dict()),
+            **definition_of(policy),
             version=campaigns.c.version + 1,
         )
     )
@@ -42,7 +38,7 @@ def change_policy(connection: Connection, number: int, policy: AnyPolicy, now: f
 
 
 def discard(connection: Connection, number: int, now: float) -> None:
-    """Delete a draft with its items and invitations; the audit log keeps an entry."""
+    """Delete a draft with its items and invitations; the activity log keeps an entry."""
     name = _draft(connection, number).name
     hooks = sa.select(webhooks.c.id).where(webhooks.c.campaign_id == number)
     connection.execute(deliveries.delete().where(deliveries.c.webhook_id.in_(hooks)))

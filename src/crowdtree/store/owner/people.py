@@ -11,8 +11,8 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import Ask, PlanPolicy
-from crowdtree.store.db.audit import note
-from crowdtree.store.db.states import LeaseState
+from crowdtree.store.db.activity import note
+from crowdtree.store.db.states import LeaseState, split_lease
 from crowdtree.store.db.tables import credentials, leases, workers
 from crowdtree.store.errors import NotFound
 from crowdtree.store.owner import tokens
@@ -29,8 +29,6 @@ __all__ = [
     "set_worker_status",
 ]
 
-MOST_DIGITS = 18
-"""Longest lease number; more digits would not fit a column of the database."""
 WorkerStatus = Literal["active", "paused", "blocked"]
 
 
@@ -122,7 +120,9 @@ def _add(
 def _needed_question(connection: Connection, number: int, policy: AnyPolicy) -> int:
     """Question with the most planned answers per worker, with the new worker counted."""
     if not isinstance(policy, PlanPolicy):
-        raise CrowdtreeError("settings: dedicated: needs a plan; adaptive questions vary by item")
+        raise CrowdtreeError(
+            "settings: dedicated: requires a plan; adaptive questions vary by item"
+        )
     plan = policy.plan
     load: dict[int, float] = {}
     for question, share, votes in zip(plan.tree.question, plan.tree.share, plan.votes, strict=True):
@@ -172,13 +172,11 @@ def release(connection: Connection, token_hash: str, held: Sequence[str], now: f
     _, worker = tokens.worker_of(connection, token_hash, now)
     count = 0
     for lease in held:
-        number, _, nonce = lease.partition(".")
-        if len(number) > MOST_DIGITS:
-            continue
+        number, nonce = split_lease(lease)
         found = connection.execute(
             leases.update()
             .where(
-                leases.c.id == int(number),
+                leases.c.id == number,
                 leases.c.nonce == nonce,
                 leases.c.worker_id == worker,
                 leases.c.state == LeaseState.ACTIVE,

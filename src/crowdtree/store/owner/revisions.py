@@ -12,9 +12,8 @@ from sqlalchemy.engine import Connection
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import Label, PlanPolicy
 from crowdtree.policy.spec import check_same_problem
-from crowdtree.store.db.audit import note
-from crowdtree.store.db.campaign_row import Campaign, get_campaign
-from crowdtree.store.db.problem_json import problem_to_json
+from crowdtree.store.db.activity import note
+from crowdtree.store.db.campaign_row import Campaign, definition_of, get_campaign
 from crowdtree.store.db.tables import answers, campaigns, revisions
 from crowdtree.store.owner.campaigns import check_policy
 from crowdtree.store.types import AnyPolicy
@@ -59,9 +58,10 @@ def revise(
         raise CrowdtreeError(
             f"campaign {number} is {found.status}: only a running or paused one can be revised"
         )
-    _check(found, policy)
-    problem, made = json.dumps(problem_to_json(policy.problem)), json.dumps(policy.to_dict())
-    if (json.loads(problem), json.loads(made)) == (found.problem, found.policy):
+    present = found.make_policy()
+    _check(found, present, policy)
+    made = definition_of(policy)
+    if made == definition_of(present):
         return found.revision
     text = json.dumps(dict(reason))
     if len(text) > MOST_REASON:
@@ -82,14 +82,13 @@ def revise(
             actor=actor,
             reason=text,
             after_answer_id=connection.execute(last).scalar_one() or 0,
-            problem=problem,
-            policy=made,
+            **made,
         )
     )
     connection.execute(
         campaigns.update()
         .where(campaigns.c.id == number)
-        .values(problem=problem, policy=made, revision=revision, version=campaigns.c.version + 1)
+        .values(**made, revision=revision, version=campaigns.c.version + 1)
     )
     note(connection, now, "revise", number, {"revision": revision, **reason}, actor)
     return revision
@@ -111,8 +110,7 @@ def _add_first(connection: Connection, campaign: Campaign) -> None:
     )
 
 
-def _check(campaign: Campaign, policy: AnyPolicy) -> None:
-    present = campaign.make_policy()
+def _check(campaign: Campaign, present: AnyPolicy, policy: AnyPolicy) -> None:
     check_same_problem(present.problem, policy.problem)
     check_policy(policy, campaign.settings)
     if isinstance(policy.ask(policy.start()), Label):

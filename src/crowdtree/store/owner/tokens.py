@@ -33,7 +33,7 @@ MOST_LISTED = 200
 
 
 class Credential(NamedTuple):
-    """What a token stands for."""
+    """The role and owner of a token."""
 
     token_hash: str
     role: Role
@@ -88,7 +88,7 @@ def issue(
 
 
 def find(connection: Connection, token: str, now: float) -> Credential | None:
-    """Find what a token stands for, unless it is unknown, expired or revoked."""
+    """Find the role and owner of a token, unless it is unknown, expired or revoked."""
     table, wanted = credentials, hashed(token)
     columns = [table.c[name] for name in Credential._fields]
     row = connection.execute(

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.store.db.audit import note
+from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.tables import deliveries, labels, webhooks, withdrawals
 from crowdtree.store.errors import NotFound

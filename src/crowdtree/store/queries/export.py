@@ -9,8 +9,7 @@ from typing import TypedDict, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.store.db.standing import STANDS
-from crowdtree.store.db.states import ItemStatus
+from crowdtree.store.db.states import STANDS, ItemStatus
 from crowdtree.store.db.tables import answers, items, labels, workers
 from crowdtree.store.votes import Votes
 
@@ -80,10 +79,9 @@ def answer_rows(
     number: int,
     questions: Sequence[str],
     after: int = 0,
-    most: int = PIECE,
     standing: bool = False,
 ) -> list[AnswerRow]:
-    """Read up to `most` lines of the log after a position, in order.
+    """Read the next lines of the log after a position, in order.
 
     With `standing`, only answers, without those that were taken back.
     """
@@ -94,7 +92,7 @@ def answer_rows(
         .join(workers, workers.c.id == answers.c.worker_id)
         .where(answers.c.campaign_id == number, answers.c.id > after, *kept)
         .order_by(answers.c.id)
-        .limit(most)
+        .limit(PIECE)
     )
     return [
         {

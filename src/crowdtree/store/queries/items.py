@@ -35,6 +35,7 @@ __all__ = [
 CURRENT_FATE = sa.func.coalesce(answers.c.revised_fate, answers.c.fate).label("fate")
 """What became of an answer, under the policy of the item's revision."""
 RECENT_LABELS = 500
+MOST_DIVIDED = 6
 PAGE = 50
 LAST_CHARACTER = "\U0010ffff"
 """The last character there is, so that ``prefix <= x < prefix + LAST_CHARACTER``."""
@@ -234,7 +235,7 @@ class Divided(NamedTuple):
     """Votes against the majority, and all votes, by question."""
 
 
-def divided(connection: Connection, number: int, most: int = 6) -> Divided:
+def divided(connection: Connection, number: int) -> Divided:
     """Find where workers disagreed most, among the last few hundred labels."""
     rows = connection.execute(
         sa.select(labels.c.item_id, items.c.task, labels.c.path, labels.c.label)
@@ -260,7 +261,7 @@ def divided(connection: Connection, number: int, most: int = 6) -> Divided:
                 }
                 found.append((-against / total, -total, vote))
     found.sort(key=lambda entry: entry[:2])
-    return Divided(len(rows), [vote for _, _, vote in found[:most]], dict(votes))
+    return Divided(len(rows), [vote for _, _, vote in found[:MOST_DIVIDED]], dict(votes))
 
 
 def last_answer_at(connection: Connection, number: int) -> float | None:

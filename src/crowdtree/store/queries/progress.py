@@ -80,7 +80,7 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
         "budget": settings.budget,
         "currency": settings.currency,
         "revision": last_revision(connection, number) if campaign.revision else None,
-        "labels": _labels(campaign.problem["classes"], counts),
+        "labels": _labels(campaign.classes, counts),
         "nodes": _nodes(counts, campaign.revision),
         "workers": _workers(connection, number),
         "forecast": {

@@ -27,6 +27,8 @@ __all__ = [
 ]
 
 WORKERS_PAGE = 100
+MOST_LISTED = 1000
+LAST_ANSWERS = 200
 WORKER_ORDERS: dict[str, sa.ColumnElement[object]] = {
     "answers": workers.c.answers.desc(),
     "reliability": workers.c.skill,  # reliability increases with skill
@@ -59,26 +61,9 @@ class WorkerFacts(TypedDict):
 
 
 def _facts(row: sa.Row[tuple[object, ...]], problem: Problem) -> WorkerFacts:
-    return {
-        "id": row.id,
-        "name": row.name,
-        "external_id": row.external_id,
-        "status": row.status,
-        "status_reason": row.status_reason,
-        "question": row.question,
-        "answers": row.answers,
-        "skips": row.skips,
-        "overdue": row.overdue,
-        "joined_at": row.joined_at,
-        "seen_at": row.seen_at,
-        "gold_right": row.gold_right,
-        "gold_asked": row.gold_asked,
-        "agreed": row.agreed,
-        "judged": row.judged,
-        "reliability": expected_right(problem, row.skill),
-        "skill": row.skill,
-        "earned": row.earned / MICRO,
-    }
+    found = {name: row._mapping[name] for name in WorkerFacts.__annotations__ if name in workers.c}
+    reliability = expected_right(problem, row.skill)
+    return cast(WorkerFacts, found | {"reliability": reliability, "earned": row.earned / MICRO})
 
 
 def get_worker(connection: Connection, number: int, worker: int, problem: Problem) -> WorkerFacts:
@@ -92,14 +77,14 @@ def get_worker(connection: Connection, number: int, worker: int, problem: Proble
 
 
 def listed_workers(
-    connection: Connection, number: int, problem: Problem, after: int = 0, most: int = 1000
+    connection: Connection, number: int, problem: Problem, after: int = 0
 ) -> list[WorkerFacts]:
-    """List workers by id, up to `most` after an id."""
+    """List workers by id, up to `MOST_LISTED` after an id."""
     rows = connection.execute(
         sa.select(workers)
         .where(workers.c.campaign_id == number, workers.c.id > after)
         .order_by(workers.c.id)
-        .limit(most)
+        .limit(MOST_LISTED)
     )
     return [_facts(row, problem) for row in rows]
 
@@ -152,9 +137,7 @@ class WorkerAnswer(TypedDict):
     label: int | None
 
 
-def worker_log(
-    connection: Connection, number: int, worker: int, most: int = 200
-) -> list[WorkerAnswer]:
+def worker_log(connection: Connection, number: int, worker: int) -> list[WorkerAnswer]:
     """Read a worker's last answers, the newest first."""
     get_campaign(connection, number)
     rows = connection.execute(
@@ -174,6 +157,6 @@ def worker_log(
         .outerjoin(labels, labels.c.item_id == answers.c.item_id)
         .where(answers.c.worker_id == worker, answers.c.campaign_id == number)
         .order_by(answers.c.id.desc())
-        .limit(most)
+        .limit(LAST_ANSWERS)
     )
     return [cast(WorkerAnswer, dict(row._mapping)) for row in rows]

@@ -1,1 +1,1 @@
-"""The audit of a campaign: replay its log and reconcile every stored sum with it."""
+"""Verification of a campaign: replay its log and reconcile every stored sum with it."""

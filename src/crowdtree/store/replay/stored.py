@@ -4,76 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from sqlalchemy.engine import Connection
 
 from crowdtree.store.db.sql import Query, fetch
-from crowdtree.store.db.statements import LOG, LogLine
+from crowdtree.store.db.statements import LOG, ItemRow, LabelLine, Lease, LogLine, OpenQuestion
 from crowdtree.store.db.states import ItemStatus
 
-__all__ = ["StoredItem", "StoredLabel", "StoredLease", "stored_items"]
+__all__ = ["StoredItem", "stored_items"]
 
 AT_ONCE = 500
 
 
-class StoredLabel(NamedTuple):
-    """The label of an item."""
-
-    item_id: int
-    label: int | None
-    posterior_error: float | None
-    reason: str
-    answers: int
-    path: str
-
-
-class StoredQuestion(NamedTuple):
-    """An open question of an item."""
-
-    item_id: int
-    question: int
-    needed: int
-
-
-class StoredLease(NamedTuple):
-    """A lease on a question of an item."""
-
-    item_id: int
-    id: int
-    worker_id: int
-    question: int
-    state: int
-    attempts: int
-
-
-class _ItemRow(NamedTuple):
-    id: int
-    task: str
-    status: int
-    gold: int | None
-    state: str | None
-    revision: int
-    revised_after: int
-
-
 ITEMS_AFTER = Query(
-    _ItemRow,
-    """SELECT id, task, status, gold, state, revision, revised_after FROM items
+    ItemRow,
+    """SELECT id, campaign_id, task, status, gold, state, revision, revised_after FROM items
     WHERE campaign_id = :campaign AND id > :after ORDER BY id LIMIT :most""",
 )
 LABELS = Query(
-    StoredLabel,
-    """SELECT item_id, label, posterior_error, reason, answers, path FROM labels
+    LabelLine,
+    """SELECT campaign_id, item_id, label, posterior_error, reason, answers, path, at FROM labels
     WHERE item_id IN :ids""",
 )
 QUESTIONS = Query(
-    StoredQuestion, "SELECT item_id, question, needed FROM open_questions WHERE item_id IN :ids"
+    OpenQuestion, "SELECT id, item_id, question, needed FROM open_questions WHERE item_id IN :ids"
 )
 LEASES = Query(
-    StoredLease,
-    """SELECT item_id, id, worker_id, question, state, attempts FROM leases WHERE item_id IN :ids
-    ORDER BY id""",
+    Lease,
+    """SELECT id, nonce, item_id, worker_id, question, state, attempts, given_at, expires_at
+    FROM leases WHERE item_id IN :ids ORDER BY id""",
 )
 
 
@@ -89,9 +49,9 @@ class StoredItem:
     revision: int
     revised_after: int
     log: list[LogLine]
-    label: StoredLabel | None
-    questions: list[StoredQuestion]
-    leases: list[StoredLease]
+    label: LabelLine | None
+    questions: list[OpenQuestion]
+    leases: list[Lease]
 
 
 def stored_items(connection: Connection, number: int) -> Iterator[StoredItem]:

@@ -23,7 +23,7 @@ from crowdtree.store.db.states import ItemStatus, LeaseState
 from crowdtree.store.db.tables import revisions
 from crowdtree.store.errors import NotFound
 from crowdtree.store.replay.reconcile import Sums, check_references, check_sums
-from crowdtree.store.replay.stored import StoredItem, StoredLease, stored_items
+from crowdtree.store.replay.stored import StoredItem, stored_items
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.item import (
     CONCLUDED,
@@ -38,7 +38,7 @@ __all__ = ["Verification", "verify"]
 
 MOST_REPORTED = 100
 FINISH_NOTED = Sql(
-    "SELECT 1 FROM audit WHERE campaign_id = :campaign AND action = 'finish' LIMIT 1"
+    "SELECT 1 FROM activity WHERE campaign_id = :campaign AND action = 'finish' LIMIT 1"
 )
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
 """Tolerances for floating-point numbers."""
@@ -86,7 +86,7 @@ def verify(connection: Connection, number: int) -> Verification:
         differences += [f"item {stored.task!r}: {text}" for text in item.differences]
         sums.add(stored, item.state)
     if sums.finished and not exists(connection, FINISH_NOTED, campaign=number):
-        differences.append("items were labelled by a finish that is not in the audit log")
+        differences.append("items were labelled by a finish that is not in the activity log")
     differences += check_sums(connection, campaign, sums)
     return {
         "campaign": number,
@@ -276,8 +276,8 @@ def _asked(
 
 
 def _unasked(
-    campaign: ServedCampaign, leases: Sequence[StoredLease], visited: list[ItemState]
-) -> Iterator[tuple[StoredLease, str]]:
+    campaign: ServedCampaign, leases: Sequence[sql.Lease], visited: list[ItemState]
+) -> Iterator[tuple[sql.Lease, str]]:
     """Find leases on questions that a policy never asked, with words."""
     policy, rules = campaign.policy, campaign.rules
     if isinstance(policy, PlanPolicy):

@@ -9,7 +9,7 @@ from crowdtree.campaign import Event, stands
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.sql import fetch, fetch_one
 from crowdtree.store.db.statements import Lease, Worker
-from crowdtree.store.db.states import LeaseState
+from crowdtree.store.db.states import LeaseState, lease_token, split_lease
 from crowdtree.store.errors import Refused
 from crowdtree.store.serving.commands import Submit, Taken, Task, Undo, Undone
 from crowdtree.store.serving.item import OpenItem, make_task
@@ -18,13 +18,10 @@ from crowdtree.store.serving.unit_of_work import UnitOfWork
 
 __all__ = ["submit_all"]
 
-MOST_DIGITS = 18
-"""Longest lease number; more digits would not fit a column of the database."""
-
 
 def submit_all(unit: UnitOfWork, requests: Sequence[Submit | Undo]) -> None:
     """Take answers, skips and undos, in order."""
-    leases = [_lease_number(r.lease) for r in requests if isinstance(r, Submit)]
+    leases = [split_lease(r.lease)[0] for r in requests if isinstance(r, Submit)]
     unit.load([request.token_hash for request in requests], leases)
     undoing = [
         r.token_hash for r in requests if isinstance(r, Undo) and r.token_hash in unit.workers
@@ -64,11 +61,11 @@ def _submit(unit: UnitOfWork, worker: Worker, request: Submit) -> Taken:
 
 
 def _leased(unit: UnitOfWork, worker: Worker, token: str) -> tuple[OpenItem, Lease]:
-    number = _lease_number(token)
+    number, nonce = split_lease(token)
     for item in unit.items.values():
         lease = item.leases.get(number)
         if lease is not None and lease.worker_id == worker.id:
-            if secrets.compare_digest(lease.nonce, token.partition(".")[2]):
+            if secrets.compare_digest(lease.nonce, nonce):
                 return item, lease
             break
     raise Refused("gone", "This question is not open any more. Ask for the next one.")
@@ -268,7 +265,7 @@ def _undo_in_engine(
 def _task(unit: UnitOfWork, item: OpenItem, lease: Lease) -> Task:
     found = fetch_one(unit.connection, sql.ITEM, id=item.id)
     payload = "{}" if found is None else found.payload
-    token, left = f"{lease.id}.{lease.nonce}", lease.expires_at - unit.now
+    token, left = lease_token(lease.id, lease.nonce), lease.expires_at - unit.now
     return make_task(item.campaign, token, lease.question, item.task, payload, left)
 
 
@@ -277,12 +274,6 @@ def _read_lease(unit: UnitOfWork, item: OpenItem, lease_id: int) -> Lease:
     for row in rows:
         item.leases.setdefault(row.id, row)
     return item.leases[lease_id]
-
-
-def _lease_number(token: str) -> int:
-    number = token.partition(".")[0]
-    usable = number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS
-    return int(number) if usable else -1
 
 
 def _taken(outcome: sql.Outcome) -> Taken:

@@ -23,7 +23,7 @@ from crowdtree.store.db import statements as sql
 from crowdtree.store.db.assignment import HeldTask
 from crowdtree.store.db.sql import exists, fetch, fetch_one, run, send, send_many
 from crowdtree.store.db.statements import Lease, Worker
-from crowdtree.store.db.states import LeaseState
+from crowdtree.store.db.states import LeaseState, lease_token
 from crowdtree.store.errors import Refused
 from crowdtree.store.serving.assign_batch import (
     ANY,
@@ -144,7 +144,7 @@ def _assign(
 
 
 def _handed_out(campaign: ServedCampaign, chosen: Chosen, lease: search.LeaseKey) -> HandedOut:
-    token = f"{lease.id}.{lease.nonce}"
+    token = lease_token(lease.id, lease.nonce)
     _, task, payload = chosen.item
     seconds = campaign.settings.lease_seconds
     made = make_task(campaign, token, chosen.question, task, payload, seconds)

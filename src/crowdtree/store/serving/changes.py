@@ -34,7 +34,7 @@ class Changes:
     cache: ServingCache
     now: float
     answers: list[sql.NewAnswer] = field(default_factory=list)
-    labels: list[sql.NewLabel] = field(default_factory=list)
+    labels: list[sql.LabelLine] = field(default_factory=list)
     revised_fates: list[dict[str, object]] = field(default_factory=list)
     corrected: list[dict[str, object]] = field(default_factory=list)
     """Labels of which a revision changed the error, the answers or the path."""

@@ -41,9 +41,9 @@ def _label(unit: Changes, item: OpenItem, label: Label) -> None:
             )
 
 
-def new_label(unit: Changes, item: OpenItem, label: Label) -> sql.NewLabel:
+def new_label(unit: Changes, item: OpenItem, label: Label) -> sql.LabelLine:
     """Make the row of a label."""
-    return sql.NewLabel(
+    return sql.LabelLine(
         campaign_id=item.campaign.id,
         item_id=item.id,
         label=label.label,

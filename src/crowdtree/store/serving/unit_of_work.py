@@ -116,9 +116,9 @@ class UnitOfWork(Changes):
             for row in fetch(self.connection, sql.BUDGETS, ids=sorted(campaigns)):
                 self.budgets[row.campaign_id] = Budget(row.cap, row.spent, row.reserved)
 
-    def load_items(self, ids: Sequence[int] = (), leases: Sequence[int] = ()) -> None:
-        """Lock items, by their ids or by leases on them, and load what the engine needs."""
-        self.read_items(self.request_items(ids, leases))
+    def load_items(self, ids: Sequence[int]) -> None:
+        """Lock items, and load what the engine needs."""
+        self.read_items(self.request_items(ids, ()))
 
     def request_items(self, ids: Sequence[int], leases: Sequence[int]) -> PendingItems:
         """Request items; on PostgreSQL all four statements share one round trip."""

@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
-from crowdtree.learning.book import WorkerBook
+from crowdtree.learning.worker_tracker import WorkerTracker
 from crowdtree.problem import DASH, Problem
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.sql import Query, Sql, exists, fetch, run, run_many
-from crowdtree.store.db.standing import STANDS
 from crowdtree.store.db.statements import RELEARN, Judgement, WorkerRecord
-from crowdtree.store.db.states import ItemStatus
+from crowdtree.store.db.states import STANDS, ItemStatus
 from crowdtree.store.reliability import expected_right
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.item import ServedCampaign
@@ -63,7 +62,7 @@ def apply_judgements(connection: Connection, cache: ServingCache) -> bool:
         state.id: cache.campaign(connection, state)
         for state in fetch(connection, sql.CAMPAIGNS, ids=numbers)
     }
-    books = {number: WorkerBook(campaign.problem) for number, campaign in campaigns.items()}
+    trackers = {number: WorkerTracker(campaign.problem) for number, campaign in campaigns.items()}
     rows, later = [], []
     end = time.monotonic() + SECONDS_AT_ONCE
     for record in records:
@@ -75,7 +74,7 @@ def apply_judgements(connection: Connection, cache: ServingCache) -> bool:
             record, judgements = _blank(record), _from_log(connection, record.id)
         if judgements is not None:
             number = record.campaign_id
-            rows.append(_learned(campaigns[number], books[number], record, judgements))
+            rows.append(_learned(campaigns[number], trackers[number], record, judgements))
     run_many(connection, sql.SAVE_RECORD, (row._asdict() for row in rows))
     run_many(connection, sql.ADD_JUDGEMENT, (row._asdict() for row in later))
     return bool(later) or len(taken) == AT_ONCE
@@ -108,13 +107,16 @@ def _from_log(connection: Connection, worker: int) -> list[Judgement] | None:
 
 
 def _learned(
-    campaign: ServedCampaign, book: WorkerBook, record: WorkerRecord, judgements: list[Judgement]
+    campaign: ServedCampaign,
+    tracker: WorkerTracker,
+    record: WorkerRecord,
+    judgements: list[Judgement],
 ) -> WorkerRecord:
     """Learn from judgements, and pause a worker who is not reliable enough."""
-    entry = book.resume(record.id, record.skill, record.precision)
+    entry = tracker.resume(record.id, record.skill, record.precision)
     for row in judgements:
         mass = _posterior(campaign.problem, row.cls, row.error)
-        book.update(record.id, row.question, row.value, mass)
+        tracker.update(record.id, row.question, row.value, mass)
         counts = outcome_counts(campaign.problem, row.question, row.value, row.cls, row.gold == 1)
         record = record._replace(**{n: getattr(record, n) + by for n, by in counts.items()})
     record = record._replace(skill=entry.skill, precision=entry.precision)

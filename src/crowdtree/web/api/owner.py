@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.engine import Connection
 from starlette.responses import StreamingResponse
 
-from crowdtree.store.db.audit import AuditEntry, audited
+from crowdtree.store.db.activity import ActivityEntry, list_activity
 from crowdtree.store.db.campaign_row import CampaignStatus, get_campaign
 from crowdtree.store.db.campaign_row import list_campaigns as campaign_rows
 from crowdtree.store.owner import campaigns, people, webhooks
@@ -158,7 +158,7 @@ async def list_workers(
 
 @router.post("/{number}/workers/invite", status_code=201)
 async def invite(request: Request, number: Number, wish: Invited) -> JsonObject:
-    """Invite a worker: a personal token and link, shown this once."""
+    """Invite a worker: a personal token and link, shown only once."""
     state = state_of(request)
 
     def apply(connection: Connection) -> tuple[int, str]:
@@ -204,11 +204,7 @@ async def join_link(request: Request, number: Number) -> dict[str, str]:
 
 
 @router.get("/{number}/items/{item}")
-async def trace(
-    request: Request,
-    number: Number,
-    item: Number,
-) -> JsonObject:
+async def trace(request: Request, number: Number, item: Number) -> JsonObject:
     """Read an item with every answer to it and its label."""
     return dict(await state_of(request).store.aread(lambda c: item_trace(c, number, item)))
 
@@ -222,18 +218,14 @@ async def list_webhooks(request: Request, number: Number) -> list[JsonObject]:
 
 @router.post("/{number}/webhooks", status_code=201)
 async def add_webhook(request: Request, number: Number, wish: Hooked) -> JsonObject:
-    """Add a webhook for labelled items and the end; the secret is shown this once."""
+    """Add a webhook for labelled items and the end; the secret is shown only once."""
     state = state_of(request)
     url = check_url(wish.url, state.options.private_webhooks)
     return dict(await state.store.awrite(lambda c: webhooks.add_hook(c, number, url, state.now)))
 
 
 @router.get("/{number}/webhooks/{hook}/deliveries")
-async def list_deliveries(
-    request: Request,
-    number: Number,
-    hook: Number,
-) -> list[JsonObject]:
+async def list_deliveries(request: Request, number: Number, hook: Number) -> list[JsonObject]:
     """List the last messages of a webhook; `error` is empty for those delivered."""
     store = state_of(request).store
     rows = await store.aread(lambda c: webhooks.hook_deliveries(c, number, hook))
@@ -241,11 +233,7 @@ async def list_deliveries(
 
 
 @router.post("/{number}/webhooks/{hook}/retry")
-async def retry_webhook(
-    request: Request,
-    number: Number,
-    hook: Number,
-) -> dict[str, bool]:
+async def retry_webhook(request: Request, number: Number, hook: Number) -> dict[str, bool]:
     """Send pending messages now, also after the webhook was given up."""
     state = state_of(request)
     await state.store.awrite(lambda c: webhooks.retry_hook(c, number, hook, state.now))
@@ -253,33 +241,27 @@ async def retry_webhook(
 
 
 @router.delete("/{number}/webhooks/{hook}")
-async def remove_webhook(
-    request: Request,
-    number: Number,
-    hook: Number,
-) -> dict[str, bool]:
+async def remove_webhook(request: Request, number: Number, hook: Number) -> dict[str, bool]:
     """Remove a webhook."""
     state = state_of(request)
     await state.store.awrite(lambda c: webhooks.remove_hook(c, number, hook, state.now))
     return {"done": True}
 
 
-@router.get("/{number}/audit")
-async def audit(request: Request, number: Number) -> list[JsonObject]:
+@router.get("/{number}/activity")
+async def activity(request: Request, number: Number) -> list[JsonObject]:
     """List the last 500 actions of the owner and the server."""
 
-    def read(connection: Connection) -> list[AuditEntry]:
+    def read(connection: Connection) -> list[ActivityEntry]:
         get_campaign(connection, number)
-        return audited(connection, number)
+        return list_activity(connection, number)
 
     return [dict(row) for row in await state_of(request).store.aread(read)]
 
 
 @router.post("/{number}/{verb}")
 async def move(
-    request: Request,
-    number: Number,
-    verb: Literal["start", "pause", "resume", "finish"],
+    request: Request, number: Number, verb: Literal["start", "pause", "resume", "finish"]
 ) -> JsonObject:
     """Start, pause, resume or finish."""
     state = state_of(request)

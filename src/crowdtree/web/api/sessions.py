@@ -46,11 +46,7 @@ class Named(BaseModel):
 @router.post("/session")
 async def start_session(request: Request, response: Response, login: Login) -> dict[str, str]:
     """Exchange the owner's one-time token for a session cookie."""
-    state = state_of(request)
-    with sessions.limited(state, client_address(request.scope)):
-        session = await sessions.log_in_owner(state, login.token)
-    auth.remember(response, state, auth.OWNER_COOKIE, session)
-    return {"csrf": auth.csrf_of(session)}
+    return await _start(request, response, login.token, "once")
 
 
 @router.delete("/session")
@@ -66,11 +62,13 @@ async def start_worker_session(
     request: Request, response: Response, login: Login
 ) -> dict[str, str]:
     """Exchange a worker's personal token for a session cookie."""
-    state = state_of(request)
-    with sessions.limited(state, client_address(request.scope)):
-        session = await sessions.log_in_worker(state, login.token)
-    auth.remember(response, state, auth.WORKER_COOKIE, session)
-    return {"csrf": auth.csrf_of(session)}
+    return await _start(request, response, login.token, "worker")
+
+
+async def _start(
+    request: Request, response: Response, token: str, role: auth.LoginRole
+) -> dict[str, str]:
+    return {"csrf": auth.csrf_of(await auth.log_in(request, response, token, role))}
 
 
 @router.post("/join")
@@ -78,8 +76,7 @@ async def join(request: Request, wish: Join) -> dict[str, str]:
     """Join a campaign by its open link; returns a bearer token for the worker API."""
     details = {"study": wish.study, "session": wish.session}
     state, address = state_of(request), client_address(request.scope)
-    with sessions.limited(state, address):
-        token = await sessions.join_campaign(state, address, wish.token, wish.participant, details)
+    token = await sessions.join_campaign(state, address, wish.token, wish.participant, details)
     return {"token": token}
 
 
@@ -97,7 +94,7 @@ async def list_tokens(request: Request, owner: OwnerNeeded) -> list[JsonObject]:
 
 @router.post("/tokens", dependencies=OWNER_ONLY)
 async def make_token(request: Request, wish: Named) -> dict[str, str]:
-    """Make an owner token for scripts; it is shown this once."""
+    """Make an owner token for scripts; it is shown only once."""
     token, token_id = await sessions.issue_token(state_of(request), wish.name)
     return {"token": token, "id": token_id}
 

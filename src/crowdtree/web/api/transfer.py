@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from fastapi import APIRouter, Request
-from sqlalchemy.engine import Connection
 from starlette.concurrency import iterate_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from crowdtree.files import exports
-from crowdtree.store.db.campaign_row import get_campaign
-from crowdtree.store.queries.export import AnswerRow, LabelRow, answer_rows, label_rows, pieces
-from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import OWNER_ONLY
 from crowdtree.web.errors import HttpError
 from crowdtree.web.requests import Number, state_of
+from crowdtree.web.services.exports import Export, rows_of
 from crowdtree.web.services.items import add_from_file
 from crowdtree.web.state import AppState
 
@@ -26,8 +22,11 @@ __all__ = ["router"]
 
 router = APIRouter(prefix="/api/campaigns", tags=["transfer"], dependencies=OWNER_ONLY)
 Format = Literal["csv", "jsonl", "parquet"]
-Reader = Callable[[Connection, int, list[str], int], Sequence[LabelRow | AnswerRow]]
-"""Reads rows of a campaign after an id."""
+TYPES = {
+    "csv": "text/csv; charset=utf-8",
+    "jsonl": "application/x-ndjson",
+    "parquet": "application/vnd.apache.parquet",
+}
 KINDS = {
     "text/csv": "csv",
     "application/x-ndjson": "jsonl",
@@ -68,55 +67,23 @@ async def add_items(request: Request, number: Number) -> dict[str, int]:
 @router.get("/{number}/labels", response_class=Response)
 async def labels(request: Request, number: Number, format: Format = "csv") -> Response:
     """Download the labels so far: task, label, posterior error, status, reason, path."""
-    state = state_of(request)
-    names = (await state.store.aread(lambda c: get_campaign(c, number))).problem["classes"]
-    return await _download(state, number, label_rows, names, exports.LABELS, format, "labels")
+    return await _download(state_of(request), number, "labels", format)
 
 
 @router.get("/{number}/answers", response_class=Response)
 async def answers(
-    request: Request,
-    number: Number,
-    format: Format = "csv",
-    log: bool = False,
+    request: Request, number: Number, format: Format = "csv", log: bool = False
 ) -> Response:
     """Download the answers that counted, as crowd-kit reads them; with `log`, everything."""
-    state = state_of(request)
-    names = (await state.store.aread(lambda c: get_campaign(c, number))).problem["questions"]
-    read = answer_rows if log else standing_answers
-    columns = exports.ANSWERS if log else exports.CROWD_KIT
-    return await _download(state, number, read, names, columns, format, "answers")
+    return await _download(state_of(request), number, "log" if log else "answers", format)
 
 
-def standing_answers(
-    connection: Connection, number: int, names: list[str], after: int
-) -> list[AnswerRow]:
-    """Read the standing answers, without skips and undone ones."""
-    return answer_rows(connection, number, names, after, standing=True)
-
-
-async def _download(
-    state: AppState,
-    number: int,
-    read: Reader,
-    names: list[str],
-    columns: list[str],
-    format: Format,
-    what: str,
-) -> Response:
-    def found() -> Iterator[list[JsonObject]]:
-        def rows(after: int) -> list[JsonObject]:
-            return [dict(row) for row in state.store.read(lambda c: read(c, number, names, after))]
-
-        return pieces(rows)
-
-    head = {"content-disposition": f'attachment; filename="{what}-{number}.{format}"'}
-    if format == "parquet":
-        content = await asyncio.to_thread(lambda: exports.parquet(found(), columns))
-        return Response(content, media_type="application/vnd.apache.parquet", headers=head)
-    write, kind = {
-        "csv": (exports.csv_lines, "text/csv; charset=utf-8"),
-        "jsonl": (exports.json_lines, "application/x-ndjson"),
-    }[format]
-    lines = iterate_in_threadpool(write(found(), columns))
-    return StreamingResponse(lines, media_type=kind, headers=head)
+async def _download(state: AppState, number: int, what: Export, format: Format) -> Response:
+    rows = await asyncio.to_thread(rows_of, state.store, number, what)
+    name = "labels" if what == "labels" else "answers"
+    head = {"content-disposition": f'attachment; filename="{name}-{number}.{format}"'}
+    chunks = await asyncio.to_thread(exports.exported, rows, exports.COLUMNS[what], format)
+    if format == "parquet":  # made at once
+        return Response(next(chunks), media_type=TYPES[format], headers=head)
+    lines = iterate_in_threadpool(chunks)
+    return StreamingResponse(lines, media_type=TYPES[format], headers=head)

@@ -89,7 +89,7 @@ async def _table(form: FormData) -> Table:
     if form.get("example") in files.EXAMPLES:
         example = str(form["example"])
         return Table(b"", f"{EXAMPLE}{example}", f"Example: {example}", {})
-    raise CrowdtreeError("Choose a file with your table, paste it, or take an example.")
+    raise CrowdtreeError("Choose a file with your table, paste it, or choose an example.")
 
 
 @router.post("/c/{number}/discard")

@@ -78,7 +78,7 @@ async def listed(
 
     def look(connection: Connection) -> tuple[Campaign, list[ItemListing], Progress]:
         campaign = get_campaign(connection, number)
-        classes = campaign.problem["classes"]
+        classes = campaign.classes
         place = classes.index(label) if label in classes else None
         rows = some_items(connection, number, status=status, label=place, find=find, after=after)
         return campaign, rows, progress(connection, number, state.now)

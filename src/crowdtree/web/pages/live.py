@@ -93,7 +93,7 @@ class Situation:
 
     @cached_property
     def forecast(self) -> Forecast:
-        """What is still needed, from this campaign or at first from the plan."""
+        """Remaining answers and cost, from this campaign or at first from the plan."""
         return _forecast(self.facts, self.promise)
 
     @property
@@ -206,7 +206,7 @@ def _headline(seen: Situation, notes: int) -> tuple[str, str]:
     when = seen.forecast.seconds
     about = "" if when is not None and when < 55 else "about "
     rest = "" if when is None else f", done in {about}{duration(when)} at this pace"
-    more = f" {plural(notes, 'thing')} to look at below." if notes else ""
+    more = f" {plural(notes, 'point')} to check below." if notes else ""
     return "good", f"Going well{rest}.{more}"
 
 
@@ -314,7 +314,7 @@ def _waiting_notes(seen: Situation) -> Iterator[Note]:
 def _paused_notes(seen: Situation) -> Iterator[Note]:
     if seen.paused:
         text = f"{plural(seen.paused, 'worker')} paused because of low reliability."
-        yield Note(text, f"{seen.link}/workers", "Look at them")
+        yield Note(text, f"{seen.link}/workers", "View them")
 
 
 def _item_notes(seen: Situation) -> Iterator[Note]:
@@ -379,14 +379,14 @@ def _promise_notes(seen: Situation) -> Iterator[Note]:
             f"The labels are less certain than planned: {percent(error)} are expected to be "
             f"wrong, {percent(promise.error)} were planned.",
             f"{seen.link}/items?status=labelled",
-            "Look at the items",
+            "View the items",
         )
     if each and each > 1.5 * promise.answers:
         yield Note(
             f"Items need {number(each)} answers each, more than the {number(promise.answers)} "
             "planned: people make more errors than the table says.",
             f"{seen.link}/workers",
-            "Look at the workers",
+            "View the workers",
         )
 
 

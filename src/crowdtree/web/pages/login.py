@@ -21,22 +21,16 @@ PLATFORM = (("STUDY_ID", "study"), ("SESSION_ID", "session"))
 @router.get("/login")
 async def login(request: Request, token: str = "") -> Response:
     """Exchange the one-time link for a session, and remove it from the address."""
-    state = state_of(request)
-    with sessions.limited(state, client_address(request.scope)):
-        session = await sessions.log_in_owner(state, token)
     response = RedirectResponse("/", 303)
-    auth.remember(response, state, auth.OWNER_COOKIE, session)
+    await auth.log_in(request, response, token, "once")
     return response
 
 
 @router.get("/w/{token}")
 async def personal(request: Request, token: str) -> Response:
     """Exchange a personal link for a worker session."""
-    state = state_of(request)
-    with sessions.limited(state, client_address(request.scope)):
-        session = await sessions.log_in_worker(state, token)
     response = RedirectResponse("/work", 303)
-    auth.remember(response, state, auth.WORKER_COOKIE, session)
+    await auth.log_in(request, response, token, "worker")
     return response
 
 
@@ -47,12 +41,11 @@ async def join(request: Request, token: str) -> Response:
     details = {name: query[key][:200] for key, name in PLATFORM if key in query}
     response = RedirectResponse("/work", 303)
     state, address = state_of(request), client_address(request.scope)
-    with sessions.limited(state, address):
-        number, name = await sessions.find_join_link(state, token)
-        participant = query.get(name) or query.get("PROLIFIC_PID") or query.get("participant")
-        mine = request.cookies.get(auth.WORKER_COOKIE, "")[: auth.MOST_TOKEN]
-        if not participant and await sessions.works_for(state, mine, number):
-            return response  # the same person again, not a second worker
-        session = await sessions.join_campaign(state, address, token, participant, details)
+    number, name = await sessions.find_join_link(state, address, token)
+    participant = query.get(name) or query.get("PROLIFIC_PID") or query.get("participant")
+    mine = request.cookies.get(auth.WORKER_COOKIE, "")[: auth.MOST_TOKEN]
+    if not participant and await sessions.works_for(state, mine, number):
+        return response  # the same person again, not a second worker
+    session = await sessions.join_campaign(state, address, token, participant, details)
     auth.remember(response, state, auth.WORKER_COOKIE, session)
     return response

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
-from crowdtree.text import duration, number, percent, plural
+from crowdtree.text import duration, number, percent, plural, short
 
 __all__ = [
     "ago",
@@ -72,13 +72,3 @@ def count(value: float) -> str:
     '12,345'
     """
     return f"{value:,.0f}"
-
-
-def short(text: str, most: int = 80) -> str:
-    """Cut a long text.
-
-    >>> short("a long text", 6)
-    'a lon…'
-    """
-    text = " ".join(text.split())
-    return text if len(text) <= most else text[: most - 1] + "…"

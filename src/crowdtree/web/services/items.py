@@ -49,7 +49,7 @@ class Added(TypedDict):
 
 def add_from_file(store: Store, number: int, file: IO[bytes], kind: str) -> Added:
     """Check all rows of a file, then add them a few thousand per transaction."""
-    classes = store.read(lambda c: get_campaign(c, number)).problem["classes"]
+    classes = store.read(lambda c: get_campaign(c, number)).classes
     read = added = 0
     if file.seek(0, os.SEEK_END):
         read = sum(1 for _ in read_items(file, kind, classes))

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Literal
 
 from sqlalchemy.engine import Connection
 
 from crowdtree.store import NotFound, Refused
-from crowdtree.store.db.audit import note
+from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.owner import people, tokens
 from crowdtree.web.state import AppState
 
 __all__ = [
+    "LoginRole",
     "OwnedToken",
     "find_credential",
     "find_join_link",
     "issue_token",
     "join_campaign",
-    "limited",
     "list_tokens",
-    "log_in_owner",
-    "log_in_worker",
+    "log_in",
     "log_out",
     "make_login_link",
     "revoke_token",
@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 LINK_SECONDS = 900.0
+LoginRole = Literal["once", "worker"]
+"""What a login link belongs to: the owner, once, or a worker."""
 USED = "This link was already used or is not valid. Get a new one."
 EXPIRED = "This link is not valid any more. Ask for a new one."
 
@@ -41,7 +43,7 @@ class OwnedToken(tokens.OwnerToken):
 
 
 @contextmanager
-def limited(state: AppState, address: str) -> Iterator[None]:
+def _limited(state: AppState, address: str) -> Iterator[None]:
     """Refuse addresses with too many failed logins; only failures count."""
     if not state.login_limit.allows(address):
         raise Refused("slow", "Too many attempts. Wait a minute.")
@@ -57,20 +59,25 @@ def limited(state: AppState, address: str) -> Iterator[None]:
 
 
 async def find_credential(state: AppState, token: str) -> tokens.Credential | None:
-    """Find what a token stands for."""
+    """Find the role and owner of a token."""
     return await state.store.aread(lambda c: tokens.find(c, token, state.now))
 
 
 async def _known(state: AppState, token: str, role: tokens.Role, message: str) -> tokens.Credential:
-    """Find what a token stands for, or refuse; a guessed token writes nothing."""
+    """Find the role and owner of a token, or refuse; a guessed token writes nothing."""
     found = await find_credential(state, token)
     if found is None or found.role != role:
         raise Refused("login" if role == "once" else "unknown", message)
     return found
 
 
-async def log_in_owner(state: AppState, token: str) -> str:
-    """Exchange the one-time token for an owner session."""
+async def log_in(state: AppState, address: str, token: str, role: LoginRole) -> str:
+    """Exchange the owner's one-time token or a worker's personal one for a session."""
+    with _limited(state, address):
+        return await (_log_in_owner if role == "once" else _log_in_worker)(state, token)
+
+
+async def _log_in_owner(state: AppState, token: str) -> str:
     await _known(state, token, "once", USED)
 
     def exchange(connection: Connection) -> str | None:
@@ -91,8 +98,7 @@ async def log_out(state: AppState, token_hash: str) -> None:
     await state.store.awrite(lambda c: tokens.revoke_owner_tokens(c, state.now, token_hash))
 
 
-async def log_in_worker(state: AppState, token: str) -> str:
-    """Exchange a personal token for a worker session."""
+async def _log_in_worker(state: AppState, token: str) -> str:
     found = await _known(state, token, "worker", EXPIRED)
     return await state.store.awrite(
         lambda c: tokens.issue(
@@ -106,9 +112,10 @@ async def log_in_worker(state: AppState, token: str) -> str:
     )
 
 
-async def find_join_link(state: AppState, token: str) -> tuple[int, str]:
+async def find_join_link(state: AppState, address: str, token: str) -> tuple[int, str]:
     """The campaign of a join token, and the query parameter that holds the participant's id."""
-    number = (await _known(state, token, "join", EXPIRED)).campaign_id
+    with _limited(state, address):
+        number = (await _known(state, token, "join", EXPIRED)).campaign_id
     if number is None:
         raise Refused("unknown", EXPIRED)
     campaign = await state.store.aread(lambda c: get_campaign(c, number))
@@ -125,7 +132,8 @@ async def join_campaign(
     state: AppState, address: str, token: str, participant: str | None, details: Mapping[str, str]
 ) -> str:
     """Become a worker by the open join link; returns a worker session."""
-    await _known(state, token, "join", EXPIRED)
+    with _limited(state, address):
+        await _known(state, token, "join", EXPIRED)
     if not state.join_limit.allows(address):
         raise Refused("slow", "Many people are joining right now. Try again in a minute.")
 

@@ -234,7 +234,7 @@ async function made(form, names, problem) {
   try {
     const found = await send(form.dataset.items, data, { seconds: 120 });
     if (!problem.textContent) location.assign(found.go);
-    else form.querySelector("[data-done]").textContent += `, ${names.length} items made`;
+    else form.querySelector("[data-done]").textContent += `, ${names.length} items created`;
   } catch (error) {
     problem.textContent = reason(error);
   }
@@ -303,8 +303,8 @@ export function hint() {
     const fit = Object.assign(document.createElement("button"), { type: "button", className: "plain inline" });
     const set = (small) => {
       region.classList.toggle("fit", small);
-      words.firstChild.textContent = small ? "Scaled to fit: " : "The drawing is wider than the page: scroll it, or ";
-      fit.textContent = small ? "see it in full size" : "see all of it";
+      words.firstChild.textContent = small ? "Scaled to fit: " : "The drawing is wider than the page: scroll, or ";
+      fit.textContent = small ? "show it in full size" : "fit it to the page";
     };
     fit.addEventListener("click", () => set(!region.classList.contains("fit")));
     words.append(fit);

@@ -264,7 +264,7 @@ function told(what, detail) {
 
 function lost() {
   const waiting = outbox.entries.length;
-  const kept = waiting ? ` ${waiting} ${waiting === 1 ? "answer is" : "answers are"} kept here and will be sent by themselves.` : "";
+  const kept = waiting ? ` ${waiting} ${waiting === 1 ? "answer is" : "answers are"} kept here and will be sent automatically.` : "";
   banner(`No connection.${kept}`, "bad");
   find("banner").dataset.lost = "1";
   if (!tasks.length && !over) between("No connection", "Leave this page open: it continues automatically.");

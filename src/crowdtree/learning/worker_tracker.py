@@ -1,6 +1,6 @@
-"""A book of workers for the live run: who errs how often, kept up to date one answer at a time.
+"""Reliability of workers during a live run, updated one answer at a time.
 
-Plain numbers, no compiled code: a server holds one and asks it at every answer.
+Plain numbers, no compiled code: a server updates it at every answer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from crowdtree.stats import Z95
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
 
-__all__ = ["WorkerBook", "WorkerEntry"]
+__all__ = ["WorkerEntry", "WorkerTracker"]
 
 FloatArray = NDArray[np.float64]
 SPREAD = 0.7  # standard deviation of skills in logits when nothing is known about the crowd
@@ -37,7 +37,7 @@ class WorkerEntry:
     right: float = 0.0
 
 
-class WorkerBook:
+class WorkerTracker:
     """Reliability of workers during a campaign.
 
     ``logit P(worker errs) = logit(e[q, c]) - skill``: each answer moves the skill by a Newton step
@@ -53,12 +53,12 @@ class WorkerBook:
     Examples
     --------
     >>> problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2)
-    >>> book = WorkerBook(problem)
+    >>> tracker = WorkerTracker(problem)
     >>> for _ in range(20):
-    ...     book.update("ann", "q", 1, [0.0, 1.0])
-    >>> book.error("ann", "q", "b") < 0.1 < book.error("unknown", "q", "b")
+    ...     tracker.update("ann", "q", 1, [0.0, 1.0])
+    >>> tracker.error("ann", "q", "b") < 0.1 < tracker.error("unknown", "q", "b")
     True
-    >>> book.interval("ann")[0] < book.entry("ann").skill < book.interval("ann")[1]
+    >>> tracker.interval("ann")[0] < tracker.entry("ann").skill < tracker.interval("ann")[1]
     True
     """
 
@@ -75,37 +75,37 @@ class WorkerBook:
         self._entries: dict[str, WorkerEntry] = {}
 
     @classmethod
-    def from_learned(cls, learned: Learned) -> WorkerBook:
+    def from_learned(cls, learned: Learned) -> WorkerTracker:
         """Start from what was learned: skills and their precision carry over."""
-        book = cls(learned.problem, learned.fit.spread or SPREAD)
+        tracker = cls(learned.problem, learned.fit.spread or SPREAD)
         if learned.kind == "classes":
-            book._cell, book._sign = learned.fit.cell.copy(), learned.fit.sign.astype(int)
+            tracker._cell, tracker._sign = learned.fit.cell.copy(), learned.fit.sign.astype(int)
         yes = _yes_counts(learned)
         for name, worker in learned.workers.items():
             place = learned.worker_index[name]
-            book._entries[name] = WorkerEntry(
+            tracker._entries[name] = WorkerEntry(
                 worker.skill,
                 float(learned.fit.skill_sd[place]) ** -2,
                 worker.answers,
                 int(yes[place]),
                 worker.agreement * worker.answers,
             )
-        return book
+        return tracker
 
     @property
     def workers(self) -> tuple[str, ...]:
-        """Workers met so far."""
+        """Workers seen so far."""
         return tuple(self._entries)
 
     def entry(self, worker: Any) -> WorkerEntry:
-        """What is known of a worker; a typical one if unknown."""
+        """Skill and counts of a worker; those of a typical one if unknown."""
         return self._entries.get(str(worker)) or WorkerEntry(0.0, self.spread**-2)
 
     def resume(self, worker: Any, skill: float, precision: float) -> WorkerEntry:
-        """Go on from what was stored of a worker; a precision of 0 means nothing is known.
+        """Continue from the stored skill of a worker; a precision of 0 means nothing is known.
 
-        >>> book = WorkerBook(Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2))
-        >>> book.resume("ann", skill=1.0, precision=4.0).skill
+        >>> tracker = WorkerTracker(Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2))
+        >>> tracker.resume("ann", skill=1.0, precision=4.0).skill
         1.0
         """
         entry = WorkerEntry(skill, precision) if precision > 0 else self.entry(None)
@@ -113,7 +113,7 @@ class WorkerBook:
         return entry
 
     def update(self, worker: Any, question: Any, answer: int, posterior: ArrayLike) -> None:
-        """Take in one answer to an item whose class has some posterior.
+        """Update a worker by one answer to an item whose class has this posterior.
 
         The posterior should not contain this answer: a worker is judged by the others. With a
         posterior that is sure (gold, a finished item) that makes no difference.
@@ -195,7 +195,7 @@ def _yes_counts(learned: Learned) -> NDArray[np.intp]:
 
     Of who came in an update alone it is not known: one yes, so that nobody is called constant.
     """
-    a = learned.answers
+    a = learned._current.answers
     table = np.zeros((len(learned.fit.skill), max(2, len(a.labels))), np.intp)
     np.add.at(table, (a.worker, a.label), 1)
     total = table.sum(axis=1)

@@ -1,4 +1,4 @@
-"""Where the work is done: here, in local processes, or on a Dask cluster; with checkpoints."""
+"""Execution of simulations: in this process, in local processes or on Dask, with checkpoints."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ class Task:
 
     def fingerprint(self) -> str:
         """Name of the result: the same for the same task, in any session."""
-        told = {
+        content = {
             "problem": describe_problem(self.problem),
             "policy": self.policy.to_dict(),
             "crowd": self.crowd.describe(),
             "run": [self.key, self.start, self.stop, self.stepwise],
         }
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:32]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A folder with one file a finished task; a run that is started again skips those."""
+    """A folder with one file per finished task; a run that is started again skips those."""
 
     folder: Path
 
@@ -84,7 +84,7 @@ class Checkpoint:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 return BlockRun(*(stored[name] for name in BlockRun._fields))
         except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-            return None  # cut off or foreign: simulate again
+            return None  # truncated or not ours: simulate again
 
     def save(self, task: Task, result: BlockRun) -> None:
         """Write a finished task: whole or not at all."""
@@ -112,7 +112,9 @@ def perform(
 ) -> list[BlockRun]:
     """Run tasks and return their results in order, whatever the engine."""
     if jobs < -1 or jobs == 0:
-        raise CrowdtreeError(f"jobs: a number of processes, or -1 for all cores, got {jobs}")
+        raise CrowdtreeError(
+            f"jobs: expected a number of processes, or -1 for all cores, got {jobs}"
+        )
     store = None if checkpoint is None else Checkpoint.at(checkpoint)
     found: list[BlockRun | None] = [None if store is None else store.load(task) for task in tasks]
     open_tasks = [place for place, result in enumerate(found) if result is None]
@@ -132,14 +134,14 @@ def perform(
 
 
 def _results(tasks: Sequence[Task], engine: str, jobs: int) -> Iterator[BlockRun]:
-    """Results in the order of the tasks, each as soon as it and those before it are there."""
+    """Results in the order of the tasks, each as soon as it and those before it are finished."""
     scheme, _, address = engine.partition("://")
     if scheme == "dask" and address:
         yield from _on_dask(tasks, address)
     elif engine != "local":
         raise CrowdtreeError(
             f'engine: {engine!r} is unknown; use "local" or "dask://host:port", '
-            "as in dask://localhost:8786"
+            "such as dask://localhost:8786"
         )
     elif jobs == 1 or len(tasks) <= 1:
         yield from (task.run() for task in tasks)
@@ -162,7 +164,7 @@ def _on_dask(tasks: Sequence[Task], address: str) -> Iterator[BlockRun]:
         client = Client(f"tcp://{address}", timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise CrowdtreeError(
-            f"engine: no Dask scheduler answers at {address} ({type(error).__name__}); "
+            f"engine: no Dask scheduler responds at {address} ({type(error).__name__}); "
             f"start one with 'dask scheduler' and workers with 'dask worker {address}'"
         ) from None
     with client:

@@ -1,9 +1,9 @@
 """All questions at once, fused over the whole set of items by Dawid and Skene (1979).
 
-The usual way to label with a crowd, to compare with: each question is a labelling task of its own,
+The usual method of crowd labelling, as a baseline: each question is a labelling task of its own,
 every item gets the same number of answers, the reliability of the workers is learnt from their
-agreement (no gold), and the verdicts are decoded to the nearest class. Unlike a policy it needs all
-items together, so it is a function of its own.
+agreement (no gold), and the verdicts are decoded to the nearest class. Unlike a policy it requires
+all items together, so it is a separate function.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.learning.dawid_skene import fit_dawid_skene
 from crowdtree.policy.batch import nearest_codeword
 from crowdtree.problem import DASH, Problem
 from crowdtree.rng import generator
@@ -26,13 +27,14 @@ __all__ = ["DawidSkene", "Decoding", "dawid_skene", "simulate_dawid_skene"]
 FloatArray = NDArray[np.float64]
 Decoding = Literal["nearest", "posterior"]
 SMOOTHING = 0.1
-"""Answers added to every cell of a worker's table: nobody is infallible after ten answers."""
-MOST_ROUNDS = 50
-SETTLED = 1e-4
+"""Pseudo-count of every cell of a worker's table: a few answers do not prove an error of 0."""
+MOST_STEPS = 50
+TOLERANCE = 1e-7
+"""Gain of the objective per answer below which the fit ends."""
 
 
 class DawidSkene(NamedTuple):
-    """What the answers to one yes/no question teach.
+    """Estimates from the answers to one yes/no question.
 
     `yes` is each task's probability that the truth is yes, `log_ratio` the evidence of its answers
     alone, ``ln P(answers | yes) - ln P(answers | no)``; `says_yes` is each worker's probability
@@ -50,8 +52,8 @@ def dawid_skene(
 ) -> DawidSkene:
     """Learn truths and reliabilities of one yes/no question from answers alone, by EM.
 
-    Starts from the share of yes among each task's answers and ends when no probability moves by
-    more than 1e-4, or after 50 rounds.
+    The expectation maximisation of :func:`crowdtree.learning.dawid_skene.fit_dawid_skene`, with a
+    tenth of an answer added to every cell of a worker's table, for at most 50 steps.
 
     Parameters
     ----------
@@ -75,36 +77,20 @@ def dawid_skene(
     """
     t, w, said = (np.asarray(a, dtype=np.int64) for a in (task, worker, value))
     if not (len(t) == len(w) == len(said)) or np.any((said != 0) & (said != 1)):
-        raise CrowdtreeError("dawid_skene: one task, one worker and a 0 or 1 an answer needed")
-    asked = np.maximum(np.bincount(t, minlength=tasks), 1)
-    yes = np.bincount(t, weights=said, minlength=tasks) / asked
-    for _ in range(MOST_ROUNDS):
-        share = float(np.clip(yes.mean(), 1e-6, 1 - 1e-6))
-        says = _tables(t, w, said, yes, workers)
-        chance = np.where(said[:, None] == 1, says[w], 1 - says[w])
-        evidence = np.log(chance[:, 1]) - np.log(chance[:, 0])
-        log_ratio = np.bincount(t, weights=evidence, minlength=tasks).astype(np.float64)
-        logit = np.clip(log_ratio + np.log(share / (1 - share)), -700, 700)
-        before, yes = yes, 1 / (1 + np.exp(-logit))
-        if np.abs(yes - before).max(initial=0.0) < SETTLED:
-            break
-    return DawidSkene(yes, log_ratio, says, share)
-
-
-def _tables(
-    task: NDArray[np.int64],
-    worker: NDArray[np.int64],
-    said: NDArray[np.int64],
-    yes: FloatArray,
-    workers: int,
-) -> FloatArray:
-    """P(worker says yes | truth), a row a worker: no, yes."""
-    found = np.empty((workers, 2))
-    for truth, weight in enumerate((1 - yes[task], yes[task])):
-        total = np.bincount(worker, weights=weight, minlength=workers)
-        agreed = np.bincount(worker, weights=weight * said, minlength=workers)
-        found[:, truth] = (agreed + SMOOTHING) / (total + 2 * SMOOTHING)
-    return found
+        raise CrowdtreeError(
+            "dawid_skene: expected one task, one worker and one value (0 or 1) per answer"
+        )
+    order = np.argsort(t, kind="stable")
+    start = np.concatenate([[0], np.cumsum(np.bincount(t, minlength=tasks))])
+    fit = fit_dawid_skene(
+        start, w[order].astype(np.int32), said[order].astype(np.int8),
+        np.full(tasks, -1, np.int32), workers, 2,
+        smoothing=SMOOTHING, tolerance=TOLERANCE, steps=MOST_STEPS,
+    )  # fmt: skip
+    evidence = fit.log_answer[w, said, 1] - fit.log_answer[w, said, 0]
+    log_ratio = np.bincount(t, weights=evidence, minlength=tasks).astype(np.float64)
+    yes = fit.posterior[:, 1]
+    return DawidSkene(yes, log_ratio, np.exp(fit.log_answer[:, 1]), float(yes.mean()))
 
 
 def simulate_dawid_skene(
@@ -118,7 +104,7 @@ def simulate_dawid_skene(
 ) -> Run:
     """Ask every question `votes` times about every item and fuse by Dawid and Skene.
 
-    The people are those that :func:`crowdtree.simulation.simulate` hears with the same seed.
+    The people are those of :func:`crowdtree.simulation.simulate` with the same seed.
 
     Parameters
     ----------
@@ -147,9 +133,9 @@ def simulate_dawid_skene(
     (25.0, True)
     """
     if int(votes) != votes or not 1 <= votes <= 32_000:
-        raise CrowdtreeError(f"votes: a whole number from 1 to 32,000 needed, got {votes}")
+        raise CrowdtreeError(f"votes: expected a whole number from 1 to 32,000, got {votes}")
     if decoder not in get_args(Decoding):
-        raise CrowdtreeError(f'decoder: must be "nearest" or "posterior", got {decoder!r}')
+        raise CrowdtreeError(f'decoder: expected "nearest" or "posterior", got {decoder!r}')
     people = Crowd() if crowd is None else crowd
     key = int(generator(rng).integers(0, 2**63))
     block = people.block(problem, key, 0, items)
@@ -180,7 +166,7 @@ def simulate_dawid_skene(
 
 
 def _fused(block: CrowdBlock, question: int, votes: int) -> DawidSkene:
-    """Hear all answers to one question and fuse them."""
+    """Draw all answers to one question and fuse them."""
     items = len(block.truth)
     rows, here = np.arange(items), np.full(items, question)
     yes = np.zeros(items, dtype=np.int64)
@@ -196,7 +182,7 @@ def _fused(block: CrowdBlock, question: int, votes: int) -> DawidSkene:
 
 
 def _evidence(problem: Problem, question: int, log_ratio: FloatArray) -> FloatArray:
-    """Logarithm of the probability of the answers under each class, up to a constant an item."""
+    """Logarithm of the probability of the answers under each class, up to a constant per item."""
     outcome = problem.outcome[question]
     either = np.logaddexp(0.0, log_ratio) - np.log(2.0)
     of_yes = np.where(outcome == 1, 1.0, 0.0)[None, :] * log_ratio[:, None]

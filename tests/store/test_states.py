@@ -14,7 +14,7 @@ import crowdtree as ct
 from crowdtree.campaign import Event, Rules, advance, after_undos, stands, start_item
 from crowdtree.policy import AdaptivePolicy
 from crowdtree.store import Next, Refused, Store, Submit, Undo
-from crowdtree.store.db.standing import STANDS
+from crowdtree.store.db.states import STANDS
 from crowdtree.store.db.tables import answers
 from crowdtree.store.queries.export import answer_rows
 from crowdtree.store.queries.items import fates_now, item_trace

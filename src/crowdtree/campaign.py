@@ -1,9 +1,29 @@
-"""One item of a campaign: events in, questions and a label out. Pure functions."""
+"""The pure engine of a campaign: answers in, next questions and labels out.
+
+No clock, database or HTTP. The log of events is append-only, and the state is its replay. Each
+item stands alone, so a server keeps one :class:`ItemState` per row and calls two pure functions:
+
+- :func:`open_questions` (policy, item, what is leased out, who asks) -> questions to hand out;
+- :func:`advance` (policy, item, event) -> the item after the event, with the event's *fate*.
+
+Fates, in the order in which they are decided:
+
+=============== ==================================================================================
+``duplicate``   the event's key, or the worker's same answer to the question, is there already
+``contradictory`` the worker answered this question otherwise before; the first answer stands
+``skipped``     the worker passed; will not be asked this question on this item again
+``undone``      the worker took back an earlier event; the item is replayed without it
+``nothing to undo`` the event to take back is not there
+``late``        the item has its label already; kept in the log, does not change the label
+``surplus``     the policy has no use for the answer (its vote is over, or its limit is reached)
+``counted``     the policy's state moved on
+=============== ==================================================================================
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 from crowdtree.errors import CrowdtreeError
@@ -18,11 +38,10 @@ __all__ = [
     "Step",
     "advance",
     "after_undos",
-    "dump_item",
-    "load_item",
     "open_questions",
     "path",
     "replay_item",
+    "revise_item",
     "stands",
     "start_item",
 ]
@@ -62,8 +81,8 @@ class Event:
     key
         Given by the sender, unique: the same key again is the same event sent twice. Optional.
     skill
-        The worker's reliability as known when the answer came, 0 if unknown: part of the log, so
-        that a replay gives the same state whatever is learnt later.
+        The worker's reliability as estimated when the answer came, 0 if unknown. Logged, so that a
+        replay gives the same state whatever is learnt later.
     """
 
     item: str
@@ -77,12 +96,12 @@ class Event:
 
 @dataclass(frozen=True)
 class Rules:
-    """How the campaign deals with people.
+    """Rules for skips and repeated answers.
 
     Parameters
     ----------
     most_skips
-        After this many skips of a question on an item nobody is asked it there any more.
+        After this many skips the question is no longer asked about the item.
     same_worker
         Whether a worker may answer the same question on the same item again (only sensible for
         machines that answer independently each time).
@@ -93,7 +112,7 @@ class Rules:
 
     def __post_init__(self) -> None:
         if self.most_skips < 1:
-            raise CrowdtreeError(f"most_skips: at least 1 needed, got {self.most_skips}")
+            raise CrowdtreeError(f"most_skips: expected at least 1, got {self.most_skips}")
 
 
 RULES = Rules()
@@ -101,7 +120,7 @@ RULES = Rules()
 
 @dataclass(frozen=True, eq=False)
 class ItemState:
-    """Everything about one item: its part of the log, what became of it, and the policy's state."""
+    """Everything about one item: its events, their fates, and the policy's state."""
 
     item: str
     state: Any
@@ -116,7 +135,7 @@ class ItemState:
 
 
 class Step(NamedTuple):
-    """One answer that counted, and what was known after it."""
+    """One answer that counted, and the posterior after it."""
 
     question: int
     value: int
@@ -161,7 +180,7 @@ def advance(policy: Policy[Any], item: ItemState, event: Event, rules: Rules = R
     """
     check_event(policy, event)
     if event.item != item.item:
-        raise CrowdtreeError(f"event: is about item {event.item!r}, not {item.item!r}")
+        raise CrowdtreeError(f"event: expected item {item.item!r}, got {event.item!r}")
     events = (*item.events, event)
     if event.key and any(earlier.key == event.key for earlier in item.events):
         return replace(item, events=events, fates=(*item.fates, "duplicate"))
@@ -218,12 +237,12 @@ def stands(fate: str) -> bool:
 
 
 def last_standing(about: Sequence[Hashable], fates: Sequence[str], key: Hashable) -> int | None:
-    """Place of the event that an undo takes back: the last standing one about the same thing.
+    """Index of the event that an undo takes back: the last valid one with the same key.
 
     Parameters
     ----------
     about
-        What each event is about: its worker and its question.
+        Key of each event: its worker and its question.
     fates
         The fate of each event.
     key
@@ -238,13 +257,12 @@ def last_standing(about: Sequence[Hashable], fates: Sequence[str], key: Hashable
 def after_undos(about: Sequence[Hashable], fates: Sequence[str]) -> list[str]:
     """Fates as they are now, from a log in which an undo does not change the line it takes back.
 
-    The rule by which an answer stands, for whoever reads a log: its fate now
-    :func:`stands <crowdtree.campaign.item.stands>`.
+    An answer in a log is valid if :func:`stands` holds for its current fate.
 
     Parameters
     ----------
     about
-        What each line is about: anything that tells workers and questions apart.
+        Key of each line: any value that distinguishes workers and questions.
     fates
         The fate of each line when it was written; that of an undo is ``"undone"``.
 
@@ -270,13 +288,13 @@ def _standing(item: ItemState) -> list[tuple[Event, Fate]]:
 
 
 def _closed(events: tuple[Event, ...], fates: tuple[Fate, ...], rules: Rules) -> frozenset[int]:
-    """Questions that too many workers have passed on."""
+    """Questions that too many workers have skipped."""
     skipped = [e.question for e, fate in zip(events, fates, strict=True) if fate == "skipped"]
     return frozenset(q for q in skipped if skipped.count(q) >= rules.most_skips)
 
 
 def _undo(policy: Policy[Any], item: ItemState, event: Event, rules: Rules) -> ItemState:
-    """Replay the item without the worker's last standing event on the question."""
+    """Replay the item without the worker's last valid event on the question."""
     about = [(earlier.worker, earlier.question) for earlier in item.events]
     gone = last_standing(about, item.fates, (event.worker, event.question))
     if gone is None:
@@ -312,11 +330,37 @@ def replay_item(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> I
     again = start_item(policy, item.item)
     fates: list[Fate] = []
     for event, fate in zip(item.events, item.fates, strict=True):
-        if stands(fate):  # what was a duplicate stays one
+        if stands(fate):  # duplicates stay duplicates
             again = advance(policy, again, event, rules)
             fate = again.fates[-1]
         fates.append(fate)
     return replace(again, events=item.events, fates=tuple(fates))
+
+
+def revise_item(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> ItemState:
+    """Look at an item again by a revised policy: the same events and fates, another state.
+
+    The answers that counted are kept. A label is given anew, and an item that no longer reaches the
+    target is open again.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> problem = ct.Problem(["a", "b"], None, ["q"], [[0, 1]], 0.01)
+    >>> policy = ct.AdaptivePolicy(problem, target_error=0.05)
+    >>> item = advance(policy, start_item(policy, "photo 1"), Event("photo 1", 0, "ann", 1))
+    >>> worse = ct.AdaptivePolicy(problem.replace(worker_error=0.2), target_error=0.05)
+    >>> again = revise_item(worse, item)
+    >>> item.label is None, again.label is None, again.fates
+    (False, True, ('counted',))
+    """
+    state = policy.start()
+    for event, fate in zip(item.events, item.fates, strict=True):
+        if fate == "counted":
+            assert event.value is not None
+            state = policy.update(state, Answer(event.question, event.value, event.skill))
+    label = _settled(policy, state, _closed(item.events, item.fates, rules))
+    return replace(item, state=state, label=label)
 
 
 def open_questions(
@@ -338,7 +382,7 @@ def open_questions(
         Questions of this item that are leased to workers and may still be answered, with
         repeats: the policy counts them against its width and its budget.
     worker
-        Who asks: questions that this worker has answered or skipped on this item are left out.
+        The worker: questions that this worker has answered or skipped on this item are left out.
     rules
         The campaign's rules.
 
@@ -365,7 +409,7 @@ def open_questions(
 
 
 def path(policy: Policy[Any], item: ItemState) -> list[Step]:
-    """Say how the item came to its label: each answer that counted, and the posterior after it."""
+    """List each answer that counted, with the posterior after it."""
     state, steps = policy.start(), []
     for event, fate in zip(item.events, item.fates, strict=True):
         if fate != "counted":
@@ -389,26 +433,4 @@ def check_event(policy: Policy[Any], event: Event) -> None:
     if event.kind == "answer" and event.value not in (0, 1):
         raise CrowdtreeError(f"event: an answer must be 0 (no) or 1 (yes), got {event.value!r}")
     if not event.worker:
-        raise CrowdtreeError("event: the worker has no name")
-
-
-def dump_item(policy: Policy[Any], item: ItemState) -> dict[str, Any]:
-    """Write an item as plain JSON."""
-    return {
-        "item": item.item,
-        "state": policy.dump(item.state),
-        "label": None if item.label is None else item.label._asdict(),
-        "events": [asdict(event) for event in item.events],
-        "fates": list(item.fates),
-    }
-
-
-def load_item(policy: Policy[Any], data: Mapping[str, Any]) -> ItemState:
-    """Read an item back as :func:`dump_item` wrote it."""
-    return ItemState(
-        item=data["item"],
-        state=policy.load(data["state"]),
-        label=None if data["label"] is None else Label(**data["label"]),
-        events=tuple(Event(**event) for event in data["events"]),
-        fates=tuple(data["fates"]),
-    )
+        raise CrowdtreeError("event: expected the worker's name, got an empty one")

@@ -1,4 +1,4 @@
-"""A campaign in memory, for simulations, tests and scripts."""
+"""A campaign in memory, which drives the engine without a server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from crowdtree.campaign.item import (
+from crowdtree.campaign import (
     RULES,
     Event,
     Fate,
@@ -14,12 +14,12 @@ from crowdtree.campaign.item import (
     Rules,
     advance,
     open_questions,
+    revise_item,
     start_item,
 )
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.policy import Policy
-
-__all__ = ["Campaign", "Lease", "Result", "replay"]
+from crowdtree.policy.monitor import Revision
 
 
 class Lease(NamedTuple):
@@ -42,16 +42,16 @@ class Result(NamedTuple):
 
 @dataclass
 class Campaign:
-    """A campaign in memory: a policy, items, a log, and who has which question.
+    """A campaign in memory: a policy, items, a log, and the leased questions.
 
     Parameters
     ----------
     policy
-        What to ask and when to stop.
+        The policy, which chooses the questions and when to stop.
     items
         Names of the items, all different.
     rules
-        How it deals with people.
+        Rules for skips and repeated answers.
 
     Examples
     --------
@@ -68,16 +68,22 @@ class Campaign:
     policy: Policy[Any]
     items: Sequence[str]
     rules: Rules = RULES
-    log: list[Event] = field(default_factory=list, init=False)
+    log: list[Event | Revision] = field(default_factory=list, init=False)
     leases: list[Lease] = field(default_factory=list, init=False)
     states: dict[str, ItemState] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
+        self._original = self.policy
         blank = start_item(self.policy, "")
         self.states = {item: replace(blank, item=item) for item in self.items}
         if len(self.states) < len(self.items):
             twice = [item for item in self.states if list(self.items).count(item) > 1]
-            raise CrowdtreeError(f"items: {listing(twice)} more than once; names must differ")
+            raise CrowdtreeError(
+                f"items: {listing(twice)} occurs more than once; names must differ"
+            )
+        self._find_open()
+
+    def _find_open(self) -> None:
         self._open = {item: None for item, state in self.states.items() if state.label is None}
 
     def next_for(self, worker: str) -> Lease | None:
@@ -100,7 +106,7 @@ class Campaign:
             self.leases.remove(lease)
 
     def record(self, event: Event) -> Fate:
-        """Append an event to the log and say what became of it."""
+        """Append an event to the log and return its fate."""
         item = self.states.get(event.item)
         if item is None:
             raise CrowdtreeError(
@@ -115,6 +121,15 @@ class Campaign:
         else:
             self._open.pop(event.item, None)
         return moved.fates[-1]
+
+    def revise(self, revision: Revision) -> None:
+        """Go on with a revised table; items that no longer reach the target are open again."""
+        self.policy = revision.apply(self._original)
+        self.states = {
+            name: revise_item(self.policy, state, self.rules) for name, state in self.states.items()
+        }
+        self.log.append(revision)
+        self._find_open()
 
     @property
     def done(self) -> bool:
@@ -132,9 +147,11 @@ class Campaign:
 
 
 def replay(
-    policy: Policy[Any], items: Sequence[str], log: Iterable[Event], rules: Rules = RULES
+    policy: Policy[Any], items: Sequence[str], log: Iterable[Event | Revision], rules: Rules = RULES
 ) -> Campaign:
     """Rebuild a campaign from its log: the same states as when it happened.
+
+    `policy` is the one that the campaign started with; the log holds its revisions.
 
     >>> import crowdtree as ct
     >>> from crowdtree.policy import PlanPolicy
@@ -144,5 +161,8 @@ def replay(
     """
     campaign = Campaign(policy, items, rules)
     for event in log:
-        campaign.record(event)
+        if isinstance(event, Revision):
+            campaign.revise(event)
+        else:
+            campaign.record(event)
     return campaign

@@ -1,0 +1,300 @@
+"""Compiled arithmetic of audits: bets, the working model, chances of strata, whole replays.
+
+Items are handled by strata of similar stated error. A state is ``left`` (items of each stratum not
+drawn yet); ``weights`` are the chances of the strata, within which every item left is equally
+likely. See section 13 of docs/model.md for the formulas.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+__all__ = [
+    "advance",
+    "bet",
+    "draw",
+    "lean",
+    "pick_lean",
+    "posterior",
+    "replay",
+    "update",
+]
+
+LARGEST = 1e9
+"""Largest stake; the null that everything left is wrong allows any."""
+STRENGTH = 20.0
+"""Checks in one stratum that count as much as what the other strata say about it."""
+SHARES = np.array([1.0, 0.75, 0.5, 0.35, 0.2, 0.1])
+"""Shares of the uniform part in the chances that are tried."""
+POWERS = np.array([0.5, 1.0])
+"""Powers of the expected error in the rest of the chances."""
+STEPS = 30
+"""Steps in which the rest of an audit is looked ahead."""
+
+
+@njit(cache=True)
+def stake(left: Any, weights: Any, wrong: Any, total: float) -> float:
+    """Stake that makes the wealth against ``wrong items left >= total`` grow fastest."""
+    n = 0.0
+    expected = 0.0
+    for g in range(len(left)):
+        n += left[g]
+        expected += left[g] * wrong[g]
+    if total <= expected or total <= 0.0 or total > n:
+        return 0.0
+    if total > n - 1.0 / LARGEST:
+        return LARGEST
+    c = 1.0 / (n - total)
+    for _ in range(60):  # convex, started to the right of the root: Newton falls towards it
+        value, slope = -1.0 - total * c, -total
+        for g in range(len(left)):
+            if left[g] > 0.0:
+                s = weights[g] / left[g]
+                root = math.sqrt((c - s) * (c - s) + 4.0 * s * c * wrong[g])
+                value += left[g] * 0.5 * (c + s + root)
+                if root > 0.0:
+                    slope += left[g] * 0.5 * (1.0 + (c - s + 2.0 * s * wrong[g]) / root)
+        if slope <= 0.0:
+            return 0.0
+        step = value / slope
+        c -= step
+        if step <= 1e-10 * c:
+            break
+    return max(c, 0.0)
+
+
+@njit(cache=True)
+def loser(s: float, wrong: float, c: float) -> float:
+    """Chance of an item times what it pays when wrong, before it is normalised.
+
+    When right it pays `c` more. Written so that nothing cancels for large stakes.
+    """
+    root = math.sqrt((c - s) * (c - s) + 4.0 * s * c * wrong)
+    return 2.0 * s * c * wrong / (root + c - s) if c > s else 0.5 * (s - c + root)
+
+
+@njit(cache=True)
+def bet(left: Any, weights: Any, wrong: Any, total: float, stratum: int, error: bool) -> float:
+    """Log of the factor of the wealth when an item of a stratum is found wrong or right.
+
+    The expected factor is at most 1 whenever at least `total` of the items left are wrong.
+    """
+    c = stake(left, weights, wrong, total)
+    if c <= 0.0:
+        return 0.0
+    norm = (left.sum() - total) * c
+    for g in range(len(left)):
+        if left[g] > 0.0:
+            norm += left[g] * loser(weights[g] / left[g], wrong[g], c)
+    s = weights[stratum] / left[stratum]
+    pay = loser(s, wrong[stratum], c) + (0.0 if error else c)
+    return math.log(pay / s) - math.log(norm) if pay > 0.0 else -math.inf
+
+
+@njit(cache=True)
+def growth(left: Any, weights: Any, wrong: Any, total: float) -> float:
+    """Expected log factor of the next bet if the working model is right."""
+    c = stake(left, weights, wrong, total)
+    if c <= 0.0:
+        return 0.0
+    norm = (left.sum() - total) * c
+    gain = 0.0
+    for g in range(len(left)):
+        if left[g] > 0.0:
+            s = weights[g] / left[g]
+            low = loser(s, wrong[g], c)
+            norm += left[g] * low
+            gain += weights[g] * (
+                (1.0 - wrong[g]) * math.log((low + c) / s) + wrong[g] * math.log(low / s)
+            )
+    return gain - math.log(norm)
+
+
+@njit(cache=True)
+def lean(left: Any, wrong: Any, uniform: float, power: float, weights: Any) -> None:
+    """Fill the chances: a uniform part, the rest by a power of the expected error."""
+    n = 0.0
+    total = 0.0
+    for g in range(len(left)):
+        n += left[g]
+        total += left[g] * wrong[g] ** power
+    for g in range(len(left)):
+        part = wrong[g] ** power / total if total > 0.0 else 1.0 / n
+        weights[g] = left[g] * (uniform / n + (1.0 - uniform) * part)
+
+
+@njit(cache=True)
+def expected_checks(
+    left: Any, wrong: Any, total: float, need: float, uniform: float, power: float
+) -> float:
+    """Checks until the log wealth has grown by `need`, if the working model is right."""
+    n = float(left.sum())
+    now = left.copy()
+    weights = np.empty(len(left))
+    step = max(1.0, n / STEPS)
+    done = 0.0
+    grown = 0.0
+    while done < n and total > 0.0:
+        lean(now, wrong, uniform, power, weights)
+        rate = growth(now, weights, wrong, total)
+        size = min(step, n - done)
+        if rate > 0.0 and grown + rate * size >= need:
+            return done + (need - grown) / rate
+        grown += rate * size
+        done += size
+        rest = 0.0
+        for g in range(len(now)):
+            taken = min(now[g], weights[g] * size)
+            now[g] -= taken
+            total -= taken * wrong[g]
+            rest += now[g]
+        if rest < total:  # fewer items are left than the null has wrong ones
+            return done
+        if rest <= 0.5:
+            break
+    return n
+
+
+@njit(cache=True)
+def pick_lean(left: Any, wrong: Any, total: float, need: float) -> tuple[float, float, float]:
+    """Choose how chances lean: the uniform share and the power that need the fewest checks.
+
+    `total` is the number of wrong items left that is to be ruled out; a negative one stands for
+    no particular number. Returns the share, the power and the expected checks.
+    """
+    expected = 0.0
+    for g in range(len(left)):
+        expected += left[g] * wrong[g]
+    least = (1.3 if total >= 0.0 else 2.0) * expected + 1.0  # below, no bet is expected to win
+    best, uniform, power = np.inf, 1.0, 1.0
+    for share in SHARES:
+        for p in POWERS:
+            if share == 1.0 and p > POWERS[0]:
+                continue
+            checks = expected_checks(left, wrong, max(total, least), need, share, p)
+            if checks < best * (1.0 - 1e-9):
+                best, uniform, power = checks, share, p
+    return uniform, power, best
+
+
+@njit(cache=True)
+def posterior(beliefs: Any, rates: Any, checked: Any, found: Any, wrong: Any) -> None:
+    """Fill the expected error of each stratum by the working model."""
+    for g in range(len(wrong)):
+        mean = 0.0
+        for h in range(len(beliefs)):
+            mean += beliefs[h] * rates[h, g]
+        wrong[g] = (STRENGTH * mean + found[g]) / (STRENGTH + checked[g])
+
+
+@njit(cache=True)
+def update(beliefs: Any, rates: Any, checked: Any, found: Any, stratum: int, error: bool) -> None:
+    """Take a check into the working model."""
+    total = 0.0
+    for h in range(len(beliefs)):
+        p = (STRENGTH * rates[h, stratum] + found[stratum]) / (STRENGTH + checked[stratum])
+        beliefs[h] *= p if error else 1.0 - p
+        total += beliefs[h]
+    for h in range(len(beliefs)):
+        beliefs[h] /= total
+    checked[stratum] += 1.0
+    if error:
+        found[stratum] += 1.0
+
+
+@njit(cache=True)
+def advance(
+    logs: Any,
+    peaks: Any,
+    totals: Any,
+    most: float,
+    left: Any,
+    weights: Any,
+    wrong: Any,
+    stratum: int,
+    error: bool,
+) -> None:
+    """Let the wealth against every total (of items left) take part in one check.
+
+    Wealth that has reached `most` decides whatever is asked and is left as it is.
+    """
+    for k in range(len(totals)):
+        if peaks[k] < most:
+            logs[k] += bet(left, weights, wrong, totals[k], stratum, error)
+            peaks[k] = max(peaks[k], logs[k])
+
+
+@njit(cache=True)
+def draw(left: Any, weights: Any, u: float) -> tuple[int, int]:
+    """Stratum and place among its items left that a uniform number points at."""
+    at = u * weights.sum()
+    last = 0
+    for g in range(len(left)):
+        if left[g] > 0.5 and weights[g] > 0.0:
+            last = g
+            if at < weights[g]:
+                return g, min(int(at / weights[g] * left[g]), int(left[g] + 0.5) - 1)
+            at -= weights[g]
+    return last, int(left[last] + 0.5) - 1
+
+
+@njit(cache=True)
+def replay(
+    left: Any,
+    bad: Any,
+    beliefs: Any,
+    rates: Any,
+    checked: Any,
+    found: Any,
+    totals: Any,
+    logs: Any,
+    need: float,
+    batch: int,
+    uniform: bool,
+    chances: Any,
+    crossed: Any,
+) -> int:
+    """Play the rest of an audit until every total is rejected; the first total is aimed at.
+
+    `bad` are the wrong items left of each stratum, `totals` counts of wrong items left, `logs` the
+    log wealth against them, `chances` two uniform numbers per check. `crossed` gets the check that
+    rejects each total, or -1. Returns the number of checks.
+    """
+    left, bad, totals, logs = left.copy(), bad.copy(), totals.copy(), logs.copy()
+    beliefs, checked, found = beliefs.copy(), checked.copy(), found.copy()
+    strata = len(left)
+    wrong, weights = np.empty(strata), np.empty(strata)
+    before = np.empty(strata)  # expected errors when the batch was drawn
+    crossed[:] = -1
+    n = int(left.sum() + 0.5)
+    share, power = 1.0, 1.0
+    for t in range(n):
+        posterior(beliefs, rates, checked, found, wrong)
+        if t % batch == 0:
+            before[:] = wrong
+            if not uniform and crossed[0] < 0:
+                rest = max(need - logs[0], 0.1)
+                share, power, _ = pick_lean(left, wrong, max(totals[0], 0.0), rest)
+        lean(left, before, share, power, weights)
+        g = draw(left, weights, chances[t, 0])[0]
+        error = chances[t, 1] * left[g] < bad[g]
+        for k in range(len(totals)):
+            if crossed[k] < 0:
+                logs[k] += bet(left, weights, wrong, totals[k], g, error)
+        left[g] -= 1.0
+        if error:
+            bad[g] -= 1.0
+            totals -= 1.0
+        update(beliefs, rates, checked, found, g, error)
+        done = 0
+        for k in range(len(totals)):
+            if crossed[k] < 0 and (logs[k] >= need or totals[k] > n - t - 1):
+                crossed[k] = t + 1
+            done += crossed[k] >= 0
+        if done == len(totals):
+            return t + 1
+    return n

@@ -1,0 +1,94 @@
+"""Strata of similar stated error, and what the working model expects of them.
+
+The working model chooses chances and bets. No bound depends on whether it is right.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["expectations", "stratify", "totals_to_test"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+MOST_STRATA = 12
+SLOPES = {-0.5: 0.3, 0.0: 1.0, 0.5: 1.0, 1.0: 1.5}
+"""Slopes of the true on the stated log odds, with their prior weights: 0 if errors say nothing."""
+DOUBLINGS = range(-6, 7)
+"""The mean error may be this many times double the stated one."""
+DECAY = 0.6
+"""Prior weight of one more doubling."""
+EVERY = 200
+"""Totals up to this one are tested one by one."""
+RATIO = 1.01
+"""Further totals are tested in steps of this ratio."""
+
+
+def stratify(errors: FloatArray, most: int = MOST_STRATA) -> IntArray:
+    """Put items into strata by stated error; equal errors share one, unsure items have more.
+
+    >>> stratify(np.array([0.1, 0.0, 0.5, 0.1])).tolist()
+    [1, 0, 2, 1]
+    """
+    cuts = np.unique(errors)
+    if len(cuts) > most:
+        ordered = np.sort(errors)
+        roots = np.sqrt(ordered)
+        mass = 0.5 / len(ordered) + 0.5 * roots / roots.sum()
+        part = np.minimum(((np.cumsum(mass) - mass / 2) * most).astype(np.int64), most - 1)
+        cuts = np.unique(ordered[np.searchsorted(part, np.unique(part))])
+    return np.asarray(np.searchsorted(cuts, errors, side="right") - 1, dtype=np.int64)
+
+
+def expectations(stated: FloatArray, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Hypotheses about the errors of strata: prior weights, and one row of errors each.
+
+    Parameters
+    ----------
+    stated
+        Mean stated error of each stratum.
+    sizes
+        Number of items of each stratum.
+    """
+    n = sizes.sum()
+    clipped = np.clip(stated, 0.25 / n, 1 - 0.25 / n)
+    odds = np.log(clipped / (1 - clipped))
+    mean = float(np.clip((sizes * stated).sum() / n, 1 / n, 0.5))
+    weights, rows = [], []
+    for slope, prior in SLOPES.items():
+        for times in DOUBLINGS:
+            wanted = float(np.clip(mean * 2.0**times, 0.5 / n, 0.9))
+            rows.append(_shifted(slope * odds, sizes / n, wanted))
+            weights.append(prior * DECAY ** abs(times))
+    beliefs = np.array(weights)
+    return beliefs / beliefs.sum(), np.array(rows)
+
+
+def _shifted(odds: FloatArray, shares: FloatArray, mean: float) -> FloatArray:
+    """Errors of these log odds, all shifted so that their mean is as wanted."""
+    low, high = -60.0, 60.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if float((shares / (1 + np.exp(-odds - middle))).sum()) < mean:
+            low = middle
+        else:
+            high = middle
+    return np.asarray(1 / (1 + np.exp(-odds - high)))
+
+
+def totals_to_test(n: int, wanted: int | None = None) -> FloatArray:
+    """Numbers of wrong items that are tested, 0 to n; the one wanted is among them.
+
+    >>> totals_to_test(3).tolist()
+    [0.0, 1.0, 2.0, 3.0]
+    """
+    made = set(range(min(n, EVERY) + 1))
+    k = float(EVERY)
+    while k < n:
+        k *= RATIO
+        made.add(min(int(k), n))
+    if wanted is not None:
+        made.add(min(wanted, n))
+    return np.array(sorted(made), dtype=np.float64)

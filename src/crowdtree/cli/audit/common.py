@@ -1,0 +1,129 @@
+"""Options that the verbs of audits share, and how the standing of an audit is shown."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from crowdtree.audit import Audit, Forecast
+from crowdtree.errors import CrowdtreeError
+from crowdtree.text import percent, plural
+
+__all__ = ["AuditFile", "Bound", "Confidence", "Key", "LabelsFile", "read_key", "show_standing"]
+
+KEY_VARIABLE = "CROWDTREE_AUDIT_KEY"
+LEAST_KEY = 16
+MOST_LABELS = 12
+FORECAST_REPLAYS = 100
+
+AuditFile = Annotated[
+    Path, typer.Argument(metavar="AUDIT", help="A file of audit start (.json).", show_default=False)
+]
+LabelsFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="LABELS",
+        help="Columns item (or task), label, error (.csv .tsv .json .jsonl .parquet).",
+        show_default=False,
+    ),
+]
+Key = Annotated[
+    Path | None,
+    typer.Option(
+        "--key",
+        metavar="FILE",
+        help=f"Sign, or check the signature, with this secret (or {KEY_VARIABLE}).",
+    ),
+]
+Confidence = Annotated[float, typer.Option("--confidence", help="Of the bound.")]
+Bound = Annotated[
+    float, typer.Option("--bound", metavar="E", help="Share of wrong labels to certify, 0 to 1.")
+]
+
+
+def read_key(path: Path | None) -> bytes | None:
+    """Read the secret from a file, or from the environment."""
+    if path is None:
+        key, where = os.environ.get(KEY_VARIABLE, "").encode().strip(), KEY_VARIABLE
+        if not key:
+            return None
+    else:
+        key, where = path.read_bytes().strip(), str(path)
+    if len(key) < LEAST_KEY:
+        raise CrowdtreeError(
+            f"{where}: holds {len(key)} bytes; expected at least {LEAST_KEY}, such as what "
+            "openssl rand -hex 32 prints"
+        )
+    return key
+
+
+def forecast_of(audit: Audit) -> Forecast | None:
+    """Forecast of what is missing, as the verbs show it."""
+    return audit.forecast(FORECAST_REPLAYS)
+
+
+def show_standing(console: Any, audit: Audit, forecast: Forecast | None) -> None:
+    """Print what is certified, what is estimated and what is missing."""
+    found = audit.standing
+    console.print(
+        f"Certified: at most [bold]{percent(found.upper)}[/] of {plural(found.items, 'label')} are "
+        f"wrong ({percent(audit.confidence)} confidence), after {plural(found.checks, 'check')} "
+        f"with {found.wrong:,} wrong."
+    )
+    if found.estimate is not None:
+        console.print(
+            f"Estimate: {percent(found.estimate)}, {percent(found.low)} to {percent(found.high)}."
+        )
+    waiting = len(audit.pending)
+    if waiting:
+        console.print(f"{plural(waiting, 'drawn item')} {_wait(waiting)} for a result.")
+    if audit.bound is not None:
+        console.print(f"Wanted: {percent(audit.bound)}. {_missing(audit, forecast)}")
+
+
+def _wait(count: int) -> str:
+    return "waits" if count == 1 else "wait"
+
+
+def _missing(audit: Audit, forecast: Forecast | None) -> str:
+    if audit.state == "reached":
+        return "Reached."
+    if audit.state == "impossible":
+        return "Out of reach: more wrong labels were found than it allows; correct labels first."
+    if audit.state == "unlikely":
+        return "Out of reach: the interval lies above it; correct labels first."
+    if forecast is None or forecast.median is None:
+        return "Not expected to be reached: correct labels, or accept a higher bound."
+    doubt = ""
+    if forecast.reached < 0.95:
+        doubt = f" The chance that it can be reached at all is {percent(forecast.reached)}."
+    return (
+        f"About {plural(forecast.median, 'more check')} "
+        f"({forecast.low:,} to {forecast.high:,}).{doubt}"
+    )
+
+
+def show_labels(console: Any, audit: Audit) -> None:
+    """Print what is known of each label, the largest first."""
+    from rich.table import Table
+
+    rows = sorted(audit.by_label.items(), key=lambda row: -row[1].items)
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("label", no_wrap=True)
+    for name in ("items", "checks", "wrong", "at most", "estimate"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, found in rows[:MOST_LABELS]:
+        table.add_row(
+            name if len(name) <= 30 else name[:29] + "…",
+            f"{found.items:,}",
+            f"{found.checks:,}",
+            f"{found.wrong:,}",
+            percent(found.upper) if found.checks or not found.upper else "–",
+            "–" if found.estimate is None else percent(found.estimate),
+        )
+    console.print(table)
+    if len(rows) > MOST_LABELS:
+        console.print(f"[dim]{len(rows) - MOST_LABELS} more labels: --json[/]")

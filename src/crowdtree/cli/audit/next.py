@@ -1,0 +1,68 @@
+"""The verb `audit next`: a sheet of items to check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from crowdtree.cli import render
+from crowdtree.cli.audit.common import AuditFile, Key, read_key
+from crowdtree.cli.options import AsJson, check_outputs
+from crowdtree.errors import CrowdtreeError
+from crowdtree.files.atomic import write_atomically
+from crowdtree.files.audits import load_audit, save_audit
+from crowdtree.files.exports import csv_lines
+from crowdtree.text import plural
+
+__all__ = ["next_verb"]
+
+
+def next_verb(
+    audit: AuditFile,
+    count: Annotated[int, typer.Option("-n", "--count", min=1, help="Items on the sheet.")] = 20,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the sheet (.csv).")
+    ] = None,
+    blind: Annotated[
+        bool, typer.Option("--blind", help="Leave the labels out, so that they sway nobody.")
+    ] = False,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw items to check. Items that still wait for a result come first.
+
+    Fill in the column `truth` with the true label, and hand the sheet to `audit record`.
+
+    Examples:
+
+      crowdtree audit next audit.json -n 20 -o sheet.csv
+
+      crowdtree audit next audit.json --blind --json
+    """
+    if output is not None and output.suffix.lower() != ".csv":
+        raise CrowdtreeError(f"{output}: a sheet is written as .csv; use {output.stem}.csv")
+    check_outputs([output])
+    secret = read_key(key)
+    found = load_audit(audit, key=secret)
+    if len(found.pending) < count:
+        found.next(count - len(found.pending))
+        save_audit(found, audit, key=secret)
+    label = dict(zip(found.items, found.labels, strict=True))
+    columns = ["item", *([] if blind else ["label"]), "truth"]
+    rows = [{"item": item, "label": label[item], "truth": ""} for item in found.pending[:count]]
+    rows = [{name: row[name] for name in columns} for row in rows]
+    if output is not None:
+        write_atomically(output, lambda file: file.writelines(csv_lines([rows], columns)))
+
+    def show(console: Any) -> None:
+        if not rows:
+            console.print("Everything has been checked.")
+        for row in rows if output is None else []:
+            console.print(" · ".join(value for value in row.values() if value), markup=False)
+        if rows and output is not None:
+            console.print(f"{plural(len(rows), 'item')} to check; fill in the column truth.")
+            render.show_next(console, render.command("audit", "record", str(audit), str(output)))
+
+    render.emit(as_json, {"items": rows}, show)

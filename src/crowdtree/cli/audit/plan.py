@@ -1,0 +1,54 @@
+"""The verb `audit plan`: how many checks a bound takes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from crowdtree.audit import plan_audit
+from crowdtree.cli import render
+from crowdtree.cli.audit.common import Bound, Confidence, LabelsFile
+from crowdtree.cli.options import AsJson, Seed
+from crowdtree.files.audits import load_labels
+from crowdtree.text import percent, plural
+
+__all__ = ["plan_verb"]
+
+
+def plan_verb(
+    labels: LabelsFile,
+    bound: Bound,
+    confidence: Confidence = 0.95,
+    replays: Annotated[int, typer.Option("--replays", help="Simulated audits.")] = 200,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Say how many checks an audit takes, if the stated errors are right.
+
+    Example:
+
+      crowdtree audit plan labels.csv --bound 0.02
+    """
+    found = plan_audit(
+        load_labels(labels).errors, bound, confidence=confidence, replays=replays, seed=seed
+    )
+
+    def show(console: Any) -> None:
+        if found.median is None:
+            console.print(
+                f"The stated errors alone exceed {percent(bound)}: no audit can certify it. "
+                "Correct labels, or ask for a higher bound."
+            )
+            return
+        console.print(
+            f"About [bold]{plural(found.median, 'check')}[/] ({found.low:,} to {found.high:,}) "
+            f"certify that at most {percent(bound)} of the labels are wrong, if the stated errors "
+            "are right."
+        )
+        if found.reached < 1:
+            console.print(f"The chance that so few are wrong is {percent(found.reached)}.")
+        words = ("-o", "audit.json", "--bound", bound)
+        render.show_next(console, render.command("audit", "start", labels, *words))
+
+    render.emit(as_json, found.to_dict(), show)

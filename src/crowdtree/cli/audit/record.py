@@ -1,0 +1,67 @@
+"""The verb `audit record`: what the checks found."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Annotated, Any
+
+import typer
+
+from crowdtree.cli import render
+from crowdtree.cli.audit.common import AuditFile, Key, forecast_of, read_key, show_standing
+from crowdtree.cli.options import AsJson
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, one_line
+from crowdtree.files.audits import load_audit, read_checks, save_audit
+
+__all__ = ["record_verb"]
+
+
+def record_verb(
+    audit: AuditFile,
+    sheet: Annotated[
+        str,
+        typer.Argument(
+            metavar="SHEET",
+            help="Columns item, truth (or right: yes, no), maybe by; blank: not checked yet.",
+            show_default=False,
+        ),
+    ],
+    by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who checked.")] = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Record what the checks found, and say what is certified now.
+
+    Several people may check the same items; where they disagree nothing is recorded.
+
+    Example:
+
+      crowdtree audit record audit.json sheet.csv --by ann
+    """
+    secret = read_key(key)
+    found = load_audit(audit, key=secret)
+    known = set(found.labels)
+    recorded = 0
+    for item, result in read_checks(sheet):
+        found.record(item, **({"by": by} if by else {}) | result)
+        recorded += 1
+        truth = result.get("truth")
+        if truth is not None and truth not in known:
+            warnings.warn(
+                f"item {one_line(item)}: no item is labelled {one_line(truth)}; counted as wrong",
+                CrowdtreeWarning,
+                stacklevel=2,
+            )
+    if not recorded:
+        raise CrowdtreeError(f"{sheet}: holds no result; fill in the column truth")
+    save_audit(found, audit, key=secret)
+    forecast = forecast_of(found)
+
+    def show(console: Any) -> None:
+        show_standing(console, found, forecast)
+        if found.state == "open":
+            words = ("-n", 20, "-o", sheet)
+            render.show_next(console, render.command("audit", "next", str(audit), *words))
+
+    made = found.to_dict() | {"forecast": None if forecast is None else forecast.to_dict()}
+    render.emit(as_json, made, show)

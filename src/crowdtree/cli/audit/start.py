@@ -1,0 +1,66 @@
+"""The verb `audit start`: a new audit of labels."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from crowdtree.audit import Audit
+from crowdtree.cli import render
+from crowdtree.cli.audit.common import Bound, Confidence, Key, LabelsFile, read_key
+from crowdtree.cli.options import AsJson, check_outputs
+from crowdtree.errors import CrowdtreeError
+from crowdtree.files.audits import load_labels, read_known, save_audit
+from crowdtree.text import percent, plural
+
+__all__ = ["start_verb"]
+
+
+def start_verb(
+    labels: LabelsFile,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="Write the audit to FILE.json.")
+    ],
+    bound: Bound | None = None,
+    confidence: Confidence = 0.95,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="Of the draws; random where not given.")
+    ] = None,
+    known: Annotated[
+        str | None,
+        typer.Option("--known", metavar="FILE", help="Items of known truth: item,truth."),
+    ] = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start an audit of labels.
+
+    Examples:
+
+      crowdtree audit start labels.csv -o audit.json --bound 0.02
+
+      crowdtree audit start labels.csv -o audit.json --known gold.csv --key secret.txt
+    """
+    check_outputs([output])
+    if output.exists():
+        raise CrowdtreeError(f"{output}: exists already; remove it, or choose another name")
+    table = load_labels(labels)
+    audit = Audit(
+        *table,
+        bound=bound,
+        confidence=confidence,
+        seed=secrets.randbelow(2**32) if seed is None else seed,
+        known=None if known is None else read_known(known),
+    )
+    save_audit(audit, output, key=read_key(key))
+
+    def show(console: Any) -> None:
+        wanted = "" if bound is None else f", to certify at most {percent(bound)} wrong"
+        console.print(f"Audit of [bold]{plural(len(audit.items), 'label')}[/]{wanted}.")
+        words = ("-n", 20, "-o", "sheet.csv")
+        render.show_next(console, render.command("audit", "next", str(output), *words))
+
+    render.emit(as_json, audit.to_dict() | {"seed": audit.seed}, show)

@@ -1,0 +1,47 @@
+"""The verb `audit verify`: recompute a certificate."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from crowdtree.cli import render
+from crowdtree.cli.audit.common import AuditFile, Key, read_key
+from crowdtree.cli.options import AsJson
+from crowdtree.files.audits import verify_audit
+from crowdtree.text import percent, plural
+
+__all__ = ["verify_verb"]
+
+
+def verify_verb(
+    audit: AuditFile,
+    labels: Annotated[
+        str | None,
+        typer.Option("--labels", metavar="FILE", help="The labels that should be certified."),
+    ] = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Recompute every draw and every number of an audit; leave with 2 where one differs.
+
+    Examples:
+
+      crowdtree audit verify audit.json --labels labels.csv
+
+      crowdtree audit verify audit.json --key secret.txt
+    """
+    secret = read_key(key)
+    found = verify_audit(audit, labels, key=secret)
+    signed = "checked" if secret else "not checked" if found.signed else "none"
+
+    def show(console: Any) -> None:
+        standing = found.standing
+        console.print(
+            f"[bold]Verified:[/] {plural(len(found.checks), 'draw')} and every claim recomputed; "
+            f"at most {percent(standing.upper)} of {plural(standing.items, 'label')} are wrong "
+            f"({percent(found.confidence)} confidence). Signature: {signed}."
+        )
+
+    render.emit(as_json, found.to_dict() | {"verified": True, "signature": signed}, show)

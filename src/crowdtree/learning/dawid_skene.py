@@ -1,0 +1,104 @@
+"""Expectation maximisation of Dawid and Skene (1979): classes of items and tables of workers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["DawidSkeneFit", "fit_dawid_skene"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int32]
+
+_LEAST_LOG = -60.0  # keeps 0 x log 0 out
+
+
+class DawidSkeneFit(NamedTuple):
+    """What the answers to one question teach.
+
+    `posterior` is (item, class), `counts` are expected answers (worker, label, class) and
+    `log_answer` is the logarithm of P(label | class) of each worker, in the same shape; `trace` is
+    the objective after each step.
+    """
+
+    posterior: FloatArray
+    counts: FloatArray
+    log_answer: FloatArray
+    trace: tuple[float, ...]
+    converged: bool
+
+
+def fit_dawid_skene(
+    start: NDArray[np.int64],
+    worker: IntArray,
+    label: NDArray[np.int8],
+    gold: IntArray,
+    workers: int,
+    labels: int,
+    *,
+    smoothing: float = 0.0,
+    tolerance: float = 1e-5,
+    steps: int = 100,
+) -> DawidSkeneFit:
+    """Fit by EM from the majority, until the objective gains less than `tolerance` per answer.
+
+    Parameters
+    ----------
+    start
+        Where the answers of each item begin, and the number of answers.
+    worker, label
+        Worker and label of each answer, sorted by item.
+    gold
+        Known class of each item, -1 where unknown.
+    workers, labels
+        How many there are.
+    smoothing
+        Answers added to every cell of a worker's table; 0 for maximum likelihood.
+    tolerance, steps
+        When to stop.
+
+    Examples
+    --------
+    Two workers agree, the third says the opposite:
+
+    >>> start, worker = np.array([0, 3, 6, 9]), np.array([0, 1, 2] * 3, np.int32)
+    >>> label = np.array([1, 1, 0, 0, 0, 1, 1, 1, 0], np.int8)
+    >>> fit = fit_dawid_skene(start, worker, label, np.full(3, -1, np.int32), 3, 2)
+    >>> fit.posterior[:, 1].round().tolist(), fit.converged
+    ([1.0, 0.0, 1.0], True)
+    """
+    from crowdtree.learning import kernels
+
+    posterior = kernels.vote_shares(start, label, labels)
+    known = np.flatnonzero(gold >= 0)
+    posterior[known] = 0.0
+    posterior[known, gold[known]] = 1.0
+    counts = np.empty((workers, labels, labels))
+    kernels.count_pass(start, worker, label, posterior, counts)
+    trace: list[float] = []
+    converged = False
+    for _ in range(steps):
+        log_answer, log_prior = _tables(counts, smoothing), _log(posterior.mean(axis=0))
+        likelihood = kernels.state_pass(
+            start, worker, label, log_answer, log_prior, gold, posterior, counts
+        )
+        trace.append(likelihood + smoothing * float(log_answer.sum()))
+        if len(trace) > 1 and trace[-1] - trace[-2] < tolerance * len(worker):
+            converged = True
+            break
+    return DawidSkeneFit(posterior, counts, log_answer, tuple(trace), converged)
+
+
+def _tables(counts: FloatArray, smoothing: float) -> FloatArray:
+    """Log P(label | class) of each worker; uniform where there are no answers."""
+    held = counts + smoothing
+    total = held.sum(axis=1, keepdims=True)
+    share = np.where(total > 0, held / np.maximum(total, 1e-300), 1 / counts.shape[1])
+    return np.ascontiguousarray(_log(share))
+
+
+def _log(share: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.maximum(np.log(share), _LEAST_LOG))

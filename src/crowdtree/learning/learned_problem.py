@@ -1,0 +1,126 @@
+"""Learned numbers as a problem: confusions, shares and errors in the form that designers read."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.errors import CrowdtreeWarning
+from crowdtree.learning.dependence import Discount, Worth
+from crowdtree.learning.skills import SkillFit
+from crowdtree.problem import DASH, Dash, Problem
+
+__all__ = [
+    "crowd_confusion",
+    "dependence_of",
+    "label_problem",
+    "make_problem",
+    "one_against_rest",
+    "quietly_replaced",
+    "stated",
+]
+
+FloatArray = NDArray[np.float64]
+
+
+def label_problem(
+    labels: tuple[str, ...],
+    fit: SkillFit,
+    confusion: FloatArray,
+    prior: FloatArray,
+    question: str,
+    worth: Discount | None = None,
+) -> Problem:
+    """Write a one-question set as a problem: one question, or one against the rest.
+
+    Two labels make one question. More make one question per label ("is it l?"), whose errors are
+    read off the crowd's confusion of labels.
+    """
+    prior = prior / prior.sum()
+    if len(labels) == 2:
+        outcome = np.array([[0, 1]])
+        return make_problem(
+            labels, prior, (question,), outcome, fit.error, dependence=dependence_of(worth)
+        )
+    wrong, right = one_against_rest(fit, confusion)
+    error = wrong / (wrong + right)
+    names = tuple(f"{question} is {label}" for label in labels)
+    outcome = np.eye(len(labels), dtype=np.int8)
+    return make_problem(labels, prior, names, outcome, error, dependence=dependence_of(worth))
+
+
+def quietly_replaced(problem: Problem, **changes: Any) -> Problem:
+    """Copy a learned problem without warnings: errors above one half have flags."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdtreeWarning)
+        return problem.replace(**changes)
+
+
+def dependence_of(worth: Discount | None) -> float:
+    """Correlation of the answers about an item that makes three of them worth as much.
+
+    Three answers are worth ``1 + 2 worth`` independent ones, and ``3 / (1 + 2 dependence)`` of
+    them by the correlation that plans and policies know (docs/model.md, section 13).
+
+    >>> dependence_of(None)
+    0.0
+    """
+    if not isinstance(worth, Worth):
+        return 0.0
+    return float(max(0.0, (3 / (1 + 2 * worth.mean) - 1) / 2))
+
+
+def crowd_confusion(counts: FloatArray) -> FloatArray:
+    """P(label | class) of an answer, whoever gave it (label, class); uniform without answers."""
+    whole = counts.sum(axis=0) + 0.5 / len(counts[0])
+    return np.asarray(whole / whole.sum(axis=0))
+
+
+def stated(
+    posterior: FloatArray, gold: NDArray[Any], answers: NDArray[Any], discount: Discount | None
+) -> FloatArray:
+    """Probabilities to state: discounted, and certain where the class is known."""
+    made = posterior if discount is None else discount.stated(posterior, answers)
+    known = np.flatnonzero(gold >= 0)
+    made = made.copy()
+    made[known] = 0.0
+    made[known, gold[known]] = 1.0
+    return made
+
+
+def one_against_rest(fit: SkillFit, confusion: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Beta posteriors of "is it l?": a miss on the own class, a false alarm on the others."""
+    size = (fit.wrong + fit.right)[0]
+    own = np.eye(len(confusion), dtype=bool)
+    error = np.where(own, 1 - confusion, confusion)
+    return np.maximum(error * size, 1e-3), np.maximum((1 - error) * size, 1e-3)
+
+
+def make_problem(
+    classes: tuple[str, ...],
+    prior: FloatArray,
+    questions: tuple[str, ...],
+    outcome: NDArray[Any],
+    error: FloatArray,
+    like: Problem | None = None,
+    dependence: float = 0.0,
+) -> Problem:
+    """Make a problem of learned numbers without warnings: errors above one half have flags."""
+    dash: Dash = "either" if bool((outcome == DASH).any()) else "inapplicable"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrowdtreeWarning)
+        return Problem(
+            classes,
+            prior,
+            questions,
+            outcome,
+            np.where(outcome == DASH, 0.5, error),
+            texts=like.texts if like and like.texts else None,
+            descriptions=like.descriptions if like and like.descriptions else None,
+            dash=like.dash if like is not None else dash,
+            normalise=True,
+            dependence=like.dependence if like is not None else dependence,
+        )

@@ -1,0 +1,71 @@
+"""Simulate a campaign that watches its table and revises it, answer by answer as a live one."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from typing import Any
+
+from crowdtree.policy import Policy
+from crowdtree.policy.monitor import Monitor
+from crowdtree.problem import Problem
+from crowdtree.simulation.crowd import Block
+from crowdtree.simulation.engine import Walk, blank
+from crowdtree.simulation.execution import Progress
+from crowdtree.simulation.run import Adaptation, Run
+
+__all__ = ["run_adapting"]
+
+
+def run_adapting(
+    problem: Problem,
+    policy: Policy[Any],
+    block: Block,
+    *,
+    adapt: bool = True,
+    progress: Progress | None = None,
+) -> Run:
+    """Label the items of a block one after the other, and revise the table where it is wrong.
+
+    Parameters
+    ----------
+    problem
+        The problem of the run.
+    policy
+        The policy that the campaign starts with.
+    block
+        The items.
+    adapt
+        Whether the table is revised; otherwise only the alarms are noted.
+    progress
+        Called with (items done, items in all).
+    """
+    items = len(block.truth)
+    monitor = Monitor(policy, adapt=adapt)
+    walks = [Walk(policy, block, row) for row in range(items)]
+    queue, reopened = deque(range(items)), 0
+    while queue:
+        row = queue.popleft()
+        walk = walks[row]
+        while walk.label is None:
+            answer = walk.step()
+            if answer is not None:
+                monitor.observe(str(row), answer)
+                if monitor.due:
+                    monitor.revise()
+                    again = [r for r in range(items) if walks[r].revise(monitor.policy)]
+                    queue.extend(again)
+                    reopened += len(again)
+        if progress is not None:
+            progress(items - len(queue), items)
+    found = blank(block, problem.n_questions)
+    for walk in walks:
+        walk.write(found)
+    made = Adaptation(
+        tuple(monitor.alarms),
+        tuple(monitor.revisions),
+        reopened,
+        monitor.evidence,
+        tuple(monitor.findings()) if monitor.alarms else (),
+    )
+    return replace(Run.join(problem, [found]), adaptation=made)

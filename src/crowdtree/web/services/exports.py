@@ -1,0 +1,33 @@
+"""Labels and answers of a campaign, for downloads and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from crowdtree.store import Store
+from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.queries.export import answer_rows, label_rows, pieces
+from crowdtree.store.types import JsonObject
+
+__all__ = ["Export", "rows_of"]
+
+Export = Literal["labels", "answers", "log"]
+"""What is exported: labels, answers that stand, or every line of the log."""
+
+
+def rows_of(store: Store, number: int, what: Export) -> Iterator[list[JsonObject]]:
+    """Read what is exported of a campaign, piece by piece."""
+    campaign = store.read(lambda c: get_campaign(c, number))
+
+    def read(after: int) -> list[JsonObject]:
+        if what == "labels":
+            found = store.read(lambda c: label_rows(c, number, campaign.classes, after))
+            return [dict(row) for row in found]
+        standing = what == "answers"
+        lines = store.read(
+            lambda c: answer_rows(c, number, campaign.questions, after, standing=standing)
+        )
+        return [dict(row) for row in lines]
+
+    return pieces(read)

@@ -1,0 +1,42 @@
+"""Tiny audits played out in every way: all draws, all results, with their exact probabilities."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from crowdtree.audit import kernels
+from crowdtree.audit.ledger import Ledger
+
+ALPHA = 0.05
+
+
+def ways(ledger: Ledger, bad: tuple[int, ...], share: float, power: float, batch: int = 1):
+    """Yield probability and ledger of every state of an audit, in all its orders.
+
+    `bad` are the wrong items of each stratum; chances lean by what is known at the last sheet.
+    """
+    start = ledger.expected.copy()
+    yield 1.0, ledger
+    yield from _after(1.0, ledger, list(bad), share, power, batch, start)
+
+
+def _after(chance, ledger, bad, share, power, batch, seen):
+    if not ledger.remaining:
+        return
+    if ledger.checks % batch == 0:
+        seen = ledger.expected.copy()
+    weights = np.empty(len(bad))
+    kernels.lean(ledger.left, seen, share, power, weights)
+    for stratum in range(len(bad)):
+        left = ledger.left[stratum]
+        for error, count in ((True, bad[stratum]), (False, left - bad[stratum])):
+            if left < 0.5 or count < 0.5:
+                continue
+            after = copy.deepcopy(ledger)
+            after.take(weights, stratum, error)
+            rest = [b - (g == stratum and error) for g, b in enumerate(bad)]
+            here = chance * weights[stratum] / weights.sum() * count / left
+            yield here, after
+            yield from _after(here, after, rest, share, power, batch, seen)

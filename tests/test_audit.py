@@ -1,0 +1,341 @@
+"""Audits: the bound holds whatever the stated errors say, and ends exact."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import crowdtree as ct
+from audit_lab import ALPHA, ways
+from crowdtree.audit import kernels
+from crowdtree.audit.ledger import Ledger
+from crowdtree.audit.strata import expectations, stratify, totals_to_test
+
+
+def ledger(sizes, stated, known=(0, 0)):
+    return Ledger(np.array(sizes, float), np.array(stated, float), known, ALPHA)
+
+
+def play(audit, wrong, checks):
+    """Check so many items, ten at a time."""
+    while len(audit.history) < min(checks, len(wrong)):
+        for item in audit.next(min(10, checks - len(audit.history))):
+            audit.record(item, right=not wrong[item])
+    return audit
+
+
+def made(n, errors, seed=0, **options):
+    names = [f"i{k}" for k in range(n)]
+    return ct.Audit(names, ["ab"[k % 2] for k in range(n)], errors, seed=seed, **options)
+
+
+# ---------------------------------------------------------------- validity
+
+
+@pytest.mark.parametrize(("share", "power"), [(1.0, 1.0), (0.1, 0.5)])
+@pytest.mark.parametrize(
+    ("sizes", "stated"),
+    [((3, 2), (0.01, 0.4)), ((2, 2, 1), (0.0, 0.2, 1.0)), ((2, 3), (0.9, 0.0)), ((5,), (0.1,))],
+)
+def test_wealth_is_a_martingale_in_every_tiny_audit(sizes, stated, share, power):
+    """All truths, all orders of draws: the expected wealth against what is true is at most 1."""
+    for bad in itertools.product(*(range(size + 1) for size in sizes)):
+        total = sum(bad)
+        above, below, sums = {}, {}, {}
+        for chance, state in ways(ledger(sizes, stated), bad, share, power, batch=2):
+            t = state.checks
+            sums[t] = sums.get(t, 0.0) + chance
+            above[t] = above.get(t, 0.0) + chance * np.exp(state.above[: total + 1])
+            below[t] = below.get(t, 0.0) + chance * np.exp(state.below[total:])
+        for t in above:
+            assert sums[t] == pytest.approx(1.0)
+            assert above[t].max() <= 1 + 1e-9
+            assert below[t].max() <= 1 + 1e-9
+            assert above[t][-1] == pytest.approx(1.0)  # at the truth nothing is given away
+
+
+@pytest.mark.parametrize("stated", ["informative", "reversed", "zero"])
+def test_bound_and_interval_hold_over_seeds(stated):
+    rng = np.random.default_rng(0)
+    n, seeds = 40, 120
+    chance = rng.beta(0.3, 2, n)
+    errors = {"informative": chance, "reversed": chance.max() - chance, "zero": 0 * chance}[stated]
+    wrong = {f"i{k}": bool(x) for k, x in enumerate(rng.random(n) < chance)}
+    share = np.mean(list(wrong.values()))
+    missed = outside = label_missed = 0
+    share_a = np.mean([x for k, x in enumerate(wrong.values()) if k % 2 == 0])
+    for seed in range(seeds):
+        audit = play(made(n, errors.tolist(), seed), wrong, 25)
+        found = audit.standing
+        missed += found.upper < share - 1e-9  # the bound never rises: the last one tells
+        outside += not found.low - 1e-9 <= share <= found.high + 1e-9
+        label_missed += audit.by_label["a"].upper < share_a - 1e-9
+        assert found.low <= found.estimate <= found.high
+    allowed = seeds * ALPHA + 3 * math.sqrt(seeds * ALPHA * (1 - ALPHA))
+    assert max(missed, outside, label_missed) <= allowed
+
+
+def test_bound_is_exact_when_everything_is_checked():
+    wrong = {f"i{k}": k % 7 == 0 for k in range(50)}
+    found = play(made(50, [0.1] * 50), wrong, 50)
+    share = sum(wrong.values()) / 50
+    now = found.standing
+    assert (now.upper, now.low, now.high, now.estimate) == (share, share, share, share)
+    assert sorted(found.items[check.place] for check in found.checks) == sorted(wrong)
+    assert found.next(5) == []
+
+
+def test_known_items_count_exactly_and_are_not_drawn():
+    audit = made(10, [0.5] * 10, known={"i0": "a", "i1": "a", "i2": "b"})
+    assert audit.standing.wrong == 2  # i1 is labelled b, i2 is labelled a
+    assert audit.standing.upper == 0.9
+    drawn = audit.next(10)
+    assert len(drawn) == 7
+    assert not {"i0", "i1", "i2"} & set(drawn)
+    for item in drawn:
+        audit.record(item, right=True)
+    assert audit.standing.upper == audit.standing.low == 0.2
+    with pytest.raises(ct.CrowdtreeError, match="known from the start"):
+        audit.record("i0", "a")
+    everything = ct.Audit(["x"], ["a"], [0.1], known={"x": "b"})
+    assert everything.standing.upper == 1.0
+    assert everything.next() == []
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    errors=st.lists(st.floats(0, 1), min_size=1, max_size=25),
+    truth=st.lists(st.booleans(), min_size=25, max_size=25),
+    seed=st.integers(0, 2**40),
+    bound=st.none() | st.floats(0.01, 0.99),
+)
+def test_bounds_only_tighten_and_keep_their_order(errors, truth, seed, bound):
+    n = len(errors)
+    audit = made(n, errors, seed, bound=bound)
+    seen = set()
+    upper, high, low = audit.standing.upper, audit.standing.high, 0.0
+    while items := audit.next(3):
+        assert not seen & set(items)
+        seen |= set(items)
+        for item in items:
+            audit.record(item, right=not truth[int(item[1:])])
+            found = audit.standing
+            assert 0 <= found.low <= found.high <= 1
+            assert found.upper <= found.high + 1e-12  # half of the risk costs something
+            assert found.upper <= upper + 1e-12
+            assert found.high <= high + 1e-12
+            assert found.wrong / n <= found.upper
+            upper, high, low = found.upper, found.high, max(low, found.low)
+    assert audit.standing.upper == pytest.approx(sum(truth[:n]) / n)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.lists(st.integers(0, 30), min_size=1, max_size=6).filter(any),
+    data=st.data(),
+)
+def test_a_bet_is_fair_at_its_null_for_any_chances(sizes, data):
+    """Expected factor 1 when exactly as many are wrong as the null says, at most 1 when more."""
+    k = len(sizes)
+    left = np.array(sizes, float)
+    q = np.array(data.draw(st.lists(st.floats(1e-6, 1 - 1e-6), min_size=k, max_size=k)))
+    weights = np.array(data.draw(st.lists(st.floats(0.01, 1), min_size=k, max_size=k))) * left
+    weights /= weights.sum()
+    bad = np.array([data.draw(st.integers(0, size)) for size in sizes], float)
+    total = data.draw(st.integers(0, int(bad.sum())))
+    expected = sum(
+        weights[g] * count / left[g] * math.exp(kernels.bet(left, weights, q, total, g, error))
+        for g in range(k)
+        if left[g]
+        for error, count in ((True, bad[g]), (False, left[g] - bad[g]))
+        if count
+    )
+    assert expected <= 1 + 1e-9
+    if total == bad.sum():
+        assert expected == pytest.approx(1.0)
+
+
+# ---------------------------------------------------------------- drawing and recording
+
+
+def test_draws_depend_on_seed_labels_and_results_only():
+    errors = [k / 100 for k in range(60)]
+    first, again, other = made(60, errors), made(60, errors), made(60, errors, 1)
+    changed = ct.Audit(first.items, ["a", *first.labels[1:-1], "a"], errors)
+    drawn = first.next(20)
+    assert drawn == [again.next(1)[0] for _ in range(20)]  # sheets of any size, no result between
+    assert drawn != other.next(20)
+    assert drawn != changed.next(20)
+
+
+def test_unsure_items_are_drawn_more_often_if_errors_tell():
+    errors = [0.001] * 900 + [0.2] * 100
+    audit = made(1000, errors, bound=0.03)
+    play(audit, {f"i{k}": k >= 900 and k % 5 == 0 for k in range(1000)}, 100)
+    drawn = audit.next(50)
+    assert sum(int(item[1:]) >= 900 for item in drawn) > 10  # at most 5 by chance alone
+    assert len(set(drawn)) == 50
+
+
+def test_results_count_in_the_order_of_the_draws():
+    audit = made(30, [0.1] * 30)
+    one, two, three = audit.next(3)
+    audit.record(two, right=False)
+    assert audit.standing.checks == 0
+    assert audit.pending == [one, three]
+    audit.record(one, right=True)
+    assert (audit.standing.checks, audit.standing.wrong) == (2, 1)
+
+
+def test_people_who_agree_are_noted_and_conflicts_are_refused():
+    audit = made(30, [0.1] * 30)
+    item = audit.next()[0]
+    label = audit.labels[audit.items.index(item)]
+    audit.record(item, label, by="ann")
+    audit.record(item, right=True, by="ben")
+    audit.record(item, label, by="ann")
+    assert audit.checks[0].by == ["ann", "ben"]
+    for wrong in ({"right": False}, {"truth": "c"}):
+        with pytest.raises(ct.CrowdtreeError, match="checked twice with different results"):
+            audit.record(item, **wrong)
+    second = audit.next()[0]
+    audit.record(second, "c")
+    with pytest.raises(ct.CrowdtreeError, match="checked twice with different results"):
+        audit.record(second, "d")
+    assert audit.standing.checks == 2
+
+
+def test_state_says_when_a_bound_is_reached_or_out_of_reach():
+    audit = made(100, [0.1] * 100, bound=0.03)
+    assert audit.state == "open"
+    play(audit, {f"i{k}": True for k in range(100)}, 4)
+    assert audit.state == "impossible"
+    assert audit.forecast(20).reached == 0
+    assert audit.forecast(20).median is None
+    many = play(made(2000, [0.1] * 2000, bound=0.1), {f"i{k}": True for k in range(2000)}, 30)
+    assert many.state == "unlikely"
+    good = play(made(200, [0.01] * 200, bound=0.05), {f"i{k}": False for k in range(200)}, 80)
+    assert good.state == "reached"
+    assert good.forecast(20).median == 0
+    assert made(20, [0.1] * 20).forecast() is None
+
+
+def test_forecast_is_near_what_happens():
+    rng = np.random.default_rng(3)
+    errors = np.where(rng.random(800) < 0.1, 0.15, 0.002)
+    plan = ct.plan_audit(errors, 0.05, replays=200)
+    took = []
+    for seed in range(8):
+        wrong = {f"i{k}": bool(x) for k, x in enumerate(rng.random(800) < errors)}
+        audit = made(800, errors.tolist(), seed, bound=0.05)
+        while audit.state == "open":
+            play(audit, wrong, len(audit.history) + 10)
+        took.append(len(audit.history))
+    assert plan.low <= np.median(took) <= plan.high + 10
+    assert plan.reached > 0.9
+
+
+def test_informative_errors_save_checks_and_useless_ones_cost_little():
+    rng = np.random.default_rng(1)
+    errors = np.where(rng.random(2000) < 0.1, 0.1, 0.001)
+    truth = rng.random(2000) < errors
+    bound = 2.2 * truth.mean()
+    options = {"truth": truth, "replays": 100}
+    plain = ct.plan_audit(errors, bound, uniform=True, **options).mean
+    assert ct.plan_audit(errors, bound, **options).mean < 0.8 * plain
+    shuffled = rng.permutation(errors)
+    assert ct.plan_audit(shuffled, bound, **options).mean < 1.15 * plain
+
+
+def test_what_is_shown():
+    audit = play(made(40, [0.1] * 40, bound=0.5), dict.fromkeys((f"i{k}" for k in range(40)), 0), 5)
+    assert repr(audit).startswith("<Audit: 5 of 40 items checked, 0 wrong; at most ")
+    found = audit.to_dict()
+    assert found["checks"] == 5
+    assert found["labels"].keys() == {"a", "b"}
+    assert sum(part["checks"] for part in found["labels"].values()) == 5
+
+
+# ---------------------------------------------------------------- parts
+
+
+def test_strata_keep_equal_errors_together_and_split_unsure_items_finer():
+    rng = np.random.default_rng(0)
+    errors = rng.beta(0.2, 5, 3000).round(4)
+    codes = stratify(errors)
+    assert codes.max() < 12
+    assert len(np.unique(codes)) == codes.max() + 1
+    for code in range(codes.max()):
+        assert errors[codes == code].max() < errors[codes == code + 1].min()
+    sizes = np.bincount(codes)
+    assert sizes[-1] < sizes[0]
+
+
+def test_working_model_has_the_mean_errors_that_it_names():
+    sizes, stated = np.array([90.0, 10.0]), np.array([0.01, 0.2])
+    beliefs, rates = expectations(stated, sizes)
+    assert beliefs.sum() == pytest.approx(1.0)
+    means = (rates * sizes).sum(axis=1) / 100
+    ratios = means / ((stated * sizes).sum() / 100)
+    assert {round(math.log2(r)) for r in ratios} >= {-1, 0, 1, 2}
+    assert (rates[:, 1] < rates[:, 0]).any()  # errors may be reversed
+
+
+def test_tested_totals_cover_everything():
+    totals = totals_to_test(100_000, 12_345)
+    assert totals[0] == 0
+    assert totals[-1] == 100_000
+    assert 12_345 in totals
+    assert len(totals) < 1000
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"errors": [0.1, 1.2]}, "item 'y' has the stated error '1.2'; expected a number from 0"),
+        ({"errors": [0.1, float("nan")]}, "from 0 to 1"),
+        ({"errors": [0.1, "x"]}, "from 0 to 1"),
+        ({"errors": [0.1]}, "one label and one error per item"),
+        ({"items": ["x", "x"]}, "item 'x' occurs twice"),
+        ({"items": ["x", " "]}, "the item is blank"),
+        ({"labels": ["a", ""]}, "the label of item 'y' is blank"),
+        ({"items": [], "labels": [], "errors": []}, "no items"),
+        ({"bound": 0}, "bound: expected a number between 0 and 1"),
+        ({"bound": 1.5}, "bound"),
+        ({"confidence": 95}, "confidence"),
+        ({"seed": -1}, "seed"),
+        ({"known": {"z": "a"}}, "item 'z' is unknown"),
+    ],
+)
+def test_bad_labels_are_refused(change, words):
+    given_ = {"items": ["x", "y"], "labels": ["a", "b"], "errors": [0.1, 0.2]} | change
+    with pytest.raises(ct.CrowdtreeError) as error:
+        ct.Audit(**given_)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_bad_checks_are_refused():
+    audit = made(10, [0.1] * 10)
+    with pytest.raises(ct.CrowdtreeError, match="unknown"):
+        audit.record("nobody", "a")
+    with pytest.raises(ct.CrowdtreeError, match="was not drawn"):
+        audit.record("i1", "a")
+    item = audit.next()[0]
+    with pytest.raises(ct.CrowdtreeError, match="expected its true label"):
+        audit.record(item)
+    with pytest.raises(ct.CrowdtreeError, match="contradicts"):
+        audit.record(item, "zebra", right=True)
+    with pytest.raises(ct.CrowdtreeError, match="n: expected"):
+        audit.next(0)
+    with pytest.raises(ct.CrowdtreeError, match="replays"):
+        ct.plan_audit([0.1], 0.2, replays=0)
+    assert audit.standing.checks == 0
