@@ -15,6 +15,8 @@ __all__ = ["MICRO", "Settings", "checked_settings", "stored_settings", "web_addr
 
 MICRO = 1_000_000
 """Money is stored in whole millionths."""
+ADAPTIVE = ("adaptive", "subtypes")
+"""Policies that choose questions and stop by the table, as their documents name them."""
 Rate = Annotated[float, Field(ge=0, le=1)]
 Short = Annotated[str, Field(max_length=2000)]
 
@@ -58,6 +60,9 @@ class Settings(BaseModel):
     currency: Annotated[str, Field(max_length=8)] = ""
     finish_by_itself: bool = True
     """Whether the campaign finishes when its last item is labelled."""
+    adapt: bool | None = None
+    """Whether the table is revised when the answers contradict it. None: where the policy chooses
+    questions and stops by the table, which a plan does not."""
     instructions: Annotated[str, Field(max_length=50_000)] = ""
     """Instructions for workers, in Markdown."""
     examples: dict[str, Annotated[str, Field(max_length=20_000)]] = {}
@@ -75,6 +80,14 @@ class Settings(BaseModel):
     @classmethod
     def _return_url(cls, value: str) -> str:
         return web_address(value, "return_url") if value else value
+
+    def adapts(self, policy: str) -> bool:
+        """Whether a campaign with this sort of policy revises its table.
+
+        >>> Settings().adapts("adaptive"), Settings().adapts("plan")
+        (True, False)
+        """
+        return policy in ADAPTIVE if self.adapt is None else self.adapt
 
     @property
     def price_micros(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 
 from sqlalchemy.engine import Connection
@@ -9,7 +10,10 @@ from sqlalchemy.engine import Connection
 from crowdtree.store.background.stalled import Findings
 from crowdtree.web.state import AppState
 
-__all__ = ["check_stalled", "maintain"]
+__all__ = ["check_stalled", "maintain", "watch"]
+
+PAUSE_SECONDS = 0.1
+"""Between two looks at answers, as long as a look takes, so that workers do not wait."""
 
 
 async def maintain(state: AppState) -> None:
@@ -18,6 +22,12 @@ async def maintain(state: AppState) -> None:
         state.waiters.wake(state.maintenance.take_opened())
     if state.stalled.due():
         await check_stalled(state)
+
+
+async def watch(state: AppState) -> None:
+    """Compare new answers with the tables of their campaigns."""
+    while await asyncio.to_thread(state.watching.round, state.store):
+        await asyncio.sleep(PAUSE_SECONDS)
 
 
 async def check_stalled(state: AppState) -> None:

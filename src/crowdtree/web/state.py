@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from crowdtree.store import Store
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.stalled import StalledItems
+from crowdtree.store.background.watching import Watching
 from crowdtree.store.db.campaign_row import Campaign
 from crowdtree.store.types import AnyPolicy
 from crowdtree.web.plan_cache import PlanCache
@@ -128,6 +129,7 @@ class AppState:
     templates: Environment | None = None
     maintenance: Maintenance = field(init=False)
     stalled: StalledItems = field(init=False)
+    watching: Watching = field(init=False)
     plans: PlanCache = field(default_factory=PlanCache)
     policies: dict[tuple[int, int], AnyPolicy] = field(default_factory=dict)
     loop: asyncio.AbstractEventLoop | None = None
@@ -138,6 +140,7 @@ class AppState:
         self.join_limit = RateLimit(self.options.joins_per_minute, 60.0)
         self.maintenance = Maintenance(self.store.clock)
         self.stalled = StalledItems(self.store.clock)
+        self.watching = Watching(self.store.clock)
 
     @property
     def poll_seconds(self) -> float:

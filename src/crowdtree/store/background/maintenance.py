@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.store.background.revising import Revising
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.activity import note
-from crowdtree.store.db.campaign_row import add_to_tallies
+from crowdtree.store.db.campaign_row import add_to_tallies, get_campaign
 from crowdtree.store.db.labels import write_labels
 from crowdtree.store.db.sql import Sql, exists, fetch_ids, run
 from crowdtree.store.db.states import ItemStatus
@@ -32,6 +32,10 @@ NEW_AT_ONCE = 5000
 WITH_STATUS = Sql(
     """SELECT id FROM items WHERE campaign_id = :campaign AND status = :status
     ORDER BY id LIMIT :most {lock items}"""
+)
+ANY_UNREAD = Sql(
+    """SELECT 1 FROM answers WHERE campaign_id = :campaign AND id > COALESCE(
+    (SELECT last_answer_id FROM monitors WHERE campaign_id = :campaign), 0) LIMIT 1"""
 )
 SET_ASIDE = Sql(f"UPDATE items SET status = {ItemStatus.SET_ASIDE:d} WHERE id IN :ids")
 
@@ -108,7 +112,8 @@ class Maintenance:
         now = self.cache.clock()
         unfinished = exists(connection, sql.ANY_UNFINISHED, campaign=number)
         if settings.finish_by_itself and not unfinished:
-            set_status(connection, number, "finished", now)
+            if not self._may_be_revised(connection, number, settings):
+                set_status(connection, number, "finished", now)
             return
         if settings.budget is None:
             return
@@ -118,3 +123,9 @@ class Maintenance:
         if budget and not budget.reserved and budget.spent + settings.price_micros > budget.cap:
             set_status(connection, number, "paused", now, "the budget is spent")
             note(connection, now, "budget spent", number, actor="server")
+
+    def _may_be_revised(self, connection: Connection, number: int, settings: Settings) -> bool:
+        """Whether answers are left that may still show that the table is wrong."""
+        if not exists(connection, ANY_UNREAD, campaign=number):
+            return False
+        return settings.adapts(get_campaign(connection, number).policy["policy"])

@@ -26,6 +26,7 @@ __all__ = [
     "labels",
     "leases",
     "metadata",
+    "monitors",
     "open_questions",
     "revisions",
     "tallies",
@@ -113,6 +114,23 @@ revisions = sa.Table(
     _text("problem"),
     _text("policy"),
     sa.Column("finished_at", sa.Float),
+)
+
+# What the answers say about the table of a campaign. Written only by
+# crowdtree.store.background.watching; all but `holder` and `until` follows from the log and the
+# revisions. `last_answer_id` is the last line that was read, `tested` the number of the revision
+# whose table is tested. Until the time `until` the log is read by the process `holder`.
+monitors = sa.Table(
+    "monitors",
+    metadata,
+    sa.Column("campaign_id", BigId, sa.ForeignKey("campaigns.id"), primary_key=True),
+    _number("last_answer_id", BigId),
+    _count("tested"),
+    _count("answers"),
+    _text("alarms", "[]"),
+    _text("findings", "[]"),
+    _text("holder"),
+    _number("until", sa.Float),
 )
 
 budgets = sa.Table(

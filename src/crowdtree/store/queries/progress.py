@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.store.db.campaign_row import flow, get_campaign, tally
 from crowdtree.store.db.states import ITEM_STATUSES
 from crowdtree.store.db.tables import answers, waiting, workers
+from crowdtree.store.queries.monitoring import Monitored, monitored
 from crowdtree.store.queries.revisions import Revision, last_revision
 from crowdtree.store.settings import MICRO
 
@@ -47,6 +48,7 @@ class Progress(TypedDict):
     budget: float | None
     currency: str
     revision: Revision | None
+    monitor: Monitored | None
     labels: dict[str, int]
     nodes: dict[str, dict[str, int]]
     workers: dict[str, int]
@@ -80,6 +82,7 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
         "budget": settings.budget,
         "currency": settings.currency,
         "revision": last_revision(connection, number) if campaign.revision else None,
+        "monitor": monitored(connection, campaign),
         "labels": _labels(campaign.classes, counts),
         "nodes": _nodes(counts, campaign.revision),
         "workers": _workers(connection, number),

@@ -1,0 +1,367 @@
+"""Watching the answers of running campaigns: alarms where the table is wrong, and revised tables.
+
+The log is read in the order of its ids, beside the answers that come in. Alarms and revisions
+follow from it: a process that takes over reads it again from the start, and adopts the revisions
+that are stored. Only answers that counted when they came are compared with the table.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.policy import Answer
+from crowdtree.policy.monitor import GROWTH, Finding, Monitor, Revision
+from crowdtree.policy.revising import table_of
+from crowdtree.store.db import statements as sql
+from crowdtree.store.db.activity import note
+from crowdtree.store.db.campaign_row import get_campaign, read_policy
+from crowdtree.store.db.engine import is_sqlite
+from crowdtree.store.db.sql import Query, fetch, fetch_one
+from crowdtree.store.db.tables import answers, campaigns, monitors, revisions
+from crowdtree.store.owner.revisions import revise
+from crowdtree.store.serving.cache import ServingCache
+from crowdtree.store.serving.item import ServedCampaign
+from crowdtree.store.types import JsonObject
+
+if TYPE_CHECKING:
+    from crowdtree.store import Store
+
+__all__ = ["Watching"]
+
+AT_ONCE = 1000
+SECONDS_AT_ONCE = 0.1
+"""How long a look compares answers, of each campaign."""
+CLAIM_SECONDS = 30.0
+"""How long a process that is gone keeps others from reading the log of its campaigns."""
+FEW_FINDINGS = 3
+MOST_TEXT = 2000
+
+
+class Line(NamedTuple):
+    """A line of the log, as far as it concerns the table."""
+
+    id: int
+    item_id: int
+    lease_id: int
+    question: int
+    value: int | None
+    skill: float
+    kind: str
+    fate: str
+
+
+class Snapshot(NamedTuple):
+    """Transactions of PostgreSQL: all below `low` have ended, none from `high` on has begun."""
+
+    low: int
+    high: int
+    last: int
+    """The greatest id in the log."""
+
+
+_LINE = f"SELECT {', '.join(Line._fields)} FROM answers"
+LINES = Query(
+    Line,
+    f"""{_LINE} WHERE campaign_id = :campaign AND id > :after AND id <= :last
+    ORDER BY id LIMIT :most""",
+)
+TAKEN_BACK = Query(
+    Line, f"{_LINE} WHERE lease_id = :lease AND id < :before ORDER BY id DESC LIMIT 1"
+)
+SNAPSHOT = Query(
+    Snapshot,
+    """SELECT pg_snapshot_xmin(now.snapshot)::text::bigint AS low,
+    pg_snapshot_xmax(now.snapshot)::text::bigint AS high,
+    (SELECT COALESCE(MAX(id), 0) FROM answers) AS last
+    FROM (SELECT pg_current_snapshot() AS snapshot) AS now""",
+)
+
+
+@dataclass
+class Watched:
+    """The monitor of a campaign, and how far it has read the log."""
+
+    tested: int
+    """Number of the revision whose table is tested: the last one that an owner made."""
+    after: int
+    """Last line before it. Items asked about by then are left out: their later answers depend on
+    earlier ones, by which the table may have been estimated."""
+    monitor: Monitor
+    position: int = 0
+    left_out: set[int] = field(default_factory=set)
+    findings: list[Finding] = field(default_factory=list)
+    findings_after: int = 0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a look at a campaign found, to be written."""
+
+    campaign: int
+    began: int
+    """How far the log had been read before."""
+    watched: Watched
+    revision: Revision | None
+    more: bool
+    """Whether to go on at once."""
+
+
+class Watching:
+    """Reads the logs of running campaigns. Of several processes, one reads each log."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.cache = ServingCache(clock, np.random.default_rng(0))
+        self.name = secrets.token_hex(8)
+        self.watched: dict[int, Watched] = {}
+        self.pending: Snapshot | None = None
+        self.complete = 0
+        """Id up to which every line of the log can be read."""
+
+    def round(self, store: Store) -> bool:
+        """Look at each campaign and write what was found; true when there is more to read."""
+        unclaimed, found = store.read(self._look)
+        if unclaimed:
+            store.write(lambda connection: self._claim(connection, unclaimed))
+        for seen in found:
+            if seen.watched.position < seen.began:
+                continue  # read again after a restart: it is stored
+            watched = self.watched.pop(seen.campaign)  # read again if it cannot be written
+            if store.write(partial(self._apply, seen=seen)):
+                self.watched[seen.campaign] = watched
+        return bool(unclaimed) or any(seen.more for seen in found)
+
+    # ---------------------------------------------------------------- looking
+
+    def _look(self, connection: Connection) -> tuple[list[int], list[Seen]]:
+        """Compare new answers; returns campaigns to claim, and what was found in claimed ones."""
+        self._find_complete(connection)
+        rows = connection.execute(_to_watch()).all()
+        now = self.cache.clock()
+        alone = is_sqlite(connection)
+        unclaimed = [row.id for row in rows if self._may_claim(row, now, alone)]
+        held = [row for row in rows if row.holder == self.name and row.until > now]
+        self.watched = {row.id: self.watched[row.id] for row in held if row.id in self.watched}
+        found = [self._compare(connection, row) for row in held]
+        return unclaimed, [seen for seen in found if seen is not None]
+
+    def _may_claim(self, row: sa.Row[tuple[object, ...]], now: float, alone: bool) -> bool:
+        """Whether nobody reads the log of a campaign, or this claim has to be renewed."""
+        if row.holder == self.name:
+            return bool(row.until < now + CLAIM_SECONDS / 2)
+        return alone or row.holder is None or bool(row.until < now)
+
+    def _find_complete(self, connection: Connection) -> None:
+        """Find the id up to which the log is complete.
+
+        PostgreSQL gives an id to a line before its transaction commits, so a line with a lower id
+        can become visible later. That is over when all transactions have ended that had begun when
+        the highest id was read; a transaction that writes lines has locked items before.
+        """
+        if is_sqlite(connection):
+            last = connection.execute(sa.select(sa.func.max(answers.c.id))).scalar_one()
+            self.complete = last or 0
+            return
+        now = fetch(connection, SNAPSHOT)[0]
+        if self.pending is not None and now.low >= self.pending.high:
+            self.complete, self.pending = self.pending.last, None
+        if now.low >= now.high:
+            self.complete, self.pending = now.last, None
+        elif self.pending is None:
+            self.pending = now
+
+    def _compare(self, connection: Connection, row: sa.Row[tuple[object, ...]]) -> Seen | None:
+        """Compare new answers of a campaign with its table, up to a revision or the time limit."""
+        state = sql.CampaignState(row.id, row.version, row.status, row.status_reason)
+        campaign = self.cache.campaign(connection, state)
+        watched = self._monitor(connection, campaign)
+        stored = _stored_revisions(connection, campaign, watched.tested)
+        began, end = row.last_answer_id, time.monotonic() + SECONDS_AT_ONCE
+        values = {"campaign": row.id, "after": watched.position, "last": self.complete}
+        lines = fetch(connection, LINES, most=AT_ONCE, **values)
+        made: Revision | None = None
+        for line in lines:
+            _take(connection, watched, line)
+            if line.id in stored:
+                watched.monitor.adopt(_read(connection, row.id, stored[line.id]))
+            elif line.id > began and watched.monitor.due and row.status == "running":
+                made = watched.monitor.revise()
+            if made is not None or time.monotonic() > end:
+                break
+        if not lines:
+            return None
+        more = watched.position < lines[-1].id or len(lines) == AT_ONCE
+        if watched.position >= began:
+            _find(watched, made is not None)
+        return Seen(row.id, began, watched, made, more)
+
+    def _monitor(self, connection: Connection, campaign: ServedCampaign) -> Watched:
+        """Take the monitor of a campaign, or begin a new one."""
+        tested, after = _tested(connection, campaign.id) if campaign.revision else (0, 0)
+        found = self.watched.get(campaign.id)
+        if found is None or found.tested != tested:
+            policy = campaign.policy
+            if campaign.revision > tested:
+                policy = _policy(connection, campaign.id, tested)
+            found = self.watched[campaign.id] = Watched(tested, after, Monitor(policy))
+        kind = campaign.policy.to_dict()["policy"]
+        found.monitor.adapt = campaign.settings.adapts(kind)
+        return found
+
+    # ---------------------------------------------------------------- writing
+
+    def _claim(self, connection: Connection, ids: Sequence[int]) -> None:
+        """Claim campaigns whose logs nobody reads; on SQLite there is no other process."""
+        now = self.cache.clock()
+        known = set(connection.execute(sa.select(monitors.c.campaign_id)).scalars())
+        for number in ids:
+            if number not in known:
+                connection.execute(_ADD, {"campaign": number})
+        mine = sa.or_(monitors.c.holder == self.name, sa.literal(is_sqlite(connection)))
+        free = sa.or_(mine, monitors.c.until < now)
+        connection.execute(
+            monitors.update()
+            .where(monitors.c.campaign_id.in_(ids), free)
+            .values(holder=self.name, until=now + CLAIM_SECONDS)
+        )
+
+    def _apply(self, connection: Connection, seen: Seen) -> bool:
+        """Write what was found, unless another process or an owner was faster."""
+        number, watched = seen.campaign, seen.watched
+        if seen.revision is not None:
+            get_campaign(connection, number, lock=True)
+        mine = monitors.c.campaign_id == number
+        row = connection.execute(sa.select(monitors).where(mine).with_for_update()).one()
+        if (row.holder, row.last_answer_id) != (self.name, seen.began):
+            return False
+        if _tested(connection, number)[0] != watched.tested:
+            return False
+        if (row.tested, row.last_answer_id) == (watched.tested, watched.position):
+            return True
+        known = json.loads(row.alarms) if row.tested == watched.tested else []
+        alarms = watched.monitor.alarms
+        now = self.cache.clock()
+        for alarm in alarms[len(known) :]:
+            note(connection, now, "alarm", number, {"text": str(alarm)}, "server")
+        if seen.revision is not None:
+            self._revise(connection, seen, seen.revision, now)
+        values = {
+            "last_answer_id": watched.position,
+            "tested": watched.tested,
+            "answers": watched.monitor.answers,
+            "alarms": json.dumps([{**a._asdict(), "text": str(a)} for a in alarms]),
+            "findings": json.dumps([{**f._asdict(), "text": str(f)} for f in watched.findings]),
+        }
+        connection.execute(monitors.update().where(mine).values(**values))
+        return True
+
+    def _revise(self, connection: Connection, seen: Seen, revision: Revision, now: float) -> None:
+        """Revise the campaign; what makes that impossible goes to the activity log."""
+        reason = {
+            "text": _words(seen.watched, revision),
+            "why": revision.reason,
+            "answers": revision.after,
+            "last_answer_id": seen.watched.position,
+        }
+        policy = seen.watched.monitor.policy
+        try:
+            revise(connection, seen.campaign, policy, reason, now, "server")
+        except CrowdtreeError as error:
+            note(connection, now, "not revised", seen.campaign, {"text": str(error)}, "server")
+
+
+_ADD = sa.text(
+    "INSERT INTO monitors (campaign_id) VALUES (:campaign) ON CONFLICT (campaign_id) DO NOTHING"
+)
+
+
+def _to_watch() -> sa.Select[Any]:
+    """Select running campaigns, and finished ones of which a few lines are left to read."""
+    last = sa.select(sa.func.max(answers.c.id)).where(answers.c.campaign_id == campaigns.c.id)
+    unread = last.scalar_subquery() > monitors.c.last_answer_id
+    ended = sa.and_(campaigns.c.status == "finished", unread)
+    columns = [campaigns.c[name] for name in sql.CampaignState._fields]
+    columns += [monitors.c[name] for name in ("last_answer_id", "holder", "until")]
+    joined = campaigns.outerjoin(monitors, monitors.c.campaign_id == campaigns.c.id)
+    running = campaigns.c.status == "running"
+    return sa.select(*columns).select_from(joined).where(sa.or_(running, ended))
+
+
+def _take(connection: Connection, watched: Watched, line: Line) -> None:
+    """Show a line of the log to the monitor, if it changes what has counted."""
+    watched.position = line.id
+    if line.id <= watched.after:
+        watched.left_out.add(line.item_id)
+    if line.item_id in watched.left_out:
+        return
+    item = str(line.item_id)
+    if line.kind == "answer" and line.fate == "counted":
+        watched.monitor.observe(item, _answer(line))
+    elif line.kind == "undo" and line.fate == "undone":
+        gone = fetch_one(connection, TAKEN_BACK, lease=line.lease_id, before=line.id)
+        if gone is not None and gone.kind == "answer" and gone.fate == "counted":
+            watched.monitor.withdraw(item, _answer(gone))
+
+
+def _answer(line: Line) -> Answer:
+    return Answer(line.question, int(line.value or 0), line.skill)
+
+
+def _find(watched: Watched, now: bool) -> None:
+    """Estimate what is wrong: after an alarm and a revision, then when answers have grown."""
+    monitor = watched.monitor
+    if monitor.alarms and (now or monitor.answers >= GROWTH * watched.findings_after):
+        watched.findings, watched.findings_after = monitor.findings(), monitor.answers
+
+
+def _words(watched: Watched, revision: Revision) -> str:
+    """Say why the table was revised, and what the answers say."""
+    first = str(watched.monitor.alarms[0])
+    if revision.reason != "alarm":
+        first = f"estimated again from {revision.after:,} answers"
+    said = [str(found) for found in watched.findings if found.differs]
+    return "; ".join([first, *said[:FEW_FINDINGS]])[:MOST_TEXT]
+
+
+def _tested(connection: Connection, number: int) -> tuple[int, int]:
+    """Number of the last revision that an owner made, and the last line before it."""
+    made = (revisions.c.campaign_id == number, revisions.c.actor == "owner")
+    found = sa.select(revisions.c.number, revisions.c.after_answer_id).where(*made)
+    row = connection.execute(found.order_by(revisions.c.number.desc()).limit(1)).one_or_none()
+    return (0, 0) if row is None else (row.number, row.after_answer_id)
+
+
+def _stored_revisions(
+    connection: Connection, campaign: ServedCampaign, after: int
+) -> dict[int, tuple[int, JsonObject]]:
+    """Number and reason of the revisions after one, by the last line that they follow from."""
+    if campaign.revision == after:
+        return {}
+    made = (revisions.c.campaign_id == campaign.id, revisions.c.number > after)
+    rows = connection.execute(sa.select(revisions.c.number, revisions.c.reason).where(*made))
+    found = [(row.number, json.loads(row.reason)) for row in rows]
+    return {reason["last_answer_id"]: (number, reason) for number, reason in found}
+
+
+def _read(connection: Connection, number: int, stored: tuple[int, JsonObject]) -> Revision:
+    """Read a revision that the server made before."""
+    revision, reason = stored
+    table = table_of(_policy(connection, number, revision)).to_dict()
+    return Revision(reason["answers"], reason["why"], table)
+
+
+def _policy(connection: Connection, number: int, revision: int) -> Any:
+    mine = (revisions.c.campaign_id == number, revisions.c.number == revision)
+    found = sa.select(revisions.c.problem, revisions.c.policy).where(*mine)
+    row = connection.execute(found).one()
+    return read_policy(row.problem, row.policy)
