@@ -15,7 +15,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 import sqlalchemy as sa
 
 from crowdtree.store import Store
-from crowdtree.store.background import stalled
+from crowdtree.store.background import stalled, watching
 from crowdtree.store.db import assignment
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.engine import is_sqlite, make_engine, migrate
@@ -56,10 +56,10 @@ def queries(namespace: Any) -> Iterator[tuple[str, Query[Any]]]:
                 yield name, found
 
 
-MODULES = (sql, assignment, stalled, worker_quality, stored)
+MODULES = (sql, assignment, stalled, watching, worker_quality, stored)
 QUERIES = sorted({name: query for module in MODULES for name, query in queries(module)}.items())
 CHOICES = [(f"CHOOSE {key}", query) for key, query in assignment.CHOOSE.items()]
-POSTGRESQL_ONLY = ("OFFERS", "NEW_ITEMS", "TAKE_OFFERS", "START_ITEMS")
+POSTGRESQL_ONLY = ("OFFERS", "NEW_ITEMS", "TAKE_OFFERS", "START_ITEMS", "SNAPSHOT")
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])

@@ -229,7 +229,7 @@ def test_what_could_not_be_written_is_read_again(
     """Nothing is lost and nothing told twice when a process ends before it commits."""
     found = []
     for kind in (Watching, Failing):
-        with live(f"sqlite:///{tmp_path / f'{kind.__name__}.db'}", 0.3, n=20) as game:
+        with live(f"sqlite:///{tmp_path / f'{kind.__name__}.db'}", 0.35, n=40) as game:
             game.watching, watch = kind(game.clock), game.watch
 
             def again(watch: Any = watch) -> None:

@@ -24,7 +24,7 @@ def status_lines(row: dict[str, Any]) -> list[str]:
         lines[-1] += f", {percent(row['estimated_error'])} of labels wrong (estimate)"
     parts = (_money(row), _ahead(row), _revised(row), _attention(row))
     lines += [f"   {words}" for words in parts if words]
-    return lines
+    return lines + [f"   {words}" for words in _monitor(row)]
 
 
 def _money(row: dict[str, Any]) -> str:
@@ -65,3 +65,24 @@ def _revised(row: dict[str, Any]) -> str:
     why = f": {last['reason']['text']}" if last["reason"].get("text") else ""
     doing = ", items are being replayed" if last["finished_at"] is None else ""
     return f"table revised {plural(last['number'], 'time')}{doing}{why}"
+
+
+def _monitor(row: dict[str, Any]) -> list[str]:
+    """Show alarms, and what the answers say beside what the table says."""
+    found = row.get("monitor")
+    if not found or not found["alarms"]:
+        return []
+    lines = [f"alarm {alarm['text']}" for alarm in found["alarms"]]
+    if not found["adapt"]:
+        lines.append("the table is not revised (setting adapt)")
+    rows = [("", "assumed", "estimated", "95 % interval")]
+    for said in found["findings"]:
+        share = said["subject"] != "dependence"
+        form = (lambda value: percent(round(value, 3))) if share else number
+        name = said["name"] if share else "correlation of errors"
+        between = f"{form(said['low'])} to {form(said['high'])}" if share else ""
+        rows.append((name, form(said["assumed"]), form(said["estimate"]), between))
+    if len(rows) > 1:
+        wide = [max(len(cells[k]) for cells in rows) for k in range(4)]
+        lines += ["  ".join(map(str.ljust, cells, wide)).rstrip() for cells in rows]
+    return lines

@@ -111,9 +111,9 @@ class Maintenance:
         """Finish a campaign without open items, pause one without money."""
         now = self.cache.clock()
         unfinished = exists(connection, sql.ANY_UNFINISHED, campaign=number)
+        unfinished = unfinished or self._may_be_revised(connection, number, settings)
         if settings.finish_by_itself and not unfinished:
-            if not self._may_be_revised(connection, number, settings):
-                set_status(connection, number, "finished", now)
+            set_status(connection, number, "finished", now)
             return
         if settings.budget is None:
             return

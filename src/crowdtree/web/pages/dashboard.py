@@ -21,7 +21,7 @@ __all__ = ["router"]
 
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 POLL_SECONDS = 2.0
-PARTS = ("notes", "labels", "divided", "questions", "places", "workers", "actions")
+PARTS = ("notes", "labels", "divided", "questions", "places", "monitor", "workers", "actions")
 
 
 @router.get("/c/{number}")

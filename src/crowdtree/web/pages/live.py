@@ -17,6 +17,7 @@ from crowdtree.store.queries.items import Divided, divided, last_answer_at
 from crowdtree.store.queries.progress import Progress, progress
 from crowdtree.store.queries.workers import paused_workers, some_workers
 from crowdtree.store.types import AnyPolicy, JsonObject
+from crowdtree.web.pages.monitoring import Shown, shown_monitor
 from crowdtree.web.pages.words import ago, brief, count, duration, money, number, percent, plural
 
 __all__ = ["Picture", "look"]
@@ -69,6 +70,11 @@ class Picture:
     places: list[JsonObject]
     workers: list[JsonObject]
     mood: str
+
+    @property
+    def monitor(self) -> Shown | None:
+        """Whether the answers contradict the table."""
+        return shown_monitor(self.facts)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ FIELDS = {
     "lease_seconds": Field(MINUTE, blank=Settings().lease_seconds),
     "give_up_seconds": Field(DAY),
 }
-FLAGS = ("one_question_per_item", "dedicated", "finish_by_itself")
+FLAGS = ("one_question_per_item", "dedicated", "finish_by_itself", "adapt")
 WORDS = (
     *("instructions", "currency", "thanks", "completion_code", "return_url"),
     "participant_parameter",
