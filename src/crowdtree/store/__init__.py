@@ -5,7 +5,7 @@
 ``store.serving``         workers: questions out, answers in, in batches of one transaction
 ``store.owner``           owners: campaigns, drafts, workers, tokens, webhooks
 ``store.queries``         read-only queries for pages, downloads and the API
-``store.background``      what the server does on its own: maintenance, stalled items, webhooks
+``store.background``      what the server does on its own: maintenance, alarms, webhooks
 ``store.replay``          verification: replay the log and reconcile every stored sum with it
 ========================= =====================================================================
 """

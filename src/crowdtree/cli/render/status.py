@@ -75,14 +75,16 @@ def _monitor(row: dict[str, Any]) -> list[str]:
     lines = [f"alarm {alarm['text']}" for alarm in found["alarms"]]
     if not found["adapt"]:
         lines.append("the table is not revised (setting adapt)")
-    rows = [("", "assumed", "estimated", "95 % interval")]
-    for said in found["findings"]:
-        share = said["subject"] != "dependence"
-        form = (lambda value: percent(round(value, 3))) if share else number
-        name = said["name"] if share else "correlation of errors"
-        between = f"{form(said['low'])} to {form(said['high'])}" if share else ""
-        rows.append((name, form(said["assumed"]), form(said["estimate"]), between))
+    rows = [("", "assumed", "estimated", "95 % interval"), *map(_finding, found["findings"])]
     if len(rows) > 1:
-        wide = [max(len(cells[k]) for cells in rows) for k in range(4)]
+        wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines += ["  ".join(map(str.ljust, cells, wide)).rstrip() for cells in rows]
     return lines
+
+
+def _finding(row: dict[str, Any]) -> tuple[str, str, str, str]:
+    if row["subject"] == "dependence":
+        return "correlation of errors", number(row["assumed"]), number(row["estimate"]), ""
+    about = "share" if row["subject"] == "prior" else "errors"
+    said = [percent(round(row[key], 3)) for key in ("assumed", "estimate", "low", "high")]
+    return f"{about} of {row['name']}", said[0], said[1], f"{said[2]} to {said[3]}"

@@ -1,1 +1,1 @@
-"""What the server does on its own: maintenance, stalled items, webhook messages that are due."""
+"""What the server does on its own: maintenance, stalled items, alarms, webhooks."""
