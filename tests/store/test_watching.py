@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 import sqlalchemy as sa
 
 import crowdtree as ct
+from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import AdaptivePolicy, Answer, PlanPolicy
 from crowdtree.policy.monitor import Monitor
 from crowdtree.store import Next, Store, Submit, Undo
@@ -194,16 +197,21 @@ def test_live_and_simulated_campaigns_behave_alike(url: str) -> None:
         assert np.array_equal(last.problem.worker_error, monitor.policy.problem.worker_error)
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_a_restart_in_the_middle_changes_nothing(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    kind: str, request: pytest.FixtureRequest, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "AT_ONCE", 7)
     found = []
     for restart in (False, True):
-        with live(f"sqlite:///{tmp_path / f'{restart}.db'}", 0.2) as game:
+        url = f"sqlite:///{tmp_path / f'{restart}.db'}"
+        if kind == "postgresql":
+            url = request.getfixturevalue("postgres").database()
+        with live(url, 0.2) as game:
             while game.work(every=3, most=30):
                 if restart:
                     game.watching = Watching(game.clock)
+                    game.clock.now += 2 * watching.CLAIM_SECONDS
             found.append(game.stored())
             assert game.agrees()
     assert found[0] == found[1]
@@ -336,3 +344,49 @@ def test_a_line_that_commits_late_is_not_missed(postgres: Any) -> None:
                 assert game.facts()["monitor"]["answers"] == 1
             game.watch()
         assert game.facts()["monitor"]["answers"] == 2
+
+
+def test_a_campaign_that_adapts_does_not_finish_before_its_answers_were_compared(
+    tmp_path: Any,
+) -> None:
+    for adapt, expected in ((True, "running"), (False, "finished")):
+        with live(f"sqlite:///{tmp_path / f'{adapt}.db'}", 0.1, n=5, adapt=adapt) as game:
+            while any(game.answer(who) for who in game.workers):
+                pass
+            game.store.write(game.maintenance.round)
+            assert game.status() == expected
+            game.watch()
+            game.store.write(game.maintenance.round)
+            assert game.status() == "finished"
+
+
+def test_campaigns_that_ran_before_the_upgrade_keep_their_table(tmp_path: Any) -> None:
+    old = Path(__file__).parent.parent / "data" / "campaign-0.1.db"
+    with Store(str(shutil.copy(old, tmp_path / "old.db"))).opened() as store:
+        found = store.read(lambda c: [get_campaign(c, number) for number in (1, 2)])
+        assert {row.settings.adapt for row in found if row.status != "draft"} == {False}
+
+
+def test_a_claim_from_a_clock_that_was_ahead_is_taken_over(postgres: Any) -> None:
+    with live(postgres.database(), 0.1, n=10) as game:
+        game.answer(game.workers[0])
+        game.watch()
+        game.clock.now -= 3600
+        game.watching = Watching(game.clock)
+        game.answer(game.workers[1])
+        game.watch()
+        assert game.facts()["monitor"]["answers"] == 2
+
+
+def test_a_revision_that_is_refused_is_noted(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> int:
+        raise CrowdtreeError("policy: refused")
+
+    monkeypatch.setattr(watching, "revise", refuse)
+    with live(f"sqlite:///{tmp_path / 'x.db'}", 0.4, n=20) as game:
+        game.work(every=5)
+        assert set(game.activity("not revised")) == {"policy: refused"}
+        assert game.status() == "finished"
+        assert game.agrees()

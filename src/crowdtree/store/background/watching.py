@@ -150,16 +150,19 @@ class Watching:
         now = self.cache.clock()
         alone = is_sqlite(connection)
         unclaimed = [row.id for row in rows if self._may_claim(row, now, alone)]
-        held = [row for row in rows if row.holder == self.name and row.until > now]
+        held = [row for row in rows if row.holder == self.name]
         self.watched = {row.id: self.watched[row.id] for row in held if row.id in self.watched}
         found = [self._compare(connection, row) for row in held]
         return unclaimed, [seen for seen in found if seen is not None]
 
     def _may_claim(self, row: sa.Row[tuple[object, ...]], now: float, alone: bool) -> bool:
         """Whether nobody reads the log of a campaign, or this claim has to be renewed."""
-        if row.holder == self.name:
-            return bool(row.until < now + CLAIM_SECONDS / 2)
-        return alone or row.holder is None or bool(row.until < now)
+        if row.holder is None:
+            return True
+        mine = row.holder == self.name
+        least = now + CLAIM_SECONDS / 2 if mine else now
+        # A claim from a clock that was ahead does not last longer than others.
+        return (alone and not mine) or not least <= row.until <= now + CLAIM_SECONDS
 
     def _find_complete(self, connection: Connection) -> None:
         """Find the id up to which the log is complete.
@@ -228,7 +231,7 @@ class Watching:
             if number not in known:
                 connection.execute(_ADD, {"campaign": number})
         mine = sa.or_(monitors.c.holder == self.name, sa.literal(is_sqlite(connection)))
-        free = sa.or_(mine, monitors.c.until < now)
+        free = sa.or_(mine, sa.not_(monitors.c.until.between(now, now + CLAIM_SECONDS)))
         connection.execute(
             monitors.update()
             .where(monitors.c.campaign_id.in_(ids), free)
