@@ -25,6 +25,7 @@ from crowdtree.store import ExpireLeases, Next, Refused, Settings, Store, Submit
 from crowdtree.store.background import outbox, revising
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.stalled import StalledItems
+from crowdtree.store.background.watching import Watching
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.activity import list_activity
 from crowdtree.store.db.campaign_row import get_campaign
@@ -81,6 +82,7 @@ class Game:
         self.clock = Clock()
         self.store = Store(url, clock=self.clock, rng=seed)
         self.maintenance = Maintenance(self.clock)
+        self.watching = Watching(self.clock)
         self.keys = itertools.count()
         made = Settings(
             **{
@@ -169,6 +171,7 @@ class Game:
             return "held"
         if dice < 0.96:
             self.round()
+            self.watching.round(self.store)
             return "round"
         self.revise(self.rng.choice(policies()))
         return "revise"
@@ -498,6 +501,37 @@ def test_an_item_that_a_process_opens_under_the_old_policy_is_revised_by_its_fir
         game.submit(game.workers[0], lease, 1)
         assert game.differences() == []
         assert game.read(opened) == [(1,)]
+
+
+# ------------------------------------------------------------------------------ alarms
+
+
+@pytest.mark.parametrize("seed", [0, 4])
+def test_alarms_and_revisions_follow_from_the_log_whatever_happens(
+    seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that takes over finds what the one before it found, owners' revisions included."""
+    calls, made = itertools.count(), Game.revise
+    monkeypatch.setattr(
+        Game, "revise", lambda game, policy: made(game, policy) if next(calls) == 1 else 0
+    )
+    game = Game(f"sqlite:///{tmp_path / 'x.db'}", policies()[seed], seed, n=90, adapt=True)
+    with game.store.opened():
+        for _ in range(600):
+            game.step()
+        again = Watching(game.clock)
+        for process in (game.watching, again):
+            for _ in range(2):  # a claim comes first
+                while process.round(game.store):
+                    pass
+        one, two = (process.watched[game.number] for process in (game.watching, again))
+        assert one.tested > 0
+        assert (one.position, one.tested) == (two.position, two.tested)
+        assert one.monitor.to_dict() | {"revisions": 0} == two.monitor.to_dict() | {"revisions": 0}
+        assert [r.after for r in one.monitor.revisions] == [r.after for r in two.monitor.revisions]
+        servers = sa.select(revisions.c.number).where(revisions.c.actor == "server")
+        assert game.read(servers)
+        assert game.differences() == []
 
 
 # ------------------------------------------------------------------------------ tampering
