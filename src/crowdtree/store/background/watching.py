@@ -130,15 +130,21 @@ class Watching:
 
     def round(self, store: Store) -> bool:
         """Look at each campaign and write what was found; true when there is more to read."""
+        try:
+            return self._round(store)
+        except BaseException:
+            self.watched.clear()  # what was not written is read again
+            raise
+
+    def _round(self, store: Store) -> bool:
         unclaimed, found = store.read(self._look)
         if unclaimed:
             store.write(lambda connection: self._claim(connection, unclaimed))
         for seen in found:
             if seen.watched.position < seen.began:
                 continue  # read again after a restart: it is stored
-            watched = self.watched.pop(seen.campaign)  # read again if it cannot be written
-            if store.write(partial(self._apply, seen=seen)):
-                self.watched[seen.campaign] = watched
+            if not store.write(partial(self._apply, seen=seen)):
+                del self.watched[seen.campaign]
         return bool(unclaimed) or any(seen.more for seen in found)
 
     # ---------------------------------------------------------------- looking
