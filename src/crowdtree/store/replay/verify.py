@@ -187,7 +187,7 @@ def _visited(
             over = True  # it came after the label, or after the item was closed from outside
             continue
         what = f"{line.kind} of worker {line.worker_id} was {fate}"
-        if over:
+        if over and fate != "late":
             differences.append(f"{what} after the item was closed")
         item = advance(campaign.policy, item, event_of(stored.task, line), campaign.rules)
         if item.fates[-1] != fate:
