@@ -1,8 +1,8 @@
 """A campaign under failures of all kinds, and the invariants afterwards.
 
 Clients note every answer that the server acknowledged. Meanwhile servers are killed, the database
-is restarted, the clock jumps. In the end every acknowledged answer must be in the log exactly
-once, and everything else must be the replay of the log.
+is restarted, the clock jumps, policies are revised. In the end every acknowledged answer must be in
+the log exactly once, and everything else must be the replay of the log.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ import crowdtree as ct
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.store import Next, Settings, Store
 from crowdtree.store.db.campaign_row import list_campaigns, tally
-from crowdtree.store.db.tables import answers, budgets, items, labels, leases
+from crowdtree.store.db.tables import answers, budgets, items, labels, leases, revisions
 from crowdtree.store.owner import campaigns, people, tokens
 from crowdtree.store.replay.verify import verify
+from crowdtree.web.plan_jobs import wish_of
 from serving import Client, Server
 
 LEASE_SECONDS = 2.0
@@ -57,8 +58,10 @@ class Crowd:
             self.events[what] = self.events.get(what, 0) + 1
 
 
-def policies() -> list[Any]:
+def policies(errors: float = 1.0) -> list[Any]:
+    """One policy of each sort, for people who err so many times as often as assumed at first."""
     problem = ct.example("table1")
+    problem = problem.replace(worker_error=errors * problem.worker_error)
     plan = ct.staff(ct.design(problem), workers=8)
     return [
         PlanPolicy(plan, "none"),
@@ -101,6 +104,39 @@ def make_campaigns(url: str, n_items: int, clients: int) -> list[tuple[int, list
                 held += [task["lease"]] if task else []
             made.append((number, [token for _, token in invited[1:]]))
     return made
+
+
+def revise(url: str, servers: list[Server], errors: float) -> None:
+    """Revise every campaign that has items left, through any server that answers."""
+    with Store(url).opened() as store:
+        token = store.write(lambda c: tokens.issue(c, "owner", store.clock(), name="history"))
+        numbers = sorted(row.id for row in store.read(list_campaigns))
+    clients = [Client(server.port, token, timeout=15) for server in servers]
+    for number, policy in zip(numbers, policies(errors), strict=True):
+        body = {"policy": wish_of(policy), "reason": f"{errors} times the errors"}
+        for attempt in range(300):
+            client = clients[attempt % len(clients)]
+            try:
+                if not unfinished(client, number):
+                    break
+                status, found = client.post(f"/api/campaigns/{number}/revise", body)
+            except (OSError, http.client.HTTPException, ValueError):
+                time.sleep(0.1)
+                continue
+            assert status in (200, 503), found
+            if status == 200:
+                break
+    for client in clients:
+        client.close()
+
+
+def unfinished(client: Client, number: int) -> bool:
+    """Whether a campaign has work left, so that its clients are still there."""
+    status, found = client.get(f"/api/campaigns/{number}")
+    if status != 200:
+        raise ValueError(found)
+    left = int(found["items"]["new"] + found["items"]["open"])
+    return found["status"] == "running" and left > 3
 
 
 def worker(crowd: Crowd, token: str, seed: int) -> None:
@@ -269,6 +305,7 @@ def check(url: str, crowd: Crowd) -> None:
             check_campaign(store, row.id)
         store.read(lambda c: check_acks(c, crowd))
         crowd.events["leases expired"] = store.read(expired)
+        crowd.events["revised"] = store.read(revised)
 
 
 def check_campaign(store: Store, number: int) -> None:
@@ -307,6 +344,13 @@ def expired(connection: Any) -> int:
     found = [tally(connection, row.id) for row in list_campaigns(connection)]
     assert all(counts.get("expired", 0) >= 1 for counts in found)  # one sat on leases in each
     return sum(counts["expired"] for counts in found)
+
+
+def revised(connection: Any) -> int:
+    """Count the revisions, which must all be finished."""
+    rows = connection.execute(sa.select(revisions).where(revisions.c.number > 0)).all()
+    assert all(row.finished_at is not None for row in rows)
+    return len(rows)
 
 
 def check_acks(connection: Any, crowd: Crowd) -> None:

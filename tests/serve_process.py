@@ -12,9 +12,11 @@ def main() -> None:
     import uvicorn
 
     from crowdtree.store import Store
+    from crowdtree.store.background import revising
     from crowdtree.web import create_app
 
     database, port, offset, options = sys.argv[1:]
+    revising.AT_ONCE = 3  # so that servers are killed in the middle of a revision
 
     def clock() -> float:
         if not offset:

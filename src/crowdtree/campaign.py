@@ -40,6 +40,7 @@ __all__ = [
     "after_undos",
     "open_questions",
     "path",
+    "replay_item",
     "revise_item",
     "stands",
     "start_item",
@@ -299,15 +300,41 @@ def _undo(policy: Policy[Any], item: ItemState, event: Event, rules: Rules) -> I
     if gone is None:
         nothing: tuple[Fate, ...] = (*item.fates, "nothing to undo")
         return replace(item, events=(*item.events, event), fates=nothing)
+    fates = (*item.fates[:gone], "undone", *item.fates[gone + 1 :])
+    again = replay_item(policy, replace(item, fates=fates), rules)
+    return replace(again, events=(*again.events, event), fates=(*again.fates, "undone"))
+
+
+def replay_item(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> ItemState:
+    """Replay an item from the start, with every standing event's fate decided anew.
+
+    Parameters
+    ----------
+    policy
+        The policy, which may be another than before: this is how an item is revised.
+    item
+        The item; its state and its label are not used.
+    rules
+        The campaign's rules.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> problem = ct.example("table1")
+    >>> one, three = (ct.policy.PlanPolicy(ct.staff(ct.design(problem), n)) for n in (0, 8))
+    >>> item = advance(one, start_item(one, "photo 1"), Event("photo 1", 0, "ann", 1))
+    >>> item = advance(one, item, Event("photo 1", 0, "bob", 1))
+    >>> item.fates, replay_item(three, item).fates, replay_item(three, item).label
+    (('counted', 'late'), ('counted', 'counted'), None)
+    """
     again = start_item(policy, item.item)
     fates: list[Fate] = []
-    for place, (earlier, fate) in enumerate(zip(item.events, item.fates, strict=True)):
-        if place != gone and stands(fate):  # duplicates stay duplicates
-            again = advance(policy, again, earlier, rules)
+    for event, fate in zip(item.events, item.fates, strict=True):
+        if stands(fate):  # duplicates stay duplicates
+            again = advance(policy, again, event, rules)
             fate = again.fates[-1]
-        fates.append("undone" if place == gone else fate)
-    events = (*item.events, event)
-    return ItemState(item.item, again.state, again.label, events, (*fates, "undone"))
+        fates.append(fate)
+    return replace(again, events=item.events, fates=tuple(fates))
 
 
 def revise_item(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> ItemState:

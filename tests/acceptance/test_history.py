@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ def postgres() -> Iterator[Postgres]:
 
 HAPPENED = (
     *("counted", "skipped", "repeated", "second key", "undone", "abandoned", "slow"),
-    *("surplus", "connection lost", "leases expired"),
+    *("surplus", "connection lost", "leases expired", "revised"),
 )
 """What must have happened in a long run, or else it has tested less than it says."""
 
@@ -37,6 +38,18 @@ def crash(server: Server) -> Any:
     def happen() -> None:
         server.kill()
         server.start()
+
+    return happen
+
+
+def revise(url: str, fleet: list[Server], errors: float, kill: bool = False) -> Any:
+    """Revise every campaign, and perhaps kill a server while the items are replayed."""
+
+    def happen() -> None:
+        history.revise(url, fleet, errors)
+        if kill:
+            time.sleep(1.2)  # the maintenance of a server begins within a second
+            crash(fleet[0])()
 
     return happen
 
@@ -61,13 +74,17 @@ def test_sqlite_survives_a_kill_and_a_clock_jump(tmp_path: Path) -> None:
         clients=64,
         chaos=lambda fleet, clock: [
             (50, crash(fleet[0])),
+            (80, revise(url, fleet, 2.0)),
+            (100, revise(url, fleet, 1.5, kill=True)),
             (150, crash(fleet[0])),
             (200, jump(clock, 3600)),
             (250, jump(clock, 1800)),
+            (260, revise(url, fleet, 1.0)),
         ],
     )
     assert crowd.events["counted"] > 200
     assert crowd.events["repeated"] > 0
+    assert crowd.events["revised"] > 0
 
 
 def test_postgresql_survives_its_own_restart(tmp_path: Path, postgres: Postgres) -> None:
@@ -76,16 +93,20 @@ def test_postgresql_survives_its_own_restart(tmp_path: Path, postgres: Postgres)
         url,
         tmp_path,
         servers=2,
-        items=20,
+        items=40,
         clients=64,
         chaos=lambda fleet, clock: [
-            (50, crash(fleet[0])),
+            (50, revise(url, fleet, 2.0)),
+            (80, revise(url, fleet, 1.5, kill=True)),
+            (100, crash(fleet[1])),
             (150, postgres.restart),
+            (200, revise(url, fleet, 1.0)),
             (250, jump(clock, 3600)),
         ],
     )
     assert crowd.events["counted"] > 200
     assert crowd.events["repeated"] > 0
+    assert crowd.events["revised"] > 0
 
 
 @pytest.mark.slow
@@ -101,6 +122,8 @@ def test_long_history(database: str, tmp_path: Path, postgres: Postgres) -> None
             done = 600 * turn
             rounds += [(done + 100, crash(fleet[turn % len(fleet)]))]
             rounds += [(done + 250, jump(clock, 3600 * turn))]
+            factor = 2.0 if turn % 2 else 1.0 + 0.1 * turn
+            rounds += [(done + 300, revise(url, fleet, factor, kill=turn % 3 == 0))]
             rounds += [] if sqlite else [(done + 400, postgres.restart)]
             rounds += [(done + 500, jump(clock, 1800 * turn))]
         return rounds

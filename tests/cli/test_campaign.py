@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from crowdtree.cli import main
+from crowdtree.files import problem_to_dict
 from crowdtree.store import Next, Store, Submit
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.owner import people, tokens
@@ -50,6 +51,45 @@ def answer_everything(people_here: int = 3) -> int:
                 store.ask(Submit(who, task["lease"], "answer", 1, f"k{count}"))
                 count += 1
     return count
+
+
+def test_a_running_campaign_gets_another_table(run: Any) -> None:
+    run("create", "table.csv", "--set", "finish_by_itself=false")
+    run("items", "1", "items.csv")
+    assert "is draft: only a running or paused one" in run("revise", "1", "table.csv")[2]
+    run("start", "1")
+    answer_everything()
+    assert run("revise", "1", "table.csv")[1] == "Campaign 1 has this table already.\n"
+    Path("worse.csv").write_text(TABLE.replace("0.05", "0.2"))
+    code, out, _ = run("revise", "1", "worse.csv", "--reason", "people err more")
+    assert (code, out.splitlines()[0]) == (0, "Campaign 1 is at revision 1.")
+    assert (
+        "table revised 1 time, items are being replayed: people err more" in run("status", "1")[1]
+    )
+    assert "No differences" in run("verify", "1")[1]
+    Path("other.csv").write_text(TABLE.replace("bowl", "vase"))
+    code, _, err = run("revise", "1", "other.csv")
+    assert code == 2
+    assert "classes: expected those of the campaign" in err
+
+
+def test_a_definition_replaces_the_whole_policy(run: Any) -> None:
+    run("create", "table.csv")
+    run("items", "1", "items.csv")
+    run("start", "1")
+    with Store("crowdtree.db").opened() as store:
+        policy = store.read(lambda c: get_campaign(c, 1)).make_policy()
+    wish = {"problem": problem_to_dict(policy.problem), "kind": "adaptive", "target_error": 0.01}
+    Path("wish.json").write_text(json.dumps({"name": "Pots", "policy": wish}))
+    assert json.loads(run("revise", "1", "wish.json", "--json")[1])["revision"] == 1
+    assert "No differences" in run("verify", "1")[1]
+    with Store("crowdtree.db").opened() as store:
+        assert store.read(lambda c: get_campaign(c, 1)).policy["target_error"] == 0.01
+    Path("wish.json").write_text(json.dumps({"policy": {**wish, "target_error": 2}}))
+    code, _, err = run("revise", "1", "wish.json")
+    assert (code, "wish.json: policy.target_error: input should be less than 1" in err) == (2, True)
+    code, _, err = run("revise", "1", "none.json")
+    assert (code, "none.json: no such file" in err) == (2, True)
 
 
 def test_from_the_table_to_the_labels(run: Any) -> None:

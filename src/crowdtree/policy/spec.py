@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
 from crowdtree.plan import Plan, as_plan
@@ -14,7 +16,14 @@ from crowdtree.policy.plan import Stopping
 from crowdtree.problem import Problem
 from crowdtree.staffing import staff
 
-__all__ = ["PolicyKind", "PolicySpec", "make_policy", "spec_of"]
+__all__ = [
+    "PolicyKind",
+    "PolicySpec",
+    "check_same_problem",
+    "make_policy",
+    "revised_policy",
+    "spec_of",
+]
 
 PolicyKind = Literal["plan", "adaptive", "batch", "subtypes"]
 OPTIONS = {"plan": ("calibration",), "batch": ("calibration", "votes", "decoder")}
@@ -118,3 +127,66 @@ def spec_of(policy: Policy[Any]) -> tuple[Problem | Plan, PolicySpec]:
         return policy.plan, PolicySpec(kind, policy.stopping, options=options)
     limits = {name: data.pop(name) for name in ("target_error", "max_answers") if name in data}
     return policy.problem, PolicySpec(kind, options=data, **limits)
+
+
+def revised_policy(policy: Policy[Any], source: Problem | Plan) -> Policy[Any]:
+    """Make a policy of the same sort, with the same options, for another table or plan.
+
+    Parameters
+    ----------
+    policy
+        The present policy.
+    source
+        A problem: the new table. A policy that follows a plan keeps its tree and its votes, and
+        states other errors. Or a plan, with the problem that it was made for.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> problem = ct.example("table1")
+    >>> policy = ct.AdaptivePolicy(problem, target_error=0.02, strict=False)
+    >>> again = revised_policy(policy, problem.replace(worker_error=0.2, dependence=0.1))
+    >>> again, again.model.shared_difficulty
+    (AdaptivePolicy(information, target_error=0.02, max_answers=100), 0.1)
+    """
+    new = source.tree.problem if isinstance(source, Plan) else source
+    check_same_problem(policy.problem, new)
+    if isinstance(source, Problem):
+        data = policy.to_dict()
+        if data["policy"] == "adaptive":  # the whole table is that of the problem
+            data |= {"yes_probability": None, "shared_difficulty": None, "strict": False}
+        return policy_from_dict(source, data)
+    spec = spec_of(policy)[1] if isinstance(policy, PlanPolicy) else PolicySpec()
+    return make_policy(source, spec)
+
+
+def check_same_problem(present: Problem, new: Problem) -> None:
+    """Refuse a table for another problem: answers so far would mean something else.
+
+    >>> import crowdtree as ct
+    >>> check_same_problem(ct.example("table1"), ct.example("animals"))
+    Traceback (most recent call last):
+    crowdtree.errors.CrowdtreeError: classes: expected the 5 of the campaign, got ...
+    """
+    for what, old, given in (
+        ("classes", present.classes, new.classes),
+        ("questions", present.questions, new.questions),
+    ):
+        if tuple(old) == tuple(given):
+            continue
+        if len(old) != len(given):
+            raise CrowdtreeError(
+                f"{what}: expected the {len(old)} of the campaign, got {len(given)}"
+            )
+        place = next(k for k, pair in enumerate(zip(old, given, strict=True)) if pair[0] != pair[1])
+        raise CrowdtreeError(
+            f"{what}: expected those of the campaign in the same order; number {place + 1} is "
+            f"{old[place]!r} there, but {given[place]!r} here"
+        )
+    differ = np.argwhere(present.outcome != new.outcome)
+    if len(differ):
+        question, cls = differ[0]
+        raise CrowdtreeError(
+            f"outcome: the right answer to {new.questions[question]!r} for {new.classes[cls]!r} is "
+            "not that of the campaign; only errors, the prior and the dependence can be revised"
+        )

@@ -13,9 +13,9 @@ __all__ = ["check_stalled", "maintain"]
 
 
 async def maintain(state: AppState) -> None:
-    """Apply judgements, finish campaigns (in several rounds if large), check stalled items."""
+    """Apply judgements, revise and finish campaigns (in many rounds), check stalled items."""
     while await state.store.awrite(state.maintenance.round):
-        pass
+        state.waiters.wake(state.maintenance.take_opened())
     if state.stalled.due():
         await check_stalled(state)
 

@@ -70,3 +70,48 @@ def test_pause_and_resume(app: Lab) -> None:
     assert worker.next()["reason"] == "paused"
     app.post(f"/api/campaigns/{number}/resume")
     assert worker.next()["task"]
+
+
+def test_a_running_campaign_is_revised(app: Lab) -> None:
+    number = app.campaign(settings={"finish_by_itself": False, "price": 0.01})
+    workers = [app.worker(number) for _ in range(5)]
+    while any([worker.work() for worker in workers]):  # noqa: C419 - everybody works
+        pass
+    before = app.get(f"/api/campaigns/{number}").json()
+    assert (before["items"]["labelled"], before["revision"]) == (20, None)
+    path = f"/api/campaigns/{number}"
+    policy = app.get(f"{path}/definition").json()["policy"]
+    assert app.post(f"{path}/revise", {"policy": policy}).json() == {"revision": 0}
+    more = {"policy": {"example": "table1", "workers": 40}, "reason": "to be sure"}
+    made = app.post(f"{path}/revise", more)
+    assert made.json() == {"revision": 1}
+    assert until(lambda: app.get(path).json()["revision"]["finished_at"])
+    found = app.get(path).json()
+    assert (found["items"]["open"], found["spent"]) == (20, before["spent"])
+    rows = app.get(f"{path}/revisions").json()
+    assert [row["number"] for row in rows] == [0, 1]
+    assert rows[1]["reason"] == {"text": "to be sure"}
+    assert app.get(f"{path}/activity").json()[0]["action"] == "revise"
+    assert app.store.read(lambda c: verify(c, number))["agrees"]
+    assert app.worker(number).work()["fate"] == "counted"
+
+
+@pytest.mark.parametrize(
+    ("wish", "words"),
+    [
+        ({"example": "animals"}, "expected the 5 of the campaign"),
+        ({}, "expected a problem, an example or a plan"),
+    ],
+)
+def test_a_wrong_revision_is_refused_in_one_line(app: Lab, wish: Any, words: str) -> None:
+    number = app.campaign()
+    found = app.post(f"/api/campaigns/{number}/revise", {"policy": wish})
+    assert found.status_code == 422
+    assert words in found.text
+
+
+def test_a_draft_is_not_revised(app: Lab) -> None:
+    number = app.campaign(start=False)
+    found = app.post(f"/api/campaigns/{number}/revise", {"policy": {"example": "table1"}})
+    assert found.status_code == 422
+    assert "is draft: only a running or paused one can be revised" in found.text

@@ -10,7 +10,9 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 
 from crowdtree.advise import promise_of
 from crowdtree.plots.live_tree import flow_numbers, flow_svg
+from crowdtree.policy.spec import revised_policy
 from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.owner.revisions import revise
 from crowdtree.web.pages.live import look
 from storelab import Small
 
@@ -71,3 +73,16 @@ def test_the_numbers_of_the_tree_add_up(live):
     assert one.picture().values["labelled"] == "1"
     keys = set(re.findall(r'data-flow="(-?\d+)"', flow_svg(one.policy.plan)))
     assert keys == set(flow_numbers(one.policy.plan, {})["text"])
+
+
+def test_the_dashboard_says_that_the_table_was_revised(live):
+    one = live()
+    one.start()
+    assert "revised" not in one.notes()
+    errors = 2 * one.policy.problem.worker_error
+    policy = revised_policy(one.policy, one.policy.problem.replace(worker_error=errors))
+    reason = {"text": "people err more"}
+    one.store.write(lambda c: revise(c, one.number, policy, reason, one.clock.now))
+    one.clock.now += 120
+    assert "The table was revised 1 time, last 2 min ago: people err more." in one.notes()
+    assert "The items are being replayed." in one.notes()

@@ -1,4 +1,4 @@
-"""The verb `campaign`: create, items, start, pause, status, labels, answers, verify."""
+"""The verb `campaign`: create, items, start, pause, status, revise, labels, answers, verify."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import typer
 from crowdtree.cli.campaign.create import create_verb
 from crowdtree.cli.campaign.export import answers_verb, labels_verb
 from crowdtree.cli.campaign.items import items_verb
+from crowdtree.cli.campaign.revise import revise_verb
 from crowdtree.cli.campaign.status import pause_verb, start_verb, status_verb
 from crowdtree.cli.campaign.verify import verify_verb
 
@@ -21,6 +22,7 @@ for verb in (
     start_verb,
     pause_verb,
     status_verb,
+    revise_verb,
     labels_verb,
     answers_verb,
     verify_verb,

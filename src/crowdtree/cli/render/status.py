@@ -22,7 +22,8 @@ def status_lines(row: dict[str, Any]) -> list[str]:
         lines[-1] += f", {number(row['answers_per_item'])} answers per item"
     if row["estimated_error"] is not None:
         lines[-1] += f", {percent(row['estimated_error'])} of labels wrong (estimate)"
-    lines += [f"   {words}" for words in (_money(row), _ahead(row), _attention(row)) if words]
+    parts = (_money(row), _ahead(row), _revised(row), _attention(row))
+    lines += [f"   {words}" for words in parts if words]
     return lines
 
 
@@ -55,3 +56,12 @@ def _attention(row: dict[str, Any]) -> str:
     if row.get("waiting_for_workers"):
         found.append(f"{plural(row['waiting_for_workers'], 'item')} waiting for more workers")
     return f"check: {', '.join(found)}" if found else ""
+
+
+def _revised(row: dict[str, Any]) -> str:
+    last = row.get("revision")
+    if not last:
+        return ""
+    why = f": {last['reason']['text']}" if last["reason"].get("text") else ""
+    doing = ", items are being replayed" if last["finished_at"] is None else ""
+    return f"table revised {plural(last['number'], 'time')}{doing}{why}"

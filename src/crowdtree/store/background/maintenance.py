@@ -1,13 +1,15 @@
-"""Maintenance: apply judgements of workers, and finish campaigns a few items at a time."""
+"""Maintenance: apply judgements of workers, revise and finish campaigns a few items at a time."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.store.background.revising import Revising
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import add_to_tallies
@@ -17,6 +19,7 @@ from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.db.tables import budgets, campaigns
 from crowdtree.store.owner.campaigns import set_status
 from crowdtree.store.serving.cache import ServingCache
+from crowdtree.store.serving.item import FINISHED
 from crowdtree.store.serving.settle import settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 from crowdtree.store.serving.worker_quality import apply_judgements
@@ -34,10 +37,11 @@ SET_ASIDE = Sql(f"UPDATE items SET status = {ItemStatus.SET_ASIDE:d} WHERE id IN
 
 
 class Maintenance:
-    """Finishes campaigns, pauses those whose budget is spent, and applies judgements."""
+    """Revises and finishes campaigns, pauses those without money, and applies judgements."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.cache = ServingCache(clock, np.random.default_rng(0))
+        self.revising = Revising(self.cache)
 
     def round(self, connection: Connection) -> bool:
         """Do one round; true when there is more to do at once."""
@@ -47,12 +51,21 @@ class Maintenance:
             )
         ).all()
         more = apply_judgements(connection, self.cache)
+        revised = self.revising.round(connection)
+        more |= any(revised.values())
         for row in rows:
+            if row.id in revised:
+                continue  # a revision may take labels back
             if row.status == "finishing":
                 more |= self._finish(connection, row.id)
             else:
                 self._check_running(connection, row.id, stored_settings(row.settings))
         return more
+
+    def take_opened(self) -> dict[int, int]:
+        """Count the questions that revisions have opened since the last call, by campaign."""
+        found, self.revising.opened = self.revising.opened, Counter()
+        return dict(found)
 
     def _finish(self, connection: Connection, number: int) -> bool:
         """Label open items on the evidence so far, and set aside those never asked about."""
@@ -77,7 +90,7 @@ class Maintenance:
         unit.load_items(ids)
         for number in ids:
             item = unit.items[number]
-            item.close(item.campaign.policy.conclude(item.item.state, "finished"))
+            item.close(item.campaign.policy.conclude(item.item.state, FINISHED))
             settle(unit, item)
         unit.write()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
@@ -10,7 +11,14 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.labels import wait_for_labels
-from crowdtree.store.db.tables import campaigns, deliveries, labels, webhooks
+from crowdtree.store.db.tables import (
+    campaigns,
+    deliveries,
+    items,
+    labels,
+    webhooks,
+    withdrawals,
+)
 from crowdtree.store.queries.export import LabelRow, label_rows
 
 __all__ = ["Body", "Message", "claim", "settle_hook"]
@@ -24,13 +32,22 @@ KEPT = 50
 MOST_ERROR = 200
 
 
+class Withdrawn(TypedDict):
+    """A label that was taken back: `label_id` and every earlier one of the task is void."""
+
+    task: str
+    label_id: int
+    at: float
+
+
 class Body(TypedDict):
     """What is sent."""
 
     id: str
-    event: Literal["items.labelled", "campaign.finished"]
+    event: Literal["items.labelled", "labels.withdrawn", "campaign.finished"]
     campaign: int
     labels: list[LabelRow]
+    withdrawn: list[Withdrawn]
 
 
 @dataclass(frozen=True)
@@ -43,6 +60,7 @@ class Message:
     failures: int
     body: Body
     last_label_id: int
+    last_withdrawal_id: int
 
     @property
     def ended(self) -> bool:
@@ -52,11 +70,6 @@ class Message:
 
 def claim(connection: Connection, now: float) -> list[Message]:
     """Take the messages that are due, one per webhook, so that no other process sends them."""
-    newest = (
-        sa.select(sa.func.coalesce(sa.func.max(labels.c.id), 0))
-        .where(labels.c.campaign_id == webhooks.c.campaign_id)
-        .scalar_subquery()
-    )
     finished = sa.and_(campaigns.c.status == "finished", webhooks.c.finish_sent == 0)
     rows = connection.execute(
         sa.select(webhooks, campaigns.c.status.label("campaign_status"))
@@ -64,7 +77,11 @@ def claim(connection: Connection, now: float) -> list[Message]:
         .where(
             webhooks.c.status == "active",
             webhooks.c.next_try_at <= now,
-            sa.or_(newest > webhooks.c.sent_label_id, finished),
+            sa.or_(
+                _newest(labels) > webhooks.c.sent_label_id,
+                _newest(withdrawals) > webhooks.c.sent_withdrawal_id,
+                finished,
+            ),
         )
         .with_for_update(of=webhooks, skip_locked=True)
     ).all()
@@ -77,19 +94,45 @@ def claim(connection: Connection, now: float) -> list[Message]:
     return [_message(connection, row) for row in rows]
 
 
+def _newest(table: sa.Table) -> sa.ScalarSelect[int]:
+    newest = sa.select(sa.func.coalesce(sa.func.max(table.c.id), 0))
+    return newest.where(table.c.campaign_id == webhooks.c.campaign_id).scalar_subquery()
+
+
 def _message(connection: Connection, hook: sa.Row[tuple[object, ...]]) -> Message:
-    number = hook.campaign_id
-    classes = get_campaign(connection, number).classes
-    rows = label_rows(connection, number, classes, hook.sent_label_id, LABELS_AT_ONCE)
-    last = rows[-1]["id"] if rows else hook.sent_label_id
-    ended = not rows and hook.campaign_status == "finished"
+    number, sent, void = hook.campaign_id, hook.sent_label_id, hook.sent_withdrawal_id
     body: Body = {
-        "id": f"{hook.id}-{'end' if ended else last}",
-        "event": "campaign.finished" if ended else "items.labelled",
+        "id": f"{hook.id}-end",
+        "event": "campaign.finished",
         "campaign": number,
-        "labels": rows,
+        "labels": [],
+        "withdrawn": [],
     }
-    return Message(hook.id, hook.url, hook.secret, hook.failures, body, last)
+    gone = _withdrawn(connection, number, void)
+    if gone:
+        void = gone[-1].id
+        body["withdrawn"] = [{"task": r.task, "label_id": r.label_id, "at": r.at} for r in gone]
+        body |= {"id": f"{hook.id}-withdrawn-{void}", "event": "labels.withdrawn"}
+    else:
+        classes = get_campaign(connection, number).classes
+        rows = label_rows(connection, number, classes, sent, LABELS_AT_ONCE)
+        sent = rows[-1]["id"] if rows else sent
+        if rows or hook.campaign_status != "finished":
+            body |= {"id": f"{hook.id}-{sent}", "event": "items.labelled", "labels": rows}
+    return Message(hook.id, hook.url, hook.secret, hook.failures, body, sent, void)
+
+
+def _withdrawn(
+    connection: Connection, number: int, after: int
+) -> Sequence[sa.Row[tuple[object, ...]]]:
+    """Read labels that were taken back, in order."""
+    return connection.execute(
+        sa.select(withdrawals, items.c.task)
+        .join(items, items.c.id == withdrawals.c.item_id)
+        .where(withdrawals.c.campaign_id == number, withdrawals.c.id > after)
+        .order_by(withdrawals.c.id)
+        .limit(LABELS_AT_ONCE)
+    ).all()
 
 
 def settle_hook(connection: Connection, message: Message, error: str, now: float) -> None:
@@ -104,6 +147,7 @@ def settle_hook(connection: Connection, message: Message, error: str, now: float
             .where(where)
             .values(
                 sent_label_id=message.last_label_id,
+                sent_withdrawal_id=message.last_withdrawal_id,
                 finish_sent=int(message.ended),
                 failures=0,
                 next_try_at=0.0,
@@ -133,7 +177,7 @@ def _record(connection: Connection, message: Message, error: str, now: float) ->
             at=now,
             message=message.body["id"],
             event=message.body["event"],
-            labels=len(message.body["labels"]),
+            labels=len(message.body["labels"]) or len(message.body["withdrawn"]),
             error=error[:MOST_ERROR],
         )
     )

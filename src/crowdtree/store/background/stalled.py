@@ -96,7 +96,9 @@ WAITING_SINCE = Sql(
     ORDER BY item_id LIMIT :most"""
 )
 ITEMS = Query(
-    sql.ItemRow, "SELECT id, campaign_id, task, status, gold, state FROM items WHERE id IN :ids"
+    sql.ItemRow,
+    """SELECT id, campaign_id, task, status, gold, state, revision, revised_after FROM items
+    WHERE id IN :ids""",
 )
 ADD_WAITING = sql.many(
     """INSERT INTO waiting (item_id, campaign_id, since) VALUES (:item_id, :campaign_id, :since)
@@ -234,6 +236,9 @@ class StalledItems:
             log.setdefault(line.item_id, []).append(line)
         found = set()
         for row in fetch(connection, ITEMS, ids=ids):
+            if row.revision != campaign.revision:
+                found.add(row.id)  # look again when it is revised
+                continue
             item = item_state(campaign, row.task, row.state, log.get(row.id, []))
             if any(
                 open_questions(campaign.policy, item, (), str(worker.id), campaign.rules)
@@ -258,9 +263,9 @@ class StalledItems:
         again = self._sorted(connection, campaign, rows)
         done = list(again.fine)
         for number in again.stalled:
-            item = unit.items[number]
+            item = unit.items[number]  # one that was just revised is looked at again later
             held = any(lease.state == LeaseState.ACTIVE for lease in item.leases.values())
-            if item.status == ItemStatus.OPEN and not held:
+            if item.status == ItemStatus.OPEN and not held and not item.changed:
                 item.close(campaign.policy.conclude(item.item.state, NO_WORKERS))
                 settle(unit, item)
                 done.append(number)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from crowdtree.store.db.sql import Query, Sql
-from crowdtree.store.db.statements import ACTIVE, TAKEN, UNFINISHED, Item
+from crowdtree.store.db.statements import ACTIVE, TAKEN, UNFINISHED, UNREVISED, Item
 from crowdtree.store.db.states import ItemStatus, LeaseState, lease_token
 
 
@@ -92,14 +92,15 @@ NEW_ITEM = Query(
 ANY_FOR_WORKER = Sql(
     f"""SELECT 1 FROM items WHERE campaign_id = :campaign AND {UNFINISHED}
     AND (SELECT count(*) FROM leases WHERE leases.item_id = items.id
-        AND leases.worker_id = :worker AND {TAKEN}) < :questions LIMIT 1"""
+        AND leases.worker_id = :worker AND {TAKEN}) < :questions
+    UNION ALL {UNREVISED} LIMIT 1"""
 )
 SCAN_QUESTIONS = Query(
     ScannedQuestion,
     """SELECT id, item_id FROM open_questions WHERE campaign_id = :campaign
     AND id > :after ORDER BY id LIMIT :most""",
 )
-LOCK_ITEM = Sql("SELECT id FROM items WHERE id = :id {skip items}")
+LOCK_ITEM = Sql("SELECT id FROM items WHERE id = :id AND revision = :revision {skip items}")
 ADD_LEASE = Query(
     LeaseKey,
     f"""INSERT INTO leases (nonce, campaign_id, item_id, worker_id, question, state, attempts,
@@ -108,7 +109,9 @@ ADD_LEASE = Query(
     DO UPDATE SET state = {LeaseState.ACTIVE:d}, given_at = :now, expires_at = :expires
     WHERE leases.state = {LeaseState.EXPIRED:d} RETURNING id, nonce""",
 )
-OPEN_ITEM = Sql(f"UPDATE items SET status = {ItemStatus.OPEN:d} WHERE id = :id")
+OPEN_ITEM = Sql(
+    f"UPDATE items SET status = {ItemStatus.OPEN:d}, revision = :revision WHERE id = :id"
+)
 GOLD_TAKEN = Sql(
     f"""SELECT 1 FROM leases WHERE item_id = :item AND worker_id = :worker
     AND question = :question AND {TAKEN}"""
@@ -220,16 +223,17 @@ TAKE_OFFERS = Query(
 )
 START_ITEMS = Query(
     Grant,
-    f"""WITH locked AS MATERIALIZED (SELECT items.id, items.task, items.payload FROM items
+    f"""WITH r AS MATERIALIZED (SELECT * FROM json_to_recordset(:rows::json) AS
+        r(item_id bigint, question int, worker_id bigint, campaign_id bigint, nonce text,
+        expires_at float8, revision int)),
+    locked AS MATERIALIZED (SELECT items.id, items.task, items.payload FROM items
         WHERE items.id IN :ids AND items.status = {ItemStatus.NEW:d}
         ORDER BY items.id {{skip items}}),
-    opened AS (UPDATE items SET status = {ItemStatus.OPEN:d} FROM locked
-        WHERE items.id = locked.id),
+    opened AS (UPDATE items SET status = {ItemStatus.OPEN:d}, revision = r.revision
+        FROM locked JOIN r ON r.item_id = locked.id WHERE items.id = locked.id),
     leased AS ({_LEASE} SELECT r.nonce, r.campaign_id, r.item_id, r.worker_id, r.question,
         {LeaseState.ACTIVE:d}, 0, :now, r.expires_at
-        FROM json_to_recordset(:rows::json) AS r(item_id bigint, question int,
-        worker_id bigint, campaign_id bigint, nonce text, expires_at float8)
-        JOIN locked ON locked.id = r.item_id
+        FROM r JOIN locked ON locked.id = r.item_id
         RETURNING id, nonce, worker_id, item_id, question),
     added AS (INSERT INTO open_questions (campaign_id, item_id, question, needed)
         SELECT r.campaign_id, r.item_id, r.question, r.needed

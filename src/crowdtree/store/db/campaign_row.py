@@ -24,6 +24,7 @@ __all__ = [
     "CampaignSummary",
     "add_to_tallies",
     "definition_of",
+    "flow",
     "get_campaign",
     "list_campaigns",
     "read_policy",
@@ -60,6 +61,8 @@ class Campaign(CampaignSummary):
     """As in a problem file."""
     policy: JsonObject
     settings: Settings
+    revision: int
+    """How many times the policy was revised."""
 
     @property
     def classes(self) -> list[str]:
@@ -77,7 +80,7 @@ class Campaign(CampaignSummary):
 
 
 _SUMMARY = [campaigns.c[name] for name in CampaignSummary.__dataclass_fields__]
-_DEFINITION = [campaigns.c.problem, campaigns.c.policy, campaigns.c.settings]
+_DEFINITION = [campaigns.c[name] for name in sql.Definition._fields]
 
 
 def get_campaign(connection: Connection, number: int, lock: bool = False) -> Campaign:
@@ -105,9 +108,9 @@ def definition_of(policy: AnyPolicy) -> dict[str, str]:
     return {"problem": json.dumps(problem), "policy": json.dumps(policy.to_dict())}
 
 
-def read_policy(definition: sql.Definition) -> AnyPolicy:
-    """Make the policy of a campaign from its JSON documents."""
-    return _policy(json.loads(definition.problem), json.loads(definition.policy))
+def read_policy(problem: str, policy: str) -> AnyPolicy:
+    """Make a policy from its JSON documents."""
+    return _policy(json.loads(problem), json.loads(policy))
 
 
 def _policy(problem: JsonObject, policy: JsonObject) -> AnyPolicy:
@@ -122,6 +125,15 @@ def touch(connection: Connection, number: int) -> None:
 
 
 # ------------------------------------------------------------------------------ tallies
+
+
+def flow(way: Literal["in", "out"], node: int | str, revision: int) -> str:
+    """Name the tally of items that entered or left a node of the tree of a revision.
+
+    >>> flow("in", 3, 0), flow("out", -1, 2)
+    ('in:3', 'out@2:-1')
+    """
+    return f"{way}@{revision}:{node}" if revision else f"{way}:{node}"
 
 
 def tally(connection: Connection, number: int) -> dict[str, int]:

@@ -21,10 +21,15 @@ WRITING = Sql("SELECT pg_advisory_xact_lock_shared(7420818)")
 READING = Sql("SELECT pg_advisory_xact_lock(7420818)")
 
 
-def write_labels(connection: Connection, rows: Sequence[sql.LabelLine]) -> None:
-    """Write labels."""
-    if rows and not is_sqlite(connection):
+def write_labels(
+    connection: Connection,
+    rows: Sequence[sql.LabelLine],
+    withdrawn: Sequence[sql.Withdrawal] = (),
+) -> None:
+    """Write labels, and which ones were taken back."""
+    if (rows or withdrawn) and not is_sqlite(connection):
         run(connection, WRITING)
+    send_many(connection, sql.ADD_WITHDRAWAL, (row._asdict() for row in withdrawn))
     send_many(connection, sql.ADD_LABEL, (row._asdict() for row in rows))
 
 

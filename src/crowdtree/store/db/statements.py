@@ -94,11 +94,12 @@ class CampaignState(NamedTuple):
 
 
 class Definition(NamedTuple):
-    """The JSON documents of a campaign."""
+    """The JSON documents of a campaign, and how many times its policy was revised."""
 
     problem: str
     policy: str
     settings: str
+    revision: int
 
 
 class BudgetRow(NamedTuple):
@@ -123,7 +124,9 @@ WORKERS = Query(
 CAMPAIGNS = Query(
     CampaignState, "SELECT id, version, status, status_reason FROM campaigns WHERE id IN :ids"
 )
-DEFINITION = Query(Definition, "SELECT problem, policy, settings FROM campaigns WHERE id = :id")
+DEFINITION = Query(
+    Definition, "SELECT problem, policy, settings, revision FROM campaigns WHERE id = :id"
+)
 BUDGETS = Query(
     BudgetRow,
     """SELECT campaign_id, cap, spent, reserved FROM budgets WHERE campaign_id IN :ids
@@ -145,6 +148,8 @@ class ItemRow(NamedTuple):
     status: int
     gold: int | None
     state: str | None
+    revision: int
+    revised_after: int
 
 
 @dataclass
@@ -172,8 +177,9 @@ class Lease:
 
 
 class LogLine(NamedTuple):
-    """One line of the log of an item."""
+    """One line of the log of an item; `fate` is what the worker was told."""
 
+    id: int
     item_id: int
     question: int
     worker_id: int
@@ -185,6 +191,12 @@ class LogLine(NamedTuple):
     fate: str
     overdue: int
     price: int
+    revised_fate: str | None
+
+    @property
+    def current_fate(self) -> str:
+        """What became of it, under the policy of the item's revision."""
+        return self.revised_fate or self.fate
 
 
 class OpenQuestion(NamedTuple):
@@ -263,18 +275,44 @@ class LabelLine(NamedTuple):
     at: float
 
 
+class LabelOfItem(NamedTuple):
+    """The label of an item that may be revised."""
+
+    id: int
+    item_id: int
+    label: int
+    posterior_error: float
+    reason: str
+    answers: int
+    path: str
+
+
+class Withdrawal(NamedTuple):
+    """A label that a revision took back."""
+
+    campaign_id: int
+    item_id: int
+    label_id: int
+    at: float
+
+
 ITEMS = Query(
     ItemRow,
-    """SELECT id, campaign_id, task, status, gold, state FROM items WHERE id {of items}
-    ORDER BY id {lock items}""",
+    """SELECT id, campaign_id, task, status, gold, state, revision, revised_after FROM items
+    WHERE id {of items} ORDER BY id {lock items}""",
+)
+LABELS_OF_ITEMS = Query(
+    LabelOfItem,
+    """SELECT id, item_id, label, posterior_error, reason, answers, path FROM labels
+    WHERE item_id IN :ids""",
 )
 LEASES_OF_ITEMS = Query(
     Lease,
     f"""SELECT id, nonce, item_id, worker_id, question, state, attempts, given_at, expires_at
     FROM leases WHERE item_id {{of items}} AND ({LIVE} OR id IN :leases)""",
 )
-_LOG = """SELECT item_id, question, worker_id, value, kind, key, lease_id, skill, fate, overdue,
-    price FROM answers WHERE item_id {which} ORDER BY id"""
+_LOG = """SELECT id, item_id, question, worker_id, value, kind, key, lease_id, skill, fate, overdue,
+    price, revised_fate FROM answers WHERE item_id {which} ORDER BY id"""
 LOG_OF_ITEMS = Query(LogLine, _LOG.replace("{which}", "{of items}"))
 LOG = Query(LogLine, _LOG.replace("{which}", "IN :ids"))
 QUESTIONS_OF_ITEMS = Query(
@@ -303,14 +341,24 @@ GOLD_ITEMS = Query(
     f"""SELECT id, gold AS cls FROM items WHERE campaign_id = :campaign
     AND status = {ItemStatus.GOLD:d} ORDER BY id LIMIT 10000""",
 )
-ANY_UNFINISHED = Sql(f"SELECT 1 FROM items WHERE campaign_id = :campaign AND {UNFINISHED} LIMIT 1")
+UNREVISED = "SELECT 1 FROM revisions WHERE campaign_id = :campaign AND finished_at IS NULL"
+"""A revision that may still take labels back."""
+REVISING = Sql(UNREVISED)
+ANY_UNFINISHED = Sql(
+    f"""SELECT 1 FROM items WHERE campaign_id = :campaign AND {UNFINISHED}
+    UNION ALL {UNREVISED} LIMIT 1"""
+)
 
 ADD_ANSWER = many(insert("answers", NewAnswer))
 SAVE_LEASE = many(
     """UPDATE leases SET state = :state, attempts = :attempts, given_at = :given_at,
     expires_at = :expires_at WHERE id = :id"""
 )
-SAVE_ITEM = many("UPDATE items SET status = :status, state = :state WHERE id = :id")
+SAVE_ITEM = many(
+    """UPDATE items SET status = :status, state = :state, revision = :revision,
+    revised_after = :revised_after WHERE id = :id"""
+)
+SAVE_FATE = many("UPDATE answers SET revised_fate = :revised_fate WHERE id = :id")
 ADD_QUESTION = many(
     """INSERT INTO open_questions (campaign_id, item_id, question, needed)
     VALUES (:campaign_id, :item_id, :question, :needed)"""
@@ -318,6 +366,12 @@ ADD_QUESTION = many(
 SAVE_QUESTION = many("UPDATE open_questions SET needed = :needed WHERE id = :id")
 DROP_QUESTION = many("DELETE FROM open_questions WHERE id = :id")
 ADD_LABEL = many(insert("labels", LabelLine))
+SAVE_LABEL = many(
+    """UPDATE labels SET posterior_error = :posterior_error, answers = :answers, path = :path
+    WHERE id = :id"""
+)
+DROP_LABEL = many("DELETE FROM labels WHERE id = :id")
+ADD_WITHDRAWAL = many(insert("withdrawals", Withdrawal))
 ADD_ITEM = many(
     """INSERT INTO items (campaign_id, task, payload, status, gold)
     VALUES (:campaign_id, :task, :payload, :status, :gold)

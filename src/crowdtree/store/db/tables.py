@@ -27,9 +27,11 @@ __all__ = [
     "leases",
     "metadata",
     "open_questions",
+    "revisions",
     "tallies",
     "waiting",
     "webhooks",
+    "withdrawals",
     "workers",
 ]
 
@@ -89,11 +91,28 @@ campaigns = sa.Table(
     _text("problem"),
     _text("policy"),
     _text("settings", "{}"),
+    _count("revision"),
     _count("version"),
     _number("created_at", sa.Float),
     sa.Column("started_at", sa.Float),
     sa.Column("finished_at", sa.Float),
     sqlite_autoincrement=True,
+)
+
+# Every policy of a campaign that was revised while it ran; number 0 is the one it started with. The
+# last one is the campaign's own `policy`. Without `finished_at`, items are still being revised.
+revisions = sa.Table(
+    "revisions",
+    metadata,
+    sa.Column("campaign_id", BigId, sa.ForeignKey("campaigns.id"), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    _number("at", sa.Float),
+    _text("actor"),
+    _text("reason", "{}"),
+    _number("after_answer_id", BigId),
+    _text("problem"),
+    _text("policy"),
+    sa.Column("finished_at", sa.Float),
 )
 
 budgets = sa.Table(
@@ -115,10 +134,15 @@ items = sa.Table(
     _number("status", sa.SmallInteger),
     sa.Column("gold", sa.SmallInteger),
     _text("state", None),
+    _count("revision"),
+    _number("revised_after", BigId),
     sa.UniqueConstraint("campaign_id", "task"),
     sa.Index("ix_items_campaign_id_status_id", "campaign_id", "status", "id"),
     sqlite_autoincrement=True,
 )
+
+# `revision` is the number of the policy that made the state, the label and the open questions of an
+# item; lines of its log up to the id `revised_after` were replayed when it was revised.
 
 # A question of an item that can be handed out `needed` more times. A question that opens again gets
 # a new row with a new id, so that a scan can continue from the last id that it has seen.
@@ -197,6 +221,8 @@ sa.Index("ix_leases_given_at", leases.c.given_at, sqlite_where=_live, postgresql
 _active = leases.c.state == LeaseState.ACTIVE
 sa.Index("ix_leases_worker_id", leases.c.worker_id, sqlite_where=_active, postgresql_where=_active)
 
+# `fate` is what the worker was told. Where a revision of the policy changed it, `revised_fate` is
+# what became of the answer since.
 answers = sa.Table(
     "answers",
     metadata,
@@ -214,6 +240,7 @@ answers = sa.Table(
     _number("overdue", sa.SmallInteger),
     _number("price", sa.BigInteger),
     _number("at", sa.Float),
+    sa.Column("revised_fate", sa.Text),
     sa.UniqueConstraint("lease_id", "key"),
     sa.Index("ix_answers_item_id_id", "item_id", "id"),
     sa.Index("ix_answers_campaign_id_id", "campaign_id", "id"),
@@ -234,6 +261,20 @@ labels = sa.Table(
     _text("path", "[]"),
     _number("at", sa.Float),
     sa.Index("ix_labels_campaign_id_id", "campaign_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+# Labels that a revision took back, for webhooks. A label that was replaced is not listed: the new
+# one has a greater id.
+withdrawals = sa.Table(
+    "withdrawals",
+    metadata,
+    _id(),
+    _copy("campaign_id"),
+    _ref("item_id", "items"),
+    _copy("label_id"),
+    _number("at", sa.Float),
+    sa.Index("ix_withdrawals_campaign_id_id", "campaign_id", "id"),
     sqlite_autoincrement=True,
 )
 
@@ -275,6 +316,7 @@ webhooks = sa.Table(
     sa.Column("url", sa.Text, nullable=False),
     sa.Column("secret", sa.Text, nullable=False),
     _number("sent_label_id", BigId),
+    _number("sent_withdrawal_id", BigId),
     _number("finish_sent", sa.SmallInteger),
     _count("failures"),
     _number("next_try_at", sa.Float),

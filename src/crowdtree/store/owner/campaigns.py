@@ -29,6 +29,7 @@ __all__ = [
     "MOST_NAME",
     "add_items",
     "change_settings",
+    "check_policy",
     "create",
     "rename",
     "set_status",
@@ -50,7 +51,7 @@ def create(
     connection: Connection, name: str, policy: AnyPolicy, settings: Settings, now: float
 ) -> int:
     """Create a campaign as a draft; returns its number."""
-    _check(policy, settings)
+    check_policy(policy, settings)
     if not storable(name):
         raise CrowdtreeError(
             f"campaign: expected a name of at most {MOST_NAME} characters without NUL"
@@ -72,7 +73,8 @@ def create(
     return number
 
 
-def _check(policy: AnyPolicy, settings: Settings) -> None:
+def check_policy(policy: AnyPolicy, settings: Settings) -> None:
+    """Refuse settings that do not fit a policy."""
     unknown = set(settings.examples) - set(policy.problem.questions)
     if unknown:
         raise CrowdtreeError(f"settings: examples: {sorted(unknown)[0]!r} is not a question")
@@ -121,7 +123,7 @@ def change_settings(
             "settings: most_skips: cannot change after the start: items set aside so far depend "
             "on it"
         )
-    _check(policy, settings)
+    check_policy(policy, settings)
     connection.execute(
         campaigns.update()
         .where(campaigns.c.id == number)

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import get_campaign
-from crowdtree.store.db.tables import deliveries, labels, webhooks
+from crowdtree.store.db.tables import deliveries, labels, webhooks, withdrawals
 from crowdtree.store.errors import NotFound
 
 __all__ = [
@@ -46,6 +46,7 @@ class Webhook(TypedDict):
     campaign_id: int
     url: str
     sent_label_id: int
+    sent_withdrawal_id: int
     finish_sent: int
     failures: int
     next_try_at: float
@@ -112,14 +113,19 @@ def hook_deliveries(connection: Connection, number: int, hook: int) -> list[Deli
 
 def reported_hooks(connection: Connection, number: int) -> list[WebhookReport]:
     """List the webhooks of a campaign with their last messages."""
-    newest = connection.execute(
-        sa.select(sa.func.max(labels.c.id)).where(labels.c.campaign_id == number)
-    ).scalar_one()
+    newest, void = (
+        connection.execute(
+            sa.select(sa.func.coalesce(sa.func.max(table.c.id), 0)).where(
+                table.c.campaign_id == number
+            )
+        ).scalar_one()
+        for table in (labels, withdrawals)
+    )
     return [
         {
             **hook,
             "deliveries": hook_deliveries(connection, number, hook["id"]),
-            "behind": (newest or 0) > hook["sent_label_id"],
+            "behind": newest > hook["sent_label_id"] or void > hook["sent_withdrawal_id"],
         }
         for hook in listed_hooks(connection, number)
     ]

@@ -102,7 +102,7 @@ def answer_rows(
             "worker": worker_name(row.worker_id, row.name),
             "label": row.value,
             "kind": row.kind,
-            "fate": row.fate,
+            "fate": row.revised_fate or row.fate,
             "late": bool(row.overdue),
             "at": row.at,
         }

@@ -32,6 +32,8 @@ __all__ = [
     "votes_so_far",
 ]
 
+CURRENT_FATE = sa.func.coalesce(answers.c.revised_fate, answers.c.fate).label("fate")
+"""What became of an answer, under the policy of the item's revision."""
 RECENT_LABELS = 500
 MOST_DIVIDED = 6
 PAGE = 50
@@ -168,7 +170,11 @@ def item_trace(connection: Connection, number: int, item: int) -> ItemTrace:
     ).one_or_none()
     if row is None:
         raise NotFound(f"item {item} is not in campaign {number}")
-    kept = [answers.c[name] for name in HistoryLine.__annotations__ if name != "name"]
+    kept = [
+        CURRENT_FATE if name == "fate" else answers.c[name]
+        for name in HistoryLine.__annotations__
+        if name != "name"
+    ]
     log = connection.execute(
         sa.select(*kept, workers.c.name)
         .join(workers, workers.c.id == answers.c.worker_id)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.store.db.campaign_row import get_campaign, tally
+from crowdtree.store.db.campaign_row import flow, get_campaign, tally
 from crowdtree.store.db.states import ITEM_STATUSES
 from crowdtree.store.db.tables import answers, waiting, workers
+from crowdtree.store.queries.revisions import Revision, last_revision
 from crowdtree.store.settings import MICRO
 
 __all__ = ["Forecast", "Progress", "progress"]
@@ -45,6 +46,7 @@ class Progress(TypedDict):
     price: float
     budget: float | None
     currency: str
+    revision: Revision | None
     labels: dict[str, int]
     nodes: dict[str, dict[str, int]]
     workers: dict[str, int]
@@ -77,8 +79,9 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
         "price": settings.price,
         "budget": settings.budget,
         "currency": settings.currency,
+        "revision": last_revision(connection, number) if campaign.revision else None,
         "labels": _labels(campaign.classes, counts),
-        "nodes": _nodes(counts),
+        "nodes": _nodes(counts, campaign.revision),
         "workers": _workers(connection, number),
         "forecast": {
             "answers_left": left,
@@ -122,13 +125,15 @@ def _labels(classes: Sequence[str], counts: dict[str, int]) -> dict[str, int]:
     return {name: counts.get(f"label:{c}", 0) for c, name in enumerate(classes)}
 
 
-def _nodes(counts: dict[str, int]) -> dict[str, dict[str, int]]:
+def _nodes(counts: dict[str, int], revision: int) -> dict[str, dict[str, int]]:
     """Count items that entered and left each node (a leaf is ``~leaf``, below zero)."""
     found: dict[str, dict[str, int]] = {}
+    ways: dict[str, Literal["in", "out"]] = {flow("in", "", revision): "in"}
+    ways[flow("out", "", revision)] = "out"
     for name, value in counts.items():
-        way, _, node = name.partition(":")
-        if way in ("in", "out"):
-            found.setdefault(node, {"in": 0, "out": 0})[way] = value
+        begin, colon, node = name.partition(":")
+        if begin + colon in ways:
+            found.setdefault(node, {"in": 0, "out": 0})[ways[begin + colon]] = value
     return found
 
 

@@ -148,7 +148,7 @@ def worker_log(connection: Connection, number: int, worker: int) -> list[WorkerA
             answers.c.question,
             answers.c.kind,
             answers.c.value,
-            answers.c.fate,
+            sa.func.coalesce(answers.c.revised_fate, answers.c.fate).label("fate"),
             answers.c.at,
             items.c.gold,
             labels.c.label,

@@ -11,12 +11,12 @@ from sqlalchemy.engine import Connection
 from crowdtree.campaign import ItemState, after_undos, stands
 from crowdtree.problem import Problem
 from crowdtree.store.db.campaign_row import tally
-from crowdtree.store.db.sql import Sql, fetch_ids
-from crowdtree.store.db.statements import RELEARN
+from crowdtree.store.db.sql import Sql, exists, fetch_ids
+from crowdtree.store.db.statements import RELEARN, REVISING
 from crowdtree.store.db.states import ITEM_STATUSES, LIVE_LEASES, ItemStatus
 from crowdtree.store.db.tables import budgets, judgements, workers
 from crowdtree.store.replay.stored import StoredItem
-from crowdtree.store.serving.item import ServedCampaign
+from crowdtree.store.serving.item import FINISHED, ServedCampaign
 from crowdtree.store.serving.worker_quality import outcome_counts
 
 __all__ = ["Sums", "check_references", "check_sums"]
@@ -61,6 +61,11 @@ REFERENCES = {
         """SELECT waiting.item_id FROM waiting LEFT JOIN items ON items.id = waiting.item_id
         WHERE (waiting.campaign_id = :campaign OR items.campaign_id = :campaign)
         AND (items.id IS NULL OR items.campaign_id <> waiting.campaign_id) LIMIT 10"""
+    ),
+    "withdrawals that do not match their item": Sql(
+        """SELECT withdrawals.id FROM withdrawals LEFT JOIN items ON items.id = withdrawals.item_id
+        WHERE (withdrawals.campaign_id = :campaign OR items.campaign_id = :campaign)
+        AND (items.id IS NULL OR items.campaign_id <> withdrawals.campaign_id) LIMIT 10"""
     ),
     "judgements about unknown workers": Sql(
         """SELECT judgements.id FROM judgements LEFT JOIN workers
@@ -107,7 +112,7 @@ class Sums:
         if label is None:
             return
         self.labelled += 1
-        self.finished |= label.reason == "finished"
+        self.finished |= label.reason == FINISHED
         if label.posterior_error is not None:
             self.tallies["estimated"] += 1
             self.tallies["taken"] += label.answers
@@ -178,9 +183,10 @@ def _check_workers(connection: Connection, campaign: ServedCampaign, sums: Sums)
     pending, relearned = _pending(connection, campaign)
     columns = [workers.c.id, *(workers.c[name] for name in (*RECORD, *LEARNED))]
     rows = connection.execute(sa.select(*columns).where(workers.c.campaign_id == campaign.id)).all()
+    revising = exists(connection, REVISING, campaign=campaign.id)  # they are recomputed at its end
     for row in rows:
         expected = sums.workers.pop(row.id, Counter())
-        for name in RECORD if row.id in relearned else (*RECORD, *LEARNED):
+        for name in RECORD if revising or row.id in relearned else (*RECORD, *LEARNED):
             there = row._mapping[name] + pending.get(row.id, Counter())[name]
             if there != expected[name]:
                 yield f"worker {row.id}: {name} is {there}, the log gives {expected[name]}"

@@ -19,8 +19,8 @@ AT_ONCE = 500
 
 ITEMS_AFTER = Query(
     ItemRow,
-    """SELECT id, campaign_id, task, status, gold, state FROM items WHERE campaign_id = :campaign
-    AND id > :after ORDER BY id LIMIT :most""",
+    """SELECT id, campaign_id, task, status, gold, state, revision, revised_after FROM items
+    WHERE campaign_id = :campaign AND id > :after ORDER BY id LIMIT :most""",
 )
 LABELS = Query(
     LabelLine,
@@ -46,6 +46,8 @@ class StoredItem:
     status: ItemStatus
     gold: int | None
     state: str | None
+    revision: int
+    revised_after: int
     log: list[LogLine]
     label: LabelLine | None
     questions: list[OpenQuestion]
@@ -66,6 +68,8 @@ def stored_items(connection: Connection, number: int) -> Iterator[StoredItem]:
                 ItemStatus(row.status),
                 row.gold,
                 row.state,
+                row.revision,
+                row.revised_after,
                 log.get(row.id, []),
                 next(iter(labels.get(row.id, [])), None),
                 questions.get(row.id, []),

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TypedDict
 
 import numpy as np
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign import ItemState, advance, open_questions, start_item
+from crowdtree.campaign import ItemState, advance, open_questions, stands, start_item
 from crowdtree.policy import AdaptivePolicy, Answer, Label, PlanPolicy
 from crowdtree.problem import DASH
 from crowdtree.store.db import statements as sql
+from crowdtree.store.db.campaign_row import get_campaign, read_policy
 from crowdtree.store.db.sql import Sql, exists, fetch_one
 from crowdtree.store.db.states import ItemStatus, LeaseState
+from crowdtree.store.db.tables import revisions
 from crowdtree.store.errors import NotFound
 from crowdtree.store.replay.reconcile import Sums, check_references, check_sums
 from crowdtree.store.replay.stored import StoredItem, stored_items
@@ -34,7 +37,9 @@ from crowdtree.store.serving.item import (
 __all__ = ["Verification", "verify"]
 
 MOST_REPORTED = 100
-FINISHED = Sql("SELECT 1 FROM activity WHERE campaign_id = :campaign AND action = 'finish' LIMIT 1")
+FINISH_NOTED = Sql(
+    "SELECT 1 FROM activity WHERE campaign_id = :campaign AND action = 'finish' LIMIT 1"
+)
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
 """Tolerances for floating-point numbers."""
 LEASE_STATES = {
@@ -64,18 +69,23 @@ def verify(connection: Connection, number: int) -> Verification:
     reason and path; no vote got more answers than it takes and nobody counted twice; exactly the
     questions are open that the engine asks for. Checked per campaign: rows refer to each other
     consistently; counts, money and workers' records are the sums over the log.
+
+    Where the policy was revised, each item is replayed under the policy of its own revision:
+    answers up to its revision with their fates decided anew, later ones as they came.
     """
     state = fetch_one(connection, sql.CAMPAIGNS, ids=[number])
     if state is None:
         raise NotFound(f"campaign {number} does not exist")
     campaign = ServingCache(lambda: 0.0, np.random.default_rng(0)).campaign(connection, state)
     differences = list(check_references(connection, number))
+    served = _revisions(connection, campaign, differences)
+    done = not exists(connection, sql.REVISING, campaign=number)
     sums = Sums(campaign.problem)
     for stored in stored_items(connection, number):
-        item = _replayed(campaign, stored)
+        item = _replayed(served, stored, done)
         differences += [f"item {stored.task!r}: {text}" for text in item.differences]
         sums.add(stored, item.state)
-    if sums.finished and not exists(connection, FINISHED, campaign=number):
+    if sums.finished and not exists(connection, FINISH_NOTED, campaign=number):
         differences.append("items were labelled by a finish that is not in the activity log")
     differences += check_sums(connection, campaign, sums)
     return {
@@ -86,6 +96,30 @@ def verify(connection: Connection, number: int) -> Verification:
         "agrees": not differences,
         "differences": differences[:MOST_REPORTED],
     }
+
+
+def _revisions(
+    connection: Connection, campaign: ServedCampaign, differences: list[str]
+) -> list[ServedCampaign]:
+    """Read the campaign under each of its policies, the present one last."""
+    columns = (revisions.c.number, revisions.c.problem, revisions.c.policy)
+    mine = sa.select(*columns).where(revisions.c.campaign_id == campaign.id)
+    rows = connection.execute(mine.order_by(revisions.c.number)).all()
+    if [row.number for row in rows] != list(range(campaign.revision + 1 if rows else 0)) or (
+        bool(rows) != bool(campaign.revision)
+    ):
+        differences.append(f"it is at revision {campaign.revision}, which is not the last stored")
+        return [replace(campaign, revision=k) for k in range(campaign.revision)] + [campaign]
+    if rows:
+        found = get_campaign(connection, campaign.id)
+        last = (json.loads(rows[-1].problem), json.loads(rows[-1].policy))
+        if last != (found.problem, found.policy):
+            differences.append("its policy is not that of its last revision")
+    earlier = [
+        replace(campaign, revision=row.number, policy=read_policy(row.problem, row.policy))
+        for row in rows[:-1]
+    ]
+    return [*earlier, campaign]
 
 
 # ------------------------------------------------------------------------------ one item
@@ -99,15 +133,24 @@ class Replayed:
     differences: list[str]
 
 
-def _replayed(campaign: ServedCampaign, stored: StoredItem) -> Replayed:
+def _replayed(served: Sequence[ServedCampaign], stored: StoredItem, done: bool) -> Replayed:
+    """Replay an item; `done` says that no revision is under way."""
+    present = served[-1]
     if stored.gold is not None:
-        blank = start_item(campaign.policy, stored.task)
-        return Replayed(blank, [*_gold(campaign, stored), *_lease_lines(stored)])
+        blank = start_item(present.policy, stored.task)
+        return Replayed(blank, [*_gold(present, stored), *_lease_lines(stored)])
+    if not 0 <= stored.revision < len(served) or (stored.revised_after and not stored.revision):
+        blank = start_item(present.policy, stored.task)
+        return Replayed(blank, [f"is at revision {stored.revision}, which cannot be"])
+    # A new item gets the policy that is the present one when its first question is handed out.
+    campaign = present if stored.status == ItemStatus.NEW else served[stored.revision]
     differences: list[str] = []
+    if stored.revision < present.revision and done and _should_be_revised(stored):
+        differences.append(f"is at revision {stored.revision}, but the revision is finished")
     visited = _visited(campaign, stored, differences)
     item = visited[-1]
     differences += _lease_lines(stored)
-    differences += _asked(campaign, stored, visited)
+    differences += _asked(served[: stored.revision], campaign, stored, visited)
     differences += _counted(campaign, item)
     differences += _label(campaign, item, stored)
     if stored.state is not None:
@@ -123,10 +166,17 @@ def _visited(
     campaign: ServedCampaign, stored: StoredItem, differences: list[str]
 ) -> list[ItemState]:
     """Replay the log; returns every state of the item, the present one last."""
-    visited = [start_item(campaign.policy, stored.task)]
+    visited = _revised(campaign, stored)
+    differences += _revised_fates(stored, visited[-1])
     concluded = stored.label is not None and stored.label.reason in CONCLUDED
     over = False
     for line in stored.log:
+        if line.id <= stored.revised_after:
+            continue
+        if line.revised_fate is not None:
+            differences.append(
+                f"{line.kind} of worker {line.worker_id} was revised, but came later"
+            )
         item, fate = visited[-1], line.fate
         if fate == "over budget":
             continue
@@ -137,13 +187,42 @@ def _visited(
             over = True  # it came after the label, or after the item was closed from outside
             continue
         what = f"{line.kind} of worker {line.worker_id} was {fate}"
-        if over:
+        if over and fate != "late":
             differences.append(f"{what} after the item was closed")
         item = advance(campaign.policy, item, event_of(stored.task, line), campaign.rules)
         if item.fates[-1] != fate:
             differences.append(f"{what}, replayed {item.fates[-1]}")
         visited.append(item)
     return visited
+
+
+def _should_be_revised(stored: StoredItem) -> bool:
+    """Whether an item has answers and was not closed from outside."""
+    finished = stored.label is not None and stored.label.reason in CONCLUDED
+    return stored.status != ItemStatus.SET_ASIDE and not finished and bool(stored.log)
+
+
+def _revised(campaign: ServedCampaign, stored: StoredItem) -> list[ItemState]:
+    """Replay the lines that were replayed when the item was revised, whatever became of them."""
+    visited = [start_item(campaign.policy, stored.task)]
+    for line in stored.log:
+        if line.id <= stored.revised_after and line.fate not in OUTSIDE_ENGINE:
+            event = event_of(stored.task, line)
+            visited.append(advance(campaign.policy, visited[-1], event, campaign.rules))
+    return visited
+
+
+def _revised_fates(stored: StoredItem, item: ItemState) -> Iterator[str]:
+    """Compare what became of each answer since it came."""
+    lines = [line for line in stored.log if line.id <= stored.revised_after]
+    shown = [line for line in lines if line.fate not in OUTSIDE_ENGINE]
+    for line, fate in zip(shown, item.fates, strict=True):
+        expected = fate if stands(fate) and fate != line.fate else None
+        if line.revised_fate != expected:
+            yield (
+                f"{line.kind} of worker {line.worker_id} is {line.current_fate} since the "
+                f"revision, replayed {fate}"
+            )
 
 
 def _lease_lines(stored: StoredItem) -> Iterator[str]:
@@ -179,8 +258,27 @@ def _gold(campaign: ServedCampaign, stored: StoredItem) -> Iterator[str]:
             yield f"is gold, but question {lease.question} has no right answer there"
 
 
-def _asked(campaign: ServedCampaign, stored: StoredItem, visited: list[ItemState]) -> Iterator[str]:
-    """Check that each question handed out was asked by the policy at some point of the log."""
+def _asked(
+    earlier: Sequence[ServedCampaign],
+    campaign: ServedCampaign,
+    stored: StoredItem,
+    visited: list[ItemState],
+) -> Iterator[str]:
+    """Check that each question handed out was asked at some point of the log.
+
+    Before a revision, by one of the earlier policies.
+    """
+    left = list(_unasked(campaign, stored.leases, visited))
+    for before in reversed(earlier):
+        if left:
+            left = list(_unasked(before, [lease for lease, _ in left], _revised(before, stored)))
+    yield from (text for _, text in left)
+
+
+def _unasked(
+    campaign: ServedCampaign, leases: Sequence[sql.Lease], visited: list[ItemState]
+) -> Iterator[tuple[sql.Lease, str]]:
+    """Find leases on questions that a policy never asked, with words."""
     policy, rules = campaign.policy, campaign.rules
     if isinstance(policy, PlanPolicy):
         due = {
@@ -190,23 +288,22 @@ def _asked(campaign: ServedCampaign, stored: StoredItem, visited: list[ItemState
             for question in range(policy.problem.n_questions)
             if policy.wants(item.state, question)
         }
-        for lease in stored.leases:
+        for lease in leases:
             if lease.question not in due:
-                yield f"question {lease.question} was handed out, but the tree never came to it"
+                text = f"question {lease.question} was handed out, but the tree never came to it"
+                yield lease, text
         return
     if not isinstance(policy, AdaptivePolicy) or policy.width > 1:
         return  # what is asked then depends on leases at the time, which the log does not keep
     usual = {q for item in visited for q in open_questions(policy, item, rules=rules)}
-    for lease in stored.leases:
+    for lease in leases:
         if lease.question in usual:
             continue
         worker = lease.worker_id
         mine = (open_questions(policy, item, (), str(worker), rules) for item in visited)
         if not any(lease.question in found for found in mine):
-            yield (
-                f"question {lease.question} was handed to worker {worker}, "
-                "but was never the best to ask"
-            )
+            text = f"question {lease.question} was handed to worker {worker}, "
+            yield lease, text + "but was never the best to ask"
 
 
 def _counted(campaign: ServedCampaign, item: ItemState) -> Iterator[str]:

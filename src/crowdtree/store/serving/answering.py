@@ -110,7 +110,7 @@ def _advance(
         skill=worker.skill,
     )
     fate = item.take(event)
-    unit.count_move(item, before)
+    unit.count_move(item.campaign, before, item.node)
     price = price if reserved or fate == "counted" else 0
     if budget is not None:
         budget.add(spent=price, reserved=-full_price if reserved else 0)
@@ -259,7 +259,7 @@ def _undo_in_engine(
         raise Refused("late", "Too late to undo: somebody has answered after you.")
     before = item.node
     item.take(Event(item.task, lease.question, mine[0], None, "undo", f"{lease.id}:{key}"))
-    unit.count_move(item, before)
+    unit.count_move(item.campaign, before, item.node)
 
 
 def _task(unit: UnitOfWork, item: OpenItem, lease: Lease) -> Task:

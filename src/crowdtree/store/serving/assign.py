@@ -322,7 +322,7 @@ def _new_item(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> Cho
     item = fetch_one(unit.connection, search.NEW_ITEM, campaign=campaign.id)
     if item is None:
         return None
-    run(unit.connection, search.OPEN_ITEM, id=item.id)
+    run(unit.connection, search.OPEN_ITEM, id=item.id, revision=campaign.revision)
     rest = list(questions)
     rest.remove(mine[0])
     values = {"campaign_id": campaign.id, "item_id": item.id}
@@ -360,11 +360,11 @@ def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) 
     # The next scan continues after these rows, or starts over if this was the end.
     unit.cache.positions[place] = rows[-1].id if len(rows) == SCANNED_AT_ONCE else 0
     for row in rows:
-        if not exists(unit.connection, search.LOCK_ITEM, id=row.item_id):
-            continue
-        unit.items.pop(row.item_id, None)
+        facts = {"id": row.item_id, "revision": campaign.revision}
+        if not exists(unit.connection, search.LOCK_ITEM, **facts):
+            continue  # another process has it, or it is yet to be revised
         unit.load_items([row.item_id])
-        item = unit.items[row.item_id]
+        item = unit.items.pop(row.item_id)  # not kept: the database may change again before the end
         found = open_questions(
             campaign.policy, item.item, item.outstanding, str(worker.id), campaign.rules
         )
@@ -377,7 +377,6 @@ def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) 
         )
         settle(unit, item)
         unit.write_questions([item])
-        del unit.items[item.id]
         return _chosen(unit, item.id, mine[0])
     return None
 

@@ -114,6 +114,7 @@ class _LeaseJson(TypedDict):
     nonce: str
     expires_at: float
     once: bool
+    revision: int
 
 
 @dataclass
@@ -136,6 +137,7 @@ class _Assignment:
             "nonce": secrets.token_hex(8),
             "expires_at": self.unit.now + campaign.settings.lease_seconds,
             "once": campaign.settings.one_question_per_item,
+            "revision": campaign.revision,
         }
         for offer in self.offers.found.get(worker.id, ()):
             if self.used[offer.id] < offer.needed:
@@ -230,5 +232,5 @@ def count_started(unit: UnitOfWork, campaign: ServedCampaign, opened: int) -> No
     unit.count(campaign.id, ItemStatus.NEW.label, -1)
     unit.count(campaign.id, ItemStatus.OPEN.label)
     if isinstance(campaign.policy, PlanPolicy):
-        unit.count(campaign.id, "in:0")
+        unit.count_start(campaign)
     unit.touched.add(campaign.id)

@@ -86,7 +86,8 @@ class ServingCache:
         return ServedCampaign(
             id=state.id,
             version=state.version,
-            policy=read_policy(definition),
+            revision=definition.revision,
+            policy=read_policy(definition.problem, definition.policy),
             settings=settings,
             rules=Rules(most_skips=settings.most_skips),
             gold=fetch(connection, sql.GOLD_ITEMS, campaign=state.id),

@@ -31,6 +31,7 @@ from crowdtree.store.votes import Votes, counted_votes
 __all__ = [
     "CLOSED",
     "CONCLUDED",
+    "FINISHED",
     "NO_WORKERS",
     "OUTSIDE_ENGINE",
     "SET_ASIDE",
@@ -49,7 +50,9 @@ OUTSIDE_ENGINE = ("gold", "over budget")
 """Fates of answers that the engine is not shown."""
 NO_WORKERS = "no workers"
 """Reason of an item that was set aside because nobody was left who could answer."""
-CONCLUDED = ("finished", NO_WORKERS)
+FINISHED = "finished"
+"""Reason of a label that was given because the owner finished the campaign."""
+CONCLUDED = (FINISHED, NO_WORKERS)
 """Reasons of labels that were given on the evidence so far, not by the policy."""
 SET_ASIDE = ("skipped", "never asked", NO_WORKERS)
 """Reasons of items that are set aside; all others are labelled."""
@@ -61,6 +64,7 @@ class ServedCampaign:
 
     id: int
     version: int
+    revision: int
     policy: AnyPolicy
     settings: Settings
     rules: Rules
@@ -92,6 +96,8 @@ class OpenItem:
     gold: int | None
     campaign: ServedCampaign
     item: ItemState
+    revision: int
+    revised_after: int
     leases: dict[int, Lease] = field(default_factory=dict)
     questions: dict[int, OpenQuestion] = field(default_factory=dict)
     changed: bool = False
@@ -103,6 +109,12 @@ class OpenItem:
     def closed(self) -> bool:
         """Whether the item has its label or was set aside."""
         return self.status in (ItemStatus.LABELLED, ItemStatus.SET_ASIDE)
+
+    @property
+    def behind(self) -> bool:
+        """Whether the item has to be revised; gold and set aside items stay as they are."""
+        revised = self.status in (ItemStatus.OPEN, ItemStatus.LABELLED)
+        return self.revision < self.campaign.revision and revised
 
     @property
     def outstanding(self) -> list[int]:
@@ -161,9 +173,16 @@ class OpenItem:
             if question not in self.questions:
                 yield QuestionChange(question, None, count)
 
-    def state_text(self) -> str:
-        """Write the policy's state as JSON."""
-        return json.dumps(self.campaign.policy.dump(self.item.state), separators=(",", ":"))
+    def row(self) -> dict[str, object]:
+        """Write what changes of the item's row; the policy's state as JSON."""
+        state = self.campaign.policy.dump(self.item.state)
+        return {
+            "id": self.id,
+            "status": self.status,
+            "state": json.dumps(state, separators=(",", ":")),
+            "revision": self.revision,
+            "revised_after": self.revised_after,
+        }
 
 
 def item_state(
@@ -175,7 +194,7 @@ def item_state(
     else:
         blank = ItemState(task, campaign.policy.load(json.loads(state)))
     lines = [line for line in log if line.fate not in OUTSIDE_ENGINE]
-    fates = after_undos([line.lease_id for line in lines], [line.fate for line in lines])
+    fates = after_undos([line.lease_id for line in lines], [line.current_fate for line in lines])
     return replace(
         blank,
         events=tuple(event_of(task, line) for line in lines),

@@ -7,12 +7,10 @@ returned to workers only after the commit (see :mod:`crowdtree.store.serving.wri
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import NamedTuple
-
-from sqlalchemy.engine import Connection
 
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.labels import write_labels
@@ -20,21 +18,12 @@ from crowdtree.store.db.sql import Pending, exists, fetch, run, send, send_many
 from crowdtree.store.db.statements import Worker
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.errors import Refused
-from crowdtree.store.serving.cache import KnownWorker, ServingCache
-from crowdtree.store.serving.item import CLOSED, OpenItem, ServedCampaign, item_state
+from crowdtree.store.serving.cache import KnownWorker
+from crowdtree.store.serving.changes import Changes
+from crowdtree.store.serving.item import CLOSED, FINISHED, OpenItem, ServedCampaign, item_state
+from crowdtree.store.serving.revise import revise
 
-__all__ = ["Budget", "PendingItems", "UnitOfWork", "WorkerDelta"]
-
-
-@dataclass
-class WorkerDelta:
-    """What a transaction adds to a worker's record."""
-
-    answers: int = 0
-    skips: int = 0
-    overdue: int = 0
-    earned: int = 0
-    last_question: int = -1
+__all__ = ["Budget", "PendingItems", "UnitOfWork"]
 
 
 @dataclass
@@ -67,26 +56,14 @@ class PendingItems(NamedTuple):
 
 
 @dataclass
-class UnitOfWork:
+class UnitOfWork(Changes):
     """The rows of one transaction, and what it changes."""
 
-    connection: Connection
-    cache: ServingCache
-    now: float
     workers: dict[str, Worker] = field(default_factory=dict)
     """By the hash of their token."""
     campaigns: dict[int, ServedCampaign] = field(default_factory=dict)
     budgets: dict[int, Budget] = field(default_factory=dict)
     items: dict[int, OpenItem] = field(default_factory=dict)
-    answers: list[sql.NewAnswer] = field(default_factory=list)
-    labels: list[sql.LabelLine] = field(default_factory=list)
-    judgements: list[sql.Judgement] = field(default_factory=list)
-    deltas: dict[int, WorkerDelta] = field(default_factory=lambda: defaultdict(WorkerDelta))
-    tallies: Counter[tuple[int, str]] = field(default_factory=Counter)
-    opened: Counter[int] = field(default_factory=Counter)
-    """Questions that were opened, by campaign."""
-    touched: set[int] = field(default_factory=set)
-    """Campaigns whose pages should be refreshed."""
     unfinished: dict[int, bool] = field(default_factory=dict)
 
     # ---------------------------------------------------------------- loading
@@ -162,6 +139,7 @@ class UnitOfWork:
         leases, questions = pending.leases.rows(), pending.questions.rows()
         new = {row.id for row in rows} - set(self.items)
         self.load_campaigns({row.campaign_id for row in rows})
+        self._catch_up(rows)
         for row in rows:
             if row.id in new:
                 self.items[row.id] = self._open_item(row, log[row.id])
@@ -171,12 +149,46 @@ class UnitOfWork:
         for question in questions:
             if question.item_id in new:
                 self.items[question.item_id].questions[question.question] = question
+        behind = [self.items[number] for number in sorted(new) if self.items[number].behind]
+        if behind:
+            self._revise(behind, log)
+
+    def _catch_up(self, rows: list[sql.ItemRow]) -> None:
+        """Read campaigns again that were revised since this transaction has read them."""
+        revised = {
+            row.campaign_id
+            for row in rows
+            if row.revision > self.campaigns[row.campaign_id].revision
+        }
+        if revised:
+            for state in fetch(self.connection, sql.CAMPAIGNS, ids=sorted(revised)):
+                self.campaigns[state.id] = self.cache.campaign(self.connection, state)
+
+    def _revise(self, items: list[OpenItem], log: dict[int, list[sql.LogLine]]) -> None:
+        closed = [item.id for item in items if item.closed]
+        rows = fetch(self.connection, sql.LABELS_OF_ITEMS, ids=closed) if closed else []
+        labels = {row.item_id: row for row in rows}
+        for item in items:
+            label = labels.get(item.id)
+            if label is None or label.reason != FINISHED:
+                revise(self, item, log[item.id], label)
 
     def _open_item(self, row: sql.ItemRow, log: list[sql.LogLine]) -> OpenItem:
         campaign = self.campaigns[row.campaign_id]
         lines = log if row.gold is None else []  # the engine is not shown gold items
-        item = item_state(campaign, row.task, row.state, lines)
-        found = OpenItem(row.id, row.task, ItemStatus(row.status), row.gold, campaign, item)
+        # The state of another policy is of no use: the item is revised, or is closed for good.
+        state = row.state if row.revision == campaign.revision else None
+        item = item_state(campaign, row.task, state, lines)
+        found = OpenItem(
+            row.id,
+            row.task,
+            ItemStatus(row.status),
+            row.gold,
+            campaign,
+            item,
+            row.revision,
+            row.revised_after,
+        )
         if found.closed:
             found.item = replace(item, label=CLOSED)
         return found
@@ -197,34 +209,19 @@ class UnitOfWork:
             raise Refused("blocked", "You cannot take part in this any more.")
         return worker
 
-    # ---------------------------------------------------------------- changes
-
-    def count(self, campaign: int, name: str, by: int = 1) -> None:
-        """Add to a tally of a campaign."""
-        self.tallies[campaign, name] += by
-
-    def count_move(self, item: OpenItem, before: int | None) -> None:
-        """Count an item that moved from a node of the tree to another."""
-        after = item.node
-        if before is not None and after is not None and after != before:
-            self.count(item.campaign.id, f"out:{before}")
-            self.count(item.campaign.id, f"in:{after}")
-
     # ---------------------------------------------------------------- writing
 
     def write(self) -> None:
         """Write everything that has changed."""
         c, items = self.connection, self.items.values()
         send_many(c, sql.ADD_ANSWER, (row._asdict() for row in self.answers))
+        send_many(c, sql.SAVE_FATE, self.revised_fates)
         self._write_leases()
-        changed = (item for item in items if item.changed)
-        send_many(
-            c,
-            sql.SAVE_ITEM,
-            ({"id": i.id, "status": i.status, "state": i.state_text()} for i in changed),
-        )
+        send_many(c, sql.SAVE_ITEM, (item.row() for item in items if item.changed))
         self.write_questions(items)
-        write_labels(c, self.labels)
+        send_many(c, sql.DROP_LABEL, self.dropped)
+        send_many(c, sql.SAVE_LABEL, self.corrected)
+        write_labels(c, self.labels, self.withdrawals)
         for number, budget in self.budgets.items():
             if budget.changed:
                 values = {"spent": budget.spent, "reserved": budget.reserved}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
@@ -16,9 +18,11 @@ from crowdtree.store.reliability import expected_right
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.item import ServedCampaign
 
-__all__ = ["apply_judgements", "outcome_counts"]
+__all__ = ["apply_judgements", "outcome_counts", "relearn"]
 
 AT_ONCE = 5000
+SECONDS_AT_ONCE = 0.2
+"""How long one transaction recomputes records from the log; the others wait for the next."""
 UNRELIABLE = "reliability"
 """First word of the reason where the server paused a worker."""
 DROP_PENDING = Sql(
@@ -38,7 +42,8 @@ JUDGEMENTS_IN_LOG = Query(
     labels.posterior_error, 0, labels.at, answers.id
     FROM answers JOIN items ON items.id = answers.item_id
     JOIN labels ON labels.item_id = answers.item_id
-    WHERE answers.worker_id = :worker AND answers.fate = 'counted'
+    WHERE answers.worker_id = :worker
+    AND COALESCE(answers.revised_fate, answers.fate) = 'counted'
     AND items.status = {ItemStatus.LABELLED:d} AND {STANDS}) AS found ORDER BY at, id""",
 )
 
@@ -58,16 +63,26 @@ def apply_judgements(connection: Connection, cache: ServingCache) -> bool:
         for state in fetch(connection, sql.CAMPAIGNS, ids=numbers)
     }
     trackers = {number: WorkerTracker(campaign.problem) for number, campaign in campaigns.items()}
-    rows = []
+    rows, later = [], []
+    end = time.monotonic() + SECONDS_AT_ONCE
     for record in records:
         judgements: list[Judgement] | None = by_worker[record.id]
         if any(judgement.gold == RELEARN for judgement in by_worker[record.id]):
+            if time.monotonic() > end:
+                later.append(relearn(record.id))
+                continue
             record, judgements = _blank(record), _from_log(connection, record.id)
         if judgements is not None:
             number = record.campaign_id
             rows.append(_learned(campaigns[number], trackers[number], record, judgements))
     run_many(connection, sql.SAVE_RECORD, (row._asdict() for row in rows))
-    return len(taken) == AT_ONCE
+    run_many(connection, sql.ADD_JUDGEMENT, (row._asdict() for row in later))
+    return bool(later) or len(taken) == AT_ONCE
+
+
+def relearn(worker: int) -> Judgement:
+    """Make the judgement that has a worker's record recomputed from the log."""
+    return Judgement(worker, question=0, value=0, cls=0, error=0.0, gold=RELEARN)
 
 
 def _blank(record: WorkerRecord) -> WorkerRecord:
@@ -87,8 +102,7 @@ def _from_log(connection: Connection, worker: int) -> list[Judgement] | None:
     found = fetch(connection, JUDGEMENTS_IN_LOG, worker=worker)
     if not exists(connection, ANY_PENDING, worker=worker):
         return found
-    again = Judgement(worker, question=0, value=0, cls=0, error=0.0, gold=RELEARN)
-    run_many(connection, sql.ADD_JUDGEMENT, [again._asdict()])
+    run_many(connection, sql.ADD_JUDGEMENT, [relearn(worker)._asdict()])
     return None
 
 

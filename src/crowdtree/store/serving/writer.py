@@ -33,7 +33,7 @@ from crowdtree.store.serving.commands import (
     Transaction,
     Undo,
 )
-from crowdtree.store.serving.settle import expire_leases
+from crowdtree.store.serving.expiry import expire_leases
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 
 __all__ = ["BatchWriter"]

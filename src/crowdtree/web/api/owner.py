@@ -15,6 +15,7 @@ from crowdtree.store.db.campaign_row import list_campaigns as campaign_rows
 from crowdtree.store.owner import campaigns, people, webhooks
 from crowdtree.store.queries.items import item_trace
 from crowdtree.store.queries.progress import Progress, progress
+from crowdtree.store.queries.revisions import list_revisions
 from crowdtree.store.queries.workers import WorkerFacts, listed_workers
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import OWNER_ONLY
@@ -47,6 +48,14 @@ class Created(BaseModel):
     name: Annotated[str, Field(max_length=200)] = ""
     policy: Wish
     settings: JsonObject = {}
+
+
+class Revised(BaseModel):
+    """A policy over the same classes and questions, and why it replaces the present one."""
+
+    model_config = ConfigDict(extra="forbid")
+    policy: Wish
+    reason: Annotated[str, Field(max_length=2000)] = ""
 
 
 class Invited(BaseModel):
@@ -87,6 +96,23 @@ async def look(request: Request, number: Number) -> JsonObject:
 async def definition(request: Request, number: Number) -> JsonObject:
     """Read a campaign's name, policy and settings, as `POST /api/campaigns` takes them."""
     return await plans.define(state_of(request), number)
+
+
+@router.post("/{number}/revise")
+async def revise(request: Request, number: Number, wish: Revised) -> JsonObject:
+    """Replace the policy of a running campaign; its items are replayed in the background.
+
+    The policy is as in `POST /api/campaigns`, over the same classes, questions and right answers.
+    """
+    state = state_of(request)
+    return {"revision": await plans.revise_campaign(state, number, wish.policy, wish.reason)}
+
+
+@router.get("/{number}/revisions")
+async def revisions(request: Request, number: Number) -> list[JsonObject]:
+    """List the policies of a campaign that was revised, with when, who and why."""
+    rows = await state_of(request).store.aread(lambda c: list_revisions(c, number))
+    return [dict(row) for row in rows]
 
 
 @router.patch("/{number}/settings")

@@ -16,7 +16,11 @@ from crowdtree.web.services.sessions import list_tokens
 __all__ = ["router"]
 
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
-EVENTS = {"items.labelled": "labels", "campaign.finished": "the end"}
+EVENTS = {
+    "items.labelled": "labels",
+    "labels.withdrawn": "labels withdrawn",
+    "campaign.finished": "the end",
+}
 
 
 @router.get("/c/{number}/webhooks")

@@ -390,6 +390,19 @@ def _promise_notes(seen: Situation) -> Iterator[Note]:
         )
 
 
+def _revision_notes(seen: Situation) -> Iterator[Note]:
+    """How often the table was revised, and why."""
+    last = seen.facts["revision"]
+    if last is None:
+        return
+    why = str(last["reason"].get("text") or "no reason given")
+    text = f"The table was revised {plural(last['number'], 'time')}, last "
+    text += f"{ago(last['at'], seen.now)}: {why.rstrip('.')}."
+    if last["finished_at"] is None:
+        text += " The items are being replayed."
+    yield Note(text, f"{seen.link}/questions", "See the questions")
+
+
 NOTES: tuple[Callable[[Situation], Iterator[Note]], ...] = (
     _worker_notes,
     _waiting_notes,
@@ -398,5 +411,6 @@ NOTES: tuple[Callable[[Situation], Iterator[Note]], ...] = (
     _budget_notes,
     _question_notes,
     _promise_notes,
+    _revision_notes,
 )
 """What may need the owner's attention, in the order of the page."""

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from crowdtree.advise import Report
 from crowdtree.store import Settings, checked_settings
 from crowdtree.store.db.campaign_row import get_campaign
-from crowdtree.store.owner import campaigns
+from crowdtree.store.owner import campaigns, revisions
 from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.web.plan_jobs import Wish, wish_of
 from crowdtree.web.state import AppState
 
-__all__ = ["Table", "create_campaign", "create_draft", "define"]
+__all__ = ["Table", "create_campaign", "create_draft", "define", "revise_campaign"]
 
 
 class Table(NamedTuple):
@@ -41,6 +41,13 @@ async def _create(state: AppState, name: str, policy: AnyPolicy, settings: Setti
     return await state.store.awrite(
         lambda c: campaigns.create(c, name, policy, settings, state.now)
     )
+
+
+async def revise_campaign(state: AppState, number: int, wish: Wish, reason: str) -> int:
+    """Replace the policy of a running campaign; returns the number of the revision."""
+    policy = await state.plans.policy_of(wish)
+    why = {"text": reason.strip()}
+    return await state.store.awrite(lambda c: revisions.revise(c, number, policy, why, state.now))
 
 
 async def define(state: AppState, number: int) -> JsonObject:

@@ -1,0 +1,85 @@
+"""The verb `campaign revise`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from crowdtree.cli import inputs, render
+from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, opened
+from crowdtree.cli.options import AsJson, File
+from crowdtree.errors import CrowdtreeError
+from crowdtree.policy.spec import revised_policy
+from crowdtree.reading import open_source
+
+if TYPE_CHECKING:
+    from crowdtree.store.types import AnyPolicy
+
+__all__ = ["revise_verb"]
+
+
+def revise_verb(
+    number: Number,
+    file: File,
+    reason: Annotated[str, typer.Option("--reason", help="Why, for the record.")] = "",
+    database: Database = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Give a running campaign another table, or another plan, over the same questions.
+
+    A problem keeps the campaign's policy and its options, with new errors, priors and dependence. A
+    plan replaces its plan, and a .json file as GET /api/campaigns/N/definition writes it replaces
+    everything about the policy. The server replays the items asked about so far: labels are kept,
+    corrected, replaced or withdrawn.
+
+    Example:
+
+      crowdtree campaign revise 1 learned.json --reason "learned from 2,000 answers"
+    """
+    rows = import_server("crowdtree.store.db.campaign_row")
+    revisions = import_server("crowdtree.store.owner.revisions")
+    with opened(database) as store:
+        present = store.read(lambda c: rows.get_campaign(c, number))
+        policy = _policy(file, present.make_policy())
+        why = {"text": reason.strip() or file}
+        made = store.write(lambda c: revisions.revise(c, number, policy, why, store.clock()))
+
+    def show(console: Any) -> None:
+        if made == present.revision:
+            console.print(f"Campaign {number} has this table already.")
+            return
+        console.print(f"[bold]Campaign {number} is at revision {made}.[/]")
+        console.print(f"[dim]Next: crowdtree campaign status {number}[/]")
+
+    render.emit(as_json, {"campaign": number, "revision": made}, show)
+
+
+def _policy(file: str, present: AnyPolicy) -> AnyPolicy:
+    """Read a definition, a plan or a problem."""
+    defined = _defined(file) if file.endswith(".json") else None
+    if defined is not None:
+        return defined
+    return revised_policy(present, inputs.read_plan(file) or inputs.read_problem(file))
+
+
+def _defined(file: str) -> AnyPolicy | None:
+    """Read the policy of a definition, or nothing if the file holds something else."""
+    from pydantic import ValidationError
+
+    jobs = import_server("crowdtree.web.plan_jobs")
+    try:
+        data = json.loads(open_source(file).read_text())
+    except ValueError:  # what is wrong with it is said when it is read as a problem
+        return None
+    if not isinstance(data, dict) or not isinstance(data.get("policy"), dict):
+        return None
+    try:
+        wish = jobs.Wish(**data["policy"])
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise CrowdtreeError(f"{file}: policy.{place}: {first['msg'].lower()}") from None
+    policy: AnyPolicy = jobs.policy_of(wish)
+    return policy

@@ -1,0 +1,129 @@
+"""Revise a running campaign: another policy over the same classes and questions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Literal
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.policy import Label, PlanPolicy
+from crowdtree.policy.spec import check_same_problem
+from crowdtree.store.db.activity import note
+from crowdtree.store.db.campaign_row import Campaign, definition_of, get_campaign
+from crowdtree.store.db.tables import answers, campaigns, revisions
+from crowdtree.store.owner.campaigns import check_policy
+from crowdtree.store.types import AnyPolicy
+
+__all__ = ["revise"]
+
+MOST_REASON = 20_000
+
+
+def revise(
+    connection: Connection,
+    number: int,
+    policy: AnyPolicy,
+    reason: Mapping[str, object],
+    now: float,
+    actor: Literal["owner", "server"] = "owner",
+) -> int:
+    """Replace the policy of a running or paused campaign; returns the number of the revision.
+
+    Answers from now on are taken under the new policy. Items that were asked about are replayed
+    under it in the background (:mod:`crowdtree.store.background.revising`), or before their next
+    answer: labels are kept, corrected, replaced or withdrawn. The present policy again is no new
+    revision, so that the call can be repeated.
+
+    Parameters
+    ----------
+    connection
+        A connection in a transaction.
+    number
+        The campaign.
+    policy
+        The new policy, with its problem: the same classes, questions and right answers.
+    reason
+        Why, as plain JSON; its ``"text"`` is shown to the owner.
+    now
+        Seconds since 1970.
+    actor
+        Who revises.
+    """
+    found = get_campaign(connection, number, lock=True)
+    if found.status not in ("running", "paused"):
+        raise CrowdtreeError(
+            f"campaign {number} is {found.status}: only a running or paused one can be revised"
+        )
+    present = found.make_policy()
+    _check(found, present, policy)
+    made = definition_of(policy)
+    if made == definition_of(present):
+        return found.revision
+    text = json.dumps(dict(reason))
+    if len(text) > MOST_REASON:
+        raise CrowdtreeError(f"reason: expected at most {MOST_REASON} characters, got {len(text)}")
+    if found.revision == 0:
+        _add_first(connection, found)
+    mine = revisions.c.campaign_id == number
+    connection.execute(
+        revisions.update().where(mine, revisions.c.finished_at.is_(None)).values(finished_at=now)
+    )
+    last = sa.select(sa.func.max(answers.c.id)).where(answers.c.campaign_id == number)
+    revision = found.revision + 1
+    connection.execute(
+        revisions.insert().values(
+            campaign_id=number,
+            number=revision,
+            at=now,
+            actor=actor,
+            reason=text,
+            after_answer_id=connection.execute(last).scalar_one() or 0,
+            **made,
+        )
+    )
+    connection.execute(
+        campaigns.update()
+        .where(campaigns.c.id == number)
+        .values(**made, revision=revision, version=campaigns.c.version + 1)
+    )
+    note(connection, now, "revise", number, {"revision": revision, **reason}, actor)
+    return revision
+
+
+def _add_first(connection: Connection, campaign: Campaign) -> None:
+    """Keep the policy with which the campaign started, as revision 0."""
+    at = campaign.started_at or campaign.created_at
+    connection.execute(
+        revisions.insert().values(
+            campaign_id=campaign.id,
+            number=0,
+            at=at,
+            actor="owner",
+            problem=json.dumps(campaign.problem),
+            policy=json.dumps(campaign.policy),
+            finished_at=at,
+        )
+    )
+
+
+def _check(campaign: Campaign, present: AnyPolicy, policy: AnyPolicy) -> None:
+    check_same_problem(present.problem, policy.problem)
+    check_policy(policy, campaign.settings)
+    if isinstance(policy.ask(policy.start()), Label):
+        raise CrowdtreeError("policy: it would label every item without asking anybody")
+    if campaign.settings.dedicated:
+        new = sorted(_questions(policy) - _questions(present))
+        if new:
+            name = policy.problem.questions[new[0]]
+            raise CrowdtreeError(
+                f"policy: it asks {name!r}, but each worker answers one question of the present "
+                "plan; revise to a plan with the same questions"
+            )
+
+
+def _questions(policy: AnyPolicy) -> set[int]:
+    return set(policy.plan.tree.question.tolist()) if isinstance(policy, PlanPolicy) else set()

@@ -1,0 +1,64 @@
+"""What one transaction changes, collected until everything is written at its end."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+from sqlalchemy.engine import Connection
+
+from crowdtree.store.db import statements as sql
+from crowdtree.store.db.campaign_row import flow
+from crowdtree.store.serving.cache import ServingCache
+from crowdtree.store.serving.item import ServedCampaign
+
+__all__ = ["Changes", "WorkerDelta"]
+
+
+@dataclass
+class WorkerDelta:
+    """What a transaction adds to a worker's record."""
+
+    answers: int = 0
+    skips: int = 0
+    overdue: int = 0
+    earned: int = 0
+    last_question: int = -1
+
+
+@dataclass
+class Changes:
+    """The changes of one transaction."""
+
+    connection: Connection
+    cache: ServingCache
+    now: float
+    answers: list[sql.NewAnswer] = field(default_factory=list)
+    labels: list[sql.LabelLine] = field(default_factory=list)
+    revised_fates: list[dict[str, object]] = field(default_factory=list)
+    corrected: list[dict[str, object]] = field(default_factory=list)
+    """Labels of which a revision changed the error, the answers or the path."""
+    dropped: list[dict[str, object]] = field(default_factory=list)
+    """Labels that a revision replaced or withdrew."""
+    withdrawals: list[sql.Withdrawal] = field(default_factory=list)
+    judgements: list[sql.Judgement] = field(default_factory=list)
+    deltas: dict[int, WorkerDelta] = field(default_factory=lambda: defaultdict(WorkerDelta))
+    tallies: Counter[tuple[int, str]] = field(default_factory=Counter)
+    opened: Counter[int] = field(default_factory=Counter)
+    """Questions that were opened, by campaign."""
+    touched: set[int] = field(default_factory=set)
+    """Campaigns whose pages should be refreshed."""
+
+    def count(self, campaign: int, name: str, by: int = 1) -> None:
+        """Add to a tally of a campaign."""
+        self.tallies[campaign, name] += by
+
+    def count_start(self, campaign: ServedCampaign) -> None:
+        """Count an item that enters the tree."""
+        self.count(campaign.id, flow("in", 0, campaign.revision))
+
+    def count_move(self, campaign: ServedCampaign, before: int | None, after: int | None) -> None:
+        """Count an item that moved from a node of the tree to another."""
+        if before is not None and after is not None and after != before:
+            self.count(campaign.id, flow("out", before, campaign.revision))
+            self.count(campaign.id, flow("in", after, campaign.revision))

@@ -1,0 +1,34 @@
+"""Taking back leases that have expired."""
+
+from __future__ import annotations
+
+from crowdtree.store.db import statements as sql
+from crowdtree.store.db.sql import fetch_ids
+from crowdtree.store.db.states import LIVE_LEASES, LeaseState
+from crowdtree.store.serving.settle import settle
+from crowdtree.store.serving.unit_of_work import UnitOfWork
+
+__all__ = ["expire_leases"]
+
+
+def expire_leases(unit: UnitOfWork, most: int) -> int:
+    """Take back leases that have expired; count them."""
+    ahead = unit.now + sql.AHEAD_SECONDS
+    found = fetch_ids(unit.connection, sql.OVERDUE_ITEMS, now=unit.now, ahead=ahead, most=most)
+    if not found:
+        return 0
+    unit.load_items(found)
+    count = 0
+    for number in found:
+        item = unit.items[number]
+        budget = unit.budgets.get(item.campaign.id)
+        for lease in item.leases.values():
+            if lease.state in LIVE_LEASES and lease.overdue(unit.now):
+                if budget is not None:
+                    budget.add(reserved=-item.campaign.settings.price_micros)
+                lease.become(LeaseState.EXPIRED)
+                unit.count(item.campaign.id, "expired")
+                count += 1
+        if item.gold is None:
+            settle(unit, item)
+    return count

@@ -1,0 +1,100 @@
+"""Revising an item: its answers are replayed under the campaign's present policy.
+
+An item is revised when it is loaded for writing, so every change to it is made under the present
+policy. :class:`~crowdtree.store.background.revising.Revising` loads the others. The log keeps what
+workers were told; what became of an answer since is beside it, in ``revised_fate``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from crowdtree.campaign import open_questions, replay_item, stands
+from crowdtree.policy import Answer, Label, PlanPolicy
+from crowdtree.store.db import statements as sql
+from crowdtree.store.db.states import ItemStatus, LeaseState
+from crowdtree.store.serving.changes import Changes
+from crowdtree.store.serving.item import OUTSIDE_ENGINE, OpenItem
+from crowdtree.store.serving.settle import count_label, new_label, settle
+
+__all__ = ["revise"]
+
+
+def revise(
+    unit: Changes, item: OpenItem, log: Sequence[sql.LogLine], before: sql.LabelOfItem | None
+) -> None:
+    """Replay an item under the present policy, with its log and the label that it has."""
+    campaign = item.campaign
+    item.item = replay_item(campaign.policy, item.item, campaign.rules)
+    item.revision, item.changed = campaign.revision, True
+    item.revised_after = log[-1].id if log else 0
+    _note_fates(unit, item, log)
+    _count_moves(unit, item)
+    _relabel(unit, item, item.item.label, before)
+    _withdraw_leases(item)
+    settle(unit, item)
+
+
+def _note_fates(unit: Changes, item: OpenItem, log: Sequence[sql.LogLine]) -> None:
+    """Write the fates that differ from what workers were told."""
+    lines = [line for line in log if line.fate not in OUTSIDE_ENGINE]
+    for line, fate in zip(lines, item.item.fates, strict=True):
+        revised = fate if stands(fate) and fate != line.fate else None
+        if revised != line.revised_fate:
+            unit.revised_fates.append({"id": line.id, "revised_fate": revised})
+
+
+def _count_moves(unit: Changes, item: OpenItem) -> None:
+    """Count the way of the item through the tree of the present policy."""
+    policy = item.campaign.policy
+    if not isinstance(policy, PlanPolicy):
+        return
+    state = policy.start()
+    unit.count_start(item.campaign)
+    for event, fate in zip(item.item.events, item.item.fates, strict=True):
+        if fate == "counted" and event.value is not None:
+            before = state.node
+            state = policy.update(state, Answer(event.question, event.value, event.skill))
+            unit.count_move(item.campaign, before, state.node)
+
+
+def _relabel(
+    unit: Changes, item: OpenItem, after: Label | None, before: sql.LabelOfItem | None
+) -> None:
+    """Keep, correct, replace, withdraw or give the label."""
+    if before is None:
+        if after is not None:
+            item.close(after)
+        return
+    old = Label(before.label, before.posterior_error, before.reason)
+    count_label(unit, item, old, before.answers, -1)
+    if after is not None and (after.label, after.reason) == (old.label, old.reason):
+        row = new_label(unit, item, after)
+        values = (row.posterior_error, row.answers, row.path)
+        if values != (before.posterior_error, before.answers, before.path):
+            names = ("posterior_error", "answers", "path")
+            unit.corrected.append({"id": before.id, **dict(zip(names, values, strict=True))})
+        count_label(unit, item, after, row.answers)
+        return
+    unit.dropped.append({"id": before.id})
+    item.status = ItemStatus.OPEN
+    if after is not None:
+        item.close(after)  # a new row with a new id, which webhooks are sent
+    else:
+        item.item = replace(item.item, label=None)
+        gone = sql.Withdrawal(item.campaign.id, item.id, before.id, unit.now)
+        unit.withdrawals.append(gone)
+
+
+def _withdraw_leases(item: OpenItem) -> None:
+    """Withdraw the leases of questions that the policy no longer asks, or not as often."""
+    campaign = item.campaign
+    asked = Counter(open_questions(campaign.policy, item.item, (), rules=campaign.rules))
+    for lease in sorted(item.leases.values(), key=lambda lease: lease.id):
+        if lease.state == LeaseState.ACTIVE:
+            if asked[lease.question]:
+                asked[lease.question] -= 1
+            else:
+                lease.become(LeaseState.WITHDRAWN)
