@@ -12,7 +12,16 @@ from crowdtree.audit import Audit, Forecast
 from crowdtree.errors import CrowdtreeError
 from crowdtree.text import percent, plural
 
-__all__ = ["AuditFile", "Bound", "Confidence", "Key", "LabelsFile", "read_key", "show_standing"]
+__all__ = [
+    "AuditFile",
+    "Bound",
+    "Confidence",
+    "Key",
+    "LabelsFile",
+    "read_key",
+    "show_forecast",
+    "show_standing",
+]
 
 KEY_VARIABLE = "CROWDTREE_AUDIT_KEY"
 LEAST_KEY = 16
@@ -127,3 +136,19 @@ def show_labels(console: Any, audit: Audit) -> None:
     console.print(table)
     if len(rows) > MOST_LABELS:
         console.print(f"[dim]{len(rows) - MOST_LABELS} more labels: --json[/]")
+
+
+def show_forecast(console: Any, found: Forecast, bound: float, condition: str = "") -> None:
+    """Print how many checks certify a bound, under the condition named."""
+    if found.median is None:
+        console.print(
+            f"More than {percent(bound)} of the labels are wrong{condition}: no audit can certify "
+            "it. Correct labels, or ask for a higher bound."
+        )
+        return
+    console.print(
+        f"About [bold]{plural(found.median, 'check')}[/] ({found.low:,} to {found.high:,}) "
+        f"certify that at most {percent(bound)} of the labels are wrong{condition}."
+    )
+    if found.reached < 1:
+        console.print(f"The chance that so few are wrong is {percent(found.reached)}.")
