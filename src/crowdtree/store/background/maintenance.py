@@ -8,9 +8,11 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.store.audits import checking as audits
+from crowdtree.store.audits.stored import latest_audit
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.activity import note
-from crowdtree.store.db.campaign_row import add_to_tallies
+from crowdtree.store.db.campaign_row import add_to_tallies, tally
 from crowdtree.store.db.labels import write_labels
 from crowdtree.store.db.sql import Sql, exists, fetch_ids, run
 from crowdtree.store.db.states import ItemStatus
@@ -24,6 +26,12 @@ from crowdtree.store.settings import Settings, stored_settings
 
 __all__ = ["Maintenance"]
 
+WAITING = {
+    "open": "waiting for checks",
+    "unlikely": "the bound cannot be reached with these labels",
+    "impossible": "the bound cannot be reached with these labels",
+}
+"""Why a campaign does not finish, by the state of its audit."""
 OPEN_AT_ONCE = 200
 NEW_AT_ONCE = 5000
 WITH_STATUS = Sql(
@@ -90,12 +98,29 @@ class Maintenance:
         moved = {ItemStatus.NEW.label: -len(ids), ItemStatus.SET_ASIDE.label: len(ids)}
         add_to_tallies(connection, number, moved)
 
+    def _missing(self, connection: Connection, number: int, settings: Settings) -> str:
+        """Why a campaign whose items are all labelled cannot finish yet: what is not certified.
+
+        An audit is started, or started again where it does not cover all labels.
+        """
+        labelled = tally(connection, number).get(ItemStatus.LABELLED.label, 0)
+        if settings.certify is None or not labelled:
+            return ""
+        row = latest_audit(connection, number)
+        if row is None or row.claims["items"] < labelled or row.bound > settings.certify:
+            row = audits.start(connection, number, settings.certify, self.cache.clock())
+        return WAITING.get(row.claims["state"], "")
+
     def _check_running(self, connection: Connection, number: int, settings: Settings) -> None:
         """Finish a campaign without open items, pause one without money."""
         now = self.cache.clock()
         unfinished = exists(connection, sql.ANY_UNFINISHED, campaign=number)
         if settings.finish_by_itself and not unfinished:
-            set_status(connection, number, "finished", now)
+            waiting = self._missing(connection, number, settings)
+            if waiting:
+                _say(connection, number, waiting)
+            else:
+                set_status(connection, number, "finished", now)
             return
         if settings.budget is None:
             return
@@ -105,3 +130,9 @@ class Maintenance:
         if budget and not budget.reserved and budget.spent + settings.price_micros > budget.cap:
             set_status(connection, number, "paused", now, "the budget is spent")
             note(connection, now, "budget spent", number, actor="server")
+
+
+def _say(connection: Connection, number: int, reason: str) -> None:
+    """Write why a running campaign does not finish."""
+    other = (campaigns.c.id == number, campaigns.c.status_reason != reason)
+    connection.execute(campaigns.update().where(*other).values(status_reason=reason))
