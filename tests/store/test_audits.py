@@ -17,7 +17,12 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import PlanPolicy
 from crowdtree.store import NotFound, Refused, Store
 from crowdtree.store.audits import checking
-from crowdtree.store.audits.report import audit_summary, certificate, forecast_of, unsure_items
+from crowdtree.store.audits.report import (
+    audit_report,
+    audit_summary,
+    certificate,
+    unsure_items,
+)
 from crowdtree.store.audits.stored import AuditCache, latest_audit
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.db.campaign_row import get_campaign
@@ -128,7 +133,8 @@ def test_nothing_to_audit_and_no_bound_take_one_line(made: Any) -> None:
     with pytest.raises(NotFound, match="has no audit"):
         lab.store.read(lambda c: certificate(c, lab.store.audits, number))
     assert lab.next()["reason"] == "not started"
-    assert lab.store.read(lambda c: forecast_of(c, lab.store.audits, number)) is None
+    found = lab.store.read(lambda c: audit_report(c, lab.store.audits, number))
+    assert (found["started"], found["forecast"], found["sentence"]) == (False, None, "")
 
 
 def test_several_people_get_distinct_items_and_a_left_one_comes_again(made: Any) -> None:

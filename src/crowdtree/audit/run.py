@@ -70,15 +70,24 @@ class Draw(Protocol):
     """A draw as it was written down; see :class:`Check`."""
 
     @property
-    def item(self) -> str: ...
+    def item(self) -> str:
+        """Name of the item."""
+
     @property
-    def after(self) -> int: ...
+    def after(self) -> int:
+        """Results that counted when it was drawn."""
+
     @property
-    def right(self) -> bool | None: ...
+    def right(self) -> bool | None:
+        """Whether the label is right; none before the result."""
+
     @property
-    def truth(self) -> str | None: ...
+    def truth(self) -> str | None:
+        """The true label, where it was given."""
+
     @property
-    def by(self) -> Sequence[str]: ...
+    def by(self) -> Sequence[str]:
+        """Who checked it."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
-"""The verb `campaign`: create, items, start, pause, status, labels, answers, verify."""
+"""The verb `campaign`: create, items, start, pause, status, labels, answers, audit, verify."""
 
 from __future__ import annotations
 
 import typer
 
+from crowdtree.cli.campaign.audit import audit_verb
 from crowdtree.cli.campaign.create import create_verb
 from crowdtree.cli.campaign.export import answers_verb, labels_verb
 from crowdtree.cli.campaign.items import items_verb
@@ -23,6 +24,7 @@ for verb in (
     status_verb,
     labels_verb,
     answers_verb,
+    audit_verb,
     verify_verb,
 ):
     campaign_app.command(verb.__name__.removesuffix("_verb"))(verb)

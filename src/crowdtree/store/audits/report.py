@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.audit import Forecast, Standing
+from crowdtree.audit.words import next_step, sum_up
 from crowdtree.files.audits import audit_to_dict
 from crowdtree.store.audits.stored import AuditCache, AuditRow, latest_audit, read_checks
 from crowdtree.store.db.campaign_row import get_campaign, tally
@@ -18,10 +19,11 @@ from crowdtree.store.errors import NotFound
 from crowdtree.store.types import JsonObject
 
 __all__ = [
+    "AuditReport",
     "AuditSummary",
+    "audit_report",
     "audit_summary",
     "certificate",
-    "forecast_of",
     "history_of",
     "unsure_items",
 ]
@@ -79,6 +81,27 @@ def audit_summary(connection: Connection, number: int) -> AuditSummary:
     }
 
 
+class AuditReport(AuditSummary):
+    """An audit as the owner sees it."""
+
+    sentence: str
+    next: str
+    forecast: JsonObject | None
+    """How many more checks the bound is expected to take."""
+
+
+def audit_report(connection: Connection, cache: AuditCache, number: int) -> AuditReport:
+    """Sum up the audit of a campaign, with what to do next."""
+    found = audit_summary(connection, number)
+    claims, forecast = found["claims"], _forecast(connection, cache, number)
+    return {
+        **found,
+        "sentence": "" if claims is None else sum_up(claims),
+        "next": "" if claims is None else next_step(claims["state"], forecast),
+        "forecast": None if forecast is None else forecast.to_dict(),
+    }
+
+
 def _needed(connection: Connection, number: int) -> AuditRow:
     row = latest_audit(connection, number)
     if row is None:
@@ -86,9 +109,8 @@ def _needed(connection: Connection, number: int) -> AuditRow:
     return row
 
 
-def forecast_of(connection: Connection, cache: AuditCache, number: int) -> Forecast | None:
+def _forecast(connection: Connection, cache: AuditCache, number: int) -> Forecast | None:
     """How many more checks the bound takes; remembered until the next result."""
-    get_campaign(connection, number)
     row = latest_audit(connection, number)
     if row is None:
         return None

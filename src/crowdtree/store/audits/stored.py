@@ -79,7 +79,7 @@ def read_audits(connection: Connection, number: int) -> list[AuditRow]:
 
 
 def latest_audit(connection: Connection, number: int, lock: bool = False) -> AuditRow | None:
-    """Read the current audit of a campaign; with `lock`, nobody else changes it until the commit."""
+    """Read the current audit; with `lock`, nobody else changes it until the commit."""
     mine = sa.select(sa.func.max(audits.c.id)).where(audits.c.campaign_id == number)
     query = sa.select(*_ROW).where(audits.c.id == mine.scalar_subquery())
     row = connection.execute(query.with_for_update() if lock else query).one_or_none()

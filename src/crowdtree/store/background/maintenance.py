@@ -50,16 +50,17 @@ class Maintenance:
     def round(self, connection: Connection) -> bool:
         """Do one round; true when there is more to do at once."""
         rows = connection.execute(
-            sa.select(campaigns.c.id, campaigns.c.status, campaigns.c.settings).where(
-                campaigns.c.status.in_(["running", "finishing"])
-            )
+            sa.select(
+                *(campaigns.c[name] for name in ("id", "status", "status_reason", "settings"))
+            ).where(campaigns.c.status.in_(["running", "finishing"]))
         ).all()
         more = apply_judgements(connection, self.cache)
         for row in rows:
             if row.status == "finishing":
                 more |= self._finish(connection, row.id)
             else:
-                self._check_running(connection, row.id, stored_settings(row.settings))
+                settings = stored_settings(row.settings)
+                self._check_running(connection, row.id, settings, row.status_reason)
         return more
 
     def _finish(self, connection: Connection, number: int) -> bool:
@@ -111,16 +112,21 @@ class Maintenance:
             row = audits.start(connection, number, settings.certify, self.cache.clock())
         return WAITING.get(row.claims["state"], "")
 
-    def _check_running(self, connection: Connection, number: int, settings: Settings) -> None:
+    def _check_running(
+        self, connection: Connection, number: int, settings: Settings, said: str
+    ) -> None:
         """Finish a campaign without open items, pause one without money."""
         now = self.cache.clock()
         unfinished = exists(connection, sql.ANY_UNFINISHED, campaign=number)
-        if settings.finish_by_itself and not unfinished:
-            waiting = self._missing(connection, number, settings)
-            if waiting:
-                _say(connection, number, waiting)
-            else:
-                set_status(connection, number, "finished", now)
+        over = settings.finish_by_itself and not unfinished
+        waiting = self._missing(connection, number, settings) if over else ""
+        if over and not waiting:
+            set_status(connection, number, "finished", now)
+            return
+        if waiting != said:
+            mine = campaigns.update().where(campaigns.c.id == number)
+            connection.execute(mine.values(status_reason=waiting))
+        if over:
             return
         if settings.budget is None:
             return
@@ -130,9 +136,3 @@ class Maintenance:
         if budget and not budget.reserved and budget.spent + settings.price_micros > budget.cap:
             set_status(connection, number, "paused", now, "the budget is spent")
             note(connection, now, "budget spent", number, actor="server")
-
-
-def _say(connection: Connection, number: int, reason: str) -> None:
-    """Write why a running campaign does not finish."""
-    other = (campaigns.c.id == number, campaigns.c.status_reason != reason)
-    connection.execute(campaigns.update().where(*other).values(status_reason=reason))

@@ -59,5 +59,6 @@ def _labels(connection: Connection, number: int, audit: int, classes: list[str])
     )
     now = {task: [classes[label], error] for task, label, error in rows if label is not None}
     for task, label, error in json.loads(text):
-        if now.get(task) != [label, error]:
-            yield f"audit {audit}: item {task!r} was audited as {label} ({error}), now {now.get(task)}"
+        found = now.get(task)
+        if found != [label, error]:
+            yield f"audit {audit}: item {task!r} was audited as {label} ({error}), now {found}"
