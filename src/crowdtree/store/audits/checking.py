@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -73,6 +73,7 @@ def start(
     now: float,
     confidence: float = 0.95,
     seed: int | None = None,
+    actor: Literal["owner", "server"] = "owner",
 ) -> AuditRow:
     """Start an audit of the labels that there are now; it replaces the audit before.
 
@@ -117,7 +118,7 @@ def start(
             at=now,
         )
     )
-    note(connection, now, "audit", number, {"bound": wanted, "labels": len(frozen)})
+    note(connection, now, "audit", number, {"bound": wanted, "labels": len(frozen)}, actor)
     found = latest_audit(connection, number)
     if found is None:
         raise NotFound(f"campaign {number} has no audit")

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.store.audits import checking as audits
+from crowdtree.store.audits.report import audit_summary
 from crowdtree.store.audits.stored import latest_audit
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.activity import note
@@ -102,14 +103,20 @@ class Maintenance:
     def _missing(self, connection: Connection, number: int, settings: Settings) -> str:
         """Why a campaign whose items are all labelled cannot finish yet: what is not certified.
 
-        An audit is started, or started again where it does not cover all labels.
+        An audit is started, or started again where it does not cover all labels as they are.
         """
         labelled = tally(connection, number).get(ItemStatus.LABELLED.label, 0)
         if settings.certify is None or not labelled:
             return ""
         row = latest_audit(connection, number)
-        if row is None or row.claims["items"] < labelled or row.bound > settings.certify:
-            row = audits.start(connection, number, settings.certify, self.cache.clock())
+        if (
+            row is None
+            or row.claims["items"] < labelled
+            or row.bound > settings.certify
+            or audit_summary(connection, number)["changed"]
+        ):
+            now = self.cache.clock()
+            row = audits.start(connection, number, settings.certify, now, actor="server")
         return WAITING.get(row.claims["state"], "")
 
     def _check_running(
