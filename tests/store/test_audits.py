@@ -86,7 +86,6 @@ class Lab:
         self.store.write(lambda c: c.execute(statement))
 
     def maintain(self) -> Any:
-        Maintenance(self.clock)
         self.store.write(Maintenance(self.clock).round)
         return self.store.read(lambda c: get_campaign(c, self.number))
 
@@ -353,3 +352,7 @@ def test_a_label_that_changes_after_its_check_makes_the_audit_out_of_date(made: 
     lab.start()
     found = lab.summary()
     assert (found["changed"], found["claims"]["known"]) == (0, 0)
+    # a label that was not checked, made again after the start
+    lab.sql(labels.update().where(labels.c.item_id != item).values(at=lab.clock() + 1))
+    assert lab.summary()["changed"] == 39
+    assert not [text for text in lab.verified() if text.startswith("audit")]

@@ -14,7 +14,7 @@ from crowdtree.files.audits import audit_to_dict
 from crowdtree.store.audits.stored import AuditCache, AuditRow, latest_audit, read_checks
 from crowdtree.store.db.campaign_row import get_campaign, tally
 from crowdtree.store.db.states import ItemStatus
-from crowdtree.store.db.tables import checks, labels
+from crowdtree.store.db.tables import checks, items, labels
 from crowdtree.store.errors import NotFound
 from crowdtree.store.types import JsonObject
 
@@ -41,7 +41,7 @@ class AuditSummary(TypedDict):
     labelled: int
     """Items that have a label now; those that the audit covers are in its claims."""
     changed: int
-    """Labels that have changed since they were checked: the audit is out of date."""
+    """Labels that are not what was audited any more: the audit is out of date."""
     unsure: int
     """Checks in which the person could not tell; they count as wrong."""
     people: dict[str, int]
@@ -70,15 +70,29 @@ def audit_summary(connection: Connection, number: int) -> AuditSummary:
         .where(checks.c.audit_id == row.id, checks.c.correct.is_not(None))
         .order_by(checks.c.draw)
     ).all()
+    covered = labelled - _labelled_after(connection, number, row.at)
+    changed = sum(entry.label != entry.now for entry in rows)
     return {
         "started": True,
         "started_at": row.at,
         "claims": row.claims,
         "labelled": labelled,
-        "changed": sum(entry.label != entry.now for entry in rows),
+        "changed": max(changed, row.claims["items"] - covered),
         "unsure": sum(entry.truth is None for entry in rows),
         "people": dict(Counter(entry.person for entry in rows)),
     }
+
+
+def _labelled_after(connection: Connection, number: int, at: float) -> int:
+    """Count the labels that are newer than an audit."""
+    newer = (labels.c.campaign_id == number, labels.c.at > at)
+    query = (
+        sa.select(sa.func.count())
+        .select_from(labels)
+        .join(items, items.c.id == labels.c.item_id)
+        .where(*newer, items.c.status == ItemStatus.LABELLED)
+    )
+    return int(connection.execute(query).scalar_one())
 
 
 class AuditReport(AuditSummary):

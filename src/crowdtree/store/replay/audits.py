@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.audits import check_claims
-from crowdtree.store.audits.stored import CheckRow, make_audit, read_audits, read_checks
+from crowdtree.store.audits.stored import AuditRow, CheckRow, make_audit, read_audits, read_checks
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.db.tables import audits, items, labels
 
@@ -20,7 +20,8 @@ __all__ = ["check_audits"]
 def check_audits(connection: Connection, number: int, classes: list[str]) -> Iterator[str]:
     """Recompute every draw and claim of the audits of a campaign; find labels that differ.
 
-    The labels of the current audit must be those of the campaign. Earlier audits were replaced.
+    Labels that are older than the current audit must be those that it covers; newer ones only make
+    it out of date.
     """
     found = read_audits(connection, number)
     for row in found:
@@ -33,7 +34,7 @@ def check_audits(connection: Connection, number: int, classes: list[str]) -> Ite
         except (CrowdtreeError, ValueError, TypeError, KeyError, IndexError) as error:
             yield f"audit {row.id}: {error}"
     if found:
-        yield from _labels(connection, number, found[-1].id, classes)
+        yield from _labels(connection, found[-1], classes)
 
 
 def _check_results(drawn: list[CheckRow], classes: list[str]) -> None:
@@ -49,16 +50,22 @@ def _check_results(drawn: list[CheckRow], classes: list[str]) -> None:
             )
 
 
-def _labels(connection: Connection, number: int, audit: int, classes: list[str]) -> Iterator[str]:
+def _labels(connection: Connection, audit: AuditRow, classes: list[str]) -> Iterator[str]:
     """Compare the labels that were audited with those of the campaign."""
-    text = connection.execute(sa.select(audits.c.labels).where(audits.c.id == audit)).scalar_one()
+    text = connection.execute(
+        sa.select(audits.c.labels).where(audits.c.id == audit.id)
+    ).scalar_one()
     rows = connection.execute(
         sa.select(items.c.task, labels.c.label, labels.c.posterior_error)
         .join(labels, labels.c.item_id == items.c.id)
-        .where(items.c.campaign_id == number, items.c.status == ItemStatus.LABELLED)
+        .where(
+            items.c.campaign_id == audit.campaign_id,
+            items.c.status == ItemStatus.LABELLED,
+            labels.c.at <= audit.at,
+        )
     )
     now = {task: [classes[label], error] for task, label, error in rows if label is not None}
     for task, label, error in json.loads(text):
-        found = now.get(task)
+        found = now.get(task, [label, error])
         if found != [label, error]:
-            yield f"audit {audit}: item {task!r} was audited as {label} ({error}), now {found}"
+            yield f"audit {audit.id}: item {task!r} was audited as {label} ({error}), now {found}"
