@@ -69,6 +69,7 @@ def test_an_audit_from_start_to_certificate(app: Lab) -> None:
     assert started.status_code == 201
     assert started.json()["sentence"].startswith("Asked for at most 30 % wrong labels; nothing")
     assert started.json()["forecast"]["median"] > 0
+    first = app.post("/api/auditor/next", headers=who).json()
     done = check(app, number, who)
     found = app.get(path).json()
     assert (found["claims"]["state"], found["people"]) == ("reached", {"Max": done})
@@ -77,6 +78,9 @@ def test_an_audit_from_start_to_certificate(app: Lab) -> None:
     file = app.get(f"{path}/certificate")
     assert "attachment" in file.headers["content-disposition"]
     assert ct.verify_audit(file.content, name="audit.json").standing.checks == done
+    shown = app.get(f"/api/campaigns/{number}/items/{first['number']}").json()
+    assert (shown["check"]["person"], shown["check"]["truth"]) == ("Max", shown["label"]["label"])
+    assert "Checked by Max: it is" in app.get(f"/c/{number}/items/{first['number']}").text
     rows = labels(app, number).values()
     assert sum(row["checked"] for row in rows) == done
     assert {row["truth"] for row in rows if not row["checked"]} == {None}
