@@ -15,7 +15,7 @@ import sqlalchemy as sa
 import crowdtree as ct
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import PlanPolicy
-from crowdtree.store import NotFound, Refused, Store
+from crowdtree.store import Next, NotFound, Refused, Store
 from crowdtree.store.audits import checking
 from crowdtree.store.audits.report import (
     audit_report,
@@ -273,6 +273,37 @@ def test_a_bound_out_of_reach_is_said(made: Any) -> None:
     assert found.status == "running"
     assert found.status_reason == "the bound cannot be reached with these labels"
     assert lab.next()["reason"] == "done"
+
+
+def test_another_bound_is_taken_while_it_waits(made: Any) -> None:
+    lab = made(n=40, certify=0.02)
+    lab.maintain()
+    item = lab.next()["number"]
+    lab.record(item, None)
+    lab.maintain()
+    assert lab.next()["reason"] == "done"  # out of reach
+    change = {"certify": 0.5}
+    lab.store.write(
+        lambda c: campaigns.change_settings(c, lab.number, ONE_VOTE, change, lab.clock())
+    )
+    assert lab.maintain().status_reason == "waiting for checks"
+    assert latest_audit_of(lab).bound == 0.5
+    assert lab.summary()["claims"]["wrong"] == 1  # it stays known
+    lab.start(0.01)  # the owner wants to know more
+    lab.check(4)
+    assert lab.maintain().status == "running"
+    assert latest_audit_of(lab).bound == 0.5  # that one was out of reach
+    lab.check()
+    assert lab.maintain().status == "finished"
+
+
+def test_a_campaign_that_waits_for_checks_can_be_paused_and_resumed(made: Any) -> None:
+    lab = made(n=5, certify=0.3)
+    assert lab.maintain().status_reason == "waiting for checks"
+    for status in ("paused", "running"):
+        lab.store.write(lambda c, s=status: campaigns.set_status(c, lab.number, s, lab.clock()))
+    assert lab.maintain().status_reason == "waiting for checks"
+    assert lab.store.ask(Next(lab.workers[0]))["reason"] == "finished"  # for workers it is over
 
 
 def test_without_the_setting_campaigns_finish_as_before(made: Any) -> None:
