@@ -86,7 +86,10 @@ def start(
             "audit: which share of wrong labels is to be certified? give a bound, such as 0.02"
         )
     rows = connection.execute(
-        sa.select(labels.c.item_id, items.c.task, labels.c.label, labels.c.posterior_error)
+        sa.select(
+            *(labels.c[name] for name in ("item_id", "label", "posterior_error", "at")),
+            items.c.task,
+        )
         .join(items, items.c.id == labels.c.item_id)
         .where(labels.c.campaign_id == number, items.c.status == ItemStatus.LABELLED)
         .order_by(labels.c.id)
@@ -115,7 +118,8 @@ def start(
             labels=json.dumps(frozen),
             known=json.dumps(made.known),
             claims=json.dumps(made.to_dict()),
-            at=now,
+            # not before a label that it covers, whatever the clocks of other processes say
+            at=max(now, *(row.at for row in rows)),
         )
     )
     note(connection, now, "audit", number, {"bound": wanted, "labels": len(frozen)}, actor)
