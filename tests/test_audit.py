@@ -376,3 +376,19 @@ def test_an_audit_follows_what_was_written_down_step_by_step() -> None:
 
 
 WRITTEN = ("after", "right", "truth", "by")
+
+
+def test_the_bound_holds_when_an_audit_starts_again_with_what_is_known() -> None:
+    """As live campaigns do: a second audit takes the checks of the first as known."""
+    rng = np.random.default_rng(5)
+    missed, runs = 0, 100
+    for seed in range(runs):
+        stated = np.where(rng.random(120) < 0.2, 0.2, 0.02)
+        wrong = {f"i{k}": bool(rng.random() < 2 * p) for k, p in enumerate(stated)}
+        args = (list(wrong), ["a"] * 120, stated.tolist())
+        first = play(ct.Audit(*args, bound=0.1, seed=seed), wrong, int(rng.integers(1, 40)))
+        known = {first.items[check.place]: "ab"[not check.right] for check in first.checks}
+        second = ct.Audit(*args, bound=0.1, seed=seed + runs, known=known)
+        lowest = min(found.upper for found in play(second, wrong, 80).history)
+        missed += lowest < sum(wrong.values()) / 120
+    assert missed <= 0.05 * runs
