@@ -58,6 +58,8 @@ class Settings(BaseModel):
     currency: Annotated[str, Field(max_length=8)] = ""
     finish_by_itself: bool = True
     """Whether the campaign finishes when its last item is labelled."""
+    certify: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Share of wrong labels that an audit must certify before the campaign finishes by itself."""
     instructions: Annotated[str, Field(max_length=50_000)] = ""
     """Instructions for workers, in Markdown."""
     examples: dict[str, Annotated[str, Field(max_length=20_000)]] = {}

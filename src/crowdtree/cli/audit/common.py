@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from crowdtree.audit import Audit, Forecast
+from crowdtree.audit.words import next_step
 from crowdtree.errors import CrowdtreeError
 from crowdtree.text import percent, plural
 
@@ -90,29 +91,11 @@ def show_standing(console: Any, audit: Audit, forecast: Forecast | None) -> None
     if waiting:
         console.print(f"{plural(waiting, 'drawn item')} {_wait(waiting)} for a result.")
     if audit.bound is not None:
-        console.print(f"Wanted: {percent(audit.bound)}. {_missing(audit, forecast)}")
+        console.print(f"Wanted: {percent(audit.bound)}. {next_step(audit.state, forecast)}")
 
 
 def _wait(count: int) -> str:
     return "waits" if count == 1 else "wait"
-
-
-def _missing(audit: Audit, forecast: Forecast | None) -> str:
-    if audit.state == "reached":
-        return "Reached."
-    if audit.state == "impossible":
-        return "Out of reach: more wrong labels were found than it allows; correct labels first."
-    if audit.state == "unlikely":
-        return "Out of reach: the interval lies above it; correct labels first."
-    if forecast is None or forecast.median is None:
-        return "Not expected to be reached: correct labels, or accept a higher bound."
-    doubt = ""
-    if forecast.reached < 0.95:
-        doubt = f" The chance that it can be reached at all is {percent(forecast.reached)}."
-    return (
-        f"About {plural(forecast.median, 'more check')} "
-        f"({forecast.low:,} to {forecast.high:,}).{doubt}"
-    )
 
 
 def show_labels(console: Any, audit: Audit) -> None:
