@@ -1,4 +1,4 @@
-"""The verb `campaign`, with one module per action: create, items, start, pause, status and so on."""
+"""The verb `campaign`, one module per action: create, items, start, pause, status and so on."""
 
 from __future__ import annotations
 
