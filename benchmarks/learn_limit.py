@@ -1,6 +1,6 @@
 """How well can 50 known items calibrate a crowd at all?
 
-``python benchmarks/learn_limit.py [--draws 30]``: two minutes. Every crowd of the data folder is
+``python -m benchmarks.learn_limit [--draws 30]``: two minutes. Every crowd of the data folder is
 fitted once without gold. The rest is repeated for many random draws of 50 known items, on the
 other items, with the prior of the worth of a further answer from the other crowds (leave one crowd
 out):
@@ -25,9 +25,9 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from learn_calibration import KNOWN, best_worth, crowds, scores, set_prior
-from realdata import folder
 
+from benchmarks.learn_calibration import KNOWN, best_worth, crowds, scores, set_prior
+from benchmarks.realdata import folder
 from crowdtree.learning import dependence, learn
 from crowdtree.learning.answers import gold_codes, read_gold
 

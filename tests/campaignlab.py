@@ -14,7 +14,7 @@ from crowdtree.campaign import (
     Rules,
     advance,
     open_questions,
-    revise_item,
+    replay_item,
     start_item,
 )
 from crowdtree.errors import CrowdtreeError, listing
@@ -126,7 +126,7 @@ class Campaign:
         """Go on with a revised table; items that no longer reach the target are open again."""
         self.policy = revision.apply(self._original)
         self.states = {
-            name: revise_item(self.policy, state, self.rules) for name, state in self.states.items()
+            name: replay_item(self.policy, state, self.rules) for name, state in self.states.items()
         }
         self.log.append(revision)
         self._find_open()

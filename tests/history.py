@@ -1,8 +1,9 @@
 """A campaign under failures of all kinds, and the invariants afterwards.
 
 Clients note every answer that the server acknowledged. Meanwhile servers are killed, the database
-is restarted, the clock jumps, policies are revised. In the end every acknowledged answer must be in
-the log exactly once, and everything else must be the replay of the log.
+is restarted, the clock jumps, policies are revised. Auditors check labels, and audits start again,
+while all that goes on. In the end every acknowledged answer must be in the log exactly once, every
+acknowledged check in its audit, and everything else must be the replay of the log.
 """
 
 from __future__ import annotations
@@ -21,14 +22,18 @@ import sqlalchemy as sa
 import crowdtree as ct
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.store import Next, Settings, Store
+from crowdtree.store.audits import checking
 from crowdtree.store.db.campaign_row import list_campaigns, tally
-from crowdtree.store.db.tables import answers, budgets, items, labels, leases, revisions
+from crowdtree.store.db.tables import answers, budgets, checks, items, labels, leases, revisions
 from crowdtree.store.owner import campaigns, people, tokens
 from crowdtree.store.replay.verify import verify
 from crowdtree.web.plan_jobs import wish_of
 from serving import Client, Server
 
 LEASE_SECONDS = 2.0
+AUDITORS = 2
+CHECKS = 8
+"""Checks of each auditor."""
 
 
 @dataclass
@@ -49,6 +54,8 @@ class Crowd:
     ports: list[int]
     acks: list[Ack] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    checks: list[tuple[int, str | None]] = field(default_factory=list)
+    """Item and true class of each check that the server said it has."""
     events: dict[str, int] = field(default_factory=dict)
     stop: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -217,6 +224,65 @@ def undo(crowd: Crowd, clients: list[Client], rng: random.Random) -> None:
         crowd.wrong.append(f"undo: {found}")
 
 
+# ------------------------------------------------------------------------------ auditors
+
+
+def auditor(crowd: Crowd, number: int, token: str, owner: str, seed: int) -> None:
+    """One auditor, who also starts audits; mostly finds labels right, sometimes cannot tell."""
+    rng = random.Random(seed)
+    mine = [Client(port, token, timeout=15) for port in crowd.ports]
+    theirs = [Client(port, owner, timeout=15) for port in crowd.ports]
+    path = f"/api/campaigns/{number}"
+    done, idle = 0, 0
+    try:
+        while done < CHECKS and idle < 50 and not crowd.stop.is_set():
+            found = send(crowd, mine, rng, "/api/auditor/next", {})
+            if found is None:
+                return
+            if found[1].get("item") is None:
+                idle += found[1].get("reason") == "done"
+                send(crowd, theirs, rng, f"{path}/audit", {"bound": rng.uniform(0.2, 0.6)})
+                crowd.stop.wait(0.2)
+                continue
+            done += checked(crowd, mine, theirs, rng, number, found[1])
+    finally:
+        for client in (*mine, *theirs):
+            client.close()
+
+
+def checked(
+    crowd: Crowd,
+    mine: list[Client],
+    theirs: list[Client],
+    rng: random.Random,
+    number: int,
+    given: Any,
+) -> int:
+    if rng.random() < 0.1:
+        crowd.saw("check abandoned")
+        crowd.stop.wait(0.2)
+        return 0
+    item, names = given["number"], ct.example("table1").classes
+    truth = rng.choice([None, names[0]])
+    if rng.random() < 0.9:
+        try:
+            trace = rng.choice(theirs).get(f"/api/campaigns/{number}/items/{item}")[1]
+            truth = names[trace["label"]["label"]]
+        except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+            crowd.saw("connection lost")
+    found = send(crowd, mine, rng, "/api/auditor/record", {"item": item, "truth": truth})
+    if found is None or found[0] in (409, 410):  # an audit that was started again
+        crowd.saw("check lost")
+        return 0
+    if found[0] != 200:
+        crowd.wrong.append(f"record: {found}")
+        return 0
+    crowd.saw("checked")
+    with crowd.lock:
+        crowd.checks.append((item, truth))
+    return 1
+
+
 def body_of(lease: str, key: str, value: str | None) -> dict[str, str]:
     body = {"lease": lease, "key": key}
     return body if value is None else {**body, "answer": value}
@@ -274,27 +340,48 @@ def run(url: str, servers: list[Server], n_items: int, clients: int, chaos: list
     """
     made = make_campaigns(url, n_items, clients)
     crowd = Crowd([server.port for server in servers])
+    auditors = make_auditors(url, crowd, [number for number, _ in made])
     threads = [
         threading.Thread(target=worker, args=(crowd, token, 1000 * number + place), daemon=True)
         for number, invited in made
         for place, token in enumerate(invited)
     ]
-    for thread in threads:
+    for thread in (*threads, *auditors):
         thread.start()
     for count, happening in chaos:
         # By progress, not by time: whatever falls must fall while everybody is working.
         while len(crowd.acks) < count and any(thread.is_alive() for thread in threads):
             time.sleep(0.01)
         happening()
-    for thread in threads:
+    for thread in (*threads, *auditors):
         thread.join(240)
-    stuck = [thread for thread in threads if thread.is_alive()]
+    stuck = [thread for thread in (*threads, *auditors) if thread.is_alive()]
     crowd.stop.set()
     for thread in stuck:
         thread.join(20)
     if stuck:
         crowd.wrong.append(f"{len(stuck)} clients never came to the end")
     return crowd
+
+
+def make_auditors(url: str, crowd: Crowd, numbers: list[int]) -> list[threading.Thread]:
+    with Store(url).opened() as store:
+        now = store.clock()
+        owner = store.write(lambda c: tokens.issue(c, "owner", now))
+        made = [
+            (
+                number,
+                store.write(lambda c, n=number, k=k: checking.invite_auditor(c, n, f"a{k}", now))[
+                    0
+                ],
+            )
+            for number in numbers
+            for k in range(AUDITORS)
+        ]
+    return [
+        threading.Thread(target=auditor, args=(crowd, number, token, owner, place), daemon=True)
+        for place, (number, token) in enumerate(made)
+    ]
 
 
 def check(url: str, crowd: Crowd) -> None:
@@ -304,6 +391,7 @@ def check(url: str, crowd: Crowd) -> None:
         for row in store.read(list_campaigns):
             check_campaign(store, row.id)
         store.read(lambda c: check_acks(c, crowd))
+        store.read(lambda c: check_checks(c, crowd))
         crowd.events["leases expired"] = store.read(expired)
         crowd.events["revised"] = store.read(revised)
 
@@ -337,6 +425,19 @@ def check_campaign(store: Store, number: int) -> None:
             assert (purse.spent, purse.reserved) == (spent, live * 10_000)
 
     store.read(look)
+
+
+def check_checks(connection: Any, crowd: Crowd) -> None:
+    """Every acknowledged check is stored once, as it was acknowledged."""
+    rows = connection.execute(
+        sa.select(checks.c.item_id, checks.c.truth).where(checks.c.correct.is_not(None))
+    ).all()
+    names = ct.example("table1").classes
+    stored = {(item, None if truth is None else names[truth]) for item, truth in rows}
+    assert len({item for item, _ in rows}) == len(rows)
+    assert set(crowd.checks) <= stored
+    assert len(set(crowd.checks)) == len(crowd.checks)
+    assert len(crowd.checks) >= AUDITORS * CHECKS
 
 
 def expired(connection: Any) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -339,3 +341,54 @@ def test_bad_checks_are_refused():
     with pytest.raises(ct.CrowdtreeError, match="replays"):
         ct.plan_audit([0.1], 0.2, replays=0)
     assert audit.standing.checks == 0
+
+
+def test_an_audit_follows_what_was_written_down_step_by_step() -> None:
+    """Draws and results that come in pieces give what they give at once."""
+    items = [f"i{k}" for k in range(50)]
+
+    def fresh() -> ct.Audit:
+        return ct.Audit(items, ["a"] * 50, [0.1] * 50, bound=0.2, seed=2)
+
+    audit, copy = fresh(), fresh()
+    draws: list[Any] = []
+    for turn in range(6):
+        audit.next(3)
+        for number, check in enumerate(audit.checks):
+            if check.right is None and (number + turn) % 3:
+                audit.record(items[check.place], right=number % 4 > 0, by="ann")
+        draws = [
+            SimpleNamespace(item=items[check.place], **{k: getattr(check, k) for k in WRITTEN})
+            for check in audit.checks
+        ]
+        copy.follow(draws)
+        assert copy.to_dict() == audit.to_dict()
+    again = fresh()
+    again.follow(draws)
+    assert (again.to_dict(), again.history) == (audit.to_dict(), audit.history)
+    for wrong, message in (
+        (draws[:-1], "other items"),
+        ([*draws[:-1], SimpleNamespace(**{**vars(draws[-1]), "item": "i0x"})], "other items"),
+        ([SimpleNamespace(**{**vars(draws[0]), "right": None, "by": []}), *draws[1:]], "written"),
+    ):
+        with pytest.raises(ct.CrowdtreeError, match=message):
+            copy.follow(wrong)
+
+
+WRITTEN = ("after", "right", "truth", "by")
+
+
+def test_the_bound_holds_when_an_audit_starts_again_with_what_is_known() -> None:
+    """As live campaigns do: a second audit takes the checks of the first as known."""
+    rng = np.random.default_rng(5)
+    missed, runs = 0, 100
+    for seed in range(runs):
+        stated = np.where(rng.random(120) < 0.2, 0.2, 0.02)
+        wrong = {f"i{k}": bool(rng.random() < 2 * p) for k, p in enumerate(stated)}
+        args = (list(wrong), ["a"] * 120, stated.tolist())
+        first = play(ct.Audit(*args, bound=0.1, seed=seed), wrong, int(rng.integers(1, 40)))
+        known = {first.items[check.place]: "ab"[not check.right] for check in first.checks}
+        second = ct.Audit(*args, bound=0.1, seed=seed + runs, known=known)
+        lowest = min(found.upper for found in play(second, wrong, 80).history)
+        missed += lowest < sum(wrong.values()) / 120
+    assert missed <= 0.05 * runs

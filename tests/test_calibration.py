@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
+from campaignlab import Campaign
 from crowdtree.calibration import INDEPENDENT, Calibration
-from crowdtree.campaign import Campaign, Event, advance, start_item
+from crowdtree.campaign import Event, advance, start_item
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.policy import (
     AdaptivePolicy,

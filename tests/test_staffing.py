@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import crowdtree as ct
 from contracts.oracle import spread
 from crowdtree import STAFFERS, CrowdtreeError, Plan, Problem, Tree, evaluate, scores, staff, voting
-from crowdtree.staffing import random_mean, single_mean
+from crowdtree.staffing import MOST_WORKERS, random_mean, single_mean
 from strategies import problems
 
 
@@ -432,3 +432,45 @@ def test_scores_of_the_plan_are_those_of_the_fused_errors() -> None:
     for before, after in itertools.pairwise(plan.levels):
         drop = before.entropy - after.entropy
         assert after.fm == pytest.approx(float(scores.additive_score(drop, after.g)))
+
+
+def test_unknown_methods_are_answered_with_the_known_ones():
+    with pytest.raises(ct.CrowdtreeError, match=f"choose from {', '.join(STAFFERS)}$"):
+        ct.staff(ct.design(ct.example("table1")), 2, "nobody")
+
+
+def test_the_largest_budgets_are_accepted_and_no_larger_ones():
+    tree = ct.design(ct.example("table1"))
+    assert ct.staff(tree, MOST_WORKERS, "everyone").votes.max() == MOST_WORKERS + 1
+    assert ct.staff(tree, answers=MOST_WORKERS, method="everyone").votes.max() > 1000
+    for wrong in ({"workers": MOST_WORKERS + 2}, {"answers": MOST_WORKERS + 2},
+                  {"answers": -math.inf}):  # fmt: skip
+        with pytest.raises(ct.CrowdtreeError, match="10,000,000"):
+            ct.staff(tree, **wrong)
+
+
+def test_an_odd_worker_is_of_no_use_to_a_single_node():
+    tree = ct.design(ct.example("table1").replace(worker_error=0.2))
+    assert single_mean(tree, 3) == single_mean(tree, 2) < single_mean(tree, 0)
+
+
+@pytest.mark.parametrize("dependence", [0.0, 0.3])
+def test_the_mean_over_random_staffing_agrees_with_all_draws(dependence):
+    tree = ct.design(ct.example("table1").replace(worker_error=0.2, dependence=dependence))
+    draws = itertools.product(range(tree.n_nodes), repeat=3)
+    plans = [ct.Plan(tree, 1 + np.bincount(draw, minlength=tree.n_nodes)) for draw in draws]
+    mean = np.mean([ct.evaluate(plan).misclassification for plan in plans])
+    assert random_mean(tree, 3) == pytest.approx(mean, rel=1e-12)
+
+
+def test_questions_that_either_answer_suits_are_no_error_of_random_staffing():
+    outcome = [[0, 0, 1, 1], [0, 1, -1, -1], [-1, -1, 0, 1]]
+    problem = ct.Problem(list("abcd"), None, list("pqr"), outcome, 0.2, dash="either")
+    tree = Tree.from_dict(problem, {
+        "question": "q",
+        "no": {"question": "p", "no": {"label": "a"},
+               "yes": {"question": "r", "no": {"label": "c"}, "yes": {"label": "d"}}},
+        "yes": {"question": "p", "no": {"label": "b"},
+                "yes": {"question": "r", "no": {"label": "c"}, "yes": {"label": "d"}}},
+    })  # fmt: skip
+    assert random_mean(tree, 0) == pytest.approx(ct.evaluate(tree).misclassification, rel=1e-12)

@@ -41,7 +41,6 @@ __all__ = [
     "open_questions",
     "path",
     "replay_item",
-    "revise_item",
     "stands",
     "start_item",
 ]
@@ -335,32 +334,6 @@ def replay_item(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> I
             fate = again.fates[-1]
         fates.append(fate)
     return replace(again, events=item.events, fates=tuple(fates))
-
-
-def revise_item(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> ItemState:
-    """Look at an item again by a revised policy: the same events and fates, another state.
-
-    The answers that counted are kept. A label is given anew, and an item that no longer reaches the
-    target is open again.
-
-    Examples
-    --------
-    >>> import crowdtree as ct
-    >>> problem = ct.Problem(["a", "b"], None, ["q"], [[0, 1]], 0.01)
-    >>> policy = ct.AdaptivePolicy(problem, target_error=0.05)
-    >>> item = advance(policy, start_item(policy, "photo 1"), Event("photo 1", 0, "ann", 1))
-    >>> worse = ct.AdaptivePolicy(problem.replace(worker_error=0.2), target_error=0.05)
-    >>> again = revise_item(worse, item)
-    >>> item.label is None, again.label is None, again.fates
-    (False, True, ('counted',))
-    """
-    state = policy.start()
-    for event, fate in zip(item.events, item.fates, strict=True):
-        if fate == "counted":
-            assert event.value is not None
-            state = policy.update(state, Answer(event.question, event.value, event.skill))
-    label = _settled(policy, state, _closed(item.events, item.fates, rules))
-    return replace(item, state=state, label=label)
 
 
 def open_questions(

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree import voting
-from crowdtree.errors import CrowdtreeError
-from crowdtree.problem import DASH
-from crowdtree.tree import Level, Tree
+from crowdtree.errors import CrowdtreeError, one_line
+from crowdtree.problem import DASH, Problem
+from crowdtree.tree import Certificate, Level, Tree
 
-__all__ = ["Plan", "Pool", "Vote", "as_plan"]
+__all__ = ["Plan", "Pool", "Vote", "as_plan", "nested_plan"]
 
 Vote = Literal["majority", "margin"]
 Pool = Literal["node", "question"]
 FloatArray = NDArray[np.float64]
+MOST_NESTED = 100
+"""Levels up to which a tree is written nested; readers of JSON give up on very deep nests."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +139,48 @@ class Plan:
         tree = Tree(self.tree.problem, self.tree.question[kept], shape, self.tree.method)
         return replace(self, tree=tree, votes=self.votes[kept], undecided=tuple(undecided))
 
+    def to_dict(self) -> dict[str, Any]:
+        """Write the plan as plain JSON, without its problem.
+
+        ``"tree"`` is as :func:`nested_plan` nests it; one deeper than 100 levels, too deep for many
+        readers of JSON, is a list ``"nodes"`` instead, whose branches are numbers in the list.
+        """
+        tree, nested = self.tree, nested_plan(self)
+        data: dict[str, Any] = {"design": tree.method, "method": self.method}
+        data |= {"vote": self.vote, "pool": self.pool}
+        if tree.certificate is not None:
+            data["certificate"] = {
+                key: str(value) if isinstance(value, float) and not np.isfinite(value) else value
+                for key, value in tree.certificate._asdict().items()
+            }
+        return data | ({"tree": nested} if tree.depth <= MOST_NESTED else {"nodes": _flat(nested)})
+
+    @classmethod
+    def from_dict(cls, problem: Problem, data: Mapping[str, Any]) -> Plan:
+        """Read what :meth:`to_dict` wrote; labels are checked against the table.
+
+        Examples
+        --------
+        >>> from crowdtree import Problem
+        >>> problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1)
+        >>> plan = Plan(Tree(problem, [0], [[-1, -2]]), [3])
+        >>> plan.to_dict()["tree"]
+        {'question': 'q', 'votes': 3, 'no': {'label': 'a'}, 'yes': {'label': 'b'}}
+        >>> Plan.from_dict(problem, plan.to_dict()).votes.tolist()
+        [3]
+        """
+        nested = _nested(data["nodes"]) if "nodes" in data else data["tree"]
+        tree = Tree.from_dict(problem, nested, data.get("design", "given"))
+        proven = data.get("certificate")
+        if proven is not None:
+            numbers = {key: float(proven[key]) for key in ("value", "lower_bound", "gap")}
+            tree = replace(tree, certificate=Certificate(**{**proven, **numbers}))
+        # Campaigns that were made before plans had one form keep the votes beside the tree.
+        votes = data.get("votes") or [_votes_of(node) for node in _inner(nested)]
+        undecided = [place for place, leaf in enumerate(_leaves(nested)) if leaf.get("undecided")]
+        named = {name: data[name] for name in ("vote", "method", "pool") if name in data}
+        return cls(tree, np.array(votes), **named, undecided=tuple(undecided))
+
     @cached_property
     def planned_answers(self) -> float:
         """Answers per item on its error-free path: ``sum over nodes p(S) x votes``."""
@@ -207,3 +251,70 @@ def as_plan(tree: Tree | Plan) -> Plan:
     if isinstance(tree, Plan):
         return tree
     return Plan(tree, np.ones(tree.n_nodes, dtype=np.int64), method="one worker per node")
+
+
+def nested_plan(plan: Plan) -> dict[str, Any]:
+    """Nest the tree of a plan with its votes: ``{"question", "votes", "no", "yes"}``.
+
+    A leaf has its ``"label"``, a leaf of several classes these as ``"group"``, and one whose items
+    are left undecided ``"undecided": true``.
+    """
+    nested = plan.tree.to_dict()
+    votes = iter(plan.votes.tolist())
+    for node in _inner(nested):
+        no, yes = node.pop("no"), node.pop("yes")
+        node |= {"votes": next(votes), "no": no, "yes": yes}
+    for place, leaf in enumerate(_leaves(nested)):
+        if place in plan.undecided:
+            leaf["undecided"] = True
+    return nested
+
+
+def _inner(nested: Any) -> Iterator[Any]:
+    """Yield the inner nodes in the order of ``tree.nodes``: level by level, from the left."""
+    queue = [nested]
+    for entry in queue:
+        if "question" in entry:
+            children = [entry["no"], entry["yes"]]
+            yield entry
+            queue += children
+
+
+def _leaves(nested: Any) -> Iterator[Any]:
+    """Yield the leaves in the order of the tree's numbers."""
+    for node in _inner(nested):
+        yield from (node[key] for key in ("no", "yes") if "question" not in node[key])
+
+
+def _flat(nested: dict[str, Any]) -> list[dict[str, Any]]:
+    """List the inner nodes; branches to inner nodes become their numbers in the list."""
+    nodes = list(_inner(nested))
+    place = {id(node): number for number, node in enumerate(nodes)}
+    return [
+        node | {key: place.get(id(node[key]), node[key]) for key in ("no", "yes")} for node in nodes
+    ]
+
+
+def _nested(nodes: list[dict[Any, Any]]) -> dict[Any, Any]:
+    """Undo :func:`_flat`."""
+    made = [dict(node) for node in nodes]
+    for number, node in enumerate(made):
+        for key in ("no", "yes"):
+            child = node.get(key)
+            if isinstance(child, int):
+                if not number < child < len(made):
+                    raise CrowdtreeError(
+                        f"nodes[{number}].{key}: expected the number of a later node"
+                    )
+                node[key] = made[child]
+    return made[0] if made else {}
+
+
+def _votes_of(node: Mapping[Any, Any]) -> int:
+    votes = node.get("votes", 1)
+    if isinstance(votes, bool) or not isinstance(votes, int) or not 1 <= votes < 2**53:
+        raise CrowdtreeError(
+            f"tree: question {one_line(node['question'])} has {one_line(votes)} votes; "
+            "expected a whole number of at least 1"
+        )
+    return votes

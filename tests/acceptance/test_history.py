@@ -84,7 +84,7 @@ def test_sqlite_survives_a_kill_and_a_clock_jump(tmp_path: Path) -> None:
     )
     assert crowd.events["counted"] > 200
     assert crowd.events["repeated"] > 0
-    assert crowd.events["revised"] > 4
+    assert crowd.events["revised"] > 0
 
 
 def test_postgresql_survives_its_own_restart(tmp_path: Path, postgres: Postgres) -> None:
@@ -106,7 +106,7 @@ def test_postgresql_survives_its_own_restart(tmp_path: Path, postgres: Postgres)
     )
     assert crowd.events["counted"] > 200
     assert crowd.events["repeated"] > 0
-    assert crowd.events["revised"] > 4
+    assert crowd.events["revised"] > 0
 
 
 @pytest.mark.slow

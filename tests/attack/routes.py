@@ -14,6 +14,7 @@ DOORS = {
     ("POST", "/api/join"),
     ("GET", "/login"),
     ("GET", "/w/{token}"),
+    ("GET", "/a/{token}"),
     ("GET", "/join/{token}"),
 }
 """Where a token is exchanged for a session."""
@@ -24,7 +25,7 @@ OPEN = {
     ("GET", "/static"),
 }
 BOTH = {("GET", "/media/{number}/{name}")}
-"""For the owner and the campaign's own workers."""
+"""For the owner and the campaign's own workers and auditors."""
 
 
 class Route(NamedTuple):
@@ -42,6 +43,8 @@ class Route(NamedTuple):
             return "open"
         if self in BOTH:
             return "both"
+        if self.path.startswith(("/api/auditor/", "/check")):
+            return "auditor"
         worker = self.path.startswith(("/api/worker/", "/work/")) or self.path == "/work"
         return "worker" if worker else "owner"
 

@@ -21,7 +21,7 @@ from serving import Client, Server, running
 from weblab import Lab, lab
 
 DOORS = ("/api/session", "/api/worker/session", "/api/join")
-LINKS = ("/login?token={}", "/w/{}", "/join/{}")
+LINKS = ("/login?token={}", "/w/{}", "/a/{}", "/join/{}")
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ import sqlalchemy as sa
 from attack.routes import DOORS, OPEN, SAFE, Route, beginning, every_route
 from crowdtree.store.db.tables import metadata
 from crowdtree.store.owner import tokens
-from crowdtree.web.auth import OWNER_COOKIE, WORKER_COOKIE, csrf_of
+from crowdtree.web.auth import AUDITOR_COOKIE, OWNER_COOKIE, WORKER_COOKIE, csrf_of
 from weblab import Lab, lab
 
-BACKGROUND = ("tallies", "waiting", "judgements")
+BACKGROUND = ("tallies", "waiting", "judgements", "deliveries")
 PARTS = {"workers": ("id", "name", "status", "answers"), "webhooks": ("id", "url", "secret")}
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain")
 """What another site's form can send without asking."""
@@ -38,15 +38,25 @@ class House:
     def __init__(self, app: Lab) -> None:
         self.app = app
         self.routes = every_route(app.client.app)
-        self.one, self.two = app.campaign(), app.campaign()
+        wish = {"example": "table1", "workers": 0}
+        self.one, self.two = app.campaign(**wish), app.campaign(**wish)
         self.things = [self._things(number) for number in (self.one, self.two)]
         self.ann, self.eve = self.things[0]["ann"], self.things[1]["ann"]
+        self.auditor = self.things[0]["auditor"]
+        self.headers = {
+            "owner": app.owner,
+            "worker": self.ann.headers,
+            "auditor": {"authorization": f"Bearer {self.auditor}"},
+        }
         app.client.cookies.clear()
 
     def _things(self, number: int) -> dict[str, Any]:
         app = self.app
         ann = app.worker(number, "Ann")
-        ann.work("no")
+        while (counted := app.get(f"/api/campaigns/{number}").json()["items"])["labelled"] < 3:
+            assert ann.work("no"), counted
+        assert app.post(f"/api/campaigns/{number}/audit", {"bound": 0.2}).status_code == 201
+        link = app.post(f"/api/campaigns/{number}/audit/links", {"name": "Max"}).json()
         hook = app.post(f"/api/campaigns/{number}/webhooks", {"url": "https://example.org/"})
         upload = app.client.post(
             f"/api/campaigns/{number}/media?name=a.png", content=PNG, headers=app.owner
@@ -59,6 +69,8 @@ class House:
         )
         return {
             "ann": ann,
+            "auditor": link["token"],
+            "token_id": link["id"],
             "worker": ann.id,
             "item": item,
             "hook": hook.json()["id"],
@@ -70,7 +82,9 @@ class House:
         return [route for route in self.routes if route.role in roles]
 
     def call(self, route: Route, headers: Any = None, **values: Any) -> Any:
-        here = {k: v for k, v in {**self.things[0], **values}.items() if k != "ann"}
+        here = {
+            k: v for k, v in {**self.things[0], **values}.items() if k not in ("ann", "auditor")
+        }
         body = {} if route.method in SAFE else {"json": {}}
         if route.path.endswith("/events") or route.path.endswith("/live"):
             return Head(*beginning(self.app, route.at(**here), headers or {}))
@@ -101,8 +115,9 @@ class House:
             made = self.app.store.write(lambda c: tokens.issue(c, "owner", self.app.clock()))
             self.app.client.cookies.set(OWNER_COOKIE, made)
         else:
-            made = self.ann.token
-            self.app.client.cookies.set(WORKER_COOKIE, made)
+            made = self.ann.token if role == "worker" else self.auditor
+            cookie = WORKER_COOKIE if role == "worker" else AUDITOR_COOKIE
+            self.app.client.cookies.set(cookie, made)
         return csrf_of(made)
 
 
@@ -122,6 +137,7 @@ def test_all_routes_are_found_and_have_a_role(house: House) -> None:
     assert found >= DOORS | OPEN
     assert len(house.of("owner")) > 30
     assert len(house.of("worker")) >= 7
+    assert len(house.of("auditor")) == 5
 
 
 def test_owner_routes_refuse_everybody_else(house: House) -> None:
@@ -131,13 +147,14 @@ def test_owner_routes_refuse_everybody_else(house: House) -> None:
     join = app.post(f"/api/campaigns/{house.one}/join-link").json()["token"]
     before = house.rows()
     for route in house.of("owner"):
-        for token in ("", "forged", house.ann.token, once, join, "x" * 5000):
+        for token in ("", "forged", house.ann.token, house.auditor, once, join, "x" * 5000):
             headers = {"authorization": f"Bearer {token}"} if token else {}
             found = house.call(route, headers)
             assert found.status_code == 401, (route, token, found.text[:200])
-        app.client.cookies.set(OWNER_COOKIE, house.ann.token)  # a worker's session as an owner's
-        assert house.call(route).status_code in (401, 403), route
-        app.client.cookies.clear()
+        for token in (house.ann.token, house.auditor):  # another session as an owner's
+            app.client.cookies.set(OWNER_COOKIE, token)
+            assert house.call(route).status_code in (401, 403), route
+            app.client.cookies.clear()
     assert house.rows() == before
 
 
@@ -147,7 +164,7 @@ def test_worker_routes_refuse_everybody_else(house: House) -> None:
     owner = app.owner["authorization"].split()[1]
     bodies = {"lease": "1.aa", "key": "k", "answer": "yes"}
     for route in house.of("worker"):
-        for token in ("", "forged", owner):
+        for token in ("", "forged", owner, house.auditor):
             headers = {"authorization": f"Bearer {token}"} if token else {}
             wanted = {
                 "/api/worker/answer": bodies,
@@ -161,9 +178,47 @@ def test_worker_routes_refuse_everybody_else(house: House) -> None:
             assert found.status_code == 401, (route, token, found.text[:200])
 
 
+def test_auditor_routes_refuse_everybody_else(house: House) -> None:
+    app = house.app
+    app.client.cookies.clear()
+    owner = app.owner["authorization"].split()[1]
+    join = app.post(f"/api/campaigns/{house.one}/join-link").json()["token"]
+    before = house.rows()
+    for route in house.of("auditor"):
+        sent: Any = {} if route.method in SAFE else {"json": {"item": 1, "truth": None}}
+        for token in ("", "forged", owner, house.ann.token, join):
+            headers = {"authorization": f"Bearer {token}"} if token else {}
+            found = app.client.request(route.method, route.at(), headers=headers, **sent)
+            assert found.status_code == 401, (route, token, found.text[:200])
+    assert house.rows() == before
+
+
+def test_an_auditor_sees_neither_labels_nor_other_campaigns(house: House) -> None:
+    app, mine = house.app, house.headers["auditor"]
+    app.client.cookies.clear()
+    found = app.post("/api/auditor/next", headers=mine).json()
+    assert set(found) == {"item", "number", "reason", "checked"}
+    assert set(found["item"]) == {"task", "text"}
+    assert app.post("/check/next", headers=mine).json()["number"] == found["number"]
+    theirs = {"authorization": f"Bearer {house.things[1]['auditor']}"}
+    sent = {"item": found["number"], "truth": None}
+    assert app.post("/api/auditor/record", sent, headers=theirs).status_code == 410
+    assert app.post("/api/auditor/record", sent, headers=mine).status_code == 200
+    assert app.post("/api/auditor/record", sent, headers=mine).status_code == 200  # again
+    classes = [
+        entry["name"] for entry in app.get("/api/auditor/me", headers=mine).json()["classes"]
+    ]
+    again = app.post("/api/auditor/record", {**sent, "truth": classes[0]}, headers=mine)
+    assert (again.status_code, again.json()["error"]) == (409, "answered")
+    for body in ({"item": 0, "truth": None}, {"item": 1}, {**sent, "x": 1}, {**sent, "truth": "?"}):
+        refused = app.post("/api/auditor/record", body, headers=mine)
+        assert refused.status_code == 422
+        assert "\n" not in refused.json()["message"]
+
+
 def test_a_cookie_alone_changes_nothing_anywhere(house: House) -> None:
     """Every unsafe route, for both roles: no token, a wrong one, another site."""
-    unsafe = [r for r in house.of("owner", "worker") if r.method not in SAFE]
+    unsafe = [r for r in house.of("owner", "worker", "auditor") if r.method not in SAFE]
     assert len(unsafe) > 20
     for route in unsafe:
         csrf = house.cookies(route.role)
@@ -186,7 +241,9 @@ def test_a_cookie_alone_changes_nothing_anywhere(house: House) -> None:
         ):
             found = house.app.client.request(
                 route.method,
-                route.at(**{k: v for k, v in house.things[0].items() if k != "ann"}),
+                route.at(
+                    **{k: v for k, v in house.things[0].items() if k not in ("ann", "auditor")}
+                ),
                 content=b"csrf=0",
                 headers={"content-type": kind},
             )
@@ -210,20 +267,21 @@ def test_reading_changes_nothing(house: House) -> None:
     """No GET of the owner or of a worker writes, so that a link in a mail is harmless."""
     house.app.client.cookies.clear()
     before = house.rows()
-    for route in house.of("owner", "worker", "both", "open"):
+    for route in house.of("owner", "worker", "auditor", "both", "open"):
         if route.method not in SAFE or route.path == "/static":
             continue
-        headers = house.ann.headers if route.role == "worker" else house.app.owner
+        headers = house.headers.get(route.role, house.app.owner)
         found = house.call(route, headers)
         wanted = 422 if route.path.endswith("/plan/tree") else 200  # names no choice
         assert found.status_code == wanted, (route, found.status_code, found.text[:200])
     assert house.rows() == before
 
 
-@pytest.mark.parametrize("mine", ["worker", "item", "hook"])
+@pytest.mark.parametrize("mine", ["worker", "item", "hook", "token_id"])
 def test_objects_of_one_campaign_are_not_found_in_another(house: House, mine: str) -> None:
     """Every route that names a thing within a campaign."""
     named = [r for r in house.of("owner", "both") if f"{{{mine}}}" in r.path]
+    named = [r for r in named if not r.path.startswith("/api/tokens/")]  # of the whole server
     assert named
     for route in named:
         assert "{number}" in route.path, f"{route}: whose is it?"
@@ -311,9 +369,11 @@ def test_media_are_restricted_to_the_campaign(house: House) -> None:
     assert app.client.get(path, headers=house.ann.headers).status_code == 200
     assert app.client.get(path, headers=app.owner).status_code == 200
     join = app.post(f"/api/campaigns/{house.one}/join-link").json()["token"]
+    assert app.client.get(path, headers=house.headers["auditor"]).status_code == 200
     for headers in (
         {},
         {"authorization": "Bearer forged"},
+        {"authorization": f"Bearer {house.things[1]['auditor']}"},
         house.eve.headers,
         {"authorization": f"Bearer {join}"},
     ):

@@ -108,6 +108,19 @@ class Campaign:
         if skipped:
             self.workers[1].call("skip", lease=skipped["lease"], key="skip")
         app.store.write(Maintenance(app.clock).round)
+        self.auditor = self._audit() if turns else {}
+
+    def _audit(self) -> dict[str, str]:
+        """Check a label, and could not tell about another."""
+        path = f"/api/campaigns/{self.number}/audit"
+        assert self.app.post(path, {"bound": 0.9}).status_code == 201
+        made = self.app.post(f"{path}/links", {"name": evil("auditor", 200)}).json()
+        who = {"authorization": f"Bearer {made['token']}"}
+        for truth in (self.classes[0], None):
+            item = self.app.post("/api/auditor/next", headers=who).json()["number"]
+            sent = {"item": item, "truth": truth}
+            assert self.app.post("/api/auditor/record", sent, headers=who).status_code == 200
+        return who
 
     def _made(self) -> int:
         body = {"name": evil("name", 200), "policy": {"problem": self.problem, "workers": 2}}
@@ -180,6 +193,7 @@ class Campaign:
             f"/c/{n}/plan/tree?choice={EVIL}",
             f"/login?token={EVIL}",
             f"/w/{EVIL}",
+            f"/a/{EVIL}",
             f"/join/{EVIL}?PROLIFIC_PID={EVIL}",
             f"/nowhere/{EVIL}",
             f"/c/{EVIL}",
@@ -219,7 +233,7 @@ def test_no_owner_page_runs_injected_scripts(made: Campaign) -> None:
     words = "".join(text for page in seen.values() for text in page.words)
     for name in (
         *("name", "class0", "text0", "task0", "itemtext0", "markdown0", "hidden0", "column0"),
-        *("worker0", "participant", "instructions", "thanks", "completion_code"),
+        *("worker0", "participant", "instructions", "thanks", "completion_code", "auditor"),
     ):
         assert f"window.ran='{name}'" in words, name
 
@@ -270,6 +284,18 @@ def test_no_worker_page_runs_injected_scripts(made: Campaign) -> None:
         shown = client.post("/work/next", json={}, headers=worker.headers).json()
 
 
+def test_no_auditor_page_runs_injected_scripts(made: Campaign) -> None:
+    client = made.app.client
+    page = Page(client.get("/check", headers=made.auditor).text)
+    assert not page.found
+    words = "".join(page.words)
+    for name in ("name", "auditor", "class0", "about0"):
+        assert f"window.ran='{name}'" in words
+    shown = client.post("/check/next", json={}, headers=made.auditor).json()["item"]
+    assert not Page(shown["html"]).found
+    assert "hidden" not in json.dumps(shown)
+
+
 def test_json_is_never_rendered_as_a_page(made: Campaign) -> None:
     app = made.app
     ids = {"number": made.number, "worker": made.workers[0].id, "item": 1}
@@ -279,6 +305,7 @@ def test_json_is_never_rendered_as_a_page(made: Campaign) -> None:
         if route.path.endswith("/events"):
             continue
         headers = made.workers[0].headers if route.role == "worker" else app.owner
+        headers = made.auditor if route.role == "auditor" else headers
         found = app.client.get(route.at(**ids), headers=headers)
         assert "html" not in found.headers["content-type"], route
         assert found.headers["x-content-type-options"] == "nosniff"

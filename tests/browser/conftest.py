@@ -195,6 +195,20 @@ class Campaign:
         found: str = self.api.post(f"/api/campaigns/{self.number}/join-link").json()["link"]
         return found
 
+    def audit(self, bound: float = 0.3, name: str = "Max") -> str:
+        """Label everything with "no", start an audit, and make a link for checking."""
+        path = f"/api/campaigns/{self.number}"
+        token = self.api.post(f"{path}/workers/invite", data={"name": "Ann"}).json()["token"]
+        who = {"authorization": f"Bearer {token}"}
+        count = 0
+        while task := self.api.post("/api/worker/next", data={}, headers=who).json()["task"]:
+            sent = {"lease": task["lease"], "answer": "no", "key": f"k{count}"}
+            assert self.api.post("/api/worker/answer", data=sent, headers=who).ok
+            count += 1
+        assert self.api.post(f"{path}/audit", data={"bound": bound}).ok
+        found: str = self.api.post(f"{path}/audit/links", data={"name": name}).json()["link"]
+        return found
+
     def settings(self, **changes: Any) -> None:
         made = self.api.patch(f"/api/campaigns/{self.number}/settings", data=changes)
         assert made.ok, made.text()

@@ -66,7 +66,7 @@ def test_owner_pages(open_page, campaign) -> None:
     page = open_page()
     found = []
     base = f"/c/{made.number}"
-    names = ("items", "workers", "questions", "plan", "share", "webhooks")
+    names = ("items", "workers", "audit", "questions", "plan", "share", "webhooks")
     for path in ["/", "/new", "/access", base, *(f"{base}/{name}" for name in names)]:
         page.goto(path)
         found += everywhere(page)
@@ -83,6 +83,22 @@ def test_owner_pages(open_page, campaign) -> None:
     found += everywhere(page)
     page.goto(f"{base}9")
     found += everywhere(page)
+    assert found == []
+
+
+def test_audit_pages(open_page, campaign) -> None:
+    made = campaign(items=6, policy={"workers": 0})
+    page = open_page(owner=False)
+    page.goto(made.audit())
+    page.locator("#task").wait_for()
+    found = everywhere(page)
+    page.keyboard.press("1")
+    page.keyboard.press("Enter")
+    page.locator("#count >> text=1 checked").wait_for()
+    owner = open_page()
+    for path in ("", "/audit"):
+        owner.goto(f"/c/{made.number}{path}")
+        found += everywhere(owner)
     assert found == []
 
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+import crowdtree as ct
 from crowdtree.cli import main
 from crowdtree.files import problem_to_dict
 from crowdtree.store import Next, Store, Submit
+from crowdtree.store.audits import checking
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.owner import people, tokens
 
@@ -111,9 +113,41 @@ def test_from_the_table_to_the_labels(run: Any) -> None:
     assert len(lines) == given + 1
 
 
+def test_an_audit_on_the_command_line(run: Any) -> None:
+    for words in (("create", "table.csv"), ("items", "1", "items.csv"), ("start", "1")):
+        run(*words)
+    assert "No audit yet" in run("audit", "1")[1]
+    answer_everything()
+    code, out, _ = run("audit", "1", "--bound", "0.5", "--link", "Ann")
+    assert code == 0
+    assert out.startswith("Asked for at most 50 % wrong labels; nothing is certified")
+    token = out.split("/a/")[1].split()[0]
+    with Store("crowdtree.db").opened() as store:
+        who = tokens.hashed(token)
+        assert store.read(lambda c: checking.auditor_of(c, who, store.clock())) == (1, "Ann")
+        while True:
+            args = (store.audits, 1, "x")
+            item = store.write(lambda c, a=args: checking.hand_out(c, *a, store.clock()))["number"]
+            if item is None:
+                break
+            store.write(
+                lambda c, a=args, i=item: checking.record(c, *a, "Ann", i, None, store.clock())
+            )
+    assert run("audit", "1", "--certificate", "audit.json")[0] == 0
+    found = json.loads(run("audit", "1", "--json")[1])
+    assert (found["claims"]["state"], found["unsure"]) == ("impossible", 2)
+    assert ct.verify_audit("audit.json").standing.wrong == 2
+    assert json.loads(run("verify", "1", "--json")[1])["agrees"]
+
+
 @pytest.mark.parametrize(
     "words",
     [
+        ("audit", "1", "--bound", "0.1"),
+        ("audit", "1", "--certificate", "audit.json"),
+        ("audit", "1", "--certificate", "audit.csv"),
+        ("audit", "1", "--link", ""),
+        ("audit", "9"),
         ("status", "9"),
         ("start", "9" * 30),
         ("start", "1"),
@@ -140,7 +174,9 @@ def test_errors_take_one_line(run: Any, words: tuple[str, ...]) -> None:
     assert sorted(Path().iterdir()) == before
 
 
-@pytest.mark.parametrize("verb", ["status", "start", "pause", "labels", "answers", "verify"])
+@pytest.mark.parametrize(
+    "verb", ["status", "start", "pause", "labels", "answers", "audit", "verify"]
+)
 @pytest.mark.parametrize("database", ["typo.db", "sqlite:///typo.db"])
 def test_a_missing_database_is_not_created(run: Any, verb: str, database: str) -> None:
     code, _, err = run(verb, "1", "--database", database)

@@ -37,3 +37,20 @@ def test_adapt_says_what_was_wrong_and_what_it_would_have_been(
     assert "leave out engine, jobs and checkpoint" in capsys.readouterr().err
     assert run(*words, "--compare") == 2
     assert "--compare: simulates without --adapt" in capsys.readouterr().err
+
+
+def test_certify_says_how_many_checks_a_certificate_takes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("simulate", "example:animals", "--items", 600, "--policy", "adaptive")
+    assert run(*words, "--certify", 0.04) == 0
+    assert "certify that at most 4 % of the labels are wrong." in capsys.readouterr().out
+    assert run(*words, "--certify", 0.04, "--json") == 0
+    checks = json.loads(capsys.readouterr().out)["checks"]
+    assert 10 < checks["median"] < 600
+    assert run(*words, "--certify", 0.0001, "--true-errors", 1.9) == 0
+    assert "no audit can certify" in " ".join(capsys.readouterr().out.split())
+    assert run(*words, "--certify", 2) == 2
+    assert "bound" in capsys.readouterr().err
+    assert run(*words, "--compare", "--certify", 0.1) == 2
+    assert "--compare: simulates without --certify" in capsys.readouterr().err

@@ -254,7 +254,7 @@ def test_calibrating_again_on_the_same_items_changes_nothing():
 def test_what_was_calibrated_does_not_share_its_numbers():
     answers, truth = misleading(33, items=60)
     first = learn(answers)
-    second = first.calibrate({"0": str(truth[0])})
+    second = first.calibrate({str(i): str(truth[i]) for i in range(20)})
     before = first.counts.sum()
     second.update({"task": [0], "worker": ["new"], "label": [1]})
     assert first.counts.sum() == before

@@ -102,7 +102,7 @@ def test_accuracy_of_a_table_holds_by_known_items_that_were_left_out():
         held += found.low <= actual <= found.high
         frame = learned.label_frame()
         stated = frame.filter(frame["task"].cast(int) >= 50)["probability"].mean()
-        assert stated == pytest.approx(found.value, abs=0.03)
+        assert found.low < stated < found.high
         assert stated < learned.posterior[learned.gold < 0].max(axis=1).mean()
     assert held >= 5
 

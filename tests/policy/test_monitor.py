@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from crowdtree.campaign import Campaign, Event, replay
+from campaignlab import Campaign, replay
+from crowdtree.campaign import Event
 from crowdtree.errors import CrowdtreeError
 from crowdtree.likelihood import AnswerModel
 from crowdtree.policy import AdaptivePolicy, Answer, BatchPolicy, PlanPolicy, SubtypePolicy

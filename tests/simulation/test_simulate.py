@@ -390,10 +390,10 @@ def cluster(tmp_path_factory):
         address = _wait_for_workers(told, 2)
         yield address
     finally:
-        for process in reversed(processes):
-            process.terminate()
         for process in processes:
-            process.wait(timeout=30)
+            process.kill()  # a worker that is told to end first says goodbye to the scheduler
+        for process in processes:
+            process.wait()
 
 
 def _wait_for_workers(told, count):

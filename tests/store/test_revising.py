@@ -269,6 +269,27 @@ def test_a_late_answer_counts_after_the_revision(tmp_path: Any) -> None:
         assert game.differences() == []
 
 
+def test_a_late_answer_may_follow_a_late_skip(tmp_path: Any) -> None:
+    hasty = AdaptivePolicy(TABLE, target_error=0.3, max_answers=5, strict=False)
+    game = Game(f"sqlite:///{tmp_path / 'x.db'}", hasty, n=1)
+    with game.store.opened():
+        slow = []
+        for who in game.workers[:2]:
+            slow.append(game.store.ask(Next(who))["task"]["lease"])
+            game.clock.now += 700
+            game.store.ask(ExpireLeases())
+        while sum(game.answer(who, 1) for who in game.workers[2:]):
+            pass
+        game.submit(game.workers[0], slow[0], None)
+        game.submit(game.workers[1], slow[1], 1)
+        last = sa.select(answers.c.kind, answers.c.fate).order_by(answers.c.id.desc()).limit(2)
+        assert game.read(last) == [("answer", "late"), ("skip", "late")]
+        assert game.differences() == []
+        game.revise(STRICT)
+        game.finish_revision()
+        assert game.differences() == []
+
+
 def test_a_changed_label_gets_a_new_row_and_a_kept_one_is_corrected(labelled: Game) -> None:
     before = dict(labelled.read(sa.select(labels.c.item_id, labels.c.id)))
     errors = dict(labelled.read(sa.select(labels.c.item_id, labels.c.posterior_error)))

@@ -26,7 +26,7 @@ def test_errors_in_an_uploaded_table_are_reported():
         read_offer(module.silent, b"question,error,a,b\nq,0.1,1,1\n", "t.csv", {})
 
 
-CALIBRATED = Calibration(0.5, 0.1, 30, 0.02, ((0.5, 0.1, 0.02),), (0.2, 0.01))
+CALIBRATED = Calibration(0.5, 0.1, 30, 0.02, (0.2, 0.01))
 
 
 def policies() -> list[Policy]:
@@ -85,7 +85,7 @@ def test_a_definition_is_in_the_form_of_the_files() -> None:
         ("adaptive", {"colour": "red"}, "cannot be read"),
         ("adaptive", {"yes_probability": [[1, 2], [3]]}, "yes_probability"),
         ("adaptive", {"price": "much"}, ""),
-        ("adaptive", {"calibration": {"draws": 7}}, ""),
+        ("adaptive", {"calibration": {"reached": 7}}, ""),
         ("adaptive", {"calibration": "none"}, ""),
         ("adaptive", {"width": {}}, ""),
         ("plan", {"tree": {}}, ""),

@@ -5,6 +5,6 @@ items and holds the working model; `kernels` is the compiled arithmetic. Files a
 written by :mod:`crowdtree.files.audits`.
 """
 
-from crowdtree.audit.run import Audit, Check, Forecast, Labels, Standing, plan_audit
+from crowdtree.audit.run import Audit, Check, Draw, Forecast, Labels, Standing, plan_audit
 
-__all__ = ["Audit", "Check", "Forecast", "Labels", "Standing", "plan_audit"]
+__all__ = ["Audit", "Check", "Draw", "Forecast", "Labels", "Standing", "plan_audit"]

@@ -7,7 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.audit import kernels
 from crowdtree.audit.strata import expectations, totals_to_test
 
 __all__ = ["Ledger"]
@@ -63,10 +62,14 @@ class Ledger:
         self._expect()
 
     def _expect(self) -> None:
+        from crowdtree.audit import kernels
+
         kernels.posterior(self.beliefs, self.rates, self.checked, self.found, self.expected)
 
     def take(self, weights: FloatArray, stratum: int, error: bool) -> None:
         """Take a check in; `weights` are the chances of the strata when the item was drawn."""
+        from crowdtree.audit import kernels
+
         left, rest = self.left, self.left.sum()
         most = self.need + math.log(2)
         wrong_left = self.totals - self.wrong

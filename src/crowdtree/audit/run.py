@@ -8,19 +8,18 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.audit import kernels
 from crowdtree.audit.ledger import Ledger
 from crowdtree.audit.strata import stratify
 from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.rng import generator
 from crowdtree.text import percent, plural
 
-__all__ = ["Audit", "Check", "Forecast", "Labels", "Standing", "plan_audit"]
+__all__ = ["Audit", "Check", "Draw", "Forecast", "Labels", "Standing", "plan_audit"]
 
 FloatArray = NDArray[np.float64]
 REPLAYS = 200
@@ -64,6 +63,30 @@ class Check:
     right: bool | None = None
     truth: str | None = None
     by: list[str] = field(default_factory=list)
+
+
+class Draw(Protocol):
+    """A draw as it was written down; see :class:`Check`."""
+
+    @property
+    def item(self) -> str:
+        """Name of the item."""
+
+    @property
+    def after(self) -> int:
+        """Results that counted when it was drawn."""
+
+    @property
+    def right(self) -> bool | None:
+        """Whether the label is right; none before the result."""
+
+    @property
+    def truth(self) -> str | None:
+        """The true label, where it was given."""
+
+    @property
+    def by(self) -> Sequence[str]:
+        """Who checked it."""
 
 
 @dataclass(frozen=True)
@@ -217,6 +240,8 @@ class Audit:
         return [self.items[self._draw()] for _ in range(drawn)]
 
     def _draw(self) -> int:
+        from crowdtree.audit import kernels
+
         ledger = self._all
         if self._lean[0] != self._done:
             total, need = -1.0, ledger.need
@@ -301,6 +326,48 @@ class Audit:
             self._done += 1
             self.history.append(self.standing)
 
+    def follow(self, draws: Sequence[Draw]) -> None:
+        """Repeat draws and results that were written down, from where this audit stands.
+
+        Raises where they are not what the seed, the labels and the results give.
+        """
+        for number in range(len(self.checks), len(draws)):
+            entry = draws[number]
+            for earlier in range(len(self.history), min(entry.after, number)):
+                self._repeat(draws, earlier)
+            if entry.after != len(self.history):
+                raise CrowdtreeError(
+                    f"draws[{number}]: drawn after {entry.after} results, but "
+                    f"{len(self.history)} can have been in"
+                )
+            item = (self.next(1) or ["none"])[0]
+            if item != entry.item:
+                raise CrowdtreeError(
+                    f"draws[{number}]: item {one_line(entry.item)} was not drawn; seed and labels "
+                    f"give {one_line(item)}"
+                )
+        if [self.items[check.place] for check in self.checks] != [entry.item for entry in draws]:
+            raise CrowdtreeError("draws: this audit has drawn other items")
+        for number in range(len(draws)):
+            self._repeat(draws, number)
+
+    def _repeat(self, draws: Sequence[Draw], number: int) -> None:
+        entry, check = draws[number], self.checks[number]
+        if entry.right is None:
+            if entry.truth is not None or entry.by:
+                raise CrowdtreeError(f"draws[{number}]: has a truth but no result")
+            if check.right is not None:
+                raise CrowdtreeError(f"draws[{number}]: its result was not written down")
+            return
+        if (check.right, check.truth, check.by) == (entry.right, entry.truth, [*entry.by]):
+            return
+        try:
+            self.record(entry.item, entry.truth, right=entry.right)
+            for person in entry.by:
+                self.record(entry.item, entry.truth, right=entry.right, by=person)
+        except CrowdtreeError as error:
+            raise CrowdtreeError(f"draws[{number}]: {error}") from None
+
     # ------------------------------------------------------------ what is known
 
     @property
@@ -347,6 +414,8 @@ class Audit:
         ledger, rng = self._all, generator(seed)
 
         def errors() -> FloatArray:
+            from crowdtree.audit import kernels
+
             belief = rng.choice(len(ledger.beliefs), p=ledger.beliefs)
             mean, strength = ledger.rates[belief], kernels.STRENGTH
             share = rng.beta(
@@ -449,6 +518,8 @@ def _replays(
     rng: np.random.Generator,
 ) -> list[int]:
     """Checks until at least `total` wrong items are rejected, in each case; -1 for never."""
+    from crowdtree.audit import kernels
+
     left = np.array([float(total - ledger.wrong)])
     logs = np.array([ledger.wealth_against(total) if total <= ledger.items else ledger.need])
     crossed = np.empty(1, dtype=np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,6 +28,9 @@ from crowdtree.problem import Problem
 from crowdtree.simulation import Crowd, simulate
 from crowdtree.simulation.compare import compare_policies
 from crowdtree.text import number, percent, plural
+
+if TYPE_CHECKING:
+    from crowdtree.audit import Forecast
 
 __all__ = ["simulate_verb"]
 
@@ -103,6 +106,12 @@ def simulate_verb(
         bool,
         typer.Option("--adapt", help="Watch the table; revise it if answers contradict it."),
     ] = False,
+    certify: Annotated[
+        float | None,
+        typer.Option(
+            "--certify", metavar="BOUND", help="Say how many checks certify this share of errors."
+        ),
+    ] = None,
     crowd: CrowdOptions,
     engine: EngineOptions,
     outputs: Outputs,
@@ -121,19 +130,21 @@ def simulate_verb(
 
       crowdtree simulate birds.csv --spammers 0.1 --skill-sd 0.5 --true-errors 2 --json
 
-      crowdtree simulate birds.csv --true-errors 2 --adapt --items 500
+      crowdtree simulate birds.csv --true-errors 2 --adapt --items 500 --certify 0.03
 
       crowdtree simulate birds.csv --compare --draw policies.svg
     """
     if compare:
-        if adapt:
-            raise CrowdtreeError("--compare: simulates without --adapt; leave out one of them")
+        if adapt or certify is not None:
+            beside = "--adapt" if adapt else "--certify"
+            raise CrowdtreeError(f"--compare: simulates without {beside}; leave out one of them")
         _refuse_beside_compare(policy, crowd, engine)
         _compare(file, policy, reading, outputs, items, seed)
         return
     problem, chosen = read_policy(file, policy, reading)
     run = _simulate(problem, chosen, crowd, engine, items, seed)
     adapting = _simulate(problem, chosen, crowd, engine, items, seed, adapt=True) if adapt else None
+    checks = None if certify is None else _checks(adapting or run, certify)
     if outputs.draw is not None:
         from crowdtree.plots.policies import draw_run
 
@@ -145,12 +156,18 @@ def simulate_verb(
         else:
             _show_run(console, adapting, problem)
             _show_adaptation(console, adapting, run)
+        if checks is not None and certify is not None:
+            from crowdtree.cli.audit.common import show_forecast
+
+            show_forecast(console, checks, certify)
         words = ["--policy", policy.policy]
         render.show_next(console, render.command("explain", file, *words, reading=reading))
 
     found = run.to_dict()
     if adapting is not None:
         found = {**adapting.to_dict(), "without_adaptation": found}
+    if checks is not None:
+        found["checks"] = checks.to_dict()
     render.emit(outputs.as_json, found, show)
 
 
@@ -182,6 +199,14 @@ def _simulate(
             progress=watch,
             adapt=adapt,
         )
+
+
+def _checks(run: Any, bound: float) -> Forecast:
+    """Simulate audits of the labels of the run, whose truth is known here."""
+    from crowdtree.audit import plan_audit
+
+    wrong = (run.label != run.truth).tolist()
+    return plan_audit(run.posterior_error.tolist(), bound, truth=wrong)
 
 
 def _true_problem(problem: Problem, times: float) -> Problem | None:

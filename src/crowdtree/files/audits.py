@@ -23,6 +23,7 @@ from crowdtree.reading import Source, has_content, open_source
 
 __all__ = [
     "audit_to_dict",
+    "check_claims",
     "load_audit",
     "load_labels",
     "read_checks",
@@ -325,7 +326,7 @@ def verify_audit(
     if key is not None:
         _check_signature(raw, key, where)
     audit = named(where, _rebuild, data)
-    _compare(raw["claims"], audit.to_dict(), f"{where}: claims")
+    named(where, check_claims, raw["claims"], audit)
     if _digest(raw) != data.digest:
         raise CrowdtreeError(f"{where}: was edited: its content does not match its digest")
     if labels is not None:
@@ -351,36 +352,13 @@ def _rebuild(data: Any) -> Audit:
     )
     if audit.digest != data.labels_digest:
         raise CrowdtreeError("labels: were edited: they do not match labels_digest")
-    recorded = 0
-    for number, entry in enumerate(data.draws):
-        while recorded < min(entry.after, number):
-            _record(audit, data.draws, recorded)
-            recorded += 1
-        if entry.after != len(audit.history):
-            raise CrowdtreeError(
-                f"draws[{number}]: drawn after {entry.after} results, but "
-                f"{len(audit.history)} can have been in"
-            )
-        item = (audit.next(1) or ["none"])[0]
-        if item != entry.item:
-            raise CrowdtreeError(
-                f"draws[{number}]: item {one_line(entry.item)} was not drawn; seed and labels "
-                f"give {one_line(item)}"
-            )
-    for number in range(recorded, len(data.draws)):
-        _record(audit, data.draws, number)
+    audit.follow(data.draws)
     return audit
 
 
-def _record(audit: Audit, draws: Any, number: int) -> None:
-    entry = draws[number]
-    if entry.right is None:
-        if entry.truth is not None or entry.by:
-            raise CrowdtreeError(f"draws[{number}]: has a truth but no result")
-        return
-    named(f"draws[{number}]", audit.record, entry.item, entry.truth, right=entry.right)
-    for person in entry.by:
-        audit.record(entry.item, entry.truth, right=entry.right, by=person)
+def check_claims(claimed: Any, audit: Audit) -> None:
+    """Raise at the first claim that is not what the audit says."""
+    _compare(claimed, audit.to_dict(), "claims")
 
 
 def _compare(claimed: Any, found: Any, where: str) -> None:

@@ -11,7 +11,10 @@ from typing import Any
 __all__ = ["COLUMNS", "FORMATS", "csv_lines", "exported", "json_lines", "parquet", "safe_cell"]
 
 COLUMNS = {
-    "labels": ["task", "label", "posterior_error", "status", "reason", "answers", "path", "at"],
+    "labels": [
+        *("task", "label", "posterior_error", "status", "reason", "answers", "path", "at"),
+        *("checked", "truth"),
+    ],
     "answers": ["task", "question", "worker", "label"],  # as crowd-kit reads them
     "log": ["task", "worker", "label", "question", "kind", "fate", "late", "at"],
 }
@@ -81,6 +84,8 @@ def parquet(pieces: Iterable[list[dict[str, Any]]], columns: list[str]) -> bytes
         "kind": pl.String,
         "fate": pl.String,
         "late": pl.Boolean,
+        "checked": pl.Boolean,
+        "truth": pl.String,
     }
     if "question" in columns:  # an answer, not a class
         types["label"] = pl.Int64

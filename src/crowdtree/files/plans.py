@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 import os
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from crowdtree.errors import CrowdtreeError, one_line
+from crowdtree.errors import CrowdtreeError
 from crowdtree.files.documents import (
     named,
     problem_from_dict,
@@ -17,10 +14,10 @@ from crowdtree.files.documents import (
 )
 from crowdtree.files.formats import ending_of
 from crowdtree.files.yaml_json import parse_document, write_document
-from crowdtree.plan import Plan, as_plan
+from crowdtree.plan import Plan, as_plan, nested_plan
 from crowdtree.problem import Problem
 from crowdtree.reading import open_source, shown
-from crowdtree.tree import Certificate, Tree
+from crowdtree.tree import Tree
 
 __all__ = [
     "find_plan",
@@ -46,82 +43,14 @@ def tree_to_json(tree: Tree | Plan) -> dict[str, Any]:
     >>> tree_to_json(Plan(tree, [3]))
     {'question': 'q', 'votes': 3, 'no': {'label': 'a'}, 'yes': {'label': 'b'}}
     """
-    if not isinstance(tree, Plan):
-        return tree.to_dict()
-    nested = tree.tree.to_dict()
-    votes = iter(tree.votes.tolist())
-    for node in _inner(nested):
-        no, yes = node.pop("no"), node.pop("yes")
-        node |= {"votes": next(votes), "no": no, "yes": yes}
-    for place, leaf in enumerate(_leaves(nested)):
-        if place in tree.undecided:
-            leaf["undecided"] = True
-    return nested
-
-
-def _inner(nested: Any) -> Iterator[Any]:
-    """Yield the inner nodes in the order of ``tree.nodes``: level by level, from the left."""
-    queue = [nested]
-    for entry in queue:
-        if "question" in entry:
-            children = [entry["no"], entry["yes"]]
-            yield entry
-            queue += children
-
-
-def _leaves(nested: Any) -> Iterator[Any]:
-    """Yield the leaves in the order of the tree's numbers."""
-    for node in _inner(nested):
-        yield from (node[key] for key in ("no", "yes") if "question" not in node[key])
+    return nested_plan(tree) if isinstance(tree, Plan) else tree.to_dict()
 
 
 def plan_to_dict(plan: Plan | Tree) -> dict[str, Any]:
     """Data of a plan as its file holds it."""
     plan = as_plan(plan)
-    tree = plan.tree
-    data: dict[str, Any] = {
-        "crowdtree": 1,
-        "kind": "plan",
-        "design": tree.method,
-        "method": plan.method,
-        "vote": plan.vote,
-        "pool": plan.pool,
-    }
-    if tree.certificate is not None:
-        proven = tree.certificate._asdict()
-        data["certificate"] = {
-            key: str(value) if isinstance(value, float) and not math.isfinite(value) else value
-            for key, value in proven.items()
-        }
-    data["problem"] = problem_to_dict(tree.problem)
-    nested = tree_to_json(plan)
-    if tree.depth <= MOST_NESTED:
-        return data | {"tree": nested}
-    return data | {"nodes": _flat(nested)}
-
-
-def _flat(nested: dict[str, Any]) -> list[dict[str, Any]]:
-    """List the inner nodes; branches to inner nodes become their numbers in the list."""
-    nodes = list(_inner(nested))
-    place = {id(node): number for number, node in enumerate(nodes)}
-    return [
-        node | {key: place.get(id(node[key]), node[key]) for key in ("no", "yes")} for node in nodes
-    ]
-
-
-def _nested(nodes: list[dict[Any, Any]], source: str) -> dict[Any, Any]:
-    """Undo :func:`_flat`."""
-    made = [dict(node) for node in nodes]
-    for number, node in enumerate(made):
-        for key in ("no", "yes"):
-            child = node.get(key)
-            if isinstance(child, int):
-                if not number < child < len(made):
-                    raise CrowdtreeError(
-                        f"{source}: nodes[{number}].{key}: expected the number of a later node"
-                    )
-                node[key] = made[child]
-    return made[0] if made else {}
+    data = {"crowdtree": 1, "kind": "plan", "problem": problem_to_dict(plan.tree.problem)}
+    return data | plan.to_dict()
 
 
 def save_plan(plan: Plan | Tree, path: str | os.PathLike[str]) -> None:
@@ -179,16 +108,10 @@ def plan_from_dict(data: Any, source: str, problem: Problem | None = None) -> Pl
         if found.problem is None:
             raise CrowdtreeError(f"{source}: contains no problem; pass problem=")
         problem = problem_from_dict(found.problem, f"{source}: problem")
-    nested = found.tree if found.nodes is None else _nested(found.nodes, source)
-    if not nested:
+    if not found.tree and not found.nodes:
         raise CrowdtreeError(f"{source}: tree: is missing; add it")
-    tree = named(source, Tree.from_dict, problem, nested, found.design)
-    if found.certificate is not None:
-        proven = Certificate(**found.certificate.model_dump())
-        tree = dataclasses.replace(tree, certificate=proven)
-    votes = [_votes(node, source) for node in _inner(nested)]
-    undecided = [place for place, leaf in enumerate(_leaves(nested)) if leaf.get("undecided")]
-    return named(source, Plan, tree, votes, found.vote, found.method, found.pool, undecided)
+    given = found.model_dump(exclude={"crowdtree", "kind", "problem"}, exclude_none=True)
+    return named(source, Plan.from_dict, problem, given)
 
 
 def find_plan(source: str | os.PathLike[str] | Any, *, name: str | None = None) -> Plan | None:
@@ -199,16 +122,6 @@ def find_plan(source: str | os.PathLike[str] | Any, *, name: str | None = None) 
     data = parse_document(file)
     holds = isinstance(data, dict) and ("tree" in data or "nodes" in data or "question" in data)
     return plan_from_dict(data, file.name) if holds else None
-
-
-def _votes(node: Mapping[Any, Any], source: str) -> int:
-    votes = node.get("votes", 1)
-    if isinstance(votes, bool) or not isinstance(votes, int) or not 1 <= votes < 2**53:
-        raise CrowdtreeError(
-            f"{source}: tree: question {one_line(node['question'])} has {one_line(votes)} votes; "
-            "expected a whole number of at least 1"
-        )
-    return votes
 
 
 def check_plan_ending(path: str | os.PathLike[str]) -> None:

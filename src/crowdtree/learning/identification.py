@@ -29,7 +29,7 @@ from crowdtree.plan import Plan, as_plan
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.policy.calibrating import ReplayedStates, fitted, warn_few
 from crowdtree.policy.replay import Replayed, label_steps
-from crowdtree.stats import Z95, wilson_interval
+from crowdtree.stats import Z95, normal_quantile, wilson_interval
 
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
@@ -391,9 +391,31 @@ class TableDiscount:
     def accuracy(
         self, posterior: NDArray[np.float64], answers: NDArray[Any], level: float
     ) -> Accuracy:
-        """Share of the likeliest classes that are right, and its interval."""
+        """Share of the likeliest classes that are right, and its interval.
+
+        From 20 known items on it is what is stated about these items, corrected by how far that is
+        off on the known ones: it then holds whatever the calibration is worth. Below, and where
+        each item was answered by one person, it is an average over what the calibration may be.
+        """
         if not len(posterior):
             return Accuracy(1.0, 1.0, 1.0, self.known, level)
+        if self.known < FEW or self.spread:
+            return self._averaged(posterior, answers, level)
+        right = self._right(self.calibration, _log(posterior), answers)
+        known = self._right(self.calibration, self.log_posterior, self.answers)
+        gap = (self.log_posterior.argmax(axis=1) == self.truth) - known
+        value = float(right.mean() + gap.mean())
+        doubt = (
+            (float(gap @ gap) + 0.25) / (len(gap) + 1) / len(gap)
+        )  # one more item, as off as any
+        chance = float((right * (1 - right)).sum()) / len(right) ** 2
+        half = normal_quantile(level) * float(np.sqrt(doubt + chance))
+        low, value, high = np.clip([value - half, value, value + half], 0, 1).tolist()
+        return Accuracy(value, low, high, self.known, level)
+
+    def _averaged(
+        self, posterior: NDArray[np.float64], answers: NDArray[Any], level: float
+    ) -> Accuracy:
         rng = np.random.default_rng(0)
         if len(posterior) > MOST_ITEMS:
             some = rng.choice(len(posterior), MOST_ITEMS, replace=False)
@@ -401,18 +423,21 @@ class TableDiscount:
         draws = Calibration.draws(
             self.log_prior, self.log_posterior, self.answers, self.truth, DRAWS
         )
-        factor = np.exp(self.spread * rng.standard_normal(DRAWS))  # another person's scale
-        logs, label = _log(posterior), posterior.argmax(axis=1)
-        row = np.arange(len(label))
+        factor = np.exp(self.spread * rng.standard_normal(DRAWS)).tolist()  # another person's scale
+        logs = _log(posterior)
         right = (
-            np.exp(
-                replace(draw, scale=min(draw.scale * float(much), 100.0)).discounted(
-                    self.log_prior, logs, answers
-                )[row, label]
-            )
+            self._right(replace(draw, scale=min(draw.scale * much, 100.0)), logs, answers)
             for draw, much in zip(draws, factor, strict=True)
         )
         return accuracy_of(right, np.ones(DRAWS), self.known, level)
+
+    def _right(
+        self, calibration: Calibration, log_posterior: NDArray[np.float64], answers: NDArray[Any]
+    ) -> NDArray[np.float64]:
+        """Stated probability that the likeliest class of each item is right."""
+        label, row = log_posterior.argmax(axis=1), np.arange(len(log_posterior))
+        stated = calibration.discounted(self.log_prior, log_posterior, answers)
+        return np.asarray(np.exp(stated[row, label]))
 
 
 def _log(posterior: NDArray[np.float64]) -> NDArray[np.float64]:

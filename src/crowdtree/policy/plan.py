@@ -245,26 +245,14 @@ class PlanPolicy(Calibrated):
 
     def to_dict(self) -> dict[str, Any]:
         """Write the policy as plain JSON."""
-        return {
-            "policy": "plan",
-            "stopping": self.stopping,
-            "tree": self.plan.tree.to_dict(),
-            "votes": self.plan.votes.tolist(),
-            "vote": self.plan.vote,
-            "method": self.plan.method,
-            "pool": self.plan.pool,
-            **({"undecided": list(self.plan.undecided)} if self.plan.undecided else {}),
-            **self.discounting,
-        }
+        form = {"policy": "plan", "stopping": self.stopping}
+        return {**form, **self.plan.to_dict(), **self.discounting}
 
     @classmethod
     def from_dict(cls, problem: Problem, data: dict[str, Any]) -> PlanPolicy:
         """Read what :meth:`to_dict` wrote."""
-        tree = Tree.from_dict(problem, data["tree"])
-        votes: NDArray[np.int64] = np.array(data["votes"], dtype=np.int64)
-        method, pool = data.get("method", "given"), data.get("pool", "node")
-        plan = Plan(tree, votes, data["vote"], method, pool, tuple(data.get("undecided", ())))
-        return cls(plan, data["stopping"], Calibration.from_dict(data.get("calibration")))
+        calibration = Calibration.from_dict(data.get("calibration"))
+        return cls(Plan.from_dict(problem, data), data["stopping"], calibration)
 
     def __repr__(self) -> str:
         return f"PlanPolicy({self.plan!r}, stopping={self.stopping!r})"

@@ -145,13 +145,17 @@ def revised_policy(policy: Policy[Any], source: Problem | Plan) -> Policy[Any]:
     >>> import crowdtree as ct
     >>> problem = ct.example("table1")
     >>> policy = ct.AdaptivePolicy(problem, target_error=0.02, strict=False)
-    >>> revised_policy(policy, problem.replace(worker_error=0.2))
-    AdaptivePolicy(information, target_error=0.02, max_answers=100)
+    >>> again = revised_policy(policy, problem.replace(worker_error=0.2, dependence=0.1))
+    >>> again, again.model.shared_difficulty
+    (AdaptivePolicy(information, target_error=0.02, max_answers=100), 0.1)
     """
     new = source.tree.problem if isinstance(source, Plan) else source
     check_same_problem(policy.problem, new)
     if isinstance(source, Problem):
-        return policy_from_dict(source, policy.to_dict())
+        data = policy.to_dict()
+        if data["policy"] == "adaptive":  # the whole table is that of the problem
+            data |= {"yes_probability": None, "shared_difficulty": None, "strict": False}
+        return policy_from_dict(source, data)
     spec = spec_of(policy)[1] if isinstance(policy, PlanPolicy) else PolicySpec()
     return make_policy(source, spec)
 

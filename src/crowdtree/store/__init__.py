@@ -5,6 +5,7 @@
 ``store.serving``         workers: questions out, answers in, in batches of one transaction
 ``store.owner``           owners: campaigns, drafts, workers, tokens, webhooks
 ``store.queries``         read-only queries for pages, downloads and the API
+``store.audits``          audits: items to check out, results in, what is certified
 ``store.background``      what the server does on its own: maintenance, alarms, webhooks
 ``store.replay``          verification: replay the log and reconcile every stored sum with it
 ========================= =====================================================================
@@ -24,6 +25,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from sqlalchemy.engine import Connection
 
+from crowdtree.store.audits.stored import AuditCache
 from crowdtree.store.db.engine import is_sqlite, make_engine, migrate
 from crowdtree.store.errors import NotFound, Refused, Unavailable
 from crowdtree.store.serving.cache import ServingCache
@@ -94,6 +96,7 @@ class Store:
         cache = ServingCache(clock, generators[0])
         self.answers = BatchWriter(self.engine, cache, changed=self._changed)
         self.questions = self.answers
+        self.audits = AuditCache()
         self.alone = is_sqlite(self.engine)
         """Whether this is the only process that serves the database."""
         if not self.alone:

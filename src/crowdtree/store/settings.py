@@ -63,6 +63,8 @@ class Settings(BaseModel):
     adapt: bool | None = None
     """Whether the table is revised when the answers contradict it. None: where the policy chooses
     questions and stops by the table, which a plan does not."""
+    certify: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Share of wrong labels that an audit must certify before the campaign finishes by itself."""
     instructions: Annotated[str, Field(max_length=50_000)] = ""
     """Instructions for workers, in Markdown."""
     examples: dict[str, Annotated[str, Field(max_length=20_000)]] = {}

@@ -1,4 +1,4 @@
-"""Authentication of owners and workers, by bearer token or by cookie.
+"""Authentication of owners, workers and auditors, by bearer token or by cookie.
 
 A cookie alone does not authorise a change: the request must also carry the session's CSRF token, in
 the header ``X-CSRF-Token`` (scripts) or the field ``csrf`` (forms), and must not come from another
@@ -23,13 +23,16 @@ from crowdtree.web.services.sessions import LoginRole
 from crowdtree.web.state import AppState
 
 __all__ = [
+    "AUDITOR_COOKIE",
     "OWNER_COOKIE",
     "OWNER_ONLY",
     "WORKER_COOKIE",
+    "AuditorHash",
     "LoginRole",
     "Owner",
     "OwnerNeeded",
     "WorkerHash",
+    "auditor_hash",
     "csrf_of",
     "forget",
     "log_in",
@@ -41,6 +44,12 @@ __all__ = [
 
 OWNER_COOKIE = "crowdtree_owner"
 WORKER_COOKIE = "crowdtree_worker"
+AUDITOR_COOKIE = "crowdtree_auditor"
+COOKIES: dict[LoginRole, str] = {
+    "once": OWNER_COOKIE,
+    "worker": WORKER_COOKIE,
+    "auditor": AUDITOR_COOKIE,
+}
 SAFE = ("GET", "HEAD", "OPTIONS")
 MOST_TOKEN = 200
 
@@ -124,7 +133,16 @@ async def owner_needed(request: Request) -> Owner:
 
 async def worker_hash(request: Request) -> str:
     """Read and hash the worker's token; the store checks it later."""
-    token, by_cookie = token_from(request, WORKER_COOKIE)
+    return _hash(request, WORKER_COOKIE)
+
+
+async def auditor_hash(request: Request) -> str:
+    """Read and hash the auditor's token; the store checks it later."""
+    return _hash(request, AUDITOR_COOKIE)
+
+
+def _hash(request: Request, cookie: str) -> str:
+    token, by_cookie = token_from(request, cookie)
     if token is None:
         raise HttpError(401, "unknown", "Open your personal link first.")
     if by_cookie:
@@ -136,13 +154,14 @@ OWNER_ONLY = [Depends(owner_needed)]
 """Dependencies of routers and routes that only the owner may use."""
 OwnerNeeded = Annotated[Owner, Depends(owner_needed)]
 WorkerHash = Annotated[str, Depends(worker_hash)]
+AuditorHash = Annotated[str, Depends(auditor_hash)]
 
 
 async def log_in(request: Request, response: Response, token: str, role: LoginRole) -> str:
     """Exchange a token of a link for a session, and set its cookie."""
     state = state_of(request)
     session = await sessions.log_in(state, client_address(request.scope), token, role)
-    remember(response, state, OWNER_COOKIE if role == "once" else WORKER_COOKIE, session)
+    remember(response, state, COOKIES[role], session)
     return session
 
 
@@ -153,7 +172,7 @@ def remember(response: Response, state: AppState, cookie: str, token: str) -> No
         token,
         max_age=int(state.options.session_seconds),
         httponly=True,
-        samesite="lax" if cookie == WORKER_COOKIE else "strict",
+        samesite="strict" if cookie == OWNER_COOKIE else "lax",
         secure=state.options.secure_cookies,
         path="/",
     )

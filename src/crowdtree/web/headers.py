@@ -26,7 +26,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=(), payment=()",
 }
-SECRET_PATHS = re.compile(r"^(/(?:w|join)/)[^/]+")
+SECRET_PATHS = re.compile(r"^(/(?:w|join|a)/)[^/]+")
 
 
 def clean_path(path: str) -> str:

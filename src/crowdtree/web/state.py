@@ -132,6 +132,8 @@ class AppState:
     watching: Watching = field(init=False)
     plans: PlanCache = field(default_factory=PlanCache)
     policies: dict[tuple[int, int], AnyPolicy] = field(default_factory=dict)
+    charts: dict[tuple[int, float, int], str] = field(default_factory=dict)
+    """Charts of audits: by campaign, start and number of checks."""
     loop: asyncio.AbstractEventLoop | None = None
     stopping: bool = False
     """The server is shutting down: streams and long polls end."""

@@ -100,7 +100,7 @@ def test_a_running_campaign_is_revised(app: Lab) -> None:
     ("wish", "words"),
     [
         ({"example": "animals"}, "expected the 5 of the campaign"),
-        ({}, "give a problem, an example or a plan"),
+        ({}, "expected a problem, an example or a plan"),
     ],
 )
 def test_a_wrong_revision_is_refused_in_one_line(app: Lab, wish: Any, words: str) -> None:

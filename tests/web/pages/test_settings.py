@@ -11,19 +11,18 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 from crowdtree import files
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store import Settings
-from crowdtree.web.pages.settings import FIELDS, FLAGS, WORDS, shown_settings, value_of
+from crowdtree.web.pages.settings import FIELDS, FLAGS, WORDS, number_of, shown_settings
 from weblab import Lab, lab
 
 WEB = Path(files.__file__).parents[1] / "web"
 
 
 def test_numbers_are_read_as_people_write_them():
-    assert value_of("price", "0,05") == 0.05
-    assert value_of("pause_below", "60 %".replace(" ", "")) == 0.6
-    assert value_of("answers_per_worker", "") is None
-    assert value_of("instructions", "") == ""
+    assert number_of("price", "0,05") == 0.05
+    assert number_of("pause_below", "60 %".replace(" ", "")) == 0.6
+    assert number_of("answers_per_worker", "") is None
     with pytest.raises(CrowdtreeError, match="budget: 'much' is not a number"):
-        value_of("budget", "much")
+        number_of("budget", "much")
 
 
 def test_every_setting_has_a_field_and_is_written_as_it_is_read():
@@ -35,7 +34,7 @@ def test_every_setting_has_a_field_and_is_written_as_it_is_read():
     settings = Settings(price=0.05, budget=20, gold_rate=0.07, pause_below=0.55, lease_seconds=90)
     written = shown_settings(settings.model_dump())
     for name, text in written.items():
-        assert value_of(name, text) == getattr(settings, name)
+        assert number_of(name, text) == getattr(settings, name)
 
 
 def test_every_setting_can_be_changed_on_the_page(app: Lab) -> None:

@@ -9,10 +9,20 @@ from typing import Annotated, Any
 import typer
 
 from crowdtree.audit import Audit, Forecast
+from crowdtree.audit.words import next_step
 from crowdtree.errors import CrowdtreeError
 from crowdtree.text import percent, plural
 
-__all__ = ["AuditFile", "Bound", "Confidence", "Key", "LabelsFile", "read_key", "show_standing"]
+__all__ = [
+    "AuditFile",
+    "Bound",
+    "Confidence",
+    "Key",
+    "LabelsFile",
+    "read_key",
+    "show_forecast",
+    "show_standing",
+]
 
 KEY_VARIABLE = "CROWDTREE_AUDIT_KEY"
 LEAST_KEY = 16
@@ -81,29 +91,11 @@ def show_standing(console: Any, audit: Audit, forecast: Forecast | None) -> None
     if waiting:
         console.print(f"{plural(waiting, 'drawn item')} {_wait(waiting)} for a result.")
     if audit.bound is not None:
-        console.print(f"Wanted: {percent(audit.bound)}. {_missing(audit, forecast)}")
+        console.print(f"Wanted: {percent(audit.bound)}. {next_step(audit.state, forecast)}")
 
 
 def _wait(count: int) -> str:
     return "waits" if count == 1 else "wait"
-
-
-def _missing(audit: Audit, forecast: Forecast | None) -> str:
-    if audit.state == "reached":
-        return "Reached."
-    if audit.state == "impossible":
-        return "Out of reach: more wrong labels were found than it allows; correct labels first."
-    if audit.state == "unlikely":
-        return "Out of reach: the interval lies above it; correct labels first."
-    if forecast is None or forecast.median is None:
-        return "Not expected to be reached: correct labels, or accept a higher bound."
-    doubt = ""
-    if forecast.reached < 0.95:
-        doubt = f" The chance that it can be reached at all is {percent(forecast.reached)}."
-    return (
-        f"About {plural(forecast.median, 'more check')} "
-        f"({forecast.low:,} to {forecast.high:,}).{doubt}"
-    )
 
 
 def show_labels(console: Any, audit: Audit) -> None:
@@ -127,3 +119,19 @@ def show_labels(console: Any, audit: Audit) -> None:
     console.print(table)
     if len(rows) > MOST_LABELS:
         console.print(f"[dim]{len(rows) - MOST_LABELS} more labels: --json[/]")
+
+
+def show_forecast(console: Any, found: Forecast, bound: float, condition: str = "") -> None:
+    """Print how many checks certify a bound, under the condition named."""
+    if found.median is None:
+        console.print(
+            f"More than {percent(bound)} of the labels are wrong{condition}: no audit can certify "
+            "it. Correct labels, or ask for a higher bound."
+        )
+        return
+    console.print(
+        f"About [bold]{plural(found.median, 'check')}[/] ({found.low:,} to {found.high:,}) "
+        f"certify that at most {percent(bound)} of the labels are wrong{condition}."
+    )
+    if found.reached < 1:
+        console.print(f"The chance that so few are wrong is {percent(found.reached)}.")

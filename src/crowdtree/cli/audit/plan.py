@@ -8,10 +8,9 @@ import typer
 
 from crowdtree.audit import plan_audit
 from crowdtree.cli import render
-from crowdtree.cli.audit.common import Bound, Confidence, LabelsFile
+from crowdtree.cli.audit.common import Bound, Confidence, LabelsFile, show_forecast
 from crowdtree.cli.options import AsJson, Seed
 from crowdtree.files.audits import load_labels
-from crowdtree.text import percent, plural
 
 __all__ = ["plan_verb"]
 
@@ -35,20 +34,9 @@ def plan_verb(
     )
 
     def show(console: Any) -> None:
-        if found.median is None:
-            console.print(
-                f"The stated errors alone exceed {percent(bound)}: no audit can certify it. "
-                "Correct labels, or ask for a higher bound."
-            )
-            return
-        console.print(
-            f"About [bold]{plural(found.median, 'check')}[/] ({found.low:,} to {found.high:,}) "
-            f"certify that at most {percent(bound)} of the labels are wrong, if the stated errors "
-            "are right."
-        )
-        if found.reached < 1:
-            console.print(f"The chance that so few are wrong is {percent(found.reached)}.")
-        words = ("-o", "audit.json", "--bound", bound)
-        render.show_next(console, render.command("audit", "start", labels, *words))
+        show_forecast(console, found, bound, ", if the stated errors are right")
+        if found.median is not None:
+            words = ("-o", "audit.json", "--bound", bound)
+            render.show_next(console, render.command("audit", "start", labels, *words))
 
     render.emit(as_json, found.to_dict(), show)

@@ -1,9 +1,10 @@
-"""The verb `campaign`: create, items, start, pause, status, revise, labels, answers, verify."""
+"""The verb `campaign`, one module per action: create, items, start, pause, status and so on."""
 
 from __future__ import annotations
 
 import typer
 
+from crowdtree.cli.campaign.audit import audit_verb
 from crowdtree.cli.campaign.create import create_verb
 from crowdtree.cli.campaign.export import answers_verb, labels_verb
 from crowdtree.cli.campaign.items import items_verb
@@ -25,6 +26,7 @@ for verb in (
     revise_verb,
     labels_verb,
     answers_verb,
+    audit_verb,
     verify_verb,
 ):
     campaign_app.command(verb.__name__.removesuffix("_verb"))(verb)

@@ -1,7 +1,8 @@
 """The tables of the campaign's database.
 
 `answers` is an append-only log and the source of truth: `items`, `open_questions`, `leases` and
-`labels` can be rebuilt from it (see :mod:`crowdtree.store.replay`). Money is in whole millionths,
+`labels` can be rebuilt from it (see :mod:`crowdtree.store.replay`), as can the claims of an audit
+from its `checks`. Money is in whole millionths,
 times are in seconds since 1970.
 """
 
@@ -17,8 +18,10 @@ from crowdtree.store.db.states import LIVE_LEASES, LeaseState
 __all__ = [
     "activity",
     "answers",
+    "audits",
     "budgets",
     "campaigns",
+    "checks",
     "credentials",
     "deliveries",
     "items",
@@ -293,6 +296,48 @@ withdrawals = sa.Table(
     _copy("label_id"),
     _number("at", sa.Float),
     sa.Index("ix_withdrawals_campaign_id_id", "campaign_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+# An audit of the labels that there were when it started; `labels` and `known` are frozen. What it
+# claims is written after every check, for those who only want to read it.
+audits = sa.Table(
+    "audits",
+    metadata,
+    _id(),
+    _ref("campaign_id", "campaigns"),
+    sa.Column("bound", sa.Float, nullable=False),
+    sa.Column("confidence", sa.Float, nullable=False),
+    sa.Column("seed", sa.BigInteger, nullable=False),
+    sa.Column("labels", sa.Text, nullable=False),
+    sa.Column("known", sa.Text, nullable=False),
+    sa.Column("claims", sa.Text, nullable=False),
+    _number("at", sa.Float),
+    sa.Index("ix_audits_campaign_id_id", "campaign_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+# Items that an audit has drawn, in order: who holds them, and what was found. `after` results
+# counted when the item was drawn. A result without `truth` is "cannot tell".
+checks = sa.Table(
+    "checks",
+    metadata,
+    _id(),
+    _ref("audit_id", "audits"),
+    _copy("campaign_id"),
+    _ref("item_id", "items"),
+    sa.Column("draw", sa.Integer, nullable=False),
+    sa.Column("after", sa.Integer, nullable=False),
+    sa.Column("label", sa.Integer, nullable=False),
+    sa.Column("holder", sa.Text, nullable=False),
+    _number("held_until", sa.Float),
+    sa.Column("correct", sa.SmallInteger),
+    sa.Column("truth", sa.Integer),
+    _text("person"),
+    sa.Column("at", sa.Float),
+    sa.UniqueConstraint("audit_id", "draw"),
+    sa.UniqueConstraint("audit_id", "item_id"),
+    sa.Index("ix_checks_item_id", "item_id"),
     sqlite_autoincrement=True,
 )
 

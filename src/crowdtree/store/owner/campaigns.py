@@ -176,7 +176,12 @@ def set_status(
         return found
     if found.status not in MOVES[status]:
         raise CrowdtreeError(f"campaign {number} cannot {VERBS[status]}: it is {found.status}")
-    if status == "running" and not exists(connection, sql.ANY_UNFINISHED, campaign=number):
+    waits = found.status == "paused" and found.settings.certify is not None  # for checks
+    if (
+        status == "running"
+        and not waits
+        and not exists(connection, sql.ANY_UNFINISHED, campaign=number)
+    ):
         raise CrowdtreeError(f"campaign {number} has no items left to label; add items first")
     # Pausing resets the give-up timers.
     connection.execute(waiting.delete().where(waiting.c.campaign_id == number))

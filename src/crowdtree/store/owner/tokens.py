@@ -17,6 +17,7 @@ __all__ = [
     "OwnerToken",
     "Role",
     "find",
+    "find_hash",
     "hashed",
     "issue",
     "listed",
@@ -26,8 +27,9 @@ __all__ = [
     "worker_of",
 ]
 
-Role = Literal["owner", "once", "worker", "join"]
-"""`once` is the owner's one-time link; `join` lets anyone become a worker of a campaign."""
+Role = Literal["owner", "once", "worker", "join", "auditor"]
+"""`once` is the owner's one-time link; `join` lets anyone become a worker of a campaign; an
+`auditor` checks labels of a campaign."""
 ID_LENGTH = 16
 MOST_LISTED = 200
 
@@ -89,7 +91,12 @@ def issue(
 
 def find(connection: Connection, token: str, now: float) -> Credential | None:
     """Find the role and owner of a token, unless it is unknown, expired or revoked."""
-    table, wanted = credentials, hashed(token)
+    return find_hash(connection, hashed(token), now)
+
+
+def find_hash(connection: Connection, wanted: str, now: float) -> Credential | None:
+    """Find the role and owner of a token by its hash."""
+    table = credentials
     columns = [table.c[name] for name in Credential._fields]
     row = connection.execute(
         sa.select(*columns).where(table.c.token_hash == wanted, *_valid(now))

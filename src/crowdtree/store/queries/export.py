@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.store.db.states import STANDS, ItemStatus
-from crowdtree.store.db.tables import answers, items, labels, workers
+from crowdtree.store.db.tables import answers, checks, items, labels, workers
 from crowdtree.store.votes import Votes
 
 __all__ = ["AnswerRow", "LabelRow", "answer_rows", "label_rows", "pieces", "worker_name"]
@@ -31,6 +31,10 @@ class LabelRow(TypedDict):
     answers: int
     path: list[Votes]
     at: float
+    checked: bool
+    """Whether an audit has checked the label."""
+    truth: str | None
+    """The true class that the check found; none where the person could not tell."""
 
 
 class AnswerRow(TypedDict):
@@ -57,7 +61,8 @@ def label_rows(
         .where(labels.c.campaign_id == number, labels.c.id > after)
         .order_by(labels.c.id)
         .limit(most)
-    )
+    ).all()
+    checked = _checked(connection, number, found)
     return [
         {
             "id": row.id,
@@ -69,9 +74,30 @@ def label_rows(
             "answers": row.answers,
             "path": json.loads(row.path),
             "at": row.at,
+            "checked": row.item_id in checked,
+            "truth": None if (place := checked.get(row.item_id)) is None else classes[place],
         }
         for row in found
     ]
+
+
+def _checked(
+    connection: Connection, number: int, rows: Sequence[sa.Row[Any]]
+) -> dict[int, int | None]:
+    """What audits found about some items, where they were checked with the label they have now."""
+    label = {row.item_id: row.label for row in rows}
+    if not label:
+        return {}
+    found = connection.execute(
+        sa.select(checks.c.item_id, checks.c.label, checks.c.truth)
+        .where(
+            checks.c.campaign_id == number,
+            checks.c.item_id.between(min(label), max(label)),
+            checks.c.correct.is_not(None),
+        )
+        .order_by(checks.c.id)
+    )
+    return {item: truth for item, old, truth in found if label.get(item, -1) == old}
 
 
 def answer_rows(

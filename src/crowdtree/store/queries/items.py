@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.campaign import after_undos
 from crowdtree.store.db.states import ITEM_STATUSES, ItemStatus
-from crowdtree.store.db.tables import answers, items, labels, workers
+from crowdtree.store.db.tables import answers, checks, items, labels, workers
 from crowdtree.store.errors import NotFound
 from crowdtree.store.types import JsonObject
 from crowdtree.store.votes import Votes, counted_votes
@@ -151,8 +151,17 @@ class StoredLabel(TypedDict):
     at: float
 
 
+class StoredCheck(TypedDict):
+    """What an audit found; `truth` is none where the person could not tell."""
+
+    label: int
+    truth: int | None
+    person: str
+    at: float
+
+
 class ItemTrace(TypedDict):
-    """An item with its history and its label."""
+    """An item with its history, its label and the last check of it."""
 
     id: int
     task: str
@@ -161,6 +170,7 @@ class ItemTrace(TypedDict):
     payload: JsonObject
     answers: list[HistoryLine]
     label: StoredLabel | None
+    check: StoredCheck | None
 
 
 def item_trace(connection: Connection, number: int, item: int) -> ItemTrace:
@@ -182,6 +192,12 @@ def item_trace(connection: Connection, number: int, item: int) -> ItemTrace:
         .order_by(answers.c.id)
     )
     label = connection.execute(sa.select(labels).where(labels.c.item_id == item)).one_or_none()
+    check = connection.execute(
+        sa.select(*(checks.c[name] for name in StoredCheck.__annotations__))
+        .where(checks.c.item_id == item, checks.c.correct.is_not(None))
+        .order_by(checks.c.id.desc())
+        .limit(1)
+    ).one_or_none()
     return {
         "id": row.id,
         "task": row.task,
@@ -190,6 +206,7 @@ def item_trace(connection: Connection, number: int, item: int) -> ItemTrace:
         "payload": json.loads(row.payload),
         "answers": [cast(HistoryLine, dict(line._mapping)) for line in log],
         "label": None if label is None else cast(StoredLabel, dict(label._mapping)),
+        "check": None if check is None else cast(StoredCheck, dict(check._mapping)),
     }
 
 

@@ -22,6 +22,7 @@ from crowdtree.store.db.sql import Sql, exists, fetch_one
 from crowdtree.store.db.states import ItemStatus, LeaseState
 from crowdtree.store.db.tables import revisions
 from crowdtree.store.errors import NotFound
+from crowdtree.store.replay.audits import check_audits
 from crowdtree.store.replay.reconcile import Sums, check_references, check_sums
 from crowdtree.store.replay.stored import StoredItem, stored_items
 from crowdtree.store.serving.cache import ServingCache
@@ -68,7 +69,8 @@ def verify(connection: Connection, number: int) -> Verification:
     log; the fate of every answer; the policy's state; when it stopped; the label with its error,
     reason and path; no vote got more answers than it takes and nobody counted twice; exactly the
     questions are open that the engine asks for. Checked per campaign: rows refer to each other
-    consistently; counts, money and workers' records are the sums over the log.
+    consistently; counts, money and workers' records are the sums over the log; audits are the
+    replay of their checks, and cover the labels that there are.
 
     Where the policy was revised, each item is replayed under the policy of its own revision:
     answers up to its revision with their fates decided anew, later ones as they came.
@@ -88,6 +90,7 @@ def verify(connection: Connection, number: int) -> Verification:
     if sums.finished and not exists(connection, FINISH_NOTED, campaign=number):
         differences.append("items were labelled by a finish that is not in the activity log")
     differences += check_sums(connection, campaign, sums)
+    differences += check_audits(connection, number, list(campaign.problem.classes))
     return {
         "campaign": number,
         "items": sums.items,
@@ -187,7 +190,7 @@ def _visited(
             over = True  # it came after the label, or after the item was closed from outside
             continue
         what = f"{line.kind} of worker {line.worker_id} was {fate}"
-        if over:
+        if over and fate != "late":
             differences.append(f"{what} after the item was closed")
         item = advance(campaign.policy, item, event_of(stored.task, line), campaign.rules)
         if item.fates[-1] != fate:

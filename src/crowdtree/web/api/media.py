@@ -1,4 +1,4 @@
-"""Uploaded pictures, sounds and videos, which only the owner and the workers can load.
+"""Uploaded pictures, sounds and videos, which only the owner, workers and auditors can load.
 
 The file extension decides the type, from a short list without anything that a browser would
 execute (no SVG, no HTML); the response headers forbid sniffing and scripts as well.
@@ -18,8 +18,15 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
 
 from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.owner.tokens import Role
 from crowdtree.store.types import JsonObject
-from crowdtree.web.auth import OWNER_ONLY, WORKER_COOKIE, owner_or_none, token_from
+from crowdtree.web.auth import (
+    AUDITOR_COOKIE,
+    OWNER_ONLY,
+    WORKER_COOKIE,
+    owner_or_none,
+    token_from,
+)
 from crowdtree.web.errors import HttpError
 from crowdtree.web.requests import Number, state_of
 from crowdtree.web.services.items import MEDIA_TYPES
@@ -34,6 +41,10 @@ HEADERS = {
     "content-security-policy": "default-src 'none'; sandbox",
     "cache-control": "private, max-age=3600",
 }
+
+
+SEERS: tuple[tuple[str, Role], ...] = ((WORKER_COOKIE, "worker"), (AUDITOR_COOKIE, "auditor"))
+"""Who sees the items of a campaign, besides the owner."""
 
 
 def _folder(state: AppState, number: int) -> Path:
@@ -83,7 +94,7 @@ async def upload(
 async def load(
     request: Request, number: Number, name: Annotated[str, InPath(pattern=PLAIN)]
 ) -> FileResponse:
-    """Load an uploaded file, for the owner and the workers of its campaign."""
+    """Load an uploaded file, for the owner, the workers and the auditors of its campaign."""
     state = state_of(request)
     if not await _may(request, state, number):
         raise HttpError(404, "missing", "There is no such file.")
@@ -94,7 +105,8 @@ async def load(
 
 
 async def _may(request: Request, state: AppState, number: int) -> bool:
-    token, _ = token_from(request, WORKER_COOKIE)
-    if token is not None and await works_for(state, token, number):
-        return True
+    for cookie, role in SEERS:
+        token, _ = token_from(request, cookie)
+        if token is not None and await works_for(state, token, number, role):
+            return True
     return await owner_or_none(request) is not None

@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from crowdtree.web.pages import (
+    audit,
     campaigns,
     dashboard,
     integrations,
@@ -55,5 +56,6 @@ def routers() -> list[APIRouter]:
             items,
             workers,
             style,
+            audit,
         )
     ]

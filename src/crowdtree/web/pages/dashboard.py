@@ -12,6 +12,7 @@ from crowdtree.policy import PlanPolicy
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
+from crowdtree.web.pages.audit import audit_part
 from crowdtree.web.pages.base import PageRoute, fragment, render
 from crowdtree.web.pages.live import Picture, look
 from crowdtree.web.requests import Number, event_response, state_of
@@ -42,7 +43,7 @@ async def dashboard(request: Request, number: Number, owner: OwnerNeeded) -> Res
         campaign=campaign,
         picture=picture,
         flow=flow,
-        parts=_parts(request, picture),
+        parts=await _parts(request, picture),
     )
 
 
@@ -52,7 +53,7 @@ async def live(request: Request, number: Number) -> Response:
     state = state_of(request)
 
     async def read() -> JsonObject:
-        return _message(request, await _picture(state, number))
+        return await _message(request, await _picture(state, number))
 
     return await event_response(request, number, "picture", read, POLL_SECONDS)
 
@@ -64,19 +65,20 @@ async def _picture(state: AppState, number: int) -> Picture:
     return await state.store.aread(lambda c: look(c, campaign, policy, promise, state.now))
 
 
-def _message(request: Request, picture: Picture) -> JsonObject:
+async def _message(request: Request, picture: Picture) -> JsonObject:
     return {
         "values": picture.values,
         "shares": picture.shares,
         "mood": picture.mood,
         "status": picture.campaign.status,
-        "parts": _parts(request, picture),
+        "parts": await _parts(request, picture),
         "flow": picture.flow,
     }
 
 
-def _parts(request: Request, picture: Picture) -> dict[str, str]:
-    return {
+async def _parts(request: Request, picture: Picture) -> dict[str, str]:
+    parts = {
         name: fragment(request, f"part-{name}.html", picture=picture, campaign=picture.campaign)
         for name in PARTS
     }
+    return parts | {"audit": await audit_part(request, picture.campaign)}

@@ -204,6 +204,8 @@ def _headline(seen: Situation, notes: int) -> tuple[str, str]:
     if status == "paused":
         why = seen.campaign.status_reason
         return "still", f"Paused{f': {why}' if why else ''}. Nobody is given questions."
+    if seen.campaign.status_reason:
+        return "still", f"All items have their label; {seen.campaign.status_reason}."
     if seen.last_answer is None:
         return "still", "Running, and waiting for the first answer."
     if seen.is_quiet:
@@ -290,9 +292,21 @@ def _questions(policy: AnyPolicy, counts: dict[str, int]) -> list[JsonObject]:
 # ------------------------------------------------------------------------------ notes
 
 
+def _audit_notes(seen: Situation) -> Iterator[Note]:
+    """Labels that are to be certified before the campaign finishes."""
+    reason, wanted = seen.campaign.status_reason, seen.campaign.settings.certify
+    if seen.campaign.status != "running" or not reason or wanted is None:
+        return
+    what = f"{reason[:1].upper()}{reason[1:]}: the campaign finishes when an audit certifies "
+    what += f"at most {percent(wanted)} wrong labels."
+    if reason != "waiting for checks":
+        what += " Change that setting, or finish now and use the labels as they are."
+    yield Note(what, f"{seen.link}/audit", "Open the audit")
+
+
 def _worker_notes(seen: Situation) -> Iterator[Note]:
     """Nobody is there, or nobody answers."""
-    if seen.campaign.status != "running":
+    if seen.campaign.status != "running" or seen.campaign.status_reason:
         return
     if not sum(seen.facts["workers"].values()):
         yield Note("Nobody has joined yet.", f"{seen.link}/share", "Share the links")
@@ -410,6 +424,7 @@ def _revision_notes(seen: Situation) -> Iterator[Note]:
 
 
 NOTES: tuple[Callable[[Situation], Iterator[Note]], ...] = (
+    _audit_notes,
     _worker_notes,
     _waiting_notes,
     _paused_notes,

@@ -1,4 +1,4 @@
-"""The owner's one-time link, a worker's personal link, the open join link."""
+"""The owner's one-time link, personal links of workers and auditors, the open join link."""
 
 from __future__ import annotations
 
@@ -31,6 +31,14 @@ async def personal(request: Request, token: str) -> Response:
     """Exchange a personal link for a worker session."""
     response = RedirectResponse("/work", 303)
     await auth.log_in(request, response, token, "worker")
+    return response
+
+
+@router.get("/a/{token}")
+async def auditor(request: Request, token: str) -> Response:
+    """Open the page of an auditor by the personal link."""
+    response = RedirectResponse("/check", 303)
+    await auth.log_in(request, response, token, "auditor")
     return response
 
 

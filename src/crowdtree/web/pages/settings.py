@@ -19,7 +19,7 @@ from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.web.pages.base import PageRoute, go, render
 from crowdtree.web.requests import Number, state_of
 
-__all__ = ["FIELDS", "changes_of", "router", "shown_settings"]
+__all__ = ["FIELDS", "changes_of", "number_of", "router", "shown_settings"]
 
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 
@@ -45,6 +45,7 @@ FIELDS = {
     "most_skips": Field(whole=True, blank=Settings().most_skips),
     "lease_seconds": Field(MINUTE, blank=Settings().lease_seconds),
     "give_up_seconds": Field(DAY),
+    "certify": Field(PERCENT),
 }
 FLAGS = ("one_question_per_item", "dedicated", "finish_by_itself", "adapt")
 WORDS = (
@@ -99,19 +100,18 @@ async def save(request: Request, number: Number) -> Response:
 
 def changes_of(form: FormData, names: tuple[str, ...]) -> JsonObject:
     """Read some settings from a form."""
-    return {name: value_of(name, str(form.get(name, "")).strip()) for name in names}
+    texts = {name: str(form.get(name, "")).strip() for name in names}
+    return {name: number_of(name, text) if name in FIELDS else text for name, text in texts.items()}
 
 
-def value_of(name: str, text: str) -> str | float | None:
+def number_of(name: str, text: str) -> float | None:
     """Read a field of a form; a blank is the default, a decimal comma is accepted.
 
-    >>> value_of("price", "0,05"), value_of("gold_rate", "10 %"), value_of("budget", "")
+    >>> number_of("price", "0,05"), number_of("gold_rate", "10 %"), number_of("budget", "")
     (0.05, 0.1, None)
-    >>> value_of("lease_seconds", "15"), value_of("most_skips", "")
+    >>> number_of("lease_seconds", "15"), number_of("most_skips", "")
     (900.0, 3)
     """
-    if name not in FIELDS:
-        return text
     field = FIELDS[name]
     if not text:
         return field.blank

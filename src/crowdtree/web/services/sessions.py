@@ -30,8 +30,8 @@ __all__ = [
 ]
 
 LINK_SECONDS = 900.0
-LoginRole = Literal["once", "worker"]
-"""What a login link belongs to: the owner, once, or a worker."""
+LoginRole = Literal["once", "worker", "auditor"]
+"""What a login link belongs to: the owner, once, a worker, or an auditor."""
 USED = "This link was already used or is not valid. Get a new one."
 EXPIRED = "This link is not valid any more. Ask for a new one."
 
@@ -72,8 +72,14 @@ async def _known(state: AppState, token: str, role: tokens.Role, message: str) -
 
 
 async def log_in(state: AppState, address: str, token: str, role: LoginRole) -> str:
-    """Exchange the owner's one-time token or a worker's personal one for a session."""
+    """Exchange the owner's one-time token or a personal one for a session.
+
+    The session of an auditor is the link itself, so that to revoke it ends everything.
+    """
     with _limited(state, address):
+        if role == "auditor":
+            await _known(state, token, "auditor", EXPIRED)
+            return token
         return await (_log_in_owner if role == "once" else _log_in_worker)(state, token)
 
 
@@ -122,10 +128,12 @@ async def find_join_link(state: AppState, address: str, token: str) -> tuple[int
     return number, campaign.settings.participant_parameter
 
 
-async def works_for(state: AppState, session: str, number: int) -> bool:
-    """Whether a worker session belongs to a campaign."""
+async def works_for(
+    state: AppState, session: str, number: int, role: tokens.Role = "worker"
+) -> bool:
+    """Whether the session of a worker (or of another role) belongs to a campaign."""
     found = await find_credential(state, session)
-    return found is not None and (found.role, found.campaign_id) == ("worker", number)
+    return found is not None and (found.role, found.campaign_id) == (role, number)
 
 
 async def join_campaign(

@@ -14,9 +14,9 @@ export function prefetch(item) {
   if (item.image) new Image().src = address(item.image);
 }
 
-export function draw(place, item, zoom) {
+export function draw(place, item) {
   const parts = [];
-  if (item.image) parts.push(picture(item, zoom));
+  if (item.image) parts.push(picture(item));
   if (item.video) parts.push(made("video", { src: address(item.video), controls: true, preload: "metadata" }));
   if (item.audio) parts.push(made("audio", { src: address(item.audio), controls: true, preload: "auto" }));
   if (item.html) parts.push(made("div", { className: "prose", innerHTML: item.html }));
@@ -26,7 +26,16 @@ export function draw(place, item, zoom) {
   place.scrollTop = 0;
 }
 
-function picture(item, zoom) {
+// Show a picture enlarged, in the dialog of the page.
+function zoom(source, words) {
+  const dialog = document.getElementById("zoom");
+  const image = made("img", { src: source, alt: words });
+  image.addEventListener("click", () => image.classList.toggle("full"));
+  dialog.querySelector(".pan").replaceChildren(image);
+  dialog.showModal();
+}
+
+function picture(item) {
   const button = made("button", { type: "button", className: "picture" });
   const image = made("img", { src: address(item.image), alt: item.alt ?? "Image of the item" });
   image.addEventListener("error", () => {

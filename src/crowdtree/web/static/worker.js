@@ -46,7 +46,7 @@ function show() {
   over = false;
   screen("task");
   find("question").textContent = task.question.text;
-  draw(find("item"), task.item, zoom);
+  draw(find("item"), task.item);
   find("item").setAttribute("aria-label", "Item");
   find("examples").hidden = true;
   for (const part of document.querySelectorAll(".example")) {
@@ -105,13 +105,6 @@ function banner(text, kind = "", milliseconds = 0) {
   place.textContent = text;
   place.className = `banner ${kind}`;
   if (milliseconds) bannerTimer = setTimeout(() => banner(""), milliseconds);
-}
-
-function zoom(source, words) {
-  const image = Object.assign(document.createElement("img"), { src: source, alt: words });
-  image.addEventListener("click", () => image.classList.toggle("full"));
-  find("zoom").querySelector(".pan").replaceChildren(image);
-  find("zoom").showModal();
 }
 
 // ---------------------------------------------------------------- asking

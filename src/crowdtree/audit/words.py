@@ -1,0 +1,54 @@
+"""What an audit says, in sentences, for the terminal and for pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from crowdtree.audit.run import Forecast
+from crowdtree.text import percent, plural
+
+__all__ = ["next_step", "sum_up"]
+
+
+def sum_up(claims: Mapping[str, Any]) -> str:
+    """Say what was asked for, what is estimated and what is certified, in one sentence.
+
+    `claims` are those of :meth:`crowdtree.Audit.to_dict`.
+
+    >>> from crowdtree import Audit
+    >>> audit = Audit(["a", "b"], ["x", "x"], [0.1, 0.1], bound=0.6)
+    >>> sum_up(audit.to_dict())
+    'Asked for at most 60 % wrong labels; nothing is certified before the first check.'
+    """
+    asked = "" if claims["wanted"] is None else f"at most {percent(claims['wanted'])} wrong labels"
+    parts = [f"asked for {asked}"] if asked else []
+    if claims["estimate"] is not None:
+        ends = f"{percent(claims['low'])} to {percent(claims['high'])}"
+        parts.append(f"estimated {percent(claims['estimate'])} ({ends})")
+    if claims["checks"] or claims["known"]:
+        checks = plural(claims["checks"] + claims["known"], "check")
+        parts.append(f"certified at most {percent(claims['upper'])} after {checks}")
+    else:
+        parts.append("nothing is certified before the first check")
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def next_step(state: str, forecast: Forecast | None) -> str:
+    """Say how the wanted bound stands and what to do next."""
+    if state == "reached":
+        return "Reached."
+    if state == "impossible":
+        return "Out of reach: more wrong labels were found than it allows; correct labels first."
+    if state == "unlikely":
+        return "Out of reach: the interval lies above it; correct labels first."
+    if forecast is None or forecast.median is None:
+        return "Not expected to be reached: correct labels, or accept a higher bound."
+    doubt = ""
+    if forecast.reached < 0.95:
+        doubt = f" The chance that it can be reached at all is {percent(forecast.reached)}."
+    return (
+        f"About {plural(forecast.median, 'more check')} "
+        f"({forecast.low:,} to {forecast.high:,}).{doubt}"
+    )

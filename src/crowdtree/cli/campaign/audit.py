@@ -1,0 +1,85 @@
+"""The verb `campaign audit`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from crowdtree.cli import render
+from crowdtree.cli.audit.common import Confidence
+from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, opened
+from crowdtree.cli.options import AsJson, check_outputs
+from crowdtree.errors import CrowdtreeError
+
+__all__ = ["audit_verb"]
+
+
+def audit_verb(
+    number: Number,
+    bound: Annotated[
+        float | None,
+        typer.Option(
+            "--bound", metavar="E", help="Start (again): share of wrong labels to certify, 0 to 1."
+        ),
+    ] = None,
+    confidence: Confidence = 0.95,
+    link: Annotated[
+        str | None,
+        typer.Option("--link", metavar="NAME", help="Make a link for a person who checks."),
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option("--certificate", metavar="FILE", help="Write the certificate (.json)."),
+    ] = None,
+    database: Database = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Show, start or export the audit of a campaign's labels.
+
+    Examples:
+
+      crowdtree campaign audit 1 --bound 0.02 --link Ann
+
+      crowdtree campaign audit 1 --certificate audit.json
+    """
+    if certificate is not None and certificate.suffix.lower() != ".json":
+        raise CrowdtreeError(f"{certificate}: audits are kept as .json; use that extension")
+    check_outputs([certificate])
+    checking = import_server("crowdtree.store.audits.checking")
+    reports = import_server("crowdtree.store.audits.report")
+    with opened(database) as store:
+        if bound is not None:
+            store.write(lambda c: checking.start(c, number, bound, store.clock(), confidence))
+        token = ""
+        if link is not None:
+            token = store.write(lambda c: checking.invite_auditor(c, number, link, store.clock()))[
+                0
+            ]
+        found: dict[str, Any] = store.read(lambda c: reports.audit_report(c, store.audits, number))
+        if token:
+            found["link"] = f"/a/{token}"
+        if certificate is not None:
+            _write(certificate, store.read(lambda c: reports.certificate(c, store.audits, number)))
+
+    def show(console: Any) -> None:
+        if not found["started"]:
+            console.print("No audit yet.")
+            words = ("--bound", 0.02, "--link", "NAME")
+            render.show_next(console, render.command("campaign", "audit", number, *words))
+        else:
+            console.print(found["sentence"], markup=False)
+            console.print(found["next"], markup=False)
+        if found["changed"]:
+            console.print(f"Out of date: {found['changed']} checked labels have changed.")
+        if token:
+            console.print(f"Link, shown only once: <server>/a/{token}", markup=False)
+
+    render.emit(as_json, found, show)
+
+
+def _write(path: Path, data: Any) -> None:
+    from crowdtree.files.yaml_json import write_document
+
+    write_document(path, data)

@@ -1,0 +1,340 @@
+"""Start an audit, hand out items to check, and take what was found."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from typing import Literal, TypedDict
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.audit import Audit
+from crowdtree.errors import CrowdtreeError
+from crowdtree.store.audits.stored import (
+    UNSURE,
+    AuditCache,
+    AuditRow,
+    CheckRow,
+    latest_audit,
+    read_checks,
+)
+from crowdtree.store.db.activity import note
+from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.db.states import ItemStatus
+from crowdtree.store.db.tables import audits, checks, credentials, items, labels
+from crowdtree.store.errors import NotFound, Refused
+from crowdtree.store.owner import tokens
+from crowdtree.store.owner.campaigns import MOST_NAME, storable
+from crowdtree.store.types import JsonObject
+
+__all__ = [
+    "AuditorLink",
+    "Handed",
+    "auditor_of",
+    "hand_out",
+    "invite_auditor",
+    "listed_auditors",
+    "record",
+    "revoke_auditor",
+    "start",
+]
+
+HOLD_SECONDS = 900.0
+"""How long a person may hold an item before it is handed to somebody else."""
+SEEDS = 2**53
+EXPIRED = "This link is not valid any more. Ask for a new one."
+
+
+class Handed(TypedDict):
+    """An item to check, or the reason why there is none: ``done``, ``waiting``, ``not started``."""
+
+    item: JsonObject | None
+    number: int | None
+    reason: str
+    checked: int
+
+
+class AuditorLink(TypedDict):
+    """A link for checking; the id is the beginning of its hash."""
+
+    id: str
+    name: str
+    created_at: float
+
+
+# ------------------------------------------------------------------------------ starting
+
+
+def start(
+    connection: Connection,
+    number: int,
+    bound: float | None,
+    now: float,
+    confidence: float = 0.95,
+    seed: int | None = None,
+    actor: Literal["owner", "server"] = "owner",
+) -> AuditRow:
+    """Start an audit of the labels that there are now; it replaces the audit before.
+
+    What was checked before stays known, unless the label has changed since.
+    """
+    campaign = get_campaign(connection, number, lock=True)
+    wanted = campaign.settings.certify if bound is None else bound
+    if wanted is None:
+        raise CrowdtreeError(
+            "audit: which share of wrong labels is to be certified? give a bound, such as 0.02"
+        )
+    rows = connection.execute(
+        sa.select(
+            *(labels.c[name] for name in ("item_id", "label", "posterior_error", "at")),
+            items.c.task,
+        )
+        .join(items, items.c.id == labels.c.item_id)
+        .where(labels.c.campaign_id == number, items.c.status == ItemStatus.LABELLED)
+        .order_by(labels.c.id)
+    ).all()
+    if not rows:
+        raise CrowdtreeError(f"audit: campaign {number} has no labels to check yet")
+    classes = campaign.classes
+    frozen = [[row.task, classes[row.label], row.posterior_error] for row in rows]
+    now_labelled = {row.item_id: (row.task, row.label) for row in rows}
+    known = _known(connection, number, classes, now_labelled)
+    made = Audit(
+        [entry[0] for entry in frozen],
+        [entry[1] for entry in frozen],
+        [entry[2] for entry in frozen],
+        bound=wanted,
+        confidence=confidence,
+        seed=secrets.randbelow(SEEDS) if seed is None else seed,
+        known=known,
+    )
+    connection.execute(
+        audits.insert().values(
+            campaign_id=number,
+            bound=made.bound,
+            confidence=made.confidence,
+            seed=made.seed,
+            labels=json.dumps(frozen),
+            known=json.dumps(made.known),
+            claims=json.dumps(made.to_dict()),
+            # not before a label that it covers, whatever the clocks of other processes say
+            at=max(now, *(row.at for row in rows)),
+        )
+    )
+    note(connection, now, "audit", number, {"bound": wanted, "labels": len(frozen)}, actor)
+    found = latest_audit(connection, number)
+    if found is None:
+        raise NotFound(f"campaign {number} has no audit")
+    return found
+
+
+def _known(
+    connection: Connection, number: int, classes: list[str], now: dict[int, tuple[str, int]]
+) -> dict[str, str]:
+    """What earlier audits found about labels that are still the same, by item."""
+    rows = connection.execute(
+        sa.select(checks.c.item_id, checks.c.label, checks.c.truth)
+        .where(checks.c.campaign_id == number, checks.c.correct.is_not(None))
+        .order_by(checks.c.id)
+    )
+    found: dict[str, str] = {}
+    for row in rows:
+        task, label = now.get(row.item_id, ("", -1))
+        if label == row.label:
+            found[task] = _unsure(classes) if row.truth is None else classes[row.truth]
+    return found
+
+
+def _unsure(classes: list[str]) -> str:
+    """A word for "cannot tell" that is no class, so that it counts as wrong."""
+    word = UNSURE
+    while word in classes:
+        word += "?"
+    return word
+
+
+# ------------------------------------------------------------------------------ checking
+
+
+def hand_out(
+    connection: Connection, cache: AuditCache, number: int, holder: str, now: float
+) -> Handed:
+    """Hand a person an item to check: the one that they hold, one that was left, or a new one."""
+    row = latest_audit(connection, number, lock=True)
+    if row is None:
+        return {"item": None, "number": None, "reason": "not started", "checked": 0}
+    classes = get_campaign(connection, number).classes
+    drawn = read_checks(connection, row.id, classes)
+    mine = sum(entry.holder == holder and entry.right is not None for entry in drawn)
+    waiting = [entry for entry in drawn if entry.right is None]
+    held = [entry for entry in waiting if entry.holder == holder]
+    left = [entry for entry in waiting if entry.held_until < now]
+    if row.claims["state"] != "open":
+        return {"item": None, "number": None, "reason": "done", "checked": mine}
+    if held or left:
+        item = (held or left)[0].item_id
+        _hold(connection, (held or left)[0], holder, now)
+    else:
+        with cache.current(connection, row, drawn) as audit:
+            found = _draw(connection, row, audit, classes, holder, now)
+        if found is None:
+            reason = "waiting" if waiting else "done"
+            return {"item": None, "number": None, "reason": reason, "checked": mine}
+        item = found
+    chosen = connection.execute(
+        sa.select(items.c.task, items.c.payload).where(items.c.id == item)
+    ).one()
+    shown: JsonObject = {"task": chosen.task, **json.loads(chosen.payload)}
+    return {"item": shown, "number": item, "reason": "", "checked": mine}
+
+
+def _hold(connection: Connection, entry: CheckRow, holder: str, now: float) -> None:
+    connection.execute(
+        checks.update()
+        .where(checks.c.id == entry.id)
+        .values(holder=holder, held_until=now + HOLD_SECONDS)
+    )
+
+
+def _draw(
+    connection: Connection,
+    row: AuditRow,
+    audit: Audit,
+    classes: list[str],
+    holder: str,
+    now: float,
+) -> int | None:
+    """Draw an item and write it down; none where all are drawn."""
+    if not audit.next(1):
+        return None
+    draw = audit.checks[-1]
+    item = connection.execute(
+        sa.select(items.c.id).where(
+            items.c.campaign_id == row.campaign_id, items.c.task == audit.items[draw.place]
+        )
+    ).scalar_one()
+    connection.execute(
+        checks.insert().values(
+            audit_id=row.id,
+            campaign_id=row.campaign_id,
+            item_id=item,
+            draw=len(audit.checks) - 1,
+            after=draw.after,
+            label=classes.index(audit.labels[draw.place]),
+            holder=holder,
+            held_until=now + HOLD_SECONDS,
+        )
+    )
+    _claim(connection, row, audit)
+    return int(item)
+
+
+def record(
+    connection: Connection,
+    cache: AuditCache,
+    number: int,
+    holder: str,
+    person: str,
+    item: int,
+    truth: str | None,
+    now: float,
+) -> None:
+    """Record what a person found: the true class, or none where they cannot tell.
+
+    A result that is sent again changes nothing; another result for the same item is refused.
+    """
+    row = latest_audit(connection, number, lock=True)
+    classes = get_campaign(connection, number).classes
+    if truth is not None and truth not in classes:
+        raise CrowdtreeError(f"truth: {truth[:60]!r} is not a class of this campaign")
+    drawn = [] if row is None else read_checks(connection, row.id, classes)
+    entry = next((entry for entry in drawn if entry.item_id == item), None)
+    if row is None or entry is None:
+        raise Refused("gone", "This item is not being checked now. Go on with the next one.")
+    if entry.right is not None and (entry.holder, entry.truth) == (holder, truth):
+        return
+    if entry.right is not None:
+        raise Refused("answered", "This item was checked already, and a result cannot be changed.")
+    if entry.holder != holder:
+        raise Refused("gone", "This item was handed to somebody else. Go on with the next one.")
+    place = None if truth is None else classes.index(truth)
+    right = place == entry.label
+    connection.execute(
+        checks.update()
+        .where(checks.c.id == entry.id)
+        .values(correct=int(right), truth=place, person=person, at=now)
+    )
+    with cache.current(connection, row, drawn) as audit:
+        audit.record(entry.item, truth, right=right, by=person or None)
+        _claim(connection, row, audit)
+
+
+def _claim(connection: Connection, row: AuditRow, audit: Audit) -> None:
+    claims = json.dumps(audit.to_dict())
+    connection.execute(audits.update().where(audits.c.id == row.id).values(claims=claims))
+
+
+# ------------------------------------------------------------------------------ people
+
+
+def invite_auditor(
+    connection: Connection, number: int, name: str, now: float
+) -> tuple[str, AuditorLink]:
+    """Make a link for a person who checks labels; the token is returned only here."""
+    get_campaign(connection, number)
+    name = name.strip()
+    if not name or not storable(name):
+        raise CrowdtreeError(
+            f"name: expected the name of the person, 1 to {MOST_NAME} characters without NUL"
+        )
+    token = tokens.issue(connection, "auditor", now, campaign_id=number, name=name)
+    note(connection, now, "check link", number, {"name": name})
+    link: AuditorLink = {
+        "id": tokens.hashed(token)[: tokens.ID_LENGTH],
+        "name": name,
+        "created_at": now,
+    }
+    return token, link
+
+
+def auditor_of(connection: Connection, token_hash: str, now: float) -> tuple[int, str]:
+    """Return the campaign and the name of a valid auditor's token, or refuse."""
+    found = tokens.find_hash(connection, token_hash, now)
+    if found is None or found.role != "auditor" or found.campaign_id is None:
+        raise Refused("unknown", EXPIRED)
+    return found.campaign_id, found.name
+
+
+def _auditors(number: int) -> tuple[sa.ColumnElement[bool], ...]:
+    return (
+        credentials.c.role == "auditor",
+        credentials.c.campaign_id == number,
+        credentials.c.revoked_at.is_(None),
+    )
+
+
+def listed_auditors(connection: Connection, number: int) -> list[AuditorLink]:
+    """List the links for checking that work."""
+    get_campaign(connection, number)
+    rows = connection.execute(
+        sa.select(credentials.c.token_hash, credentials.c.name, credentials.c.created_at)
+        .where(*_auditors(number))
+        .order_by(credentials.c.created_at, credentials.c.token_hash)
+    )
+    return [
+        {"id": row.token_hash[: tokens.ID_LENGTH], "name": row.name, "created_at": row.created_at}
+        for row in rows
+    ]
+
+
+def revoke_auditor(connection: Connection, number: int, token_id: str, now: float) -> None:
+    """Revoke a link for checking. Items that it holds are handed to others at once."""
+    mine = credentials.c.token_hash.startswith(token_id, autoescape=True)
+    if len(token_id) != tokens.ID_LENGTH or not tokens.revoke(
+        connection, now, *_auditors(number), mine
+    ):
+        raise NotFound(f"link {token_id[: tokens.ID_LENGTH]!r} is not in campaign {number}")
+    held = (checks.c.campaign_id == number, checks.c.holder == token_id)
+    connection.execute(checks.update().where(*held).values(held_until=0.0))
+    note(connection, now, "revoke check link", number, {"id": token_id})

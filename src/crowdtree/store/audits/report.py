@@ -1,0 +1,159 @@
+"""What an audit says, for the owner: numbers, people, what is out of date."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TypedDict
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.audit import Forecast, Standing
+from crowdtree.audit.words import next_step, sum_up
+from crowdtree.files.audits import audit_to_dict
+from crowdtree.store.audits.stored import AuditCache, AuditRow, latest_audit, read_checks
+from crowdtree.store.db.campaign_row import get_campaign, tally
+from crowdtree.store.db.states import ItemStatus
+from crowdtree.store.db.tables import checks, items, labels
+from crowdtree.store.errors import NotFound
+from crowdtree.store.types import JsonObject
+
+__all__ = [
+    "AuditReport",
+    "AuditSummary",
+    "audit_report",
+    "audit_summary",
+    "certificate",
+    "history_of",
+    "unsure_items",
+]
+
+FORECAST_REPLAYS = 40
+
+
+class AuditSummary(TypedDict):
+    """An audit in a few numbers."""
+
+    started: bool
+    started_at: float | None
+    claims: JsonObject | None
+    """What is certified, as :meth:`crowdtree.Audit.to_dict` writes it."""
+    labelled: int
+    """Items that have a label now; those that the audit covers are in its claims."""
+    changed: int
+    """Labels that are not what was audited any more: the audit is out of date."""
+    unsure: int
+    """Checks in which the person could not tell; they count as wrong."""
+    people: dict[str, int]
+    """Checks by person."""
+
+
+def audit_summary(connection: Connection, number: int) -> AuditSummary:
+    """Sum up the audit of a campaign from what is stored."""
+    get_campaign(connection, number)
+    labelled = tally(connection, number).get(ItemStatus.LABELLED.label, 0)
+    row = latest_audit(connection, number)
+    if row is None:
+        nothing: AuditSummary = {
+            "started": False,
+            "started_at": None,
+            "claims": None,
+            "labelled": labelled,
+            "changed": 0,
+            "unsure": 0,
+            "people": {},
+        }
+        return nothing
+    rows = connection.execute(
+        sa.select(checks.c.label, checks.c.truth, checks.c.person, labels.c.label.label("now"))
+        .join(labels, labels.c.item_id == checks.c.item_id, isouter=True)
+        .where(checks.c.audit_id == row.id, checks.c.correct.is_not(None))
+        .order_by(checks.c.draw)
+    ).all()
+    covered = labelled - _labelled_after(connection, number, row.at)
+    changed = sum(entry.label != entry.now for entry in rows)
+    return {
+        "started": True,
+        "started_at": row.at,
+        "claims": row.claims,
+        "labelled": labelled,
+        "changed": max(changed, row.claims["items"] - covered),
+        "unsure": sum(entry.truth is None for entry in rows),
+        "people": dict(Counter(entry.person for entry in rows)),
+    }
+
+
+def _labelled_after(connection: Connection, number: int, at: float) -> int:
+    """Count the labels that are newer than an audit."""
+    newer = (labels.c.campaign_id == number, labels.c.at > at)
+    query = (
+        sa.select(sa.func.count())
+        .select_from(labels)
+        .join(items, items.c.id == labels.c.item_id)
+        .where(*newer, items.c.status == ItemStatus.LABELLED)
+    )
+    return int(connection.execute(query).scalar_one())
+
+
+class AuditReport(AuditSummary):
+    """An audit as the owner sees it."""
+
+    sentence: str
+    next: str
+    forecast: JsonObject | None
+    """How many more checks the bound is expected to take."""
+
+
+def audit_report(connection: Connection, cache: AuditCache, number: int) -> AuditReport:
+    """Sum up the audit of a campaign, with what to do next."""
+    found = audit_summary(connection, number)
+    claims, forecast = found["claims"], _forecast(connection, cache, number)
+    return {
+        **found,
+        "sentence": "" if claims is None else sum_up(claims),
+        "next": "" if claims is None else next_step(claims["state"], forecast),
+        "forecast": None if forecast is None else forecast.to_dict(),
+    }
+
+
+def _needed(connection: Connection, number: int) -> AuditRow:
+    row = latest_audit(connection, number)
+    if row is None:
+        raise NotFound(f"campaign {number} has no audit")
+    return row
+
+
+def _forecast(connection: Connection, cache: AuditCache, number: int) -> Forecast | None:
+    """How many more checks the bound takes; remembered until the next result."""
+    row = latest_audit(connection, number)
+    if row is None:
+        return None
+    classes = get_campaign(connection, number).classes
+    drawn = read_checks(connection, row.id, classes)
+    with cache.current(connection, row, drawn, exact=False) as audit:
+        return cache.forecast(row.id, audit, FORECAST_REPLAYS)
+
+
+def history_of(connection: Connection, cache: AuditCache, number: int) -> list[Standing]:
+    """What the audit said after every check."""
+    row = _needed(connection, number)
+    drawn = read_checks(connection, row.id, get_campaign(connection, number).classes)
+    with cache.current(connection, row, drawn, exact=False) as audit:
+        return list(audit.history)
+
+
+def certificate(connection: Connection, cache: AuditCache, number: int) -> JsonObject:
+    """The certificate of the audit, as `crowdtree audit verify` reads it."""
+    row = _needed(connection, number)
+    drawn = read_checks(connection, row.id, get_campaign(connection, number).classes)
+    with cache.current(connection, row, drawn, exact=False) as audit:
+        return audit_to_dict(audit)
+
+
+def unsure_items(connection: Connection, number: int) -> list[tuple[int, str]]:
+    """Items about which a person could not tell: number and name."""
+    row = latest_audit(connection, number)
+    if row is None:
+        return []
+    drawn = read_checks(connection, row.id, get_campaign(connection, number).classes)
+    return [(entry.item_id, entry.item) for entry in drawn if entry.unsure]

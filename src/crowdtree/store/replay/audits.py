@@ -1,0 +1,71 @@
+"""Replay the checks of audits and compare them with what is stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.files.audits import check_claims
+from crowdtree.store.audits.stored import AuditRow, CheckRow, make_audit, read_audits, read_checks
+from crowdtree.store.db.states import ItemStatus
+from crowdtree.store.db.tables import audits, items, labels
+
+__all__ = ["check_audits"]
+
+
+def check_audits(connection: Connection, number: int, classes: list[str]) -> Iterator[str]:
+    """Recompute every draw and claim of the audits of a campaign; find labels that differ.
+
+    Labels that are older than the current audit must be those that it covers; newer ones only make
+    it out of date.
+    """
+    found = read_audits(connection, number)
+    for row in found:
+        drawn = read_checks(connection, row.id, classes)
+        try:
+            audit = make_audit(connection, row)
+            _check_results(drawn, classes)
+            audit.follow(drawn)
+            check_claims(row.claims, audit)
+        except (CrowdtreeError, ValueError, TypeError, KeyError, IndexError) as error:
+            yield f"audit {row.id}: {error}"
+    if found:
+        yield from _labels(connection, found[-1], classes)
+
+
+def _check_results(drawn: list[CheckRow], classes: list[str]) -> None:
+    for number, entry in enumerate(drawn):
+        if entry.draw != number:
+            raise CrowdtreeError(f"draws[{number}]: is missing")
+        if (entry.right is None) != (entry.at is None):
+            raise CrowdtreeError(f"draws[{number}]: has a result or a time, not both")
+        if entry.right is not None and entry.right != (entry.truth_class == entry.label):
+            raise CrowdtreeError(
+                f"draws[{number}]: is {'right' if entry.right else 'wrong'}, but was labelled "
+                f"{classes[entry.label]} and found to be {entry.truth}"
+            )
+
+
+def _labels(connection: Connection, audit: AuditRow, classes: list[str]) -> Iterator[str]:
+    """Compare the labels that were audited with those of the campaign."""
+    text = connection.execute(
+        sa.select(audits.c.labels).where(audits.c.id == audit.id)
+    ).scalar_one()
+    rows = connection.execute(
+        sa.select(items.c.task, labels.c.label, labels.c.posterior_error)
+        .join(labels, labels.c.item_id == items.c.id)
+        .where(
+            items.c.campaign_id == audit.campaign_id,
+            items.c.status == ItemStatus.LABELLED,
+            labels.c.at <= audit.at,
+        )
+    )
+    now = {task: [classes[label], error] for task, label, error in rows if label is not None}
+    for task, label, error in json.loads(text):
+        found = now.get(task, [label, error])
+        if found != [label, error]:
+            yield f"audit {audit.id}: item {task!r} was audited as {label} ({error}), now {found}"
