@@ -368,7 +368,8 @@ def test_verify_finds_what_was_changed(made: Any, what: str) -> None:
     lab.check(6)
     assert lab.verified() == []
     lab.sql(TAMPERED[what])
-    assert any("audit" in text for text in lab.verified()), what
+    where = "posterior error" if what == "a stated error" else "audit"  # the replay finds that one
+    assert any(where in text for text in lab.verified()), what
 
 
 def test_a_label_that_changes_after_its_check_makes_the_audit_out_of_date(made: Any) -> None:

@@ -390,3 +390,17 @@ def test_a_revision_that_is_refused_is_noted(
         assert set(game.activity("not revised")) == {"policy: refused"}
         assert game.status() == "finished"
         assert game.agrees()
+
+
+def test_a_campaign_whose_answers_cannot_be_compared_goes_on_unwatched(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any) -> None:
+        raise FloatingPointError("overflow")
+
+    monkeypatch.setattr(Monitor, "observe", fail)
+    with live(f"sqlite:///{tmp_path / 'x.db'}", 0.1, n=10) as game:
+        game.work(every=5)
+        assert game.status() == "finished"
+        assert game.agrees()
+    assert "is no longer watched" in caplog.text

@@ -8,6 +8,7 @@ that are stored. Only answers that counted when they came are compared with the 
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from crowdtree.store import Store
 
 __all__ = ["Watching"]
+
+log = logging.getLogger("crowdtree.store")
 
 AT_ONCE = 1000
 SECONDS_AT_ONCE = 0.1
@@ -124,6 +127,8 @@ class Watching:
         self.cache = ServingCache(clock, np.random.default_rng(0))
         self.name = secrets.token_hex(8)
         self.watched: dict[int, Watched] = {}
+        self.failed: set[int] = set()
+        """Campaigns whose answers could not be compared: they go on without being watched."""
         self.pending: Snapshot | None = None
         self.complete = 0
         """Id up to which every line of the log can be read."""
@@ -140,6 +145,8 @@ class Watching:
         unclaimed, found = store.read(self._look)
         if unclaimed:
             store.write(lambda connection: self._claim(connection, unclaimed))
+        for number in self.failed:
+            store.write(partial(self._pass_over, number=number))
         for seen in found:
             if seen.watched.position < seen.began:
                 continue  # read again after a restart: it is stored
@@ -158,8 +165,25 @@ class Watching:
         unclaimed = [row.id for row in rows if self._may_claim(row, now, alone)]
         held = [row for row in rows if row.holder == self.name]
         self.watched = {row.id: self.watched[row.id] for row in held if row.id in self.watched}
-        found = [self._compare(connection, row) for row in held]
+        found = [self._compared(connection, row) for row in held if row.id not in self.failed]
         return unclaimed, [seen for seen in found if seen is not None]
+
+    def _compared(self, connection: Connection, row: sa.Row[tuple[object, ...]]) -> Seen | None:
+        """Compare new answers; a campaign on which that fails does not stop the others."""
+        try:
+            return self._compare(connection, row)
+        except (CrowdtreeError, ArithmeticError, LookupError, TypeError, ValueError):
+            log.exception("campaign %s is no longer watched", row.id)
+            self.failed.add(row.id)
+            return None
+
+    def _pass_over(self, connection: Connection, number: int) -> None:
+        """Take the log of a campaign as read, so that the campaign can finish."""
+        mine = (monitors.c.campaign_id == number, monitors.c.holder == self.name)
+        done = monitors.c.last_answer_id < self.complete
+        connection.execute(
+            monitors.update().where(*mine, done).values(last_answer_id=self.complete)
+        )
 
     def _may_claim(self, row: sa.Row[tuple[object, ...]], now: float, alone: bool) -> bool:
         """Whether nobody reads the log of a campaign, or this claim has to be renewed."""

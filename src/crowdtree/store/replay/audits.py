@@ -51,12 +51,16 @@ def _check_results(drawn: list[CheckRow], classes: list[str]) -> None:
 
 
 def _labels(connection: Connection, audit: AuditRow, classes: list[str]) -> Iterator[str]:
-    """Compare the labels that were audited with those of the campaign."""
+    """Compare the labels that were audited with those of the campaign.
+
+    A revision may have corrected the stated error of a label since, which takes nothing from the
+    audit; the label itself would be a new one.
+    """
     text = connection.execute(
         sa.select(audits.c.labels).where(audits.c.id == audit.id)
     ).scalar_one()
     rows = connection.execute(
-        sa.select(items.c.task, labels.c.label, labels.c.posterior_error)
+        sa.select(items.c.task, labels.c.label)
         .join(labels, labels.c.item_id == items.c.id)
         .where(
             items.c.campaign_id == audit.campaign_id,
@@ -64,8 +68,8 @@ def _labels(connection: Connection, audit: AuditRow, classes: list[str]) -> Iter
             labels.c.at <= audit.at,
         )
     )
-    now = {task: [classes[label], error] for task, label, error in rows if label is not None}
-    for task, label, error in json.loads(text):
-        found = now.get(task, [label, error])
-        if found != [label, error]:
-            yield f"audit {audit.id}: item {task!r} was audited as {label} ({error}), now {found}"
+    now = {task: classes[label] for task, label in rows if label is not None}
+    for task, label, _ in json.loads(text):
+        found = now.get(task, label)
+        if found != label:
+            yield f"audit {audit.id}: item {task!r} was audited as {label}, now {found}"
