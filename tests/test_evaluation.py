@@ -200,3 +200,28 @@ def test_the_credible_interval_is_that_of_what_was_learned() -> None:
     plan = ct.staff(ct.design(ct.example("table1")), workers=4)
     assert evaluate(plan).credible is None
     assert evaluate(plan, Learned()).credible == ("interval of", plan)
+
+
+def test_leaves_by_hand() -> None:
+    """Three classes, two questions: every path through the tree written out."""
+    problem = Problem(["a", "b", "c"], [0.5, 0.3, 0.2], ["q", "r"], [[0, 0, 1], [0, 1, 1]],
+                      [[0.1, 0.2, 0.3], [0.05, 0.15, 0.25]])  # fmt: skip
+    tree = Tree(problem, [0, 1], [[1, -1], [-2, -3]])  # q: yes is c; then r: no is a, yes is b
+    value = evaluate(Plan(tree, [1, 1], undecided=(2,)))
+    yes_q, yes_r = np.array([0.1, 0.2, 0.7]), np.array([0.05, 0.85, 0.75])
+    reach = np.array([yes_q, (1 - yes_q) * (1 - yes_r), (1 - yes_q) * yes_r])  # c, a, b
+    shares = reach * problem.prior
+    assert tree.leaf_label.tolist() == [2, 0, 1]
+    assert value.leaf_share == pytest.approx(shares.sum(axis=1))
+    right = shares[np.arange(3), tree.leaf_label]
+    assert value.leaf_wrong == pytest.approx(shares.sum(axis=1) - right)
+    assert value.undecided == pytest.approx(shares[2].sum())
+    decided = shares[:2].sum()
+    assert value.decided_error == pytest.approx((decided - right[:2].sum()) / decided)
+    assert value.misclassification == pytest.approx(1 - right.sum())
+    said = value.to_dict()
+    assert (said["undecided"], said["decided_error"]) == (value.undecided, value.decided_error)
+    assert said["misclassification"] == value.misclassification
+    assert said["votes"] == [1, 1]
+    assert [node["question"] for node in said["nodes"]] == ["q", "r"]
+    assert evaluate(tree).decided_error == evaluate(tree).misclassification

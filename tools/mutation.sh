@@ -17,6 +17,8 @@ explained=$PWD/docs/internals/mutation.md
 export CROWDTREE_EXAMPLES="${CROWDTREE_EXAMPLES:-0.03}"
 unset CROWDTREE_DATA
 
+declare -A ALSO=([voting]=tests/test_dependence.py)  # tests of a module beside its own
+
 entry() {  # a list in the form of setup.cfg
   echo "$1="
   shift
@@ -34,7 +36,7 @@ mutate() {  # MODULE: copy, mutate, run its tests
     entry only_mutate "src/crowdtree/$1.py"
     entry also_copy tests pyproject.toml README.md LICENSE
     entry pytest_add_cli_args -p mutmut_shim -p no:cacheprovider -p no:xdist
-    entry pytest_add_cli_args_test_selection "tests/test_$1.py"
+    entry pytest_add_cli_args_test_selection "tests/test_$1.py" ${ALSO[$1]:-}
     # of processor time: a busy machine does not pass for a killed mutant, an endless loop does
     echo "timeout_multiplier=4"
     echo "timeout_constant=5"
