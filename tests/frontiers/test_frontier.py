@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import crowdtree as ct
 from contracts.oracle import all_trees
 from crowdtree.frontiers.compare import compare
-from crowdtree.frontiers.options import Options, question_prices
+from crowdtree.frontiers.vote_options import Options, question_prices
 from crowdtree.plan import Plan
 from crowdtree.tree import Tree
 

@@ -20,8 +20,14 @@ from crowdtree.designers import design, refuse_groups
 from crowdtree.designers.optimal import check_limits
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import Evaluation, evaluate
-from crowdtree.frontiers.options import Options, question_prices
-from crowdtree.frontiers.solve import Priced, Solver, exact_solver, greedy_solver, more_votes
+from crowdtree.frontiers.priced_search import (
+    Priced,
+    Solver,
+    exact_solver,
+    greedy_solver,
+    more_votes,
+)
+from crowdtree.frontiers.vote_options import Options, question_prices
 from crowdtree.plan import Plan, Vote
 from crowdtree.problem import DASH, Problem
 from crowdtree.staffing import staff

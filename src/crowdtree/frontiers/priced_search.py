@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.designers import design
-from crowdtree.frontiers.options import Options
+from crowdtree.frontiers.vote_options import Options
 from crowdtree.problem import DASH
 from crowdtree.tree import Tree
 
