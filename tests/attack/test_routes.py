@@ -18,7 +18,7 @@ from crowdtree.store.owner import tokens
 from crowdtree.web.auth import AUDITOR_COOKIE, OWNER_COOKIE, WORKER_COOKIE, csrf_of
 from weblab import Lab, lab
 
-BACKGROUND = ("tallies", "waiting", "judgements", "deliveries")
+BACKGROUND = ("monitors", "tallies", "waiting", "judgements", "deliveries")
 PARTS = {"workers": ("id", "name", "status", "answers"), "webhooks": ("id", "url", "secret")}
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain")
 """What another site's form can send without asking."""
