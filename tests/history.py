@@ -90,6 +90,7 @@ def make_campaigns(url: str, n_items: int, clients: int) -> list[tuple[int, list
                 most_skips=4,
                 price=0.01,
                 budget=1000.0 if place == 1 else None,
+                adapt=False,  # a table that the server revises reopens items after the crowd left
             )
             number = store.write(
                 lambda c, p=policy, s=settings: campaigns.create(c, "history", p, s, now)
