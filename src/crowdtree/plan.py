@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from crowdtree import voting
 from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.problem import DASH, Problem
+from crowdtree.result_methods import Drawn, Framed, Saved
 from crowdtree.tree import Certificate, Level, Tree
 
 __all__ = ["Plan", "Pool", "Vote", "as_plan", "nested_plan"]
@@ -25,7 +26,7 @@ MOST_NESTED = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(Framed, Saved, Drawn):
     """A tree, and how many votes each of its inner nodes takes.
 
     Parameters
@@ -229,6 +230,19 @@ class Plan:
     def levels(self) -> tuple[Level, ...]:
         """Levels of the tree, scored with the fused errors."""
         return self.tree.levels_with(self.node_error)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Plan):
+            return NotImplemented
+        return (
+            self.tree == other.tree
+            and (self.vote, self.method, self.pool) == (other.vote, other.method, other.pool)
+            and self.undecided == other.undecided
+            and np.array_equal(self.votes, other.votes)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.tree, self.votes.tobytes()))
 
     def __repr__(self) -> str:
         low, high = self.votes.min(), self.votes.max()

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
+from crowdtree.result_methods import Framed, HtmlShown, Saved
 
 __all__ = ["DASH", "LINE_BREAKS", "Dash", "Problem", "check_dependence", "check_names"]
 
@@ -30,7 +31,7 @@ _CELLS = {"0": 0, "1": 1, "-": DASH, "-1": DASH, "–": DASH, "—": DASH, "−"
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(Framed, Saved, HtmlShown):
     """Classes, and the yes/no questions that distinguish them.
 
     Parameters
