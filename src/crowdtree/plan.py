@@ -264,6 +264,11 @@ def as_plan(tree: Tree | Plan) -> Plan:
     """Turn a tree into the plan that asks one worker per node."""
     if isinstance(tree, Plan):
         return tree
+    if not isinstance(tree, Tree):
+        raise CrowdtreeError(
+            f"expected a Tree or a Plan, got {type(tree).__name__}; design(problem) makes a tree, "
+            "staff(tree, workers=...) a plan, load_plan(path) reads one"
+        )
     return Plan(tree, np.ones(tree.n_nodes, dtype=np.int64), method="one worker per node")
 
 

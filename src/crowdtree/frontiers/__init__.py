@@ -29,7 +29,7 @@ from crowdtree.frontiers.priced_search import (
 )
 from crowdtree.frontiers.vote_options import Options, question_prices
 from crowdtree.plan import Plan, Vote
-from crowdtree.problem import DASH, Problem
+from crowdtree.problem import DASH, Problem, check_problem
 from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.staffing import staff
 from crowdtree.text import percent
@@ -388,6 +388,7 @@ def frontier(
     >>> front.proven, front[0].misclassification > front[-1].misclassification
     (True, True)
     """
+    check_problem(problem, "frontier")
     if max_points < 2:
         raise CrowdtreeError(f"max_points: expected at least 2, got {max_points!r}")
     check_limits(time_limit, 0.0, node_limit, memory_limit)
