@@ -203,8 +203,8 @@ class Frontier:
         return self._for_answers(answers)
 
     def _for_error(self, error: float, undecided: float) -> Plan:
-        if not 0 < error < 1:
-            raise CrowdtreeError(f"error: expected a number between 0 and 1, got {error!r}")
+        if not 0 <= error < 1:
+            raise CrowdtreeError(f"error: expected a probability from 0 to below 1, got {error!r}")
 
         def kept(point: Point) -> Point | None:
             """The point, with leaves left undecided if it must; ``None`` if they are too many."""
