@@ -6,7 +6,8 @@ import io
 import json
 import zipfile
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import typer
 
@@ -259,7 +260,6 @@ frontier birds.csv --price free
 frontier birds.csv --price swims=2
 frontier birds.csv --price -1
 frontier birds.csv --max-votes 0
-frontier birds.csv --max-votes 4
 frontier birds.csv --max-points 0
 frontier birds.csv --time-limit -1
 frontier birds.csv -o plan2.json
@@ -389,37 +389,35 @@ BAD_OUTPUTS = [
 
 
 def verbs(group: typer.Typer = app) -> Iterator[tuple[list[str], Any]]:
-    """The words of every verb, and the verb as the parser sees it."""
-    command: Any = typer.main.get_command(group)
-    yield from _verbs([], command)
-
-
-def _verbs(words: list[str], command: Any) -> Iterator[tuple[list[str], Any]]:
-    if hasattr(command, "commands"):
-        for name, inner in command.commands.items():
-            yield from _verbs([*words, name], inner)
-    else:
-        yield words, command
+    """The words of every verb, and its function."""
+    for command in group.registered_commands:
+        yield [str(command.name)], command.callback
+    for inner in group.registered_groups:
+        assert inner.typer_instance is not None
+        for words, verb in verbs(inner.typer_instance):
+            yield [str(inner.name), *words], verb
 
 
 def _of_options() -> Iterator[list[str]]:
     """For every verb an unknown option and a word too many; for every option a wrong value."""
-    for words, command in verbs():
+    for words, verb in verbs():
+        hints = get_type_hints(verb, include_extras=True)
+        notes = {name: (kind.__origin__, kind.__metadata__[0]) for name, kind in hints.items()
+                 if hasattr(kind, "__metadata__")}  # fmt: skip
         files = [
-            "1" if option.name == "number" else "birds.csv"
-            for option in command.params
-            if option.param_type_name == "argument"
+            "1" if name == "number" else "birds.csv"
+            for name, (_, note) in notes.items()
+            if type(note).__name__ == "ArgumentInfo"
         ]
         yield [*words, *files, "--unknown-option"]
         yield [*words, *files, "one", "more", "word"]
         if files and words != ["campaign", "status"]:
             yield words
-        for option in command.params:
-            if option.param_type_name == "option" and option.type.name in (
-                *("integer", "float", "integer range", "float range", "choice"),
-            ):
-                yield [*words, *files, option.opts[-1], "wörd"]
-                yield [*words, *files, option.opts[-1]]
+        for kind, note in notes.values():
+            names = [name for name in note.param_decls or () if name.startswith("--")]
+            if names and not {bool, str, Path, list[str]} & {kind, *get_args(kind)}:
+                yield [*words, *files, names[0], "wörd"]
+                yield [*words, *files, names[0]]
 
 
 def _of_files() -> Iterator[list[str]]:
@@ -427,7 +425,8 @@ def _of_files() -> Iterator[list[str]]:
     for readers, files in (
         (READERS, PROBLEMS),
         (PLAN_READERS, PLANS),
-        (LEARN, FRAMES | ANY_TEXT),
+        (LEARN[:1], FRAMES | ANY_TEXT),
+        (LEARN[1:], ANY_TEXT),
         (AUDIT, CHECKS | ANY_TEXT),
         (AUDIT_FILES, AUDITS),
         (FORMATS, {"f_columns.csv": "", "cut.json": "", "f_header.csv": "", "empty.csv": ""}),

@@ -11,7 +11,7 @@ import numpy as np
 from crowdtree import files
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import import_server
-from crowdtree.cli.options import AsJson, Folder
+from crowdtree.cli.options import AsJson, Folder, check_folder
 from crowdtree.cli.render.plan import show_tree
 from crowdtree.cli.render.progress import counting, progress
 from crowdtree.designers import design
@@ -47,6 +47,7 @@ def demo_verb(
 
       crowdtree demo --out out/demo
     """
+    check_folder(out)
     out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {"out": str(out)}
     console = render.console()

@@ -24,7 +24,7 @@ from crowdtree.cli.render.progress import frontier_words, progress
 from crowdtree.cli.render.tables import show_frontier
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
-from crowdtree.frontiers import Point, frontier
+from crowdtree.frontiers import Point, check_wish, frontier
 from crowdtree.frontiers.compare import compare
 from crowdtree.plots import draw_frontier
 from crowdtree.problem import Problem
@@ -71,6 +71,8 @@ class Choice:
             raise CrowdtreeError("-o: add --error or --answers to choose the plan to write")
         if self.undecided and self.error is None:
             raise CrowdtreeError("--undecided: give the --error that the decided items must keep")
+        if self.given:
+            check_wish(self.error, self.answers, self.undecided)
         check_plan(self.output)
         check_draw(self.draw)
         check_outputs([self.output, self.draw])

@@ -135,8 +135,9 @@ def learn_verb(
     source = source if reader is None else reader(source)
     known = None if problem is None else inputs.read_problem(problem)
     truth = None if gold is None else inputs.source_of(gold)
+    made = None if plan is None else _plan(plan)
     learned = learn(source, truth, problem=known, classes=classes or None, level=level)
-    credible = None if plan is None else learned.credible_interval(_plan(plan))
+    credible = None if made is None else learned.credible_interval(made)
     outputs.write(learned)
 
     def show(console: Any) -> None:
@@ -148,8 +149,8 @@ def learn_verb(
                 f"[dim](estimate, {percent(level)} interval)[/].\n"
             )
 
-    made = outputs.upper or outputs.output
-    then = "" if made is None else render.command("design", str(made))
+    written = outputs.upper or outputs.output
+    then = "" if written is None else render.command("design", str(written))
     found = learned.to_dict() | ({} if credible is None else {"credible": asdict(credible)})
     render.emit(outputs.as_json, found, show, outputs.files, then)
 

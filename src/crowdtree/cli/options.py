@@ -37,6 +37,7 @@ __all__ = [
     "ReadingGroups",
     "Seed",
     "check_draw",
+    "check_folder",
     "check_html",
     "check_outputs",
     "check_plan",
@@ -190,6 +191,12 @@ def check_html(path: Path | None, option: str) -> None:
         raise CrowdtreeError(
             f"{path}: expected the extension .html for a page; use {option} {path.stem}.html"
         )
+
+
+def check_folder(path: Path) -> None:
+    """Raise where a folder cannot be written to because something else has its name."""
+    if path.exists() and not path.is_dir():
+        raise CrowdtreeError(f"{path}: is not a folder; give the name of one")
 
 
 def check_outputs(paths: Iterable[Path | None]) -> None:

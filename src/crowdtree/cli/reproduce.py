@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from crowdtree.cli import render
-from crowdtree.cli.options import AsJson, Folder
+from crowdtree.cli.options import AsJson, Folder, check_folder
 from crowdtree.reproduction import reproduce
 
 __all__ = ["reproduce_verb"]
@@ -21,6 +21,7 @@ def reproduce_verb(
 
       crowdtree reproduce --out paper
     """
+    check_folder(out)
     result = reproduce(out)
 
     def show(console: Any) -> None:
