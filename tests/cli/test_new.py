@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import openpyxl
 import pytest
 
@@ -66,6 +68,20 @@ def test_a_question_may_begin_with_the_sign_of_comments(tmp_path):
     path = tmp_path / "legs.csv"
     path.write_text("# notes\nquestion,error,dog,bird\n#legs > 2,0.1,1,0\n")
     assert ct.load_problem(path).questions == ("#legs > 2",)
+
+
+def test_the_recorded_session_is_what_happens(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[2] / "docs" / "start.md").read_text(encoding="utf-8")
+    table = text.split("```csv\n")[1].split("```")[0]
+    sessions = [part.split("```")[0] for part in text.split("```console\n$ ")[1:]]
+    assert len(sessions) == 3  # commands, and the first is the installation
+    for session in sessions[1:]:
+        command, _, printed = session.partition("\n")
+        assert run(*command.split()[1:]) == 0
+        assert capsys.readouterr().out == printed
+        Path("waste.csv").write_text(table)
+    assert Path("waste.svg").exists()
 
 
 def test_refusals(tmp_path, capsys):

@@ -56,10 +56,15 @@ def staff_verb(
     value = evaluate(staff(tree, workers, method, answers=answers, pool=pool, rng=seed))
     # the report staffs a problem by its own defaults
     as_report = given is tree and workers is not None and (method, pool) == ("marginal", "node")
-    then = "this with -o plan.json, then crowdtree report plan.json"
+    words: list[object] = [] if design_method == "fm" else ["--design", design_method]
+    words += ["--answers", f"{answers:g}"] if workers is None else ["--workers", workers]
     if outputs.output is not None:
         then = render.command("report", str(outputs.output))
     elif as_report:
-        words = [] if design_method == "fm" else ["--design", design_method]
-        then = render.command("report", file, *words, "--workers", workers, reading=reading)
+        then = render.command("report", file, *words, reading=reading)
+    else:
+        words += [] if method == "marginal" else ["--method", method]
+        words += [] if pool == "node" else ["--pool", pool]
+        words += ["--seed", seed] if seed else []
+        then = render.command("staff", file, *words, "-o", "plan.json", reading=reading)
     finish(value, outputs, then)
