@@ -82,13 +82,20 @@ def test_a_plan_where_a_problem_is_needed(birds, tmp_path, capsys):
         assert "expected a problem, got a plan" in complaint(capsys, verb, plan)
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion(shell, monkeypatch):
+@pytest.mark.parametrize(
+    ("shell", "typed", "completed", "not_offered"),
+    [
+        ("bash", "crowdtree fro", "frontier", "design"),
+        ("zsh", "crowdtree campaign st", "status", "create"),
+        ("fish", "crowdtree design birds.csv --method op", "optimal", "gini"),
+    ],
+)
+def test_completion(shell, typed, completed, not_offered, monkeypatch):
     program = [sys.executable, "-m", "crowdtree"]
     asked = {"bash": "COMP_WORDS", "zsh": "_TYPER_COMPLETE_ARGS", "fish": "_TYPER_COMPLETE_ARGS"}
     given = {
         "_CROWDTREE_COMPLETE": f"complete_{shell}",
-        asked[shell]: "crowdtree fro",
+        asked[shell]: typed,
         "COMP_CWORD": "1",
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
     }
@@ -96,5 +103,5 @@ def test_completion(shell, monkeypatch):
         monkeypatch.setenv(name, value)
     done = subprocess.run(program, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "frontier" in done.stdout
-    assert "design" not in done.stdout
+    assert completed in done.stdout
+    assert not_offered not in done.stdout

@@ -15,12 +15,9 @@ from cli.helpers import complaint, result, run
     [
         ["design", "FILE", "-o", "a.json", "--draw", "b.svg"],
         ["staff", "FILE", "--workers", "4", "-o", "a.json", "--draw", "b.html"],
-        ["frontier", "FILE", "--error", "0.1", "-o", "a.json", "--draw", "b.svg"],
+        ["frontier", "FILE", "--error", "0.1", "-o", "a.json"],
         ["simulate", "FILE", "--items", "20", "--policy", "plan", "--draw", "a.svg"],
         ["explain", "FILE", "--class", "robin", "--html", "a.html"],
-        ["report", "FILE", "-o", "a.html"],
-        ["report", "FILE", "--out", "a.html"],
-        ["report", "FILE", "--output", "a.html"],
     ],
 )
 def test_what_was_written_is_said(words, birds, tmp_path, capsys, monkeypatch):
@@ -33,10 +30,16 @@ def test_what_was_written_is_said(words, birds, tmp_path, capsys, monkeypatch):
     assert len(names) == sum("." in word for word in words[2:] if not word[0].isdigit())
 
 
-def test_the_report_has_a_default_name(birds, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert run("report", birds) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "Wrote report.html."
+@pytest.mark.parametrize(
+    "words", [[], ["-o", "a.html"], ["--output", "b.html"], ["--out", "c.html"]]
+)
+def test_reports_take_the_same_option_as_others(words, birds, capsys, monkeypatch):
+    written = []
+    monkeypatch.setattr("crowdtree.cli.report.write_report", lambda path, _: written.append(path))
+    assert run("report", birds, *words) == 0
+    name = words[-1] if words else "report.html"
+    assert [str(path) for path in written] == [name]
+    assert capsys.readouterr().out.splitlines()[-1] == f"Wrote {name}."
 
 
 def test_learned_files_are_said(leaves, tmp_path, capsys, monkeypatch):
@@ -59,7 +62,7 @@ def test_links_are_followed(birds, tmp_path, capsys):
     for name, words in {
         "plan.json": ["design", birds, "-o"],
         "tree.svg": ["design", birds, "--draw"],
-        "page.html": ["report", birds, "-o"],
+        "page.html": ["explain", birds, "--class", "robin", "--html"],
     }.items():
         link, target = tmp_path / name, tmp_path / "far" / name
         link.symlink_to(target)
@@ -109,9 +112,8 @@ def test_the_price_of_a_plan(birds, capsys):
 
 
 def test_an_odd_worker_is_left_out_and_that_is_said(birds, capsys):
-    for verb in ("staff", "report", "explain"):
-        more = {"report": ["-o", birds.with_suffix(".html")], "explain": ["--policy", "plan"]}
-        words = [verb, birds, "--workers", 5, *more.get(verb, [])]
+    for verb in ("staff", "explain"):
+        words = [verb, birds, "--workers", 5, *(["--policy", "plan"] if verb == "explain" else [])]
         assert run(*words, "--json") == 0
         out, err = capsys.readouterr()
         assert err == (

@@ -39,6 +39,7 @@ INTERRUPTED = 130
 
 app = make_group(
     "Labels from an unreliable crowd for few answers, with their estimated error.",
+    new_verb,
     design_verb,
     staff_verb,
     frontier_verb,
@@ -49,7 +50,6 @@ app = make_group(
     evaluate_verb,
     check_verb,
     report_verb,
-    new_verb,
     reproduce_verb,
     demo_verb,
     serve_verb,

@@ -8,7 +8,14 @@ from typing import Annotated, Any, Literal
 import typer
 
 from crowdtree.cli import inputs, render
-from crowdtree.cli.options import PlanOutputs, ProblemFile, ReadingGroups, Seed, with_options
+from crowdtree.cli.options import (
+    PlanOutputs,
+    ProblemFile,
+    ReadingGroups,
+    Seed,
+    one_of,
+    with_options,
+)
 from crowdtree.cli.render import progress
 from crowdtree.cli.render.plan import finish
 from crowdtree.designers import DESIGNERS
@@ -17,9 +24,7 @@ from crowdtree.evaluation import evaluate
 
 __all__ = ["design_verb"]
 
-Method = Annotated[
-    str, typer.Option("-m", "--method", help=f"One of: {', '.join(DESIGNERS)}.", metavar="NAME")
-]
+Method = Annotated[str, one_of(DESIGNERS, "-m", "--method")]
 
 
 @dataclass(frozen=True)

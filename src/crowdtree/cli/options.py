@@ -41,6 +41,7 @@ __all__ = [
     "check_html",
     "check_outputs",
     "check_plan",
+    "one_of",
     "with_options",
 ]
 
@@ -75,9 +76,16 @@ AllowGroups = Annotated[
     bool, typer.Option("--allow-groups", help="Accept classes that no question separates.")
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
-Design = Annotated[
-    str, typer.Option("--design", help=f"One of: {', '.join(DESIGNERS)}.", metavar="NAME")
-]
+
+
+def one_of(names: Iterable[str], *options: str) -> Any:
+    """Make an option for one of some names, which a shell completes."""
+    known = list(names)
+    words = f"One of: {', '.join(known)}."
+    return typer.Option(*options, help=words, metavar="NAME", autocompletion=lambda: known)
+
+
+Design = Annotated[str, one_of(DESIGNERS, "--design")]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,15 @@ from typing import Annotated, Literal
 import typer
 
 from crowdtree.cli import inputs, render
-from crowdtree.cli.options import Design, File, PlanOutputs, ReadingGroups, Seed, with_options
+from crowdtree.cli.options import (
+    Design,
+    File,
+    PlanOutputs,
+    ReadingGroups,
+    Seed,
+    one_of,
+    with_options,
+)
 from crowdtree.cli.render.plan import finish
 from crowdtree.evaluation import evaluate
 from crowdtree.plan import Plan
@@ -27,9 +35,7 @@ def staff_verb(
         float | None,
         typer.Option("--answers", help="Expected answers per item, in place of workers."),
     ] = None,
-    method: Annotated[
-        str, typer.Option("-m", "--method", help=f"One of: {', '.join(STAFFERS)}.", metavar="NAME")
-    ] = "marginal",
+    method: Annotated[str, one_of(STAFFERS, "-m", "--method")] = "marginal",
     design_method: Design = "fm",
     pool: Annotated[
         Literal["node", "question"],
