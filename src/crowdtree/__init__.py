@@ -28,10 +28,12 @@ from crowdtree.tree import Certificate, Level, Node, Tree
 if TYPE_CHECKING:
     from crowdtree.audit import Audit, plan_audit
     from crowdtree.client import Client
+    from crowdtree.estimators import CrowdClassifier, CrowdLabeller
     from crowdtree.files.audits import load_audit, load_labels, save_audit, verify_audit
     from crowdtree.learning.dependence import Accuracy
     from crowdtree.learning.model import Learned
     from crowdtree.learning.pilot import plan_pilot
+    from crowdtree.output import load
     from crowdtree.plots import draw_frontier, draw_tree
     from crowdtree.policy import SubtypePolicy
     from crowdtree.policy.monitor import Monitor, Revision
@@ -62,6 +64,9 @@ _LAZY = {
     "draw_frontier": "crowdtree.plots",
     "draw_tree": "crowdtree.plots",
     "explain": "crowdtree.trace",
+    "CrowdClassifier": "crowdtree.estimators",
+    "CrowdLabeller": "crowdtree.estimators",
+    "load": "crowdtree.output",
     "load_audit": "crowdtree.files.audits",
     "load_labels": "crowdtree.files.audits",
     "plan_audit": "crowdtree.audit",
@@ -96,6 +101,8 @@ __all__ = [
     "Certificate",
     "Client",
     "Crowd",
+    "CrowdClassifier",
+    "CrowdLabeller",
     "CrowdtreeError",
     "CrowdtreeWarning",
     "Evaluation",
@@ -123,6 +130,7 @@ __all__ = [
     "explain",
     "frontier",
     "learn",
+    "load",
     "load_audit",
     "load_labels",
     "load_plan",

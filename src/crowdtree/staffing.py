@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from crowdtree import scores, voting
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.evaluation import evaluate
-from crowdtree.plan import Plan, Pool
+from crowdtree.plan import Plan, Pool, as_plan
 from crowdtree.problem import DASH
 from crowdtree.rng import generator
 from crowdtree.tree import Tree
@@ -82,6 +82,7 @@ def staff(
         raise CrowdtreeError(f"method: {method!r} is unknown; choose from {', '.join(STAFFERS)}")
     if pool not in ("node", "question"):
         raise CrowdtreeError(f'pool: must be "node" or "question", got {pool!r}')
+    tree = as_plan(tree).tree
     teams = _Teams(tree, pool)
     budget = _Budget.of(workers, answers, teams)
     if method not in ("random", "everyone") and workers is not None and workers % 2:
