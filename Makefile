@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 OUT    ?= out
 
-.PHONY: help setup demo serve test lint bench bench-peers check-slow format clean
+.PHONY: help setup dist demo serve test lint bench bench-peers check-slow format clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -15,6 +15,9 @@ setup: $(STAMP)  ## make the virtual environment with pinned packages
 $(STAMP): pyproject.toml constraints.txt tools/setup.sh
 	@PYTHON="$(PYTHON)" tools/setup.sh $(VENV)
 	@touch $@
+
+dist: $(STAMP)   ## build the wheel and the sdist in dist/
+	$(BIN)/python -m build
 
 demo: $(STAMP)   ## run the main job end to end and write out/demo/report.html
 	@$(BIN)/crowdtree demo --out $(OUT)/demo
@@ -50,4 +53,4 @@ format: $(STAMP) ## format the code
 	$(BIN)/ruff format .
 
 clean:           ## remove everything that was made
-	rm -rf $(VENV) $(OUT) mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(OUT) dist mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -40,3 +40,4 @@ if [ ! -x "$venv/bin/pip" ]; then
 fi
 echo "setup: installing pinned packages"
 "$venv/bin/pip" install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+echo "setup: the command is $venv/bin/crowdtree; '. $venv/bin/activate' makes it crowdtree"

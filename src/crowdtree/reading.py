@@ -57,7 +57,7 @@ def has_content(source: Any) -> bool:
     >>> has_content("birds.csv"), has_content(b"a,b"), has_content({"a": [1]})
     (True, True, False)
     """
-    is_file = isinstance(source, str | os.PathLike | bytes | bytearray)
+    is_file = isinstance(source, str | os.PathLike | bytes | bytearray | Source)
     return is_file or callable(getattr(source, "read", None))
 
 

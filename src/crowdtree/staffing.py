@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree import scores, voting
-from crowdtree.errors import CrowdtreeError
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.evaluation import evaluate
 from crowdtree.plan import Plan, Pool, as_plan
 from crowdtree.problem import DASH
@@ -47,7 +48,8 @@ def staff(
     tree
         The tree.
     workers
-        Extra workers beyond the one that every node has (the paper's ``2K``).
+        Extra workers beyond the one that every node has (the paper's ``2K``). Methods that add
+        them in pairs leave an odd one out, with a warning.
     method
         ``"marginal"``: two more votes where the additive error falls most per unit of budget.
         While every worker error is at most one half, that is optimal for the additive error with
@@ -84,9 +86,11 @@ def staff(
     teams = _Teams(tree, pool)
     budget = _Budget.of(workers, answers, teams)
     if method not in ("random", "everyone") and workers is not None and workers % 2:
-        raise CrowdtreeError(
-            f"workers: {method!r} adds workers in pairs, so that votes stay odd; "
-            f"got {workers}, use {workers - 1} or {workers + 1}"
+        warnings.warn(
+            f"workers: {method!r} adds workers in pairs, so that votes stay odd: uses "
+            f"{workers - 1} of {workers}",
+            CrowdtreeWarning,
+            stacklevel=2,
         )
     votes = staffer(teams, budget, generator(rng))
     return Plan(tree, votes[teams.of_node], method=method, pool=pool)

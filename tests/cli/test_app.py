@@ -38,7 +38,6 @@ def test_a_plan_goes_from_verb_to_verb(birds, tmp_path, capsys):
         (["design", "example:table1", "--draw", "tree.doc"], ".svg"),
         (["design", "example:table1", "-o", "plan.txt"], ".json"),
         (["staff", "example:table1"], "workers"),
-        (["staff", "example:table1", "--workers", "3"], "pairs"),
         (["staff", "example:table1", "--workers", "-2"], "whole number"),
         (["staff", "example:table1", "--answers", "0.5"], "one worker per node"),
         (["evaluate", "example:table1"], "expected a plan"),

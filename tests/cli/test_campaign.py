@@ -61,7 +61,7 @@ def test_a_running_campaign_gets_another_table(run: Any) -> None:
     assert "is draft: only a running or paused one" in run("revise", "1", "table.csv")[2]
     run("start", "1")
     answer_everything()
-    assert run("revise", "1", "table.csv")[1] == "Campaign 1 has this table already.\n"
+    assert run("revise", "1", "table.csv")[1].startswith("Campaign 1 has this table already.\n")
     Path("worse.csv").write_text(TABLE.replace("0.05", "0.2"))
     code, out, _ = run("revise", "1", "worse.csv", "--reason", "people err more")
     assert (code, out.splitlines()[0]) == (0, "Campaign 1 is at revision 1.")
@@ -97,12 +97,16 @@ def test_a_definition_replaces_the_whole_policy(run: Any) -> None:
 def test_from_the_table_to_the_labels(run: Any) -> None:
     assert run("create", "table.csv", "--name", "Pots", "--json")[1].strip() == '{"campaign": 1}'
     assert json.loads(run("items", "1", "items.csv", "--json")[1]) == {"read": 3, "added": 3}
-    assert run("start", "1")[:2] == (0, "Campaign 1 is running.\n")
+    assert run("start", "1")[:2] == (0, "Campaign 1 is running.\nNext: crowdtree serve\n")
     given = answer_everything()
     assert given > 0
     assert json.loads(run("status", "1", "--json")[1])["items"]["labelled"] == 2
     assert json.loads(run("verify", "1", "--json")[1])["agrees"]
-    assert run("labels", "1", "-o", "labels.csv")[0] == 0
+    assert run("labels", "1", "-o", "labels.csv")[1].splitlines() == [
+        "2 labels.",
+        "Wrote labels.csv.",
+        "Next: crowdtree audit plan labels.csv --bound 0.02",
+    ]
     assert [line.split(",")[0] for line in Path("labels.csv").read_text().splitlines()] == [
         "task",
         "a",
@@ -111,6 +115,43 @@ def test_from_the_table_to_the_labels(run: Any) -> None:
     lines = run("answers", "1")[1].splitlines()
     assert lines[0] == "task,question,worker,label"
     assert len(lines) == given + 1
+    assert len(json.loads(run("answers", "1", "--json")[1])["answers"]) == given
+    assert json.loads(run("labels", "1", "--json")[1])["labels"][0]["task"] == "a"
+    said = json.loads(run("labels", "1", "-o", "more.jsonl", "--json")[1])
+    assert said == {"written": "more.jsonl", "rows": 2}
+
+
+def test_hints_name_the_next_step_and_keep_the_database(run: Any) -> None:
+    here = ("--database", "my pots.db")
+
+    def hint(*words: str) -> str:
+        code, out, err = run(*words, *here)
+        assert code == 0, err
+        start, _, command = out.splitlines()[-1].partition("crowdtree ")
+        assert start == "Next: "
+        kept = " --database 'my pots.db'"
+        assert command.endswith(kept)
+        return command.removesuffix(kept)
+
+    assert hint("create", "table.csv") == "campaign items 1 items.csv"
+    assert hint("status") == "campaign items 1 items.csv"
+    assert hint("items", "1", "items.csv") == "campaign start 1"
+    assert hint("status", "1") == "campaign start 1"
+    assert hint("audit", "1") == "campaign audit 1 --bound 0.02 --link NAME"
+    assert hint("start", "1") == "serve"
+    assert hint("status", "1") == "serve"
+    assert hint("pause", "1") == "campaign start 1"
+    assert hint("revise", "1", "table.csv") == "campaign status 1"
+    assert hint("verify", "1") == "campaign labels 1 -o labels.csv"
+    assert hint("create", "table.csv") == "campaign items 2 items.csv"
+    assert hint("status") == "campaign status 2"  # the latest is first
+
+
+def test_an_unknown_setting_lists_the_settings(run: Any) -> None:
+    code, _, err = run("create", "table.csv", "--set", "nope=1")
+    assert code == 2
+    assert "'nope': no such setting; choose from adapt, answers_per_worker, budget, " in err
+    assert {"price", "gold_rate", "thanks"} <= set(err.replace(",", " ").split())
 
 
 def test_an_audit_on_the_command_line(run: Any) -> None:

@@ -14,7 +14,9 @@ from crowdtree.store.settings import stored_settings
 
 
 def test_what_an_owner_sends_is_checked_and_what_is_stored_is_read() -> None:
-    with pytest.raises(CrowdtreeError, match="settings: retired"):
+    with pytest.raises(
+        CrowdtreeError, match="settings: 'retired': no such setting; choose from adapt, "
+    ):
         checked_settings({"retired": 1})
     assert stored_settings('{"retired": 1}') == Settings()
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
+import functools
 import sys
 import warnings
-from typing import TextIO
+from typing import Any, TextIO
 
 import typer
 
 from crowdtree import __version__
+from crowdtree.cli import streams
 from crowdtree.cli.audit import audit_app
 from crowdtree.cli.campaign import campaign_app
 from crowdtree.cli.check import check_verb
@@ -18,14 +20,16 @@ from crowdtree.cli.design import design_verb
 from crowdtree.cli.evaluate import evaluate_verb
 from crowdtree.cli.explain import explain_verb
 from crowdtree.cli.frontier import frontier_verb
+from crowdtree.cli.groups import make_group, show_help
 from crowdtree.cli.learn import learn_verb
+from crowdtree.cli.new import new_verb
 from crowdtree.cli.pilot import pilot_verb
 from crowdtree.cli.report import report_verb
 from crowdtree.cli.reproduce import reproduce_verb
 from crowdtree.cli.serve import serve_verb
 from crowdtree.cli.simulate import simulate_verb
 from crowdtree.cli.staff import staff_verb
-from crowdtree.errors import CrowdtreeError
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 
 __all__ = ["app", "main"]
 
@@ -33,17 +37,9 @@ USAGE_FAULT: type[Exception] = typer.BadParameter.__mro__[1]
 """What the parser raises for unknown words; its module differs between versions."""
 INTERRUPTED = 130
 
-app = typer.Typer(
-    name="crowdtree",
-    help="Labels from an unreliable crowd for few answers, with their estimated error.",
-    epilog="Start with: crowdtree design example:animals",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-for verb in (
+app = make_group(
+    "Labels from an unreliable crowd for few answers, with their estimated error.",
+    new_verb,
     design_verb,
     staff_verb,
     frontier_verb,
@@ -57,31 +53,48 @@ for verb in (
     reproduce_verb,
     demo_verb,
     serve_verb,
-):
-    app.command(verb.__name__.removesuffix("_verb"))(verb)
+    name="crowdtree",
+    epilog="Start with: crowdtree design example:animals. "
+    "Details of a verb: crowdtree help VERB. Where a file is read, - is standard input.",
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 app.add_typer(campaign_app, name="campaign")
 app.add_typer(audit_app, name="audit")
 
 
 @app.callback(invoke_without_command=True)
 def _root(
-    version: bool = typer.Option(False, "--version", help="Print the version and stop."),
+    context: typer.Context,
+    version: bool = typer.Option(False, "-V", "--version", help="Print the version and stop."),
 ) -> None:
     if version:
         print(__version__)
         raise typer.Exit
+    show_help(context)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with 0, 2 (a mistake in the input) or 130 (interrupted)."""
-    with warnings.catch_warnings():
+    with streams.prepared(), warnings.catch_warnings():
         warnings.showwarning = _show_warning
-        raise SystemExit(_run(arguments))
+        warnings.simplefilter("default", CrowdtreeWarning)  # even where the user silenced others
+        raise SystemExit(_run(sys.argv[1:] if arguments is None else arguments))
 
 
-def _run(arguments: list[str] | None) -> int:
+@functools.cache
+def _command() -> Any:
+    return typer.main.get_command(app)
+
+
+def _run(arguments: list[str]) -> int:
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     try:
-        result = app(arguments, prog_name="crowdtree", standalone_mode=False)
+        streams.check_single_use(arguments)
+        result = _command().main(arguments, prog_name="crowdtree", standalone_mode=False)
+        sys.stdout.flush()
     except CrowdtreeError as error:
         return _fail(str(error))
     except USAGE_FAULT as error:
@@ -92,10 +105,15 @@ def _run(arguments: list[str] | None) -> int:
         return _fail("interrupted", code=INTERRUPTED)
     except MemoryError:
         return _fail("out of memory: the problem is too large for this machine")
-    except BrokenPipeError:  # the reader of a pipe closed it: not an error
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except SystemExit as left:  # how the libraries leave when a pipe is closed
+        if not isinstance(left.__context__, BrokenPipeError):
+            raise
+        streams.discard_output()
         return 0
     except OSError as error:
+        streams.discard_output()
+        if streams.is_closed_pipe(error):  # the reader has seen enough: not an error
+            return 0
         place = f"{error.filename}: " if error.filename else ""
         return _fail(f"{place}{error.strerror or error}")
     if result == INTERRUPTED:  # the parser turns Ctrl-C into this code
@@ -104,7 +122,8 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _fail(message: str, code: int = 2) -> int:
-    print(f"crowdtree: {' '.join(message.split())}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # nobody reads standard error
+        print(f"crowdtree: {' '.join(message.split())}", file=sys.stderr, flush=True)
     return code
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from crowdtree.cli import inputs, render
-from crowdtree.cli.options import AsJson, File, Reading, ReadingGroups, with_options
+from crowdtree.cli.options import AsJson, ProblemFile, Reading, ReadingGroups, with_options
 from crowdtree.designers import design
 from crowdtree.errors import listing
 from crowdtree.text import plural
@@ -16,7 +16,7 @@ __all__ = ["check_verb"]
 
 
 @with_options
-def check_verb(file: File, *, as_json: AsJson = False, reading: Reading) -> None:
+def check_verb(file: ProblemFile, *, as_json: AsJson = False, reading: Reading) -> None:
     """Check a problem file: its size, and the classes that no question separates.
 
     Example:
@@ -47,7 +47,6 @@ def check_verb(file: File, *, as_json: AsJson = False, reading: Reading) -> None
         for group in groups:
             words = f"No question separates: {listing(group, 20)}"
             console.print(words, soft_wrap=True, markup=False)
-        again = ReadingGroups(**asdict(reading), allow_groups=bool(groups))
-        render.show_next(console, render.command("design", file, reading=again))
 
-    render.emit(as_json, found, show)
+    again = ReadingGroups(**asdict(reading), allow_groups=bool(groups))
+    render.emit(as_json, found, show, then=render.command("design", file, reading=again))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import typer
 
 from crowdtree import files
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import import_server
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, Folder, check_folder
 from crowdtree.cli.render.plan import show_tree
 from crowdtree.cli.render.progress import counting, progress
 from crowdtree.designers import design
@@ -36,19 +35,19 @@ TITLES = {"table1": "Table 1 of the paper", "animals": "Animals in photographs"}
 
 
 def demo_verb(
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="The folder to write to.")
-    ] = Path("out/demo"),
+    out: Folder = Path("out/demo"),
     as_json: AsJson = False,
 ) -> None:
-    """Run the main job end to end: design, staff, draw, a live campaign, and the paper.
+    """Run everything on two examples, with a live campaign.
 
-    The campaign is a real one, over HTTP on this machine; only its workers are simulated.
+    Designs, staffs and draws, runs a campaign and recomputes the paper. The campaign is a real
+    one, over HTTP on this machine; only its workers are simulated.
 
     Example:
 
       crowdtree demo --out out/demo
     """
+    check_folder(out)
     out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {"out": str(out)}
     console = render.console()

@@ -8,18 +8,23 @@ from typing import Annotated, Any, Literal
 import typer
 
 from crowdtree.cli import inputs, render
-from crowdtree.cli.options import File, PlanOutputs, ReadingGroups, Seed, with_options
+from crowdtree.cli.options import (
+    PlanOutputs,
+    ProblemFile,
+    ReadingGroups,
+    Seed,
+    one_of,
+    with_options,
+)
 from crowdtree.cli.render import progress
-from crowdtree.cli.render.plan import finish, show_plan
+from crowdtree.cli.render.plan import finish
 from crowdtree.designers import DESIGNERS
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
 
 __all__ = ["design_verb"]
 
-Method = Annotated[
-    str, typer.Option("-m", "--method", help=f"One of: {', '.join(DESIGNERS)}.", metavar="NAME")
-]
+Method = Annotated[str, one_of(DESIGNERS, "-m", "--method")]
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class Limits:
 
 @with_options
 def design_verb(
-    file: File,
+    file: ProblemFile,
     *,
     method: Method = "fm",
     outputs: PlanOutputs,
@@ -83,11 +88,5 @@ def design_verb(
         if method == "optimal":
             options["progress"] = watch
         tree = inputs.make_tree(problem, method, reading.allow_groups, seed, **options)
-    value = evaluate(tree)
-
-    def show(console: Any) -> None:
-        show_plan(console, value, outputs)
-        words = [*([] if method == "fm" else ["--design", method]), "--workers", 10 * tree.n_nodes]
-        render.show_next(console, render.command("staff", file, *words, reading=reading))
-
-    finish(value, outputs, show)
+    words = [*([] if method == "fm" else ["--design", method]), "--workers", 10 * tree.n_nodes]
+    finish(evaluate(tree), outputs, render.command("staff", file, *words, reading=reading))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from crowdtree.cli import inputs, render
-from crowdtree.cli.options import AsJson, File, Full
+from crowdtree.cli.options import AsJson, Full, PlanFile
 from crowdtree.cli.render.plan import show_levels, show_summary, show_tree
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
@@ -13,7 +13,7 @@ from crowdtree.evaluation import evaluate
 __all__ = ["evaluate_verb"]
 
 
-def evaluate_verb(file: File, as_json: AsJson = False, full: Full = False) -> None:
+def evaluate_verb(file: PlanFile, as_json: AsJson = False, full: Full = False) -> None:
     """Compute the exact error and cost of a plan.
 
     Example:

@@ -38,7 +38,7 @@ class Outputs:
 
     def __post_init__(self) -> None:
         check_html(self.html, "--html")
-        check_outputs([], self.html)
+        check_outputs([self.html])
 
 
 @with_options
@@ -59,9 +59,10 @@ def explain_verb(
     seed: Seed = 0,
     reading: ReadingGroups,
 ) -> None:
-    """Show why an item got its label: question, answer and posterior, step by step.
+    """Show step by step why an item got its label.
 
-    Without --answers a simulated crowd replies.
+    Every step has the question, the answer and the posterior. Without --answers a simulated crowd
+    replies.
 
     Examples:
 
@@ -83,7 +84,7 @@ def explain_verb(
         for line in trace.lines():
             console.print(line, soft_wrap=True, markup=False)
 
-    render.emit(outputs.as_json, trace.to_dict(), show)
+    render.emit(outputs.as_json, trace.to_dict(), show, [outputs.html])
 
 
 def _answers(problem: Problem, words: str) -> list[tuple[int, int]]:

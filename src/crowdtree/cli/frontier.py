@@ -12,8 +12,8 @@ from crowdtree import files
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
     AsJson,
-    File,
     Output,
+    ProblemFile,
     ReadingGroups,
     check_draw,
     check_outputs,
@@ -24,7 +24,7 @@ from crowdtree.cli.render.progress import frontier_words, progress
 from crowdtree.cli.render.tables import show_frontier
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
-from crowdtree.frontiers import Point, frontier
+from crowdtree.frontiers import Point, check_wish, frontier
 from crowdtree.frontiers.compare import compare
 from crowdtree.plots import draw_frontier
 from crowdtree.problem import Problem
@@ -71,9 +71,11 @@ class Choice:
             raise CrowdtreeError("-o: add --error or --answers to choose the plan to write")
         if self.undecided and self.error is None:
             raise CrowdtreeError("--undecided: give the --error that the decided items must keep")
+        if self.given:
+            check_wish(self.error, self.answers, self.undecided)
         check_plan(self.output)
         check_draw(self.draw)
-        check_outputs([self.output], self.draw)
+        check_outputs([self.output, self.draw])
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class Search:
 
 @with_options
 def frontier_verb(
-    file: File,
+    file: ProblemFile,
     *,
     choice: Choice,
     price: Annotated[
@@ -149,11 +151,14 @@ def frontier_verb(
         if not front.proven:
             loose = sum(point.status != "optimal" for point in front)
             console.print(f"{plural(loose, 'point')} not proven optimal.")
-        if chosen is None:
-            words = ["--error", 0.01, "-o", "plan.json"]
-            render.show_next(console, render.command("frontier", file, *words, reading=reading))
 
-    render.emit(choice.as_json, found, show)
+    then = ""
+    if chosen is None:
+        words = ["--error", 0.01, "-o", "plan.json"]
+        then = render.command("frontier", file, *words, reading=reading)
+    elif choice.output is not None:
+        then = render.command("report", str(choice.output))
+    render.emit(choice.as_json, found, show, (choice.output, choice.draw), then)
 
 
 def _search(problem: Problem, search: Search, price: list[float] | None, allow_groups: bool) -> Any:

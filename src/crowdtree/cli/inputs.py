@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from crowdtree import files
+from crowdtree.cli import streams
 from crowdtree.cli.options import Reading, ReadingGroups
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
+from crowdtree.files.formats import ending_of_content
 from crowdtree.plan import Plan
 from crowdtree.problem import Problem
+from crowdtree.reading import Source, open_source
 from crowdtree.tree import Tree
 
-__all__ = ["make_tree", "read_either", "read_plan", "read_problem", "read_tree"]
+__all__ = ["make_tree", "read_either", "read_plan", "read_problem", "read_tree", "source_of"]
 
 EXAMPLE = "example:"
+
+
+def source_of(file: str | os.PathLike[str]) -> Source:
+    """Open a file, or standard input for ``-``, whose format is recognised by its content."""
+    if os.fspath(file) != streams.STANDARD_INPUT:
+        return open_source(file)
+    data = streams.read_input()
+    return open_source(data, f"stdin{ending_of_content(data)}")
 
 
 def read_problem(file: str, reading: Reading | None = None) -> Problem:
     """Read a problem from a file or from the examples."""
     reading = reading or Reading()
     if not file.startswith(EXAMPLE):
-        return files.load_problem(file, **reading.without_groups())
+        options = reading.without_groups()
+        if reading.errors is not None:
+            options["errors"] = source_of(reading.errors)
+        return files.load_problem(source_of(file), **options)
     for option, given in (("--errors", reading.errors), ("--strengths", reading.strengths)):
         if given:
             raise CrowdtreeError(f"{option}: not for {file}, which has its own table; use a file")
@@ -38,7 +53,7 @@ def read_plan(file: str, reading: Reading | None = None) -> Plan | None:
 
     A plan contains its problem, so options for reading a problem are refused, not ignored.
     """
-    plan = None if file.startswith(EXAMPLE) else files.find_plan(file)
+    plan = None if file.startswith(EXAMPLE) else files.find_plan(source_of(file))
     if plan is not None:
         for name, _ in reading.given() if reading else ():
             if name != "--allow-groups":

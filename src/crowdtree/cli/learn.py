@@ -47,6 +47,11 @@ class Outputs:
     ] = None
     as_json: AsJson = False
 
+    @property
+    def files(self) -> list[Path | None]:
+        """What is asked for."""
+        return [self.output, self.upper, self.labels, self.report]
+
     def __post_init__(self) -> None:
         for problem in (self.output, self.upper):
             if problem is not None:
@@ -56,7 +61,7 @@ class Outputs:
                 f"{self.labels}: expected the extension .csv for labels; use {self.labels.stem}.csv"
             )
         check_html(self.report, "--report")
-        check_outputs([self.output, self.upper, self.labels, self.report])
+        check_outputs(self.files)
 
     def write(self, learned: Any) -> None:
         """Write every file that was asked for."""
@@ -126,10 +131,13 @@ def learn_verb(
       crowdtree learn answers.csv --gold gold.csv --upper careful.yaml --plan plan.json
     """
     reader = interchange.READERS.get(form)
-    source: Any = answers if reader is None else reader(answers)
-    known = None if problem is None else files.load_problem(problem)
-    learned = learn(source, gold, problem=known, classes=classes or None, level=level)
-    credible = None if plan is None else learned.credible_interval(_plan(plan))
+    source: Any = inputs.source_of(answers)
+    source = source if reader is None else reader(source)
+    known = None if problem is None else inputs.read_problem(problem)
+    truth = None if gold is None else inputs.source_of(gold)
+    made = None if plan is None else _plan(plan)
+    learned = learn(source, truth, problem=known, classes=classes or None, level=level)
+    credible = None if made is None else learned.credible_interval(made)
     outputs.write(learned)
 
     def show(console: Any) -> None:
@@ -140,12 +148,11 @@ def learn_verb(
                 f"{percent(credible.low)} to {percent(credible.high)} "
                 f"[dim](estimate, {percent(level)} interval)[/].\n"
             )
-        made = outputs.upper or outputs.output
-        if made is not None:
-            render.show_next(console, render.command("design", str(made)))
 
+    written = outputs.upper or outputs.output
+    then = "" if written is None else render.command("design", str(written))
     found = learned.to_dict() | ({} if credible is None else {"credible": asdict(credible)})
-    render.emit(outputs.as_json, found, show)
+    render.emit(outputs.as_json, found, show, outputs.files, then)
 
 
 def _plan(path: str) -> Plan:

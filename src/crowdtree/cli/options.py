@@ -27,27 +27,37 @@ __all__ = [
     "Design",
     "Draw",
     "File",
+    "Folder",
     "Full",
     "Output",
+    "PlanFile",
     "PlanOutputs",
+    "ProblemFile",
     "Reading",
     "ReadingGroups",
     "Seed",
     "check_draw",
+    "check_folder",
     "check_html",
     "check_outputs",
     "check_plan",
+    "one_of",
     "with_options",
 ]
 
+
+def _file(what: str) -> Any:
+    return typer.Argument(metavar="FILE", help=what, show_default=False)
+
+
 File = Annotated[
     str,
-    typer.Argument(
-        metavar="FILE",
-        help="A problem (.csv .xlsx .yaml .json), a plan (.json), or example:NAME.",
-        show_default=False,
-    ),
+    _file("A problem (.csv .xlsx .yaml .json), a plan (.json), example:NAME, or - for stdin."),
 ]
+ProblemFile = Annotated[
+    str, _file("A problem (.csv .xlsx .yaml .json), example:NAME, or - for stdin.")
+]
+PlanFile = Annotated[str, _file("A plan (.json), or - for stdin.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the plan to FILE.json.")
@@ -55,14 +65,27 @@ Output = Annotated[
 Draw = Annotated[
     Path | None, typer.Option("--draw", metavar="FILE", help="Draw to FILE.svg, .png or .html.")
 ]
+Folder = Annotated[
+    Path,
+    typer.Option(
+        "-o", "--output", "--out", metavar="DIR", help="The folder to write to; made if missing."
+    ),
+]
 Full = Annotated[bool, typer.Option("--full", help="Print large trees without folding.")]
 AllowGroups = Annotated[
     bool, typer.Option("--allow-groups", help="Accept classes that no question separates.")
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
-Design = Annotated[
-    str, typer.Option("--design", help=f"One of: {', '.join(DESIGNERS)}.", metavar="NAME")
-]
+
+
+def one_of(names: Iterable[str], *options: str) -> Any:
+    """Make an option for one of some names, which a shell completes."""
+    known = list(names)
+    words = f"One of: {', '.join(known)}."
+    return typer.Option(*options, help=words, metavar="NAME", autocompletion=lambda: known)
+
+
+Design = Annotated[str, one_of(DESIGNERS, "--design")]
 
 
 @dataclass(frozen=True)
@@ -141,13 +164,19 @@ class PlanOutputs:
         Path | None,
         typer.Option("--draw", metavar="FILE", help="Draw the tree to FILE.svg, .png or .html."),
     ] = None
+    price: Annotated[
+        float | None,
+        typer.Option("--price", metavar="P", help="Price per answer: print the cost too."),
+    ] = None
     levels: Annotated[bool, typer.Option("--levels", help="Print the level table too.")] = False
     full: Full = False
 
     def __post_init__(self) -> None:
+        if self.price is not None and not 0 <= self.price < float("inf"):
+            raise CrowdtreeError(f"--price: expected 0 or more, got {self.price:g}")
         check_plan(self.output)
         check_draw(self.draw)
-        check_outputs([self.output], self.draw)
+        check_outputs([self.output, self.draw])
 
 
 def check_plan(path: Path | None) -> None:
@@ -172,19 +201,20 @@ def check_html(path: Path | None, option: str) -> None:
         )
 
 
-def check_outputs(paths: Iterable[Path | None], drawn: Path | None = None) -> None:
-    """Raise where a file cannot be written: a folder, no folder, or two results in one file.
+def check_folder(path: Path) -> None:
+    """Raise where a folder cannot be written to because something else has its name."""
+    if path.exists() and not path.is_dir():
+        raise CrowdtreeError(f"{path}: is not a folder; give the name of one")
 
-    The folder of what is `drawn` is made where there is none.
-    """
+
+def check_outputs(paths: Iterable[Path | None]) -> None:
+    """Raise where a file cannot be written: a folder, no folder, or two results in one file."""
     made = [path for path in paths if path is not None]
     for path in made:
         if not path.parent.is_dir():
             raise CrowdtreeError(
                 f"{path}: the folder {path.parent} does not exist; create it first"
             )
-    made += [] if drawn is None else [drawn]
-    for path in made:
         if path.is_dir():
             raise CrowdtreeError(f"{path}: is a folder; give the name of a file")
     if len({path.absolute() for path in made}) < len(made):

@@ -32,9 +32,9 @@ def pilot_verb(
     as_json: AsJson = False,
     reading: ReadingGroups,
 ) -> None:
-    """Compute how many gold items and answers a pilot needs, and which cells matter most.
+    """Compute how many gold items and answers a pilot needs.
 
-    FILE is a problem (with guessed errors) or a plan.
+    Also which cells of the table matter most. FILE is a problem (with guessed errors) or a plan.
 
     Examples:
 

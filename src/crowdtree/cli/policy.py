@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import typer
 
 from crowdtree.cli import inputs
 from crowdtree.cli.options import ReadingGroups
+from crowdtree.errors import CrowdtreeError, one_line
+from crowdtree.likelihood import yes_probability
 from crowdtree.policy.spec import PolicySpec, make_policy
 from crowdtree.problem import Problem
 
-__all__ = ["PolicyOptions", "read_policy"]
+__all__ = ["PolicyOptions", "check_target", "read_policy"]
 
 WORKERS_PER_NODE = 6
 
@@ -57,8 +60,32 @@ class PolicyOptions:
         )
 
 
+def check_target(problem: Problem, target_error: float) -> None:
+    """Raise for a target of 0 that no number of answers reaches, as `frontier --error 0` does.
+
+    >>> check_target(Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1), 0.0)
+    Traceback (most recent call last):
+        ...
+    crowdtree.errors.CrowdtreeError: --target-error: 0 is out of reach: people err, so that no
+    number of answers excludes 'b' on an item of 'a'; give a target above 0
+    """
+    if target_error:
+        return
+    yes = yes_probability(problem)
+    excluded = (yes > 0).T @ (yes == 0) | (yes < 1).T @ (yes == 1)  # [truth, other]
+    np.fill_diagonal(excluded, True)
+    if not excluded.all():
+        truth, other = (one_line(problem.classes[c]) for c in np.argwhere(~excluded)[0])
+        raise CrowdtreeError(
+            f"--target-error: 0 is out of reach: people err, so that no number of answers excludes "
+            f"{other} on an item of {truth}; give a target above 0"
+        )
+
+
 def read_policy(file: str, options: PolicyOptions, reading: ReadingGroups) -> tuple[Problem, Any]:
     """Make the requested policy, from a problem or a plan."""
     problem, plan = inputs.read_either(file, reading)
+    if options.policy == "adaptive":
+        check_target(problem, options.target_error)
     source = problem if plan is None else plan
     return problem, make_policy(source, options.spec(reading.allow_groups))

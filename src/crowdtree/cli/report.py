@@ -33,14 +33,17 @@ WORKERS_PER_NODE = 10
 class Outputs:
     """Output options."""
 
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page to write.")] = Path(
-        "report.html"
-    )
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o", "--output", "--out", metavar="FILE", help="Write the page to FILE.html."
+        ),
+    ] = Path("report.html")
     as_json: AsJson = False
 
     def __post_init__(self) -> None:
-        check_html(self.out, "--out")
-        check_outputs([], self.out)
+        check_html(self.output, "-o")
+        check_outputs([self.output])
 
 
 @with_options
@@ -54,25 +57,26 @@ def report_verb(
     design_method: Design = "fm",
     reading: ReadingGroups,
 ) -> None:
-    """Write a page with the tree, its levels and bounds, the staffing and the confusions.
+    """Write a page about a plan: tree, staffing, confusions, bounds.
+
+    FILE is a problem (its tree is designed and staffed first) or a plan.
 
     Examples:
 
       crowdtree report example:animals
 
-      crowdtree report plan.json --out birds.html
+      crowdtree report plan.json -o birds.html
     """
     plan = inputs.read_tree(file, reading, design_method)
     if not isinstance(plan, Plan):
         plan = staff(plan, WORKERS_PER_NODE * plan.n_nodes if workers is None else workers)
     elif workers is not None:
         plan = staff(plan.tree, workers)
-    write_report(outputs.out, plan)
+    write_report(outputs.output, plan)
     value = evaluate(plan)
 
     def show(console: Any) -> None:
-        words = f"{outputs.out} written: misclassifies {percent(value.misclassification)}."
-        console.print(words, markup=False)
+        console.print(f"Misclassifies {percent(value.misclassification)} of items.")
 
-    found = {"report": str(outputs.out), "misclassification": value.misclassification}
-    render.emit(outputs.as_json, found, show)
+    found = {"report": str(outputs.output), "misclassification": value.misclassification}
+    render.emit(outputs.as_json, found, show, [outputs.output])

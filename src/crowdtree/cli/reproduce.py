@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from crowdtree.cli import render
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, Folder, check_folder
 from crowdtree.reproduction import reproduce
 
 __all__ = ["reproduce_verb"]
 
 
 def reproduce_verb(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write to.")],
+    out: Folder,
     as_json: AsJson = False,
 ) -> None:
-    """Recompute every figure and number of the paper, and show its errors.
+    """Recompute the paper's figures and numbers, and show its errors.
 
     Example:
 
       crowdtree reproduce --out paper
     """
+    check_folder(out)
     result = reproduce(out)
 
     def show(console: Any) -> None:

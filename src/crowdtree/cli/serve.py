@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import webbrowser
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +12,13 @@ from urllib.parse import urlsplit
 
 import typer
 
-from crowdtree.cli.campaign.database import HERE, Database, import_server, opened
+from crowdtree.cli.campaign.database import (
+    HERE,
+    Database,
+    import_server,
+    opened,
+    without_password,
+)
 from crowdtree.cli.options import AsJson, with_options
 from crowdtree.errors import CrowdtreeError
 
@@ -107,9 +112,9 @@ def serve_verb(
         load_example = import_server("crowdtree.demo.example").load_example
         with opened(database, new=True) as store:
             load_example(store)
-    serve.run(serving, partial(_welcome, _shown(database), open_page, as_json))
+    serve.run(serving, partial(_welcome, without_password(database), open_page, as_json))
     if not as_json:
-        print(f"\nStopped. Campaigns are kept in {_shown(database)}.", flush=True)
+        print(f"\nStopped. Campaigns are kept in {without_password(database)}.", flush=True)
 
 
 def _serving(serve: Any, database: str, address: Address, running: Running) -> Any:
@@ -140,18 +145,6 @@ def _welcome(database: str, open_page: bool, as_json: bool, link: str) -> None:
         print("Stop with Ctrl-C. Campaigns are kept.", flush=True)
     if open_page:
         webbrowser.open(link)
-
-
-def _shown(database: str) -> str:
-    """Write a database's address without its password.
-
-    >>> _shown("postgresql://ann:secret@host/birds"), _shown("birds.db")
-    ('postgresql://ann:***@host/birds', 'birds.db')
-    >>> _shown("postgresql://host/birds?user=ann&password=secret")
-    'postgresql://host/birds?user=ann&password=***'
-    """
-    hidden = re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", database)
-    return re.sub(r"([?&]password=)[^&]*", r"\1***", hidden)
 
 
 def _base(url: str) -> str:

@@ -89,7 +89,7 @@ class Outputs:
 
     def __post_init__(self) -> None:
         check_draw(self.draw)
-        check_outputs([], self.draw)
+        check_outputs([self.draw])
 
 
 @with_options
@@ -160,15 +160,14 @@ def simulate_verb(
             from crowdtree.cli.audit.common import show_forecast
 
             show_forecast(console, checks, certify)
-        words = ["--policy", policy.policy]
-        render.show_next(console, render.command("explain", file, *words, reading=reading))
 
     found = run.to_dict()
     if adapting is not None:
         found = {**adapting.to_dict(), "without_adaptation": found}
     if checks is not None:
         found["checks"] = checks.to_dict()
-    render.emit(outputs.as_json, found, show)
+    then = render.command("explain", file, "--policy", policy.policy, reading=reading)
+    render.emit(outputs.as_json, found, show, [outputs.draw], then)
 
 
 def _simulate(
@@ -318,8 +317,9 @@ def _compare(
                 f"item for {percent(best.misclassification)} misclassified.\n"
             )
         show_policies(console, found.rows)
-        if outputs.draw is None:
-            words = ["--compare", "--draw", "policies.svg"]
-            render.show_next(console, render.command("simulate", file, *words, reading=reading))
 
-    render.emit(outputs.as_json, found.to_dict(), show)
+    then = ""
+    if outputs.draw is None:
+        words = ["--compare", "--draw", "policies.svg"]
+        then = render.command("simulate", file, *words, reading=reading)
+    render.emit(outputs.as_json, found.to_dict(), show, [outputs.draw], then)

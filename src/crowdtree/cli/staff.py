@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from crowdtree.cli import inputs, render
-from crowdtree.cli.options import Design, File, PlanOutputs, ReadingGroups, Seed, with_options
-from crowdtree.cli.render.plan import finish, show_plan
+from crowdtree.cli.options import (
+    Design,
+    File,
+    PlanOutputs,
+    ReadingGroups,
+    Seed,
+    one_of,
+    with_options,
+)
+from crowdtree.cli.render.plan import finish
 from crowdtree.evaluation import evaluate
 from crowdtree.plan import Plan
 from crowdtree.staffing import STAFFERS, staff
@@ -27,9 +35,7 @@ def staff_verb(
         float | None,
         typer.Option("--answers", help="Expected answers per item, in place of workers."),
     ] = None,
-    method: Annotated[
-        str, typer.Option("-m", "--method", help=f"One of: {', '.join(STAFFERS)}.", metavar="NAME")
-    ] = "marginal",
+    method: Annotated[str, one_of(STAFFERS, "-m", "--method")] = "marginal",
     design_method: Design = "fm",
     pool: Annotated[
         Literal["node", "question"],
@@ -56,15 +62,15 @@ def staff_verb(
     value = evaluate(staff(tree, workers, method, answers=answers, pool=pool, rng=seed))
     # the report staffs a problem by its own defaults
     as_report = given is tree and workers is not None and (method, pool) == ("marginal", "node")
-
-    def show(console: Any) -> None:
-        show_plan(console, value, outputs)
-        command = "this with -o plan.json, then crowdtree report plan.json"
-        if outputs.output is not None:
-            command = render.command("report", str(outputs.output))
-        elif as_report:
-            words = [] if design_method == "fm" else ["--design", design_method]
-            command = render.command("report", file, *words, "--workers", workers, reading=reading)
-        render.show_next(console, command)
-
-    finish(value, outputs, show)
+    words: list[object] = [] if design_method == "fm" else ["--design", design_method]
+    words += ["--answers", f"{answers:g}"] if workers is None else ["--workers", workers]
+    if outputs.output is not None:
+        then = render.command("report", str(outputs.output))
+    elif as_report:
+        then = render.command("report", file, *words, reading=reading)
+    else:
+        words += [] if method == "marginal" else ["--method", method]
+        words += [] if pool == "node" else ["--pool", pool]
+        words += ["--seed", seed] if seed else []
+        then = render.command("staff", file, *words, "-o", "plan.json", reading=reading)
+    finish(value, outputs, then)

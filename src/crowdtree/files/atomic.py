@@ -20,7 +20,8 @@ def write_atomically(
     """Write to a temporary file in the same folder, then put it in the place of `path`.
 
     A concurrent reader of `path` sees the old file or the new one, never a part. A file larger
-    than `most` bytes (the limit of its reader) is not kept.
+    than `most` bytes (the limit of its reader) is not kept. A symbolic link stays, and what it
+    points to is replaced.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -32,6 +33,9 @@ def write_atomically(
     name = shown(path)
     if path.is_dir():
         raise CrowdtreeError(f"{name}: is a folder; give the name of a file")
+    path = Path(os.path.realpath(path))
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise CrowdtreeError(f"{name}: is neither a file nor a link to one; give another name")
     try:
         handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
     except OSError as error:

@@ -15,6 +15,12 @@ from crowdtree.problem import DASH, Dash, Problem, check_names
 __all__ = ["chosen_prior", "named", "problem_from_dict", "problem_to_dict"]
 
 Made = TypeVar("Made")
+KINDS = {
+    "problem": "a problem; load_problem and crowdtree design read it",
+    "plan": "a plan; load_plan and crowdtree evaluate read it",
+    "audit": "the certificate of an audit; load_audit and crowdtree audit show read it",
+}
+"""What a document may be, and what reads it."""
 
 
 def problem_from_dict(
@@ -29,8 +35,9 @@ def problem_from_dict(
     """Make a problem from the data of a document; given arguments take precedence."""
     from crowdtree.files.schema import ProblemFile, check
 
-    if isinstance(data, dict) and data.get("kind") == "plan":
-        raise CrowdtreeError(f"{source}: expected a problem, got a plan; use load_plan")
+    kind = data.get("kind") if isinstance(data, dict) else None
+    if kind in ("plan", "audit"):
+        raise CrowdtreeError(f"{source}: expected a problem, got {KINDS[kind]}")
     found = check(ProblemFile, data, source)
     entries = [
         (e, None, "") if isinstance(e, str) else (e.name, e.prior, e.description)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from pathlib import Path
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.reading import MB, shown
+from crowdtree.reading import MB, open_source, shown
 
-__all__ = ["DOCUMENTS", "ENDINGS", "MOST_BYTES", "ending_of", "errors_beside"]
+__all__ = [
+    "DOCUMENTS",
+    "ENDINGS",
+    "MOST_BYTES",
+    "ending_of",
+    "ending_of_content",
+    "errors_beside",
+]
 
 MOST_BYTES = {
     ".csv": 4_000 * MB,
@@ -38,6 +47,41 @@ def ending_of(path: str | os.PathLike[str]) -> str:
     raise CrowdtreeError(
         f"{shown(path)}: unknown file extension; expected one of {', '.join(ENDINGS)}{hint}"
     )
+
+
+_YAML = re.compile(
+    r"^(?:---|(?:crowdtree|kind|dash|dependence|worker_error|classes|questions)\s*:)", re.MULTILINE
+)
+
+
+def ending_of_content(data: bytes) -> str:
+    """Extension that a file of this content should have, for content that comes without a name.
+
+    >>> ending_of_content(b"question,error,a,b"), ending_of_content(b'{"crowdtree": 1}')
+    ('.csv', '.json')
+    >>> ending_of_content(b'{"task": 1}\\n{"task": 2}'), ending_of_content(b"classes: [a, b]")
+    ('.jsonl', '.yaml')
+    """
+    for magic, ending in ((b"PK\x03\x04", ".xlsx"), (b"PAR1", ".parquet")):
+        if data.startswith(magic):
+            return ending
+    if not data:
+        return ".csv"
+    text = open_source(data, "stdin.csv").head().decode("utf-8-sig", errors="replace").lstrip()
+    if text.startswith("["):
+        return ".json"
+    if text.startswith("{"):
+        first, _, rest = text.partition("\n")
+        return ".jsonl" if rest.strip() and _is_json(first) else ".json"
+    return ".yaml" if _YAML.search(text) else ".csv"
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def errors_beside(path: Path) -> Path:

@@ -37,13 +37,14 @@ MOST_COLUMNS, MOST_ROWS = 16_384, 1_048_576
 
 @contextmanager
 def delimited_grid(source: Source) -> Iterator[Grid]:
-    """Open a CSV or TSV file, whatever separates its columns."""
+    """Open a CSV or TSV file, whatever separates its columns; comments above it begin with #."""
     with source.lines(MOST_BYTES[ending_of(source.name)]) as lines:
         name = source.name
         skipped, first = 0, ""
         for first in lines:
             skipped += 1
-            if first.strip(" ,;\t\r\n") and not first.lower().startswith("sep="):
+            first_word = first.lower().lstrip('"')
+            if first.strip(" ,;\t\r\n") and not first_word.startswith(("sep=", "#")):
                 break
             if skipped > MOST_BLANK:
                 raise CrowdtreeError(f"{name}: begins with {MOST_BLANK:,} blank lines; remove them")

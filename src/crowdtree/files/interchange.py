@@ -219,6 +219,11 @@ def read_wide(path: str | Path) -> pl.DataFrame:
     file = open_source(path, "answers.csv")
     frame = _wide_frame(file.read_text(MOST_BYTES), file.name)
     names = set(frame.columns)
+    if "label" in names:
+        raise CrowdtreeError(
+            f"{file.name}: has a column label, so it is not wide; use the format plain, or rename "
+            "the column if it is a question or a worker"
+        )
     for keys, spread in (
         (("task", "worker"), "question"),
         (("question", "worker"), "task"),

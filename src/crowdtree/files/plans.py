@@ -8,6 +8,7 @@ from typing import Any
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.documents import (
+    KINDS,
     named,
     problem_from_dict,
     problem_to_dict,
@@ -103,7 +104,7 @@ def plan_from_dict(data: Any, source: str, problem: Problem | None = None) -> Pl
     if isinstance(data, dict) and ("question" in data or "label" in data):
         data = {"crowdtree": 1, "kind": "plan", "tree": data}  # a bare tree
     if isinstance(data, dict) and (data.get("kind") == "problem" or "questions" in data):
-        raise CrowdtreeError(f"{source}: expected a plan, got a problem; use load_problem")
+        raise CrowdtreeError(f"{source}: expected a plan, got {KINDS['problem']}")
     found = check(PlanFile, data, source)
     if problem is None:
         if found.problem is None:

@@ -17,6 +17,8 @@ Text = Annotated[str, Field(strict=True)]
 Number = Annotated[float, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 Cells = list[Any] | dict[Any, Any]
+VERSION = 1
+"""Of the files that are read and written."""
 
 
 class _Entry(BaseModel):
@@ -136,6 +138,7 @@ def check(model: type[Model], data: Any, source: str) -> Model:
         raise CrowdtreeError(
             f"{source}: expected fields ({', '.join(model.model_fields)}), got {one_line(data)}"
         )
+    _refuse_newer(data.get("crowdtree"), source)
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -145,6 +148,15 @@ def check(model: type[Model], data: Any, source: str) -> Model:
         faults, key=lambda fault: (fault["loc"][:2] == faults[0]["loc"][:2], len(fault["loc"]))
     )
     raise CrowdtreeError(f"{source}: {_place(first['loc'])}: {_fault(model, first)}")
+
+
+def _refuse_newer(version: Any, source: str) -> None:
+    """Raise for a file of a later version, whose fields would only look like mistakes."""
+    if isinstance(version, int) and version > VERSION:
+        raise CrowdtreeError(
+            f"{source}: was written by a newer crowdtree (file version {version}, this one reads "
+            f"{VERSION}); install the current crowdtree, or save the file with the older one"
+        )
 
 
 def _place(loc: tuple[int | str, ...]) -> str:

@@ -35,12 +35,24 @@ from crowdtree.staffing import staff
 from crowdtree.text import percent
 from crowdtree.tree import Tree
 
-__all__ = ["Frontier", "Point", "frontier"]
+__all__ = ["Frontier", "Point", "check_wish", "frontier"]
 
 HIGHEST_PRICE = 1e4
 LEAST_PRICE = 1e-6
 SLACK = 1e-10
 INTERRUPTED = "interrupted"
+
+
+def check_wish(error: float | None, answers: float | None, undecided: float = 0.0) -> None:
+    """Raise for what no plan can be chosen by, whatever the frontier is."""
+    if (error is None) == (answers is None):
+        raise CrowdtreeError("plan_for: expected either error or answers")
+    if not 0 <= undecided < 1:
+        raise CrowdtreeError(f"undecided: expected a share from 0 to below 1, got {undecided!r}")
+    if undecided and error is None:
+        raise CrowdtreeError("undecided: give an error that the decided items must keep")
+    if error is not None and not 0 <= error < 1:
+        raise CrowdtreeError(f"error: expected a probability from 0 to below 1, got {error!r}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,23 +202,13 @@ class Frontier(Framed, Saved, Plotted):
             is then that of the other items. A plan that reaches the error on most items costs far
             less than one that reaches it on all, and may exist where that one does not.
         """
-        if (error is None) == (answers is None):
-            raise CrowdtreeError("plan_for: expected either error or answers")
-        if not 0 <= undecided < 1:
-            raise CrowdtreeError(
-                f"undecided: expected a share from 0 to below 1, got {undecided!r}"
-            )
+        check_wish(error, answers, undecided)
         if error is not None:
             return self._for_error(error, undecided)
-        if undecided:
-            raise CrowdtreeError("undecided: give an error that the decided items must keep")
         assert answers is not None
         return self._for_answers(answers)
 
     def _for_error(self, error: float, undecided: float) -> Plan:
-        if not 0 < error < 1:
-            raise CrowdtreeError(f"error: expected a number between 0 and 1, got {error!r}")
-
         def kept(point: Point) -> Point | None:
             """The point, with leaves left undecided if it must; ``None`` if they are too many."""
             made = point.deciding(error)

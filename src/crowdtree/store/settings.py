@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from crowdtree.errors import CrowdtreeError
+from crowdtree.errors import CrowdtreeError, one_line
 
 __all__ = ["MICRO", "Settings", "checked_settings", "stored_settings", "web_address"]
 
@@ -115,6 +115,11 @@ def checked_settings(values: Mapping[str, object]) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            known = ", ".join(sorted(Settings.model_fields))
+            raise CrowdtreeError(
+                f"settings: {one_line(where)}: no such setting; choose from {known}"
+            ) from None
         raise CrowdtreeError(f"settings: {where}: {first['msg']}") from None
 
 

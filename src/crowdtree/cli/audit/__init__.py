@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import typer
-
 from crowdtree.cli.audit.next import next_verb
 from crowdtree.cli.audit.plan import plan_verb
 from crowdtree.cli.audit.record import record_verb
 from crowdtree.cli.audit.show import show_verb
 from crowdtree.cli.audit.start import start_verb
 from crowdtree.cli.audit.verify import verify_verb
+from crowdtree.cli.groups import make_group
 
 __all__ = ["audit_app"]
 
-audit_app = typer.Typer(
-    help="Check some labels, and certify how many of all are wrong.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+audit_app = make_group(
+    "Check some labels, and certify how many of all are wrong.",
+    plan_verb,
+    start_verb,
+    next_verb,
+    record_verb,
+    show_verb,
+    verify_verb,
 )
-for verb in (plan_verb, start_verb, next_verb, record_verb, show_verb, verify_verb):
-    audit_app.command(verb.__name__.removesuffix("_verb"))(verb)

@@ -10,7 +10,9 @@ import typer
 
 from crowdtree.audit import Audit, Forecast
 from crowdtree.audit.words import next_step
+from crowdtree.cli import inputs, streams
 from crowdtree.errors import CrowdtreeError
+from crowdtree.files.audits import load_audit
 from crowdtree.text import percent, plural
 
 __all__ = [
@@ -19,13 +21,14 @@ __all__ = [
     "Confidence",
     "Key",
     "LabelsFile",
+    "open_audit",
     "read_key",
     "show_forecast",
     "show_standing",
 ]
 
 KEY_VARIABLE = "CROWDTREE_AUDIT_KEY"
-LEAST_KEY = 16
+LEAST_KEY, MOST_KEY = 16, 1_000_000
 MOST_LABELS = 12
 FORECAST_REPLAYS = 100
 
@@ -61,13 +64,22 @@ def read_key(path: Path | None) -> bytes | None:
         if not key:
             return None
     else:
-        key, where = path.read_bytes().strip(), str(path)
+        source = inputs.source_of(path)
+        with source.open() as file:
+            key, where = file.read(MOST_KEY).strip(), source.name
     if len(key) < LEAST_KEY:
         raise CrowdtreeError(
             f"{where}: holds {len(key)} bytes; expected at least {LEAST_KEY}, such as what "
             "openssl rand -hex 32 prints"
         )
     return key
+
+
+def open_audit(path: Path, key: bytes | None) -> Audit:
+    """Load an audit that will be saved again, which standard input cannot be."""
+    if str(path) == streams.STANDARD_INPUT:
+        raise CrowdtreeError("-: the audit is changed in its file; give the name of the file")
+    return load_audit(path, key=key)
 
 
 def forecast_of(audit: Audit) -> Forecast | None:

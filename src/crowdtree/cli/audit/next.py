@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from crowdtree.cli import render
-from crowdtree.cli.audit.common import AuditFile, Key, read_key
+from crowdtree.cli.audit.common import AuditFile, Key, open_audit, read_key
 from crowdtree.cli.options import AsJson, check_outputs
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.atomic import write_atomically
-from crowdtree.files.audits import load_audit, save_audit
+from crowdtree.files.audits import save_audit
 from crowdtree.files.exports import csv_lines
 from crowdtree.text import plural
 
@@ -45,7 +45,7 @@ def next_verb(
         raise CrowdtreeError(f"{output}: a sheet is written as .csv; use {output.stem}.csv")
     check_outputs([output])
     secret = read_key(key)
-    found = load_audit(audit, key=secret)
+    found = open_audit(audit, secret)
     if len(found.pending) < count:
         found.next(count - len(found.pending))
         save_audit(found, audit, key=secret)
@@ -63,6 +63,8 @@ def next_verb(
             console.print(" · ".join(value for value in row.values() if value), markup=False)
         if rows and output is not None:
             console.print(f"{plural(len(rows), 'item')} to check; fill in the column truth.")
-            render.show_next(console, render.command("audit", "record", str(audit), str(output)))
 
-    render.emit(as_json, {"items": rows}, show)
+    then = ""
+    if rows and output is not None:
+        then = render.command("audit", "record", str(audit), str(output))
+    render.emit(as_json, {"items": rows}, show, [output], then)

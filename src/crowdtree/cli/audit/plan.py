@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from crowdtree.audit import plan_audit
-from crowdtree.cli import render
+from crowdtree.cli import inputs, render
 from crowdtree.cli.audit.common import Bound, Confidence, LabelsFile, show_forecast
 from crowdtree.cli.options import AsJson, Seed
 from crowdtree.files.audits import load_labels
@@ -23,20 +23,26 @@ def plan_verb(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Say how many checks an audit takes, if the stated errors are right.
+    """Estimate how many checks an audit takes.
+
+    The estimate assumes that the stated errors are right.
 
     Example:
 
       crowdtree audit plan labels.csv --bound 0.02
     """
     found = plan_audit(
-        load_labels(labels).errors, bound, confidence=confidence, replays=replays, seed=seed
+        load_labels(inputs.source_of(labels)).errors,
+        bound,
+        confidence=confidence,
+        replays=replays,
+        seed=seed,
     )
 
     def show(console: Any) -> None:
         show_forecast(console, found, bound, ", if the stated errors are right")
-        if found.median is not None:
-            words = ("-o", "audit.json", "--bound", bound)
-            render.show_next(console, render.command("audit", "start", labels, *words))
 
-    render.emit(as_json, found.to_dict(), show)
+    then = ""
+    if found.median is not None:
+        then = render.command("audit", "start", labels, "-o", "audit.json", "--bound", bound)
+    render.emit(as_json, found.to_dict(), show, then=then)

@@ -7,11 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from crowdtree.cli import render
-from crowdtree.cli.audit.common import AuditFile, Key, forecast_of, read_key, show_standing
+from crowdtree.cli import inputs, render, streams
+from crowdtree.cli.audit.common import (
+    AuditFile,
+    Key,
+    forecast_of,
+    open_audit,
+    read_key,
+    show_standing,
+)
 from crowdtree.cli.options import AsJson
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, one_line
-from crowdtree.files.audits import load_audit, read_checks, save_audit
+from crowdtree.files.audits import read_checks, save_audit
 
 __all__ = ["record_verb"]
 
@@ -39,10 +46,10 @@ def record_verb(
       crowdtree audit record audit.json sheet.csv --by ann
     """
     secret = read_key(key)
-    found = load_audit(audit, key=secret)
+    found = open_audit(audit, secret)
     known = set(found.labels)
     recorded = 0
-    for item, result in read_checks(sheet):
+    for item, result in read_checks(inputs.source_of(sheet)):
         found.record(item, **({"by": by} if by else {}) | result)
         recorded += 1
         truth = result.get("truth")
@@ -59,9 +66,10 @@ def record_verb(
 
     def show(console: Any) -> None:
         show_standing(console, found, forecast)
-        if found.state == "open":
-            words = ("-n", 20, "-o", sheet)
-            render.show_next(console, render.command("audit", "next", str(audit), *words))
 
+    then = ""
+    if found.state == "open":
+        name = "sheet.csv" if sheet == streams.STANDARD_INPUT else sheet
+        then = render.command("audit", "next", str(audit), "-n", 20, "-o", name)
     made = found.to_dict() | {"forecast": None if forecast is None else forecast.to_dict()}
-    render.emit(as_json, made, show)
+    render.emit(as_json, made, show, [audit], then)

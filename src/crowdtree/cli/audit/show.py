@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdtree.cli import render
+from crowdtree.cli import inputs, render
 from crowdtree.cli.audit.common import (
     AuditFile,
     Key,
@@ -22,7 +22,7 @@ __all__ = ["show_verb"]
 def show_verb(
     audit: AuditFile, draw: Draw = None, key: Key = None, as_json: AsJson = False
 ) -> None:
-    """Say what is certified, what is estimated, and how many checks are missing.
+    """Show what is certified and how many checks are missing.
 
     Examples:
 
@@ -31,8 +31,8 @@ def show_verb(
       crowdtree audit show audit.json --draw audit.svg
     """
     check_draw(draw)
-    check_outputs([], draw)
-    found = load_audit(audit, key=read_key(key))
+    check_outputs([draw])
+    found = load_audit(inputs.source_of(audit), key=read_key(key))
     forecast = forecast_of(found)
     if draw is not None:
         from crowdtree.plots.audits import draw_audit
@@ -46,4 +46,4 @@ def show_verb(
             show_labels(console, found)
 
     made = found.to_dict() | {"forecast": None if forecast is None else forecast.to_dict()}
-    render.emit(as_json, made, show)
+    render.emit(as_json, made, show, [draw])

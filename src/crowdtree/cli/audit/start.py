@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from crowdtree.audit import Audit
-from crowdtree.cli import render
+from crowdtree.cli import inputs, render
 from crowdtree.cli.audit.common import Bound, Confidence, Key, LabelsFile, read_key
 from crowdtree.cli.options import AsJson, check_outputs
 from crowdtree.errors import CrowdtreeError
@@ -47,20 +47,19 @@ def start_verb(
     check_outputs([output])
     if output.exists():
         raise CrowdtreeError(f"{output}: exists already; remove it, or choose another name")
-    table = load_labels(labels)
+    table = load_labels(inputs.source_of(labels))
     audit = Audit(
         *table,
         bound=bound,
         confidence=confidence,
         seed=secrets.randbelow(2**32) if seed is None else seed,
-        known=None if known is None else read_known(known),
+        known=None if known is None else read_known(inputs.source_of(known)),
     )
     save_audit(audit, output, key=read_key(key))
 
     def show(console: Any) -> None:
         wanted = "" if bound is None else f", to certify at most {percent(bound)} wrong"
         console.print(f"Audit of [bold]{plural(len(audit.items), 'label')}[/]{wanted}.")
-        words = ("-n", 20, "-o", "sheet.csv")
-        render.show_next(console, render.command("audit", "next", str(output), *words))
 
-    render.emit(as_json, audit.to_dict() | {"seed": audit.seed}, show)
+    then = render.command("audit", "next", str(output), "-n", 20, "-o", "sheet.csv")
+    render.emit(as_json, audit.to_dict() | {"seed": audit.seed}, show, [output], then)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from crowdtree.cli import render
+from crowdtree.cli import inputs, render
 from crowdtree.cli.audit.common import AuditFile, Key, read_key
 from crowdtree.cli.options import AsJson
 from crowdtree.files.audits import verify_audit
@@ -24,7 +24,9 @@ def verify_verb(
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Recompute every draw and every number of an audit; leave with 2 where one differs.
+    """Recompute every draw and every number of an audit.
+
+    Exits with 2 if one differs.
 
     Examples:
 
@@ -33,7 +35,11 @@ def verify_verb(
       crowdtree audit verify audit.json --key secret.txt
     """
     secret = read_key(key)
-    found = verify_audit(audit, labels, key=secret)
+    found = verify_audit(
+        inputs.source_of(audit),
+        None if labels is None else inputs.source_of(labels),
+        key=secret,
+    )
     signed = "checked" if secret else "not checked" if found.signed else "none"
 
     def show(console: Any) -> None:

@@ -9,7 +9,14 @@ import typer
 
 from crowdtree.cli import render
 from crowdtree.cli.audit.common import Confidence
-from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, opened
+from crowdtree.cli.campaign.database import (
+    HERE,
+    Database,
+    Number,
+    import_server,
+    next_step,
+    opened,
+)
 from crowdtree.cli.options import AsJson, check_outputs
 from crowdtree.errors import CrowdtreeError
 
@@ -66,8 +73,6 @@ def audit_verb(
     def show(console: Any) -> None:
         if not found["started"]:
             console.print("No audit yet.")
-            words = ("--bound", 0.02, "--link", "NAME")
-            render.show_next(console, render.command("campaign", "audit", number, *words))
         else:
             console.print(found["sentence"], markup=False)
             console.print(found["next"], markup=False)
@@ -76,7 +81,9 @@ def audit_verb(
         if token:
             console.print(f"Link, shown only once: <server>/a/{token}", markup=False)
 
-    render.emit(as_json, found, show)
+    words = ("campaign", "audit", number, "--bound", 0.02, "--link", "NAME")
+    then = "" if found["started"] else next_step(database, *words)
+    render.emit(as_json, found, show, [certificate], then)
 
 
 def _write(path: Path, data: Any) -> None:

@@ -9,9 +9,12 @@ from typing import Annotated, Any, Literal
 import typer
 
 from crowdtree.cli import inputs, render
-from crowdtree.cli.campaign.database import HERE, Database, import_server, opened
+from crowdtree.cli.campaign.database import HERE, Database, import_server, next_step, opened
 from crowdtree.cli.options import AllowGroups, AsJson, File, Seed, with_options
+from crowdtree.cli.policy import check_target
+from crowdtree.cli.streams import STANDARD_INPUT
 from crowdtree.errors import CrowdtreeError
+from crowdtree.plan import Plan
 from crowdtree.policy.spec import PolicySpec, make_policy
 
 __all__ = ["create_verb"]
@@ -84,18 +87,26 @@ def create_verb(
     campaigns = import_server("crowdtree.store.owner.campaigns")
     plan = inputs.read_plan(file)
     source = inputs.read_problem(file) if plan is None else plan
+    if options.adaptive:
+        check_target(
+            source.tree.problem if isinstance(source, Plan) else source, options.target_error
+        )
     policy = make_policy(source, options.spec())
     settings = store_module.checked_settings(_settings(setting or []))
     with opened(database, new=True) as store:
         number = store.write(
-            lambda c: campaigns.create(c, name or file, policy, settings, store.clock())
+            lambda c: campaigns.create(c, name or _named(file), policy, settings, store.clock())
         )
 
     def show(console: Any) -> None:
         console.print(f"[bold]Campaign {number} is created.[/]")
-        console.print(f"[dim]Next: crowdtree campaign items {number} items.csv[/]")
 
-    render.emit(as_json, {"campaign": number}, show)
+    then = next_step(database, "campaign", "items", number, "items.csv")
+    render.emit(as_json, {"campaign": number}, show, then=then)
+
+
+def _named(file: str) -> str:
+    return "Standard input" if file == STANDARD_INPUT else file
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:

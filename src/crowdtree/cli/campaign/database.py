@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +17,16 @@ from crowdtree.errors import CrowdtreeError
 if TYPE_CHECKING:
     from crowdtree.store import Store
 
-__all__ = ["HERE", "MOST_NUMBER", "Database", "Number", "import_server", "opened"]
+__all__ = [
+    "HERE",
+    "MOST_NUMBER",
+    "Database",
+    "Number",
+    "import_server",
+    "next_step",
+    "opened",
+    "without_password",
+]
 
 MOST_NUMBER = 2**53
 Number = Annotated[
@@ -26,6 +37,28 @@ Database = Annotated[
     typer.Option("--database", metavar="URL", help="A file, sqlite:///FILE or postgresql://..."),
 ]
 HERE = "crowdtree.db"
+
+
+def without_password(database: str) -> str:
+    """Write a database's address without its password.
+
+    >>> without_password("postgresql://ann:secret@host/birds"), without_password("birds.db")
+    ('postgresql://ann:***@host/birds', 'birds.db')
+    >>> without_password("postgresql://host/birds?user=ann&password=secret")
+    'postgresql://host/birds?user=ann&password=***'
+    """
+    hidden = re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", database)
+    return re.sub(r"([?&]password=)[^&]*", r"\1***", hidden)
+
+
+def next_step(database: str, *words: object) -> str:
+    """Write the next command, for the same database.
+
+    >>> next_step("birds.db", "campaign", "start", 1), next_step(HERE, "serve")
+    ('crowdtree campaign start 1 --database birds.db', 'crowdtree serve')
+    """
+    option = [] if database == HERE else ["--database", without_password(database)]
+    return shlex.join(["crowdtree", *map(str, words), *option])
 
 
 @contextmanager

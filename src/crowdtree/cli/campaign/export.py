@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
+from crowdtree.cli import render
 from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, opened
-from crowdtree.cli.options import check_outputs, with_options
+from crowdtree.cli.options import AsJson, check_outputs, with_options
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files import exports
 from crowdtree.files.atomic import write_atomically
+from crowdtree.text import plural
 
 __all__ = ["answers_verb", "labels_verb"]
 
@@ -30,6 +32,7 @@ class Target:
         Literal["csv", "jsonl", "parquet"] | None,
         typer.Option("--format", help="By default the extension of FILE.", show_default=False),
     ] = None
+    as_json: AsJson = False
 
     @property
     def kind(self) -> str:
@@ -44,7 +47,9 @@ class Target:
 
 @with_options
 def labels_verb(number: Number, target: Target, database: Database = HERE) -> None:
-    """Write the labels so far: task, label, posterior error, reason, path.
+    """Write the labels so far.
+
+    The columns are task, label, posterior error, status, reason, answers, path and more.
 
     Example:
 
@@ -60,7 +65,9 @@ def answers_verb(
     log: Annotated[bool, typer.Option("--log", help="Include skips and undos.")] = False,
     database: Database = HERE,
 ) -> None:
-    """Write the answers as crowd-kit reads them: task, question, worker, label.
+    """Write the answers so far: task, question, worker, label.
+
+    crowd-kit reads them too.
 
     Example:
 
@@ -71,16 +78,45 @@ def answers_verb(
 
 def _export(number: int, target: Target, database: str, what: str) -> None:
     rows_of = import_server("crowdtree.web.services.exports").rows_of
+    columns = exports.COLUMNS[what]
     with opened(database) as store:
-        rows = rows_of(store, number, what)
-        _write(exports.exported(rows, exports.COLUMNS[what], target.kind), target.output)
+        pieces = rows_of(store, number, what)
+        if target.output is None and target.as_json:
+            rows = [{name: row[name] for name in columns} for piece in pieces for row in piece]
+            render.emit(True, {what: rows}, lambda _: None)
+        elif target.output is None:
+            for chunk in exports.exported(pieces, columns, target.kind):
+                sys.stdout.buffer.write(chunk)
+        else:
+            counted = _Counted(pieces)
+            chunks = exports.exported(counted, columns, target.kind)
+            write_atomically(target.output, lambda file: file.writelines(chunks))
+            _said(target, what, counted.rows)
 
 
-def _write(chunks: Iterator[bytes], output: Path | None) -> None:
-    """Write to a file that appears whole or not at all, or to standard output."""
-    if output is not None:
-        write_atomically(output, lambda file: file.writelines(chunks))
-        return
-    for chunk in chunks:
-        sys.stdout.buffer.write(chunk)
-    sys.stdout.flush()
+class _Counted:
+    """Pieces of rows, which are counted as they pass."""
+
+    def __init__(self, pieces: Iterable[list[Any]]) -> None:
+        self._pieces, self.rows = pieces, 0
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        for piece in self._pieces:
+            self.rows += len(piece)
+            yield piece
+
+
+def _said(target: Target, what: str, rows: int) -> None:
+    """Say what was written, and what to do with it."""
+    path = str(target.output)
+    then = {
+        "labels": render.command("audit", "plan", path, "--bound", 0.02),
+        "answers": render.command("learn", path),
+    }
+
+    def show(console: Any) -> None:
+        noun = {"labels": "label", "answers": "answer", "log": "event"}[what]
+        console.print(f"{plural(rows, noun)}.")
+
+    found = {"written": path, "rows": rows}
+    render.emit(target.as_json, found, show, [target.output], then.get(what, ""))

@@ -7,9 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from crowdtree.cli import render
-from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, opened
+from crowdtree.cli import inputs, render
+from crowdtree.cli.campaign.database import (
+    HERE,
+    Database,
+    Number,
+    import_server,
+    next_step,
+    opened,
+)
 from crowdtree.cli.options import AsJson
+from crowdtree.cli.streams import STANDARD_INPUT
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.items import ITEM_FORMATS
 
@@ -18,7 +26,9 @@ __all__ = ["items_verb"]
 
 def items_verb(
     number: Number,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Items: .csv or .jsonl.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Items: .csv, .tsv or .jsonl, or - for stdin.")
+    ],
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
@@ -29,14 +39,18 @@ def items_verb(
       crowdtree campaign items 1 birds.csv
     """
     items = import_server("crowdtree.web.services.items")
-    kind = ITEM_FORMATS.get(file.suffix.lower())
+    source = inputs.source_of(file)
+    ending = Path(source.name).suffix.lower()
+    if file == STANDARD_INPUT and ending == ".json":  # a single line
+        ending = ".jsonl"
+    kind = ITEM_FORMATS.get(ending)
     if kind is None:
-        raise CrowdtreeError(f"{file}: expected the extension .csv, .tsv or .jsonl")
-    with opened(database) as store, file.open("rb") as content:
+        raise CrowdtreeError(f"{source.name}: expected the extension .csv, .tsv or .jsonl")
+    source.check()
+    with opened(database) as store, source.open() as content:
         found = items.add_from_file(store, number, content, kind)
 
     def show(console: Any) -> None:
         console.print(f"[bold]{found['added']:,} items added[/] of {found['read']:,} in the file.")
-        console.print(f"[dim]Next: crowdtree campaign start {number}[/]")
 
-    render.emit(as_json, found, show)
+    render.emit(as_json, found, show, then=next_step(database, "campaign", "start", number))

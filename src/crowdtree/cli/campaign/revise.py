@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crowdtree.cli import inputs, render
-from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, opened
+from crowdtree.cli.campaign.database import (
+    HERE,
+    Database,
+    Number,
+    import_server,
+    next_step,
+    opened,
+)
 from crowdtree.cli.options import AsJson, File
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy.spec import revised_policy
-from crowdtree.reading import open_source
+from crowdtree.reading import Source
 
 if TYPE_CHECKING:
     from crowdtree.store.types import AnyPolicy
@@ -27,12 +34,12 @@ def revise_verb(
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Give a running campaign another table, or another plan, over the same questions.
+    """Give a running campaign another table or another plan.
 
-    A problem keeps the campaign's policy and its options, with new errors, priors and dependence. A
-    plan replaces its plan, and a .json file as GET /api/campaigns/N/definition writes it replaces
-    everything about the policy. The server replays the items asked about so far: labels are kept,
-    corrected, replaced or withdrawn.
+    The questions stay the same. A problem keeps the campaign's policy and its options, with new
+    errors, priors and dependence. A plan replaces its plan, and a .json file as
+    GET /api/campaigns/N/definition writes it replaces everything about the policy. The server
+    replays the items asked about so far: labels are kept, corrected, replaced or withdrawn.
 
     Example:
 
@@ -51,26 +58,27 @@ def revise_verb(
             console.print(f"Campaign {number} has this table already.")
             return
         console.print(f"[bold]Campaign {number} is at revision {made}.[/]")
-        console.print(f"[dim]Next: crowdtree campaign status {number}[/]")
 
-    render.emit(as_json, {"campaign": number, "revision": made}, show)
+    then = next_step(database, "campaign", "status", number)
+    render.emit(as_json, {"campaign": number, "revision": made}, show, then=then)
 
 
 def _policy(file: str, present: AnyPolicy) -> AnyPolicy:
     """Read a definition, a plan or a problem."""
-    defined = _defined(file) if file.endswith(".json") else None
+    source = inputs.source_of(file)
+    defined = _defined(source) if source.name.endswith(".json") else None
     if defined is not None:
         return defined
     return revised_policy(present, inputs.read_plan(file) or inputs.read_problem(file))
 
 
-def _defined(file: str) -> AnyPolicy | None:
+def _defined(source: Source) -> AnyPolicy | None:
     """Read the policy of a definition, or nothing if the file holds something else."""
     from pydantic import ValidationError
 
     jobs = import_server("crowdtree.web.plan_jobs")
     try:
-        data = json.loads(open_source(file).read_text())
+        data = json.loads(source.read_text())
     except ValueError:  # what is wrong with it is said when it is read as a problem
         return None
     if not isinstance(data, dict) or not isinstance(data.get("policy"), dict):
@@ -80,6 +88,6 @@ def _defined(file: str) -> AnyPolicy | None:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise CrowdtreeError(f"{file}: policy.{place}: {first['msg'].lower()}") from None
+        raise CrowdtreeError(f"{source.name}: policy.{place}: {first['msg'].lower()}") from None
     policy: AnyPolicy = jobs.policy_of(wish)
     return policy

@@ -14,6 +14,7 @@ from crowdtree.cli.campaign.database import (
     Database,
     Number,
     import_server,
+    next_step,
     opened,
 )
 from crowdtree.cli.options import AsJson
@@ -29,7 +30,7 @@ def start_verb(number: Number, database: Database = HERE, as_json: AsJson = Fals
 
       crowdtree campaign start 1
     """
-    _move(number, "running", database, as_json)
+    _move(number, "running", database, as_json, next_step(database, "serve"))
 
 
 def pause_verb(number: Number, database: Database = HERE, as_json: AsJson = False) -> None:
@@ -39,10 +40,11 @@ def pause_verb(number: Number, database: Database = HERE, as_json: AsJson = Fals
 
       crowdtree campaign pause 1
     """
-    _move(number, "paused", database, as_json)
+    then = next_step(database, "campaign", "start", number)
+    _move(number, "paused", database, as_json, then)
 
 
-def _move(number: int, status: str, database: str, as_json: bool) -> None:
+def _move(number: int, status: str, database: str, as_json: bool, then: str) -> None:
     campaigns = import_server("crowdtree.store.owner.campaigns")
     with opened(database) as store:
         store.write(lambda c: campaigns.set_status(c, number, status, store.clock()))
@@ -50,7 +52,7 @@ def _move(number: int, status: str, database: str, as_json: bool) -> None:
     def show(console: Any) -> None:
         console.print(f"[bold]Campaign {number} is {status}.[/]")
 
-    render.emit(as_json, {"campaign": number, "status": status}, show)
+    render.emit(as_json, {"campaign": number, "status": status}, show, then=then)
 
 
 def status_verb(
@@ -82,6 +84,22 @@ def status_verb(
                 console.print(line, markup=False, soft_wrap=True)
         if not found:
             console.print("No campaigns yet.")
-            console.print("[dim]Next: crowdtree campaign create example:animals[/]")
 
-    render.emit(as_json, found[0] if number is not None else {"campaigns": found}, show)
+    shown = found[0] if number is not None else {"campaigns": found}
+    render.emit(as_json, shown, show, then=_next(database, found))
+
+
+def _next(database: str, found: list[dict[str, Any]]) -> str:
+    """The next command for the only campaign that is shown."""
+    if len(found) > 1:
+        return next_step(database, "campaign", "status", found[0]["id"])
+    if not found:
+        return next_step(database, "campaign", "create", "example:animals")
+    row = found[0]
+    if not row["items"]["total"]:
+        return next_step(database, "campaign", "items", row["id"], "items.csv")
+    if row["status"] in ("draft", "paused"):
+        return next_step(database, "campaign", "start", row["id"])
+    if row["status"] == "running" and not row["items"]["labelled"]:
+        return next_step(database, "serve")
+    return next_step(database, "campaign", "labels", row["id"], "-o", "labels.csv")

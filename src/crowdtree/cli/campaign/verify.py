@@ -7,14 +7,21 @@ from typing import Any
 import typer
 
 from crowdtree.cli import render
-from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, opened
+from crowdtree.cli.campaign.database import (
+    HERE,
+    Database,
+    Number,
+    import_server,
+    next_step,
+    opened,
+)
 from crowdtree.cli.options import AsJson
 
 __all__ = ["verify_verb"]
 
 
 def verify_verb(number: Number, database: Database = HERE, as_json: AsJson = False) -> None:
-    """Replay the log of a campaign and compare the result with the database.
+    """Replay the log of a campaign and check the database.
 
     Exits with 1 if they differ.
 
@@ -35,6 +42,7 @@ def verify_verb(number: Number, database: Database = HERE, as_json: AsJson = Fal
         for text in found["differences"]:
             console.print(text, markup=False)
 
-    render.emit(as_json, found, show)
+    then = next_step(database, "campaign", "labels", number, "-o", "labels.csv")
+    render.emit(as_json, found, show, then=then if found["agrees"] else "")
     if not found["agrees"]:
         raise typer.Exit(1)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
+from crowdtree.cli import streams
 from crowdtree.cli.options import Reading
+from crowdtree.reading import shown
 
-__all__ = ["command", "console", "emit", "show_next"]
+__all__ = ["command", "console", "emit"]
 
 
 def console() -> Any:
@@ -20,12 +23,27 @@ def console() -> Any:
     return Console(highlight=False, soft_wrap=not sys.stdout.isatty(), emoji=False)
 
 
-def emit(as_json: bool, found: dict[str, Any], show: Callable[[Any], None]) -> None:
-    """Print the result as one JSON object, or show it to a person."""
+def emit(
+    as_json: bool,
+    found: dict[str, Any],
+    show: Callable[[Any], None],
+    written: Iterable[Path | None] = (),
+    then: str = "",
+) -> None:
+    """Print the result as one JSON object, or show it to a person.
+
+    A person is also told which files were `written`, and what command to run `then`.
+    """
     if as_json:
-        print(json.dumps(found, ensure_ascii=False))
-    else:
-        show(console())
+        print(json.dumps(found, ensure_ascii=not streams.is_unicode(sys.stdout)))
+        return
+    page = console()
+    show(page)
+    for path in written:
+        if path is not None:
+            page.print(f"Wrote {shown(path)}.", markup=False, soft_wrap=True)
+    if then:
+        page.print(f"Next: {then}", style="dim", markup=False, soft_wrap=True)
 
 
 def command(verb: str, file: str, *words: object, reading: Reading | None = None) -> str:
@@ -36,8 +54,3 @@ def command(verb: str, file: str, *words: object, reading: Reading | None = None
     """
     options = reading.words() if reading is not None else []
     return shlex.join(str(word) for word in ["crowdtree", verb, file, *words, *options])
-
-
-def show_next(console: Any, command: str) -> None:
-    """Print the next command."""
-    console.print(f"Next: {command}", style="dim", markup=False, soft_wrap=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from crowdtree import files
@@ -26,18 +26,28 @@ __all__ = [
 ]
 
 
-def finish(value: Evaluation, outputs: PlanOutputs, show: Callable[[Any], None]) -> None:
-    """Write the requested files, then print."""
+def finish(value: Evaluation, outputs: PlanOutputs, then: str) -> None:
+    """Write the requested files, then print the plan and what to run `then`."""
     if outputs.output is not None:
         files.save_plan(value.plan, outputs.output)
     if outputs.draw is not None:
         draw_tree(value.plan, outputs.draw)
-    render.emit(outputs.as_json, value.to_dict(), show)
+
+    def show(console: Any) -> None:
+        show_plan(console, value, outputs)
+
+    found = value.to_dict()
+    if outputs.price is not None:
+        found["expected_cost"] = outputs.price * value.expected_answers
+    render.emit(outputs.as_json, found, show, (outputs.output, outputs.draw), then)
 
 
 def show_plan(console: Any, value: Evaluation, outputs: PlanOutputs) -> None:
     """Print the requested parts of a plan."""
     show_summary(console, value)
+    if outputs.price is not None:
+        cost = number(outputs.price * value.expected_answers)
+        console.print(f"[bold]{cost}[/] per item at {number(outputs.price)} per answer.\n")
     show_certificate(console, value.tree)
     show_tree(console, value, outputs.full)
     if outputs.levels:

@@ -1,0 +1,45 @@
+"""The verb `new`: a commented table to start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from crowdtree.cli import render
+from crowdtree.cli.options import AsJson, check_outputs
+from crowdtree.files.template import check_template, write_template
+
+__all__ = ["new_verb"]
+
+
+def new_verb(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A new file: .xlsx, .csv or .yaml.", show_default=False
+        ),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Write a commented table to start from.
+
+    Replace its classes, questions and errors by your own.
+
+    Examples:
+
+      crowdtree new birds.xlsx
+
+      crowdtree new birds.csv
+    """
+    check_template(file)
+    check_outputs([file])
+    write_template(file)
+
+    def show(console: Any) -> None:
+        console.print("Edit the table: replace the classes and questions by your own.")
+
+    drawn = file.with_suffix(".svg").name
+    then = render.command("design", str(file), "--draw", drawn)
+    render.emit(as_json, {"written": str(file)}, show, [file], then)

@@ -1,0 +1,445 @@
+"""A table of malformed inputs over all verbs: the files, and the commands that must refuse them."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import typer
+
+from cli.helpers import TABLE
+from crowdtree.cli import app
+
+HEAD, PRIOR, *ROWS = TABLE.splitlines()
+ANSWERS = "task,worker,label\n1,ann,cat\n1,ben,dog\n2,ann,cat\n2,ben,cat\n"
+LABELS = "item,label,error\n" + "".join(f"i{n},cat,0.01\n" for n in range(30))
+ITEMS = "task,text\na,one\n"
+YAML = "classes: [a, b]\nquestions: [{name: q, error: 0.1, outcome: [0, 1]}]\n"
+PROBLEM = {"classes": ["a", "b"], "questions": [{"name": "q", "error": 0.1, "outcome": [0, 1]}]}
+PLAN: dict[str, Any] = {
+    "crowdtree": 1,
+    "kind": "plan",
+    "problem": PROBLEM,
+    "tree": {"question": "q", "no": {"label": "a"}, "yes": {"label": "b"}},
+}
+GOOD = {
+    "birds.csv": TABLE,
+    "answers.csv": ANSWERS,
+    "labels.csv": LABELS,
+    "items.csv": ITEMS,
+    "plan.json": json.dumps(PLAN),
+    "note.txt": "a file\n",
+}
+"""Files that are fine."""
+
+
+def _zip(**members: str) -> bytes:
+    with zipfile.ZipFile(made := io.BytesIO(), "w") as packed:
+        for name, text in members.items():
+            packed.writestr(name.replace("_", "."), text)
+    return made.getvalue()
+
+
+def _table(*, head: str = HEAD, prior: str = PRIOR, rows: list[str] | None = None) -> str:
+    return "\n".join([head, prior, *(ROWS if rows is None else rows)]) + "\n"
+
+
+def _first(row: str) -> str:
+    """The table with another first question."""
+    return _table(rows=[row, *ROWS[1:]])
+
+
+ANY_TEXT: dict[str, bytes | str] = {
+    "empty.csv": "",
+    "blank.csv": "\n\n   \n,,,\n",
+    "nul.csv": b"question,error,a,b\nq,0.1,0,\0\n",
+    "utf16.csv": TABLE.encode("utf-16"),
+    "latin1.csv": TABLE.replace("robin", "pájaro").encode("latin-1"),
+    "cut.csv.gz": b"\x1f\x8b\x08\x00",
+    "quote.csv": TABLE + '"never closed,0.1,0,1,0,1\n',
+    "picture.csv": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+    "zip.csv": _zip(a_txt="hello"),
+}
+"""Files that no verb reads as a table, whatever it should hold."""
+PROBLEMS: dict[str, bytes | str] = {
+    **ANY_TEXT,
+    "header.csv": HEAD + "\n",
+    "only_prior.csv": f"{HEAD}\n{PRIOR}\n",
+    "prose.csv": "Dear all,\nplease find the table attached.\n",
+    "one_class.csv": "question,error,a\nq,0.1,1\n",
+    "no_class.csv": "question,error\nq,0.1\n",
+    "twin_class.csv": _table(head=HEAD.replace("eagle", "robin")),
+    "no_name.csv": _table(head=HEAD.replace("eagle", "")),
+    "twin_question.csv": _table(rows=[ROWS[0], ROWS[0], ROWS[1]]),
+    "cell_2.csv": _first("flies,0.05,2,1,0,0"),
+    "cell_word.csv": _first("flies,0.05,perhaps,1,0,0"),
+    "cell_blank.csv": _first("flies,0.05,,1,0,0"),
+    "cell_unicode.csv": _first("flies,0.05,東,1,0,0"),
+    "short.csv": _first("flies,0.05,1,1"),
+    "long.csv": _first("flies,0.05,1,1,0,0,1,1"),
+    "prior_sum.csv": _table(prior="prior,,0.4,0.1,0.3,0.9"),
+    "prior_word.csv": _table(prior="prior,,0.4,0.1,0.3,rare"),
+    "prior_negative.csv": _table(prior="prior,,0.9,-0.2,0.2,0.1"),
+    "prior_blank.csv": _table(prior="prior,,0.4,,0.4,0.2"),
+    "prior_nan.csv": _table(prior="prior,,nan,0.1,0.3,0.2"),
+    "prior_twice.csv": _table(rows=[PRIOR, *ROWS]),
+    "error_2.csv": _first("flies,2,1,1,0,0"),
+    "error_word.csv": _first("flies,seldom,1,1,0,0"),
+    "error_blank.csv": _first("flies,,1,1,0,0"),
+    "error_negative.csv": _first("flies,-0.1,1,1,0,0"),
+    "error_inf.csv": _first("flies,inf,1,1,0,0"),
+    "no_error.csv": "question,a,b\nq,0,1\n",
+    "dash.csv": _table(rows=["dash,,sometimes,,,", *ROWS]),
+    "dependence.csv": _table(rows=["dependence,,7,,,", *ROWS]),
+    "book.xlsx": "not a workbook",
+    "hollow.xlsx": _zip(a_txt="hello"),
+    "cut.xlsx": _zip(a_txt="hello")[:40],
+    "list.yaml": "- a\n- b\n",
+    "tabs.yaml": "classes:\n\t- a\n",
+    "alias.yaml": "classes: &x [a, b]\nquestions: *x\n",
+    "word.yaml": "just words",
+    "missing.yaml": "classes: [a, b]\n",
+    "field.yaml": YAML + "colour: red\n",
+    "twice.yaml": YAML + YAML,
+    "number.yaml": YAML.replace("[a, b]", "[1, 2]"),
+    "cells.yaml": YAML.replace("[0, 1]}", "[0]}"),
+    "unknown.yaml": YAML.replace("[0, 1]}", "{a: 0, c: 1}}"),
+    "version.yaml": "crowdtree: 7\n" + YAML,
+    "kind.yaml": "kind: poem\n" + YAML,
+    "deep.yaml": "[" * 200,
+    "cut.json": '{"classes": ["a",',
+    "nan.json": '{"classes": ["a", "b"], "dependence": NaN, "questions": []}',
+    "twins.json": '{"classes": [], "classes": []}',
+    "deep.json": "[" * 100_000,
+    "number.json": "1" * 5000,
+    "no_question.json": '{"classes": ["a", "b"], "questions": []}',
+    "name.txt": TABLE,
+    "old.xls": TABLE,
+}
+PLANS: dict[str, bytes | str] = {
+    name: json.dumps({**PLAN, **change})
+    for name, change in {
+        "p_vote.json": {"vote": "loudest"},
+        "p_field.json": {"colour": "red"},
+        "p_version.json": {"crowdtree": 3},
+        "p_text.json": {"crowdtree": "1"},
+        "p_leaf.json": {"tree": {"label": "c"}},
+        "p_open.json": {"tree": {"question": "q"}},
+        "p_unknown.json": {"tree": {"question": "x", "no": {"label": "a"}, "yes": {"label": "b"}}},
+        "p_swapped.json": {"tree": {"question": "q", "no": {"label": "b"}, "yes": {"label": "a"}}},
+        "p_votes.json": {"tree": {**PLAN["tree"], "votes": -3}},
+        "p_list.json": {"tree": []},
+        "p_nodes.json": {"tree": None, "nodes": [{"question": "q", "no": 0, "yes": 0}]},
+        "p_problem.json": {"problem": {"classes": ["a"]}},
+    }.items()
+}
+FRAMES: dict[str, bytes | str] = {
+    "f_columns.csv": "who,what\nann,cat\n",
+    "f_header.csv": "task,worker,label\n",
+    "f_twins.csv": "task,task,worker,label\n1,1,ann,cat\n",
+    "f_long.csv": "task,worker,label\n1,ann,cat,dog\n",
+    "f_parquet.parquet": b"PAR1 nonsense PAR1",
+    "f_json.json": '{"task": 1}',
+}
+CHECKS: dict[str, bytes | str] = {
+    "l_columns.csv": "name,animal\na,cat\n",
+    "l_header.csv": "item,label,error\n",
+    "l_error.csv": "item,label,error\na,cat,often\n",
+    "l_beyond.csv": "item,label,error\na,cat,1.5\n",
+    "l_twice.csv": "item,label,error\na,cat,0.1\na,cat,0.1\n",
+    "l_blank.csv": "item,label,error\n,cat,0.1\n",
+    "l_short.csv": "item,label,error\na,cat\n",
+    "l_list.json": '{"item": "a"}',
+    "l_lines.jsonl": '{"item": "a", "label": "cat", "error": 0.1}\n[1]\n',
+    "l_broken.jsonl": '{"item": "a"\n',
+}
+AUDITS: dict[str, bytes | str] = {
+    "a_empty.json": "",
+    "a_list.json": "[]",
+    "a_fields.json": '{"crowdtree": 1, "kind": "audit"}',
+    "a_kind.json": json.dumps(PLAN),
+    "a_version.json": '{"crowdtree": 2, "kind": "audit"}',
+}
+THINGS: dict[str, bytes | str] = {
+    "i_columns.csv": "name\na\n",
+    "i_header.csv": "task,text\n",
+    "i_twins.csv": "task,task\na,b\n",
+    "i_short.csv": "task,text\na\n",
+    "i_gold.csv": "task,gold\na,unicorn\n",
+    "i_blank.csv": "task,text\n,one\n",
+    "i_lines.jsonl": '{"text": "no task"}\n',
+    "i_list.jsonl": "[1, 2]\n",
+    "i_broken.jsonl": "{\n",
+    "i_name.txt": ITEMS,
+}
+FILES: dict[str, bytes | str] = {
+    **GOOD, **PROBLEMS, **PLANS, **FRAMES, **CHECKS, **AUDITS, **THINGS,
+}  # fmt: skip
+
+READERS = [
+    ["design", "FILE"],
+    ["staff", "FILE", "--workers", "4"],
+    ["frontier", "FILE"],
+    ["simulate", "FILE", "--items", "5"],
+    ["simulate", "FILE", "--compare"],
+    ["explain", "FILE"],
+    ["pilot", "FILE"],
+    ["check", "FILE"],
+    ["report", "FILE"],
+    ["campaign", "create", "FILE"],
+    ["campaign", "revise", "1", "FILE"],
+    ["learn", "answers.csv", "--problem", "FILE"],
+]
+PLAN_READERS = [
+    ["evaluate", "FILE"],
+    ["staff", "FILE", "--workers", "4"],
+    ["simulate", "FILE", "--policy", "plan"],
+    ["report", "FILE"],
+    ["campaign", "create", "FILE"],
+    ["learn", "answers.csv", "--plan", "FILE"],
+]
+LEARN = [["learn", "FILE"], ["learn", "answers.csv", "--gold", "FILE"]]
+AUDIT = [
+    ["audit", "plan", "FILE", "--bound", "0.1"],
+    ["audit", "start", "FILE", "-o", "new.json"],
+    ["audit", "start", "labels.csv", "-o", "new.json", "--known", "FILE"],
+    ["audit", "record", "audit.json", "FILE"],
+    ["audit", "verify", "audit.json", "--labels", "FILE"],
+]
+AUDIT_FILES = [
+    ["audit", "next", "FILE"],
+    ["audit", "record", "FILE", "labels.csv"],
+    ["audit", "show", "FILE"],
+    ["audit", "verify", "FILE"],
+]
+FORMATS = [
+    ["learn", "FILE", "--format", "label-studio"],
+    ["learn", "FILE", "--format", "zooniverse"],
+    ["learn", "FILE", "--format", "wide"],
+]
+COMMANDS = """
+design birds.csv --method best
+design birds.csv --worker-error 2
+design birds.csv --worker-error nan
+design birds.csv --dependence 7
+design birds.csv --errors birds.csv
+design birds.csv --errors nowhere.csv
+design birds.csv --strengths
+design birds.csv --time-limit 5
+design birds.csv --method optimal --time-limit -1
+design birds.csv --method optimal --node-limit 0
+design birds.csv --method optimal --gap-limit -1
+design birds.csv --price nan
+design example:unicorns
+design example:
+design .
+design birds.csv/inner.csv
+staff birds.csv
+staff birds.csv --workers -1
+staff birds.csv --workers 4 --answers 9
+staff birds.csv --answers nan
+staff birds.csv --answers 0.1
+staff birds.csv --workers 99999999999999999999
+staff birds.csv --workers 4 --method best
+staff plan.json --workers 4 --normalise
+frontier birds.csv --error 0
+frontier birds.csv --error 1e-40
+frontier birds.csv --error nan
+frontier birds.csv --error -1
+frontier birds.csv --error 1
+frontier birds.csv --answers 0.1
+frontier birds.csv --answers nan
+frontier birds.csv --error 0.1 --answers 5
+frontier birds.csv --undecided 0.1
+frontier birds.csv --error 0.1 --undecided 7
+frontier birds.csv --price free
+frontier birds.csv --price swims=2
+frontier birds.csv --price -1
+frontier birds.csv --max-votes 0
+frontier birds.csv --max-points 0
+frontier birds.csv --time-limit -1
+frontier birds.csv -o plan2.json
+frontier plan.json
+simulate birds.csv --items 0
+simulate birds.csv --items -5
+simulate birds.csv --target-error 0
+simulate birds.csv --target-error 1
+simulate birds.csv --target-error nan
+simulate birds.csv --max-answers 0
+simulate birds.csv --max-answers 1
+simulate birds.csv --spammers 2
+simulate birds.csv --skill-sd -1
+simulate birds.csv --true-errors -1
+simulate birds.csv --true-errors nan
+simulate birds.csv --shared-difficulty 2
+simulate birds.csv --certify 2
+simulate birds.csv --compare --adapt
+simulate birds.csv --compare --spammers 0.1
+simulate birds.csv --compare --target-error 0
+simulate birds.csv --engine cloud
+simulate birds.csv --jobs 0
+simulate birds.csv --policy plan --workers -1
+explain birds.csv --class unicorn
+explain birds.csv --answers swims=yes
+explain birds.csv --answers flies
+explain birds.csv --answers flies=perhaps
+explain birds.csv --class robin --answers flies=yes
+pilot birds.csv --half-width 0
+pilot birds.csv --half-width nan
+pilot birds.csv --level 1
+pilot birds.csv --answers-per-item 0
+evaluate birds.csv
+evaluate example:table1
+report birds.csv --workers -1
+report birds.csv --design best
+check plan.json
+new birds.csv
+new birds.json
+new birds
+new .
+new nowhere/new.csv
+learn answers.csv --level 2
+learn answers.csv --level nan
+learn answers.csv --class cat
+learn answers.csv --class cat --class cat
+learn answers.csv --plan birds.csv
+learn answers.csv --problem birds.csv
+learn nowhere.csv
+audit plan labels.csv
+audit plan labels.csv --bound 0
+audit plan labels.csv --bound 2
+audit plan labels.csv --bound nan
+audit plan labels.csv --bound 0.1 --confidence 1
+audit plan labels.csv --bound 0.1 --replays 0
+audit start labels.csv
+audit start labels.csv -o new.csv
+audit start labels.csv -o audit.json
+audit start labels.csv -o new.json --confidence 0
+audit start labels.csv -o new.json --key note.txt
+audit start labels.csv -o new.json --key nowhere.txt
+audit next audit.json -n 0
+audit next audit.json -o sheet.json
+audit show audit.json --draw audit.gif
+audit verify audit.json --key note.txt
+campaign create birds.csv --set nope=1
+campaign create birds.csv --set price
+campaign create birds.csv --set price=dear
+campaign create birds.csv --set gold_rate=2
+campaign create birds.csv --workers -1
+campaign create birds.csv --adaptive --target-error 0
+campaign create birds.csv --adaptive --target-error 2
+campaign create birds.csv --adaptive --max-answers 0
+campaign create birds.csv --database nowhere/new.db
+campaign create birds.csv --database oracle://host/x
+campaign items 1 nowhere.csv
+campaign items 9 items.csv
+campaign items one items.csv
+campaign start 1
+campaign start 9
+campaign pause 1
+campaign status 9
+campaign status 1 --database nowhere.db
+campaign status 1 --database note.txt
+campaign revise 1 birds.csv
+campaign revise 9 birds.csv
+campaign labels 1 -o labels.xml
+campaign labels 1 -o nowhere/labels.csv
+campaign labels 9
+campaign answers 9
+campaign answers 1 --format xml
+campaign audit 1 --bound 0.1
+campaign audit 1 --certificate audit.csv
+campaign audit 9
+campaign verify 9
+reproduce
+reproduce -o note.txt
+demo -o note.txt
+serve --url nonsense
+serve --url ftp://host
+serve --workers 0
+serve --workers 2
+serve --joins-per-minute 0
+serve --database nowhere/new.db
+serve --database note.txt
+serve --port 99999
+design birds.csv --errors - -
+""".strip().splitlines()
+BAD_OUTPUTS = [
+    *(f"{verb} birds.csv {option} {path}"
+      for verb in ("design", "staff --workers 4", "frontier --error 0.1")
+      for option, path in (("-o", "plan.txt"), ("-o", "nowhere/plan.json"), ("--draw", "tree.gif"),
+                           ("--draw", "tree"), ("--draw", "nowhere/tree.svg"))),
+    "design birds.csv -o x.json --draw x.json",
+    "simulate birds.csv --draw run.gif",
+    "explain birds.csv --html run.svg",
+    "explain birds.csv --html nowhere/run.html",
+    "report birds.csv -o page.pdf",
+    "report birds.csv -o nowhere/page.html",
+    "learn answers.csv -o problem.doc",
+    "learn answers.csv --upper problem.doc",
+    "learn answers.csv --labels labels.json",
+    "learn answers.csv --report report.txt",
+    "learn answers.csv --report nowhere/report.html",
+    "learn answers.csv -o x.csv --labels x.csv",
+]  # fmt: skip
+
+
+def verbs(group: typer.Typer = app) -> Iterator[tuple[list[str], Any]]:
+    """The words of every verb, and its function."""
+    for command in group.registered_commands:
+        yield [str(command.name)], command.callback
+    for inner in group.registered_groups:
+        assert inner.typer_instance is not None
+        for words, verb in verbs(inner.typer_instance):
+            yield [str(inner.name), *words], verb
+
+
+def _of_options() -> Iterator[list[str]]:
+    """For every verb an unknown option and a word too many; for every option a wrong value."""
+    for words, verb in verbs():
+        hints = get_type_hints(verb, include_extras=True)
+        notes = {name: (kind.__origin__, kind.__metadata__[0]) for name, kind in hints.items()
+                 if hasattr(kind, "__metadata__")}  # fmt: skip
+        files = [
+            "1" if name == "number" else "birds.csv"
+            for name, (_, note) in notes.items()
+            if type(note).__name__ == "ArgumentInfo"
+        ]
+        yield [*words, *files, "--unknown-option"]
+        yield [*words, *files, "one", "more", "word"]
+        if files and words != ["campaign", "status"]:
+            yield words
+        for kind, note in notes.values():
+            names = [name for name in note.param_decls or () if name.startswith("--")]
+            if names and not {bool, str, Path, list[str]} & {kind, *get_args(kind)}:
+                yield [*words, *files, names[0], "wörd"]
+                yield [*words, *files, names[0]]
+
+
+def _of_files() -> Iterator[list[str]]:
+    """Every malformed file, with two of the verbs that read such files, in turn."""
+    for readers, files in (
+        (READERS, PROBLEMS),
+        (PLAN_READERS, PLANS),
+        (LEARN[:1], FRAMES | ANY_TEXT),
+        (LEARN[1:], ANY_TEXT),
+        (AUDIT, CHECKS | ANY_TEXT),
+        (AUDIT_FILES, AUDITS),
+        (FORMATS, {"f_columns.csv": "", "cut.json": "", "f_header.csv": "", "empty.csv": ""}),
+        ([["campaign", "items", "1", "FILE"]], THINGS | ANY_TEXT),
+    ):
+        for place, name in enumerate(files):
+            for reader in {2 * place % len(readers), (2 * place + 1) % len(readers)}:
+                yield [name if word == "FILE" else word for word in readers[reader]]
+    for reader in [*READERS, *PLAN_READERS, *LEARN, *AUDIT, *AUDIT_FILES, *FORMATS]:
+        yield ["nowhere.csv" if word == "FILE" else word for word in reader]
+
+
+def cases() -> list[list[str]]:
+    """Every command that must be refused."""
+    written = [line.split() for line in [*COMMANDS, *BAD_OUTPUTS]]
+    return [*written, *_of_files(), *_of_options()]

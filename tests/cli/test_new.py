@@ -1,0 +1,95 @@
+"""The verb new: a template that the other verbs read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+import crowdtree as ct
+from cli.helpers import complaint, result, run
+
+ENDINGS = ["csv", "xlsx", "yaml", "yml"]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_design_reads_the_template(ending, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("new", f"birds.{ending}") == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[-2:] == [
+        f"Wrote birds.{ending}.",
+        f"Next: crowdtree design birds.{ending} --draw birds.svg",
+    ]
+    assert run(*out[-1].split()[2:]) == 0
+    assert (tmp_path / "birds.svg").exists()
+    capsys.readouterr()
+    assert result(capsys, "new", f"more.{ending}") == {"written": f"more.{ending}"}
+
+
+def test_all_templates_are_the_same_problem(tmp_path):
+    made = []
+    for ending in ENDINGS:
+        run("new", tmp_path / f"birds.{ending}")
+        made.append(ct.load_problem(tmp_path / f"birds.{ending}"))
+    for problem in made:
+        assert problem.replace(descriptions=None) == made[0]
+
+
+def test_comments_explain_the_parts(tmp_path):
+    for ending in ("csv", "yaml"):
+        run("new", path := tmp_path / f"birds.{ending}")
+        comments = [line for line in path.read_text().splitlines() if line.startswith("#")]
+        assert len(comments) >= 5
+        for word in ("prior:", "error:", "text:"):
+            assert any(word in line for line in comments)
+    run("new", path := tmp_path / "birds.xlsx")
+    book = openpyxl.load_workbook(path)
+    assert book.sheetnames == ["problem", "help"]
+    sheet = book["problem"]
+    noted = {cell.value for row in sheet.iter_rows() for cell in row if cell.comment}
+    assert noted == {"error", "text", "prior"}
+    assert sheet["D2"].value == 0.4  # a number, not text
+
+
+def test_a_table_keeps_its_comments_after_a_spreadsheet_saved_it(tmp_path):
+    run("new", path := tmp_path / "birds.csv")
+    expected = ct.load_problem(path)
+    lines = path.read_text().splitlines()
+    quoted = [f'"{line}",,,,,,' if line.startswith("#") else line for line in lines]
+    path.write_text("\n".join(quoted))
+    assert ct.load_problem(path) == expected
+    path.write_text("\n".join(lines).replace(",", ";"))
+    assert ct.load_problem(path) == expected
+
+
+def test_a_question_may_begin_with_the_sign_of_comments(tmp_path):
+    path = tmp_path / "legs.csv"
+    path.write_text("# notes\nquestion,error,dog,bird\n#legs > 2,0.1,1,0\n")
+    assert ct.load_problem(path).questions == ("#legs > 2",)
+
+
+def test_the_recorded_session_is_what_happens(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[2] / "docs" / "start.md").read_text(encoding="utf-8")
+    table = text.split("```csv\n")[1].split("```")[0]
+    sessions = [part.split("```")[0] for part in text.split("```console\n$ ")[1:]]
+    assert len(sessions) == 3  # commands, and the first is the installation
+    for session in sessions[1:]:
+        command, _, printed = session.partition("\n")
+        assert run(*command.split()[1:]) == 0
+        assert capsys.readouterr().out == printed
+        Path("waste.csv").write_text(table)
+    assert Path("waste.svg").exists()
+
+
+def test_refusals(tmp_path, capsys):
+    path = tmp_path / "birds.csv"
+    path.write_text("mine")
+    assert "exists already" in complaint(capsys, "new", path)
+    assert path.read_text() == "mine"
+    assert "expected the extension .xlsx, .csv or .yaml; use birds.csv" in complaint(
+        capsys, "new", tmp_path / "birds.json"
+    )
+    assert "does not exist" in complaint(capsys, "new", tmp_path / "no" / "birds.csv")
