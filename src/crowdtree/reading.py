@@ -314,14 +314,29 @@ def _not_utf8(name: str, offset: int, line: int, byte: int) -> CrowdtreeError:
 # ---------------------------------------------------------------- delimited text
 
 
-def separator_of(header: str) -> str:
+_KEYWORD = re.compile(
+    r'(?:^|[,;\t"]) {0,20}(?:questions?|tests?|class|classes)"?[^\S\t]*([,;\t])', re.IGNORECASE
+)
+
+
+def separator_of(*lines: str) -> str:
     """Detect the separator: what follows the word question, else the most frequent candidate.
+
+    Several lines are given where a title may stand above the header: the first that has a
+    separator twice decides.
 
     >>> separator_of("question;error;a,b;c"), separator_of("test\\ta\\tb"), separator_of("x")
     (';', '\\t', ',')
+    >>> separator_of("Birds, of Europe", "question;a;b")
+    ';'
     """
-    found = re.search(r'(?:^|[,;\t"])\s*(?:question|test)"?[^\S\t]*([,;\t])', header, re.IGNORECASE)
-    return found.group(1) if found else max(",;\t", key=header.count)
+    found = [match.group(1) if (match := _KEYWORD.search(line)) else None for line in lines]
+    common = [max(",;\t", key=line.count) for line in lines]
+    for guesses in (found, common):
+        for line, guess in zip(lines, guesses, strict=True):
+            if guess is not None and line.count(guess) > 1:
+                return guess
+    return found[0] or common[0]
 
 
 _QUOTED = re.compile(r'((?:[^"]++|"")*+)("?)')

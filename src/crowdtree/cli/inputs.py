@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from crowdtree import files
@@ -12,18 +13,22 @@ from crowdtree.plan import Plan
 from crowdtree.problem import Problem
 from crowdtree.tree import Tree
 
-__all__ = ["make_tree", "read_either", "read_plan", "read_problem", "read_tree"]
+__all__ = ["make_tree", "read_either", "read_plan", "read_problem", "read_tree", "say"]
 
 EXAMPLE = "example:"
 
 
-def read_problem(file: str, reading: Reading | None = None) -> Problem:
-    """Read a problem from a file or from the examples."""
+def read_problem(file: str, reading: Reading | None = None, *, quiet: bool = False) -> Problem:
+    """Read a problem from a file or from the examples; say how the file was understood."""
     reading = reading or Reading()
     if not file.startswith(EXAMPLE):
-        return files.load_problem(file, **reading.without_groups())
-    for option, given in (("--errors", reading.errors), ("--strengths", reading.strengths)):
-        if given:
+        problem = files.load_problem(file, **reading.without_groups())
+        if problem.notes and not quiet:
+            say(f"{file}: {'; '.join(problem.notes)}")
+        return problem
+    for option in ("errors", "strengths", "rows"):
+        if getattr(reading, option):
+            option = f"--{option}"
             raise CrowdtreeError(f"{option}: not for {file}, which has its own table; use a file")
     problem = files.example(file.removeprefix(EXAMPLE))
     changes: dict[str, Any] = {
@@ -31,6 +36,11 @@ def read_problem(file: str, reading: Reading | None = None) -> Problem:
     }
     changes = {name: value for name, value in changes.items() if value is not None}
     return problem.replace(**changes) if changes else problem
+
+
+def say(note: str) -> None:
+    """Print how an input was understood, on one line of standard error."""
+    print(f"crowdtree: note: {note}", file=sys.stderr)
 
 
 def read_plan(file: str, reading: Reading | None = None) -> Plan | None:

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from crowdtree.errors import CrowdtreeError, one_line, squeeze
 from crowdtree.files.atomic import write_atomically
 from crowdtree.files.formats import MOST_BYTES, ending_of
-from crowdtree.files.table_reader import Grid
+from crowdtree.files.layouts import MOST_TITLE, Grid
 from crowdtree.reading import Source, csv_rows, separator_of, shown
 
 __all__ = ["delimited_grid", "frame_grid", "workbook_grids", "write_delimited", "write_workbook"]
@@ -47,8 +47,9 @@ def delimited_grid(source: Source) -> Iterator[Grid]:
                 break
             if skipped > MOST_BLANK:
                 raise CrowdtreeError(f"{name}: begins with {MOST_BLANK:,} blank lines; remove them")
-        separator = separator_of(first)
-        chained = itertools.chain([first], lines)
+        head = [first, *itertools.islice(lines, MOST_TITLE - 1)]
+        separator = separator_of(*head)
+        chained = itertools.chain(head, lines)
         rows = csv_rows(chained, separator, name, skipped=skipped - 1)
         yield Grid(name, _few_blank(rows, name), decimal_comma=separator != ",")
 
@@ -231,13 +232,16 @@ def frame_grid(frame: Any, source: str = "frame") -> Grid:
     """Take a pandas or polars data frame (or any that narwhals knows) as a table."""
     import narwhals as nw
 
-    if hasattr(frame, "reset_index") and getattr(frame.index, "name", None) in ("question", "test"):
-        frame = frame.reset_index()
     try:
+        index = getattr(frame, "index", None)
+        if hasattr(frame, "reset_index") and type(index).__name__ != "RangeIndex":
+            name = frame.index.name  # pandas: names of the rows that are not a column
+            frame = frame.reset_index(names="" if name is None else name)
         table = nw.from_native(frame)
         if isinstance(table, nw.LazyFrame):
             table = table.collect()
-        header = [str(name) for name in table.columns]
+        # pandas names columns without a name so
+        header = [re.sub(r"Unnamed: \d+", "", str(name)) for name in table.columns]
     except TypeError:
         raise CrowdtreeError(
             f"{source}: expected a file or a data frame, got {type(frame).__name__}"
