@@ -314,29 +314,30 @@ def _not_utf8(name: str, offset: int, line: int, byte: int) -> CrowdtreeError:
 # ---------------------------------------------------------------- delimited text
 
 
-_KEYWORD = re.compile(
-    r'(?:^|[,;\t"]) {0,20}(?:questions?|tests?|class|classes)"?[^\S\t]*([,;\t])', re.IGNORECASE
-)
+_KEYWORDS = frozenset(("question", "questions", "test", "tests", "class", "classes", "task", "id"))
+"""Names of columns by which the header of a table is recognised."""
 
 
 def separator_of(*lines: str) -> str:
-    """Detect the separator: what follows the word question, else the most frequent candidate.
+    """Detect the separator: what delimits the word question, or the like, else the most frequent.
 
-    Several lines are given where a title may stand above the header: the first that has a
-    separator twice decides.
+    Several lines are given where a title may stand above the header.
 
     >>> separator_of("question;error;a,b;c"), separator_of("test\\ta\\tb"), separator_of("x")
     (';', '\\t', ',')
-    >>> separator_of("Birds, of Europe", "question;a;b")
+    >>> separator_of("Test, of birds", "question;a;b")
     ';'
     """
-    found = [match.group(1) if (match := _KEYWORD.search(line)) else None for line in lines]
-    common = [max(",;\t", key=line.count) for line in lines]
-    for guesses in (found, common):
-        for line, guess in zip(lines, guesses, strict=True):
-            if guess is not None and line.count(guess) > 1:
-                return guess
-    return found[0] or common[0]
+    for least in (3, 2):
+        for line in lines:
+            for separator in ",;\t":
+                cells = line.split(separator)
+                words = (cell.strip(' "\r\n').casefold() for cell in cells)
+                if len(cells) >= least and not _KEYWORDS.isdisjoint(words):
+                    return separator
+    common = [(line, max(",;\t", key=line.count)) for line in lines]
+    often = (separator for line, separator in common if line.count(separator) > 1)
+    return next(often, common[0][1])
 
 
 _QUOTED = re.compile(r'((?:[^"]++|"")*+)("?)')

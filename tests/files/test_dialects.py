@@ -143,7 +143,7 @@ Notes;QUESTION;Error;a;b;c;;
 from the guide;Prior;;50 %;30 %;20 %;;
 ;q1;0,1;no;Yes;n/a;;
 check this;q2;20%;TRUE;y;N;;
-# end;;;;;;;
+;# end;;;;;;
 """
 
 

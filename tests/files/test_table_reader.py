@@ -91,7 +91,7 @@ def test_question_called_description(tmp_path: Path) -> None:
         (SEP + "q,0.1,0,1\nq,0.1,1,0\n", ["line 3", "'q'", "already occurs in line 2"]),
         (
             "question,error,a,a\nq,0.1,0,1\n",
-            ["line 1", "'a' occurs twice", "column 3 and column 4"],
+            ["line 1", "occurs twice", "column 3 and column 4"],
         ),
         ("question,a,b\nq,0,1\n", ["no column error", "worker_error=0.1", "--worker-error"]),
         (SEP + "q,,0,1\n", ["line 2", "'q' has no error", "worker_error=0.1"]),

@@ -123,12 +123,12 @@ def find_layout(grid: Grid, asked: Rows | None = None) -> Layout:
 
 
 def header_of(
-    rows: Iterator[Row], keywords: tuple[str, ...] = QUESTION + CLASS
+    rows: Iterator[Row], keywords: tuple[str, ...] = QUESTION + CLASS, least: int = 3
 ) -> tuple[list[Row], Row, Iterator[Row]]:
     """Split rows into those above the header, the header, and those below it.
 
-    The header is the first row with a keyword, else the first row with three cells or a blank
-    corner. Only a title and comments (at most two cells, or ``#`` in front) may stand above it.
+    The header is the first row with a keyword and at least so many cells, else the first row with
+    three cells or a blank corner. Only a title and comments (at most two cells, or ``#`` in front) may stand above it.
 
     >>> rows = [(1, ["Birds"]), (2, ["question", "a", "b"]), (3, ["q", "0", "1"])]
     >>> above, header, below = header_of(iter(rows))
@@ -146,7 +146,7 @@ def header_of(
         i
         for i in candidates
         if any(word in keywords for word in words[i])
-        and (len(words[i]) > 2 or i == titles)
+        and (len(words[i]) >= least or i == titles)
         and (i == 0 or any(word not in CELLS for word in words[i][1:]))
     )
     corner = (i for i in candidates if len(words[i]) > 1 and not texts[i][0])

@@ -146,7 +146,7 @@ def check(model: type[Model], data: Any, source: str) -> Model:
     Traceback (most recent call last):
         ...
     crowdtree.errors.CrowdtreeError: birds.yaml: classes[0]: prio: no such field; use one of name,
-    prior, description
+    prior, description, notes
     """
     if not isinstance(data, dict):
         raise CrowdtreeError(

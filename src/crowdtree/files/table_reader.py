@@ -94,7 +94,6 @@ def _leave_out_comments(layout: Layout, test: Callable[[str], bool]) -> None:
     if not named:
         return
     rows = list(layout.rows)
-    layout.rows = iter(rows)
     for place in named:
         cells = [_at(cells, place) for _, cells in rows]
         priors = [c for (_, row), c in zip(rows, cells, strict=True) if _is_prior(layout, row)]
@@ -105,6 +104,7 @@ def _leave_out_comments(layout: Layout, test: Callable[[str], bool]) -> None:
         for _, row in rows:
             if place < len(row):
                 row[place] = ""
+    layout.rows = (row for row in rows if any(map(str.strip, row[1])))
 
 
 def _is_prior(layout: Layout, row: list[str]) -> bool:
