@@ -27,6 +27,7 @@ from crowdtree.tree import Certificate, Level, Node, Tree
 
 if TYPE_CHECKING:
     from crowdtree.audit import Audit, plan_audit
+    from crowdtree.checkup import Checkup, check
     from crowdtree.client import Client
     from crowdtree.files.audits import load_audit, load_labels, save_audit, verify_audit
     from crowdtree.learning.dependence import Accuracy
@@ -51,6 +52,7 @@ verify = check_certificate
 _LAZY = {
     "Accuracy": "crowdtree.learning.dependence",
     "Audit": "crowdtree.audit",
+    "Checkup": "crowdtree.checkup",
     "Client": "crowdtree.client",
     "Learned": "crowdtree.learning.model",
     "Monitor": "crowdtree.policy.monitor",
@@ -58,6 +60,7 @@ _LAZY = {
     "Revision": "crowdtree.policy.monitor",
     "Run": "crowdtree.simulation.run",
     "SubtypePolicy": "crowdtree.policy",
+    "check": "crowdtree.checkup",
     "compare_policies": "crowdtree.simulation.compare",
     "draw_frontier": "crowdtree.plots",
     "draw_tree": "crowdtree.plots",
@@ -94,6 +97,7 @@ __all__ = [
     "Bounds",
     "Calibration",
     "Certificate",
+    "Checkup",
     "Client",
     "Crowd",
     "CrowdtreeError",
@@ -113,6 +117,7 @@ __all__ = [
     "Run",
     "SubtypePolicy",
     "Tree",
+    "check",
     "check_certificate",
     "compare_policies",
     "design",

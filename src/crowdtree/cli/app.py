@@ -10,6 +10,7 @@ from typing import TextIO
 import typer
 
 from crowdtree import __version__
+from crowdtree.cli import inputs
 from crowdtree.cli.audit import audit_app
 from crowdtree.cli.campaign import campaign_app
 from crowdtree.cli.check import check_verb
@@ -80,6 +81,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str] | None) -> int:
+    inputs.NOTES.clear()
     try:
         result = app(arguments, prog_name="crowdtree", standalone_mode=False)
     except CrowdtreeError as error:
@@ -100,6 +102,7 @@ def _run(arguments: list[str] | None) -> int:
         return _fail(f"{place}{error.strerror or error}")
     if result == INTERRUPTED:  # the parser turns Ctrl-C into this code
         return _fail("interrupted", code=INTERRUPTED)
+    inputs.show_notes()
     return result if isinstance(result, int) else 0
 
 

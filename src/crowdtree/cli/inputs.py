@@ -13,7 +13,15 @@ from crowdtree.plan import Plan
 from crowdtree.problem import Problem
 from crowdtree.tree import Tree
 
-__all__ = ["make_tree", "read_either", "read_plan", "read_problem", "read_tree", "say"]
+__all__ = [
+    "make_tree",
+    "read_either",
+    "read_plan",
+    "read_problem",
+    "read_tree",
+    "say",
+    "show_notes",
+]
 
 EXAMPLE = "example:"
 
@@ -38,9 +46,20 @@ def read_problem(file: str, reading: Reading | None = None, *, quiet: bool = Fal
     return problem.replace(**changes) if changes else problem
 
 
+NOTES: list[str] = []
+"""How inputs of the running command were understood; shown at its end, unless it fails."""
+
+
 def say(note: str) -> None:
-    """Print how an input was understood, on one line of standard error."""
-    print(f"crowdtree: note: {note}", file=sys.stderr)
+    """Note how an input was understood."""
+    NOTES.append(note)
+
+
+def show_notes() -> None:
+    """Print the notes, each on one line of standard error, and forget them."""
+    for note in NOTES:
+        print(f"crowdtree: note: {' '.join(note.split())}", file=sys.stderr)
+    NOTES.clear()
 
 
 def read_plan(file: str, reading: Reading | None = None) -> Plan | None:

@@ -128,7 +128,8 @@ def header_of(
     """Split rows into those above the header, the header, and those below it.
 
     The header is the first row with a keyword and at least so many cells, else the first row with
-    three cells or a blank corner. Only a title and comments (at most two cells, or ``#`` in front) may stand above it.
+    three cells or a blank corner. Only a title and comments (at most two cells, or ``#`` in front)
+    may stand above it.
 
     >>> rows = [(1, ["Birds"]), (2, ["question", "a", "b"]), (3, ["q", "0", "1"])]
     >>> above, header, below = header_of(iter(rows))
