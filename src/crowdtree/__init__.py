@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from crowdtree.checkup import Checkup, check
     from crowdtree.client import Client
     from crowdtree.files.audits import load_audit, load_labels, save_audit, verify_audit
+    from crowdtree.files.interchange import load_answers
     from crowdtree.learning.dependence import Accuracy
     from crowdtree.learning.model import Learned
     from crowdtree.learning.pilot import plan_pilot
@@ -65,6 +66,7 @@ _LAZY = {
     "draw_frontier": "crowdtree.plots",
     "draw_tree": "crowdtree.plots",
     "explain": "crowdtree.trace",
+    "load_answers": "crowdtree.files.interchange",
     "load_audit": "crowdtree.files.audits",
     "load_labels": "crowdtree.files.audits",
     "plan_audit": "crowdtree.audit",
@@ -128,6 +130,7 @@ __all__ = [
     "explain",
     "frontier",
     "learn",
+    "load_answers",
     "load_audit",
     "load_labels",
     "load_plan",

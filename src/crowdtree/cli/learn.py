@@ -23,6 +23,8 @@ from crowdtree.text import percent
 
 __all__ = ["learn_verb"]
 
+TOOLS = {"label-studio": "Label Studio", "zooniverse": "Zooniverse"}
+
 
 @dataclass(frozen=True)
 class Outputs:
@@ -97,9 +99,13 @@ def learn_verb(
         ),
     ] = None,
     form: Annotated[
-        Literal["plain", "crowd-kit", "label-studio", "zooniverse", "wide"],
-        typer.Option("--format", help="Format of the answers (crowd-kit: same as plain)."),
-    ] = "plain",
+        Literal["plain", "crowd-kit", "label-studio", "zooniverse", "wide"] | None,
+        typer.Option(
+            "--format",
+            help="Format of the answers; exports of Label Studio and Zooniverse are recognised.",
+            show_default=False,
+        ),
+    ] = None,
     level: Annotated[
         float, typer.Option("--level", help="Level of the credible intervals.")
     ] = 0.95,
@@ -121,13 +127,12 @@ def learn_verb(
 
       crowdtree learn answers.csv --gold gold.csv -o problem.yaml --report learned.html
 
-      crowdtree learn export.json --format label-studio --labels labels.csv
+      crowdtree learn export.json --labels labels.csv
 
       crowdtree learn answers.csv --gold gold.csv --upper careful.yaml --plan plan.json
     """
-    reader = interchange.READERS.get(form)
-    source: Any = answers if reader is None else reader(answers)
-    known = None if problem is None else files.load_problem(problem)
+    source = _answers(answers, form)
+    known = None if problem is None else inputs.read_problem(problem)
     learned = learn(source, gold, problem=known, classes=classes or None, level=level)
     credible = None if plan is None else learned.credible_interval(_plan(plan))
     outputs.write(learned)
@@ -146,6 +151,15 @@ def learn_verb(
 
     found = learned.to_dict() | ({} if credible is None else {"credible": asdict(credible)})
     render.emit(outputs.as_json, found, show)
+
+
+def _answers(path: str, form: str | None) -> Any:
+    """Read the answers of another tool; plain files are left to `learn`, which streams them."""
+    guessed = interchange.guess_format(path) if form is None else None
+    if guessed is not None:
+        inputs.say(f"{path}: recognised as an export of {TOOLS[guessed]} (--format {guessed})")
+    reader = interchange.READERS.get(form or guessed or "plain")
+    return path if reader is None else reader(path)
 
 
 def _plan(path: str) -> Plan:

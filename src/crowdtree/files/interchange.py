@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = [
     "READERS",
     "WRITERS",
+    "guess_format",
+    "load_answers",
     "read_crowdkit",
     "read_label_studio",
     "read_wide",
@@ -42,6 +45,8 @@ Rows = list[Row]
 MOST_BYTES = 4_000 * MB
 MOST_FIELD = 100 * MB
 """Characters of a field: drawings and transcriptions make long ones."""
+ZOONIVERSE = frozenset(("annotations", "subject_ids"))
+"""Columns of a Zooniverse export that are read."""
 UNNAMED = "label"
 """Written in place of a question without a name."""
 
@@ -157,13 +162,12 @@ def read_zooniverse(path: str | Path) -> pl.DataFrame:
 
 def _zoo_rows(file: Source) -> Iterator[tuple[int, dict[str, str]]]:
     """Lines of the export by the names of their columns; missing cells are blank."""
-    needed = {"annotations", "subject_ids"}
     with file.lines(MOST_BYTES, MOST_FIELD) as lines:
         rows = csv_rows(lines, ",", file.name, most=MOST_FIELD)
         header = next(rows, (0, []))[1]
-        if not needed <= set(header):
+        if not set(header) >= ZOONIVERSE:
             raise CrowdtreeError(
-                f"{file.name}: has no column {listing(sorted(needed))}; is it a Zooniverse "
+                f"{file.name}: has no column {listing(sorted(ZOONIVERSE))}; is it a Zooniverse "
                 "classification export?"
             )
         for number, cells in rows:
@@ -289,6 +293,45 @@ WRITERS: Mapping[str, Callable[[Any, str | Path], None]] = MappingProxyType(
         "wide": write_wide,
     }
 )
+
+
+def guess_format(path: str | Path) -> str | None:
+    """Recognise an export of Label Studio (JSON) or Zooniverse (by its columns); else ``None``.
+
+    >>> guess_format(b'[{"id": 1, "annotations": []}]')
+    'label-studio'
+    """
+    file = open_source(path, "answers")
+    if file.name.lower().endswith((".parquet", ".pq")):
+        return None
+    file.check(sys.maxsize)
+    text = file.head().decode("utf-8-sig", errors="replace").lstrip()
+    if text.startswith(("[", "{")):
+        return "label-studio"
+    names = {name.strip(' "\r') for name in text.split("\n", 1)[0].split(",")}
+    return "zooniverse" if names >= ZOONIVERSE else None
+
+
+def load_answers(path: str | Path, form: str | None = None) -> pl.DataFrame:
+    """Read a file of answers in any format: a frame of task, question, worker and label.
+
+    Parameters
+    ----------
+    path
+        The file: its path, its bytes or a binary stream.
+    form
+        ``"crowdkit"`` (plain columns), ``"label-studio"``, ``"zooniverse"`` or ``"wide"``;
+        recognised where it is not given, except ``"wide"``.
+
+    Examples
+    --------
+    >>> load_answers(b"task,worker,label\\n1,ann,cat\\n").rows()
+    [(1, 'ann', 'cat')]
+    """
+    form = form or guess_format(path) or "crowdkit"
+    if form not in READERS:
+        raise CrowdtreeError(f"form: expected one of {listing(READERS)}, got {form!r}")
+    return READERS[form](path)
 
 
 def _rows(answers: Any) -> Rows:
