@@ -112,7 +112,8 @@ class Checkup:
             f"{plural(problem.n_classes, 'class', 'classes')}, "
             f"{plural(problem.n_questions, 'question')}."
         )
-        yield from (f"Note: {note}" for note in problem.notes)
+        if problem.notes:
+            yield f"Note: {'; '.join(problem.notes)}"
         yield f"Prior: {self._prior_words()}"
         yield f"Dashes: {self._dash_words()}"
         useless = (f"{name} ({why})" for name, why in self.useless.items())

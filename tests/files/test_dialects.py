@@ -154,7 +154,7 @@ def test_everything_at_once_is_said_in_one_line(tmp_path: Path) -> None:
         "header found in line 4",
         "names of the questions in column 2",
         "column 'Notes' left out as comments",
-        "1 row left out as comments",
+        "1 line left out as comments",
         "50 % read as 0.5, no/N as 0, Yes/TRUE/y as 1, n/a as -",
     )
 
@@ -242,12 +242,26 @@ def message_of(path: Path, **options: Any) -> str:
         ("question,error,a,b,\nq,0.1,0,1,see 3\n", ["column 5", "a column called notes"]),
         ("question,error,a,b\nq,0.1,0.2,0.9\n", ["'0.2'", "--strengths"]),
         ("question,error,a,b\nq,0.1,0,a small bird\n", ["a column called notes"]),
+        ("question,error,a,b\nq,0.1,x,\n", ["replace crosses by 1, and blank cells by 0"]),
     ],
 )
 def test_ambiguous_tables_are_refused(tmp_path: Path, text: str, words: list[str]) -> None:
     found = message(put(tmp_path, text))
     for word in words:
         assert word in found
+
+
+def test_the_sheet_with_the_table_is_found() -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["Read me"])
+    sheet = book.create_sheet("data")
+    for row in (["question", "error", "a", "b"], ["prior", None, 0.5, 0.5], ["q", 0.1, 0, 1]):
+        sheet.append(row)
+    made = io.BytesIO()
+    book.save(made)
+    problem = load_problem(made.getvalue(), name="p.xlsx")
+    assert problem == Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1)
+    assert problem.notes == ("sheet 'data' read",)
 
 
 def test_a_frame_with_its_names_in_the_index() -> None:

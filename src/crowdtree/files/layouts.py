@@ -27,6 +27,7 @@ __all__ = [
     "Rows",
     "filled_places",
     "find_layout",
+    "has_header",
     "header_of",
 ]
 
@@ -46,7 +47,8 @@ class Grid:
 
     `rows` yields the number of the row and its cells; `source`, `unit` and `across` (line, row or
     column) are for messages; `padded` says that missing cells at the end of a row are blank
-    (workbooks); `places` are the numbers of the columns where they are not 1, 2, ...
+    (workbooks); `places` are the numbers of the columns where they are not 1, 2, ...; `note` says
+    how the grid was chosen.
     """
 
     source: str
@@ -56,6 +58,7 @@ class Grid:
     padded: bool = False
     across: str = "column"
     places: list[int] | None = None
+    note: str = ""
 
     def place(self, column: int) -> str:
         """Name a column for a message."""
@@ -87,7 +90,9 @@ def find_layout(grid: Grid, asked: Rows | None = None) -> Layout:
     if not header:
         grid.refuse(None, "is blank; expected question,error,<class>,<class>,... as the first row")
     header = [name.strip() for name in header]
-    notes = [f"header found in {grid.unit} {number}"] if above else []
+    notes = [grid.note] if grid.note else []
+    if above:
+        notes.append(f"header found in {grid.unit} {number}")
     words = [name.casefold() for name in header]
     names = next((i for i, word in enumerate(words) if word in QUESTION + CLASS), None)
     kind: Rows | None = None
@@ -154,6 +159,16 @@ def header_of(
     long = 0 if len(words[0]) > 1 and set(words[0]) & set(keywords) else titles % len(head)
     place = next(keyed, next(corner, long))
     return head[:place], head[place], itertools.chain(head[place + 1 :], rows)
+
+
+def has_header(head: list[Row]) -> bool:
+    """Whether one of the first rows names the questions or the classes.
+
+    >>> has_header([(1, ["Read me"])]), has_header([(1, ["Question", "a", "b"])])
+    (False, True)
+    """
+    words = {cell.strip().casefold() for _, cells in head[:MOST_TITLE] for cell in cells}
+    return not words.isdisjoint(QUESTION + CLASS)
 
 
 def _is_title(words: list[str]) -> bool:

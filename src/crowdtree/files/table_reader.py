@@ -38,7 +38,7 @@ Kind = Literal["outcome", "errors", "strength"]
 FloatArray = NDArray[np.float64]
 _EXPECTED = {
     "prior": "a positive number, such as 0.2, 20% or 1234",
-    "outcome": "0, 1 or -",
+    "outcome": "0, 1 or - (or yes, no, n/a)",
     "errors": "a number from 0 to 1, or a percentage such as 5%",
     "strength": "a share from 0 to 1, or a percentage such as 85%",
 }
@@ -209,7 +209,7 @@ class _Reader:
         table.error = np.array(self.errors) if self.columns.error is not None else None
         table.texts = self.texts if self.columns.text is not None else None
         if self.comments:
-            table.notes.append(f"{plural(self.comments, 'row')} left out as comments")
+            table.notes.append(f"{plural(self.comments, self.grid.unit)} left out as comments")
         self.spellings.add_outcomes(self.codes)
         table.notes += self.spellings.notes()
         return table
@@ -301,8 +301,8 @@ class _Reader:
             if not any(map(str.strip, values)):
                 self.grid.refuse(
                     number,
-                    f"question {one_line(name)} is blank for every class; write 0, 1 or -, or # in "
-                    "front of a heading or comment",
+                    f"question {one_line(name)} is blank for every class; write "
+                    f"{_EXPECTED['outcome']}, or # in front of a heading or comment",
                 )
             self._refuse_cell(number, name, values.index(error.args[0]), error.args[0])
 
@@ -363,4 +363,7 @@ class _Reader:
             return hint if frame else ""
         if 0 < cell_number(value) < 1:
             return ", or pass strengths=True (--strengths) for shares of people who say yes"
-        return " (comments belong in a column called notes)" if len(value.split()) > 1 else ""
+        if value.strip().casefold() in ("x", "✓", "✔"):
+            return "; replace crosses by 1, and blank cells by 0"
+        is_text = np.isnan(cell_number(value))
+        return "; comments belong in a column called notes" if is_text else ""
