@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from crowdtree.audit import Audit, plan_audit
     from crowdtree.checkup import Checkup, check
     from crowdtree.client import Client
+    from crowdtree.estimators import CrowdClassifier, CrowdLabeller
     from crowdtree.files.audits import load_audit, load_labels, save_audit, verify_audit
     from crowdtree.files.interchange import load_answers
     from crowdtree.learning.dependence import Accuracy
     from crowdtree.learning.model import Learned
     from crowdtree.learning.pilot import plan_pilot
+    from crowdtree.output import load
     from crowdtree.plots import draw_frontier, draw_tree
     from crowdtree.policy import SubtypePolicy
     from crowdtree.policy.monitor import Monitor, Revision
@@ -67,6 +69,9 @@ _LAZY = {
     "draw_tree": "crowdtree.plots",
     "explain": "crowdtree.trace",
     "load_answers": "crowdtree.files.interchange",
+    "CrowdClassifier": "crowdtree.estimators",
+    "CrowdLabeller": "crowdtree.estimators",
+    "load": "crowdtree.output",
     "load_audit": "crowdtree.files.audits",
     "load_labels": "crowdtree.files.audits",
     "plan_audit": "crowdtree.audit",
@@ -102,6 +107,8 @@ __all__ = [
     "Checkup",
     "Client",
     "Crowd",
+    "CrowdClassifier",
+    "CrowdLabeller",
     "CrowdtreeError",
     "CrowdtreeWarning",
     "Evaluation",
@@ -130,6 +137,7 @@ __all__ = [
     "explain",
     "frontier",
     "learn",
+    "load",
     "load_answers",
     "load_audit",
     "load_labels",

@@ -15,7 +15,7 @@ from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.evaluation import evaluate
 from crowdtree.frontiers import Frontier, frontier
-from crowdtree.problem import DASH, Problem
+from crowdtree.problem import DASH, Problem, check_problem
 from crowdtree.text import number, percent, plural
 from crowdtree.voting import margin_error, margin_votes
 
@@ -57,9 +57,9 @@ class Cost:
     reason: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Checkup:
-    """The result of :func:`check`; ``print`` shows it."""
+    """The result of :func:`check`; its text form, ``str(checkup)``, is a report of some lines."""
 
     problem: Problem
     groups: tuple[tuple[str, ...], ...]
@@ -103,7 +103,7 @@ class Checkup:
             splits &= (outcome != DASH).all(axis=1)
         return int(splits.sum())
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
@@ -227,6 +227,7 @@ def check(problem: Problem, *, time_limit: float = 20.0) -> Checkup:
     >>> found.groups, found.pairs[0].classes, round(found.costs[1].answers, 1)
     ((), ('c2', 'c5'), 3.8)
     """
+    check_problem(problem, "check")
     start = time.monotonic()
     remarks: list[str] = []
     with warnings.catch_warnings():

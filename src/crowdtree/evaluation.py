@@ -14,6 +14,7 @@ from crowdtree import scores
 from crowdtree.errors import CrowdtreeError
 from crowdtree.plan import Plan, as_plan
 from crowdtree.problem import DASH, Problem
+from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.scores import Interval
 from crowdtree.tree import Tree
 
@@ -84,7 +85,7 @@ class _Walked(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(Framed, Saved, Plotted):
     """Error and cost of a plan. Every number is exact unless its name says otherwise.
 
     What requires following every class through every node (`confusion`, `expected_questions`,
@@ -293,6 +294,14 @@ class Evaluation:
             "votes": plan.votes.tolist(),
             "certificate": None if tree.certificate is None else tree.certificate._asdict(),
         }
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Evaluation):
+            return NotImplemented
+        return self.plan == other.plan and self.uncertainty is other.uncertainty
+
+    def __hash__(self) -> int:
+        return hash(self.plan)
 
     def __repr__(self) -> str:
         return (

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from crowdtree import voting
 from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.problem import DASH, Problem
+from crowdtree.result_methods import Drawn, Framed, Saved
 from crowdtree.tree import Certificate, Level, Tree
 
 __all__ = ["Plan", "Pool", "Vote", "as_plan", "nested_plan"]
@@ -25,7 +26,7 @@ MOST_NESTED = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(Framed, Saved, Drawn):
     """A tree, and how many votes each of its inner nodes takes.
 
     Parameters
@@ -230,6 +231,19 @@ class Plan:
         """Levels of the tree, scored with the fused errors."""
         return self.tree.levels_with(self.node_error)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Plan):
+            return NotImplemented
+        return (
+            self.tree == other.tree
+            and (self.vote, self.method, self.pool) == (other.vote, other.method, other.pool)
+            and self.undecided == other.undecided
+            and np.array_equal(self.votes, other.votes)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.tree, self.votes.tobytes()))
+
     def __repr__(self) -> str:
         low, high = self.votes.min(), self.votes.max()
         votes = f"{low}" if low == high else f"{low} to {high}"
@@ -250,6 +264,11 @@ def as_plan(tree: Tree | Plan) -> Plan:
     """Turn a tree into the plan that asks one worker per node."""
     if isinstance(tree, Plan):
         return tree
+    if not isinstance(tree, Tree):
+        raise CrowdtreeError(
+            f"expected a Tree or a Plan, got {type(tree).__name__}; design(problem) makes a tree, "
+            "staff(tree, workers=...) a plan, load_plan(path) reads one"
+        )
     return Plan(tree, np.ones(tree.n_nodes, dtype=np.int64), method="one worker per node")
 
 

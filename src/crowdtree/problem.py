@@ -6,6 +6,7 @@ A :class:`Problem` is validated once, when it is made. All other code relies on 
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import warnings
 from collections import Counter
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
+from crowdtree.result_methods import Framed, HtmlShown, Saved
 
 __all__ = [
     "CELLS",
@@ -28,6 +30,7 @@ __all__ = [
     "Problem",
     "check_dependence",
     "check_names",
+    "check_problem",
 ]
 
 Dash = Literal["inapplicable", "either"]
@@ -44,7 +47,7 @@ CELLS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(Framed, Saved, HtmlShown):
     """Classes, and the yes/no questions that distinguish them.
 
     Parameters
@@ -258,6 +261,29 @@ class Problem:
         size = f"{self.n_classes} classes x {self.n_questions} questions"
         together = f", dependence={self.dependence:g}" if self.dependence else ""
         return f"Problem({size}, worker error {error}{dash}{together})"
+
+
+def check_problem(value: Any, call: str) -> None:
+    """Raise unless a value is a problem; the error names the right call.
+
+    >>> check_problem("birds.csv", "design")
+    Traceback (most recent call last):
+        ...
+    crowdtree.errors.CrowdtreeError: problem: expected a Problem, got the text 'birds.csv'; load it
+    first: design(load_problem('birds.csv'))
+    """
+    if isinstance(value, Problem):
+        return
+    got = type(value).__name__
+    if isinstance(value, str | os.PathLike):
+        path = os.fspath(value)
+        got = f"the text {path!r:.60}"
+        fix = f"load it first: {call}(load_problem({path!r:.60}))"
+    elif isinstance(getattr(value, "problem", None), Problem):
+        fix = f"pass its problem: {call}(x.problem) for a {got} x"
+    else:
+        fix = "make one with Problem(...) or load_problem(...)"
+    raise CrowdtreeError(f"problem: expected a Problem, got {got}; {fix}")
 
 
 def check_dependence(value: float, name: str) -> float:

@@ -314,7 +314,9 @@ def _not_utf8(name: str, offset: int, line: int, byte: int) -> CrowdtreeError:
 # ---------------------------------------------------------------- delimited text
 
 
-_KEYWORDS = frozenset(("question", "questions", "test", "tests", "class", "classes", "task", "id"))
+_KEYWORDS = frozenset(
+    ("question", "questions", "test", "tests", "class", "classes", "task", "id", "item", "worker")
+)
 """Names of columns by which the header of a table is recognised."""
 
 
@@ -336,8 +338,7 @@ def separator_of(*lines: str) -> str:
                 if len(cells) >= least and not _KEYWORDS.isdisjoint(words):
                     return separator
     common = [(line, max(",;\t", key=line.count)) for line in lines]
-    often = (separator for line, separator in common if line.count(separator) > 1)
-    return next(often, common[0][1])
+    return next((separator for line, separator in common if separator in line), ",")
 
 
 _QUOTED = re.compile(r'((?:[^"]++|"")*+)("?)')

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from crowdtree import scores, voting
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
-from crowdtree.plan import Plan, Pool
+from crowdtree.plan import Plan, Pool, as_plan
 from crowdtree.problem import DASH
 from crowdtree.rng import generator
 from crowdtree.tree import Tree
@@ -80,6 +80,7 @@ def staff(
         raise CrowdtreeError(f"method: {method!r} is unknown; choose from {', '.join(STAFFERS)}")
     if pool not in ("node", "question"):
         raise CrowdtreeError(f'pool: must be "node" or "question", got {pool!r}')
+    tree = as_plan(tree).tree
     teams = _Teams(tree, pool)
     budget = _Budget.of(workers, answers, teams)
     if method not in ("random", "everyone") and workers is not None and workers % 2:

@@ -14,6 +14,7 @@ from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.likelihood import AnswerModel
 from crowdtree.policy import Label, Policy
 from crowdtree.problem import Problem
+from crowdtree.result_methods import Framed
 from crowdtree.rng import generator
 from crowdtree.text import percent, plural
 
@@ -34,7 +35,7 @@ class TraceStep:
 
 
 @dataclass(frozen=True)
-class Trace:
+class Trace(Framed):
     """The history of one item: the steps, and the label they led to (none while it is open).
 
     `ignored` are answers that did not count, with the reason; `true_class` is known in

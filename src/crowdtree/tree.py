@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from crowdtree import scores
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.problem import DASH, Problem
+from crowdtree.result_methods import Drawn, Framed, Saved
 
 __all__ = ["Certificate", "Level", "Node", "Step", "Tree"]
 
@@ -76,7 +77,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class Tree(Framed, Saved, Drawn):
     """A decision tree of questions.
 
     Parameters
@@ -411,6 +412,20 @@ class Tree:
         label = self.problem.classes[self.leaf_label[leaf]]
         others = [name for name in names if name != label]
         return f"{label} (or {listing(others)})" if others else label
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tree):
+            return NotImplemented
+        return (
+            self.problem == other.problem
+            and self.method == other.method
+            and self.certificate == other.certificate
+            and np.array_equal(self.question, other.question)
+            and np.array_equal(self.children, other.children)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.question.tobytes(), self.children.tobytes()))
 
     def __repr__(self) -> str:
         return f"Tree({self.method}: {self.n_nodes} questions asked, depth {self.depth})"

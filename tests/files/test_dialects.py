@@ -273,6 +273,8 @@ def test_a_frame_with_its_names_in_the_index() -> None:
     assert load_problem(frame.rename_axis("question")) == wanted
     turned = frame.T.rename_axis("class")
     assert load_problem(turned) == wanted
+    some = frame.rename_axis("question").reset_index().iloc[1:]
+    assert load_problem(some).questions == ("q2",)
     blank = frame.astype(object)
     blank.iloc[0, 0] = np.nan
     assert "keep_default_na" in message(blank)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from crowdtree.audit.ledger import Ledger
 from crowdtree.audit.strata import stratify
 from crowdtree.errors import CrowdtreeError, one_line
+from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.rng import generator
 from crowdtree.text import percent, plural
 
@@ -110,7 +111,7 @@ class Forecast:
         return asdict(self)
 
 
-class Audit:
+class Audit(Framed, Saved, Plotted):
     """An audit of finished labels that believes no model.
 
     Items are drawn for checking, unsure ones more often, and never twice. After every check

@@ -17,7 +17,7 @@ from crowdtree.designers.greedy import fc, fc_printed, fm
 from crowdtree.designers.optimal import optimal, verify
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.evaluation import Uncertain
-from crowdtree.problem import Dash, Problem
+from crowdtree.problem import Dash, Problem, check_problem
 from crowdtree.tree import Tree
 
 __all__ = ["DESIGNERS", "design", "refuse_groups", "verify"]
@@ -87,6 +87,7 @@ def design(
     │                          └─ yes → c5
     └─ yes → c4
     """
+    check_problem(problem, "design")
     designer = DESIGNERS.get(method)
     if designer is None:
         raise CrowdtreeError(f"method: {method!r} is unknown; choose from {', '.join(DESIGNERS)}")

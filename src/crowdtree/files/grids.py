@@ -241,10 +241,7 @@ def frame_grid(frame: Any, source: str = "frame") -> Grid:
     import narwhals as nw
 
     try:
-        index = getattr(frame, "index", None)
-        if hasattr(frame, "reset_index") and type(index).__name__ != "RangeIndex":
-            name = frame.index.name  # pandas: names of the rows that are not a column
-            frame = frame.reset_index(names="" if name is None else name)
+        frame = _with_index(frame)
         table = nw.from_native(frame)
         if isinstance(table, nw.LazyFrame):
             table = table.collect()
@@ -261,3 +258,13 @@ def frame_grid(frame: Any, source: str = "frame") -> Grid:
         for number, row in enumerate(table.iter_rows(), start=1)
     )
     return Grid(source, itertools.chain([(0, header)], rows), unit="row")
+
+
+def _with_index(frame: Any) -> Any:
+    """Make the index of a pandas frame a column where it holds the names of the rows."""
+    if not hasattr(frame, "reset_index"):
+        return frame
+    name = "" if frame.index.name is None else frame.index.name
+    named = has_header([(0, [str(name)])])
+    text = frame.index.inferred_type == "string" and not has_header([(0, [*map(str, frame)])])
+    return frame.reset_index(names=name) if named or text else frame

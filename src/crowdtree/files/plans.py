@@ -20,6 +20,7 @@ from crowdtree.reading import open_source, shown
 from crowdtree.tree import Tree
 
 __all__ = [
+    "check_plan_ending",
     "find_plan",
     "load_plan",
     "plan_from_dict",
@@ -124,7 +125,7 @@ def find_plan(source: str | os.PathLike[str] | Any, *, name: str | None = None) 
     return plan_from_dict(data, file.name) if holds else None
 
 
-def check_plan_ending(path: str | os.PathLike[str]) -> None:
-    """Raise unless a file name has the extension of plans."""
+def check_plan_ending(path: str | os.PathLike[str], what: str = "a plan") -> None:
+    """Raise unless a file name has the extension of plans and other results."""
     if not os.fspath(path).lower().endswith(".json"):
-        raise CrowdtreeError(f"{shown(path)}: expected the extension .json for a plan")
+        raise CrowdtreeError(f"{shown(path)}: expected the extension .json for {what}")

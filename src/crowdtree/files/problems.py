@@ -39,7 +39,7 @@ from crowdtree.reading import Source, has_content, open_source, shown
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["EXAMPLES", "example", "load_problem", "save_problem", "to_frame"]
+__all__ = ["EXAMPLES", "example", "load_problem", "save_problem", "table_columns", "to_frame"]
 
 EXAMPLES: Mapping[str, str] = {"table1": "table1.csv", "animals": "animals.yaml"}
 """Names of the example problems, and their files."""
@@ -325,6 +325,11 @@ def to_frame(problem: Problem, part: str = "outcome") -> pl.DataFrame:
     """
     import polars as pl
 
+    return pl.DataFrame(dict(table_columns(problem, part)))
+
+
+def table_columns(problem: Problem, part: str) -> dict[str, list[str]]:
+    """Columns of the table of a problem as text, like the CSV file."""
     makers = {"outcome": problem_rows, "errors": error_rows}
     if part not in makers:
         raise CrowdtreeError(f'part: must be "outcome" or "errors", got {part!r}')
@@ -335,9 +340,9 @@ def to_frame(problem: Problem, part: str = "outcome") -> pl.DataFrame:
             f"to_frame: a frame cannot have two columns {one_line(twins[0])}; rename the class"
         )
     columns = zip(*rows, strict=True)
-    return pl.DataFrame(
-        {name: [str(cell) for cell in cells] for name, cells in zip(header, columns, strict=True)}
-    )
+    return {
+        name: [str(cell) for cell in cells] for name, cells in zip(header, columns, strict=True)
+    }
 
 
 def example(name: str) -> Problem:

@@ -29,7 +29,8 @@ from crowdtree.frontiers.priced_search import (
 )
 from crowdtree.frontiers.vote_options import Options, question_prices
 from crowdtree.plan import Plan, Vote
-from crowdtree.problem import DASH, Problem
+from crowdtree.problem import DASH, Problem, check_problem
+from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.staffing import staff
 from crowdtree.text import percent
 from crowdtree.tree import Tree
@@ -129,7 +130,7 @@ class Point:
 
 
 @dataclass(frozen=True, eq=False)
-class Frontier:
+class Frontier(Framed, Saved, Plotted):
     """All supported points, cheapest first.
 
     Examples
@@ -310,6 +311,18 @@ class Frontier:
             for point in self.points
         ]
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Frontier):
+            return NotImplemented
+        return (
+            self.max_votes == other.max_votes
+            and np.array_equal(self.options.price, other.options.price)
+            and [_facts(point) for point in self] == [_facts(point) for point in other]
+        )
+
+    def __hash__(self) -> int:
+        return hash(tuple(point.plan for point in self))
+
     def __repr__(self) -> str:
         first, last = self.points[0], self.points[-1]
         proof = "proven" if self.proven else "not proven"
@@ -318,6 +331,10 @@ class Frontier:
             f"{first.misclassification:.3g} for {first.expected_answers:.3g} answers to "
             f"{last.misclassification:.3g} for {last.expected_answers:.3g})"
         )
+
+
+def _facts(point: Point) -> tuple[Plan, str, str]:
+    return point.plan, point.status, repr(point.gap)
 
 
 def frontier(
@@ -371,6 +388,7 @@ def frontier(
     >>> front.proven, front[0].misclassification > front[-1].misclassification
     (True, True)
     """
+    check_problem(problem, "frontier")
     if max_points < 2:
         raise CrowdtreeError(f"max_points: expected at least 2, got {max_points!r}")
     check_limits(time_limit, 0.0, node_limit, memory_limit)

@@ -16,7 +16,7 @@ from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.problem import DASH, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from crowdtree.learning.answers import Answers, Duplicates
     from crowdtree.learning.model import Learned
@@ -118,7 +118,7 @@ class _Options(NamedTuple):
     certain: float
     keep_repeats: bool
 
-    def refit(self, problem: Problem | None, classes: Sequence[str]) -> Callable[..., Learned]:
+    def refit(self, problem: Problem | None, classes: Sequence[str]) -> partial[Learned]:
         """Learn from other answers, whose repeats were resolved before."""
         names = {"classes": classes} if problem is None else {"problem": problem}
         return partial(

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from crowdtree.learning.compare import confused_pairs
 from crowdtree.problem import DASH
+from crowdtree.result_methods import HtmlShown
 from crowdtree.stats import normal_quantile
+from crowdtree.text import plural
 
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
 
-__all__ = ["Flag", "find_flags"]
+__all__ = ["Flag", "Flags", "find_flags"]
 
 FloatArray = NDArray[np.float64]
 
@@ -62,8 +64,43 @@ class Flag(NamedTuple):
     more: int = 0
 
 
-def find_flags(learned: Learned) -> tuple[Flag, ...]:
+class Flags(tuple[Flag, ...], HtmlShown):
+    """All flags. There may be thousands, so the printed form counts them by kind.
+
+    >>> Flags([Flag("thin", "q / a", "few answers", 0.2, 9), Flag("random", "ann", "a coin", 0.0)])
+    2 points to check: 1 random (ann: a coin); 1 thin (q / a: few answers)
+    """
+
+    def by_kind(self) -> dict[str, list[Flag]]:
+        """Flags of each kind; kinds in the order of their importance, thin cells last."""
+        kinds: dict[str, list[Flag]] = {}
+        for flag in sorted(self, key=lambda flag: flag.kind == "thin"):
+            kinds.setdefault(flag.kind, []).append(flag)
+        return kinds
+
+    def worst(self, most: int) -> list[Flag]:
+        """Some flags: those of workers, questions and classes first, then the thinnest cells."""
+        thin = sorted((flag for flag in self if flag.kind == "thin"), key=lambda f: -f.value)
+        return [*(flag for flag in self if flag.kind != "thin"), *thin][:most]
+
+    def __str__(self) -> str:
+        if not self:
+            return "nothing to check"
+        kinds = (
+            f"{len(found):,} {kind} ({found[0].subject}: {found[0].message})"
+            for kind, found in self.by_kind().items()
+        )
+        return f"{plural(len(self), 'point')} to check: {'; '.join(kinds)}"
+
+    __repr__ = __str__
+
+
+def find_flags(learned: Learned) -> Flags:
     """List all flags: workers first, then questions, classes and cells."""
+    return Flags(_found(learned))
+
+
+def _found(learned: Learned) -> tuple[Flag, ...]:
     return (
         *_fit(learned),
         *_constant_or_random(learned),

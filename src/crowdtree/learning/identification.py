@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -478,12 +477,8 @@ def _left_out(
         yield _LeftOut(policy, sheet.values[some], learned.gold[some], sheet.worker[some])
 
 
-_kept: WeakKeyDictionary[Learned, dict[tuple[int, int], _Refits]] = WeakKeyDictionary()
-"""Tables without each part, so that policies of several budgets learn them once."""
-
-
 def _refits(learned: Learned, worker: NDArray[np.int64], folds: int, seed: int) -> _Refits:
-    known = _kept.setdefault(learned, {})
+    known: dict[tuple[int, int], _Refits] = learned.refits
     if (folds, seed) not in known:
         rng = np.random.default_rng(seed)
         parts, by_person = _parts(learned.gold, worker, folds, rng)

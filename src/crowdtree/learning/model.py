@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -24,12 +24,13 @@ from crowdtree.learning.learned_problem import (
 )
 from crowdtree.learning.skills import ClassFit, SkillFit
 from crowdtree.problem import DASH, Problem
+from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.stats import normal_quantile
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdtree.learning.flags import Flag
+    from crowdtree.learning.flags import Flags
     from crowdtree.learning.labels import LabelFit
     from crowdtree.learning.online import Current, Online
     from crowdtree.learning.pilot import Credible
@@ -76,7 +77,7 @@ class Worker(NamedTuple):
 
 
 @dataclass(eq=False)
-class Learned:
+class Learned(Framed, Saved, Plotted):
     """The result of :func:`crowdtree.learning.learn`.
 
     Attributes
@@ -102,7 +103,7 @@ class Learned:
         What a further answer about an item is worth; None where answers are taken as independent,
         and of yes/no questions before :meth:`calibrate`, which have a :attr:`discount`.
     checked
-        Items of known class that :meth:`calibrate` has counted.
+        Class of each item that :meth:`calibrate` has counted, -1 for the others.
     converged
         Whether the fit and the sample converged; a flag is raised where they did not.
     trace
@@ -126,16 +127,18 @@ class Learned:
     fit: SkillFit
     trace: tuple[float, ...]
     gold: NDArray[np.int32]
-    refit: Callable[..., Learned]
+    refit: partial[Learned]
     level: float = 0.95
     keep_repeats: bool = False
     counts: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     labelling: LabelFit | None = None
     worth: Discount | None = None
-    checked: NDArray[np.bool_] | None = None
+    checked: NDArray[np.int32] | None = None
     converged: bool = True
     assumed: Problem | None = None
     _online: Online | None = field(default=None, repr=False)
+    refits: dict[tuple[int, int], Any] = field(init=False, repr=False, default_factory=dict)
+    """Tables without each part of the items, learned once for policies of several budgets."""
 
     # ---------------------------------------------------------------- items
 
@@ -252,7 +255,8 @@ class Learned:
             raise CrowdtreeError("calibrate: expected a result without updates; calibrate first")
         codes = gold_codes(self.answers, read_gold(gold), self.classes)
         new = (codes >= 0) & (self.gold < 0)
-        fresh = np.flatnonzero(new if self.checked is None else new & ~self.checked)
+        before_now = np.full_like(self.gold, -1) if self.checked is None else self.checked
+        fresh = np.flatnonzero(new & (before_now < 0))
         count = np.diff(self.answers.start)
         blind = self.fit.posterior if self.labelling is None else self.labelling.blind
         before: Discount = self.discount or Worth.of_a_crowd()
@@ -269,7 +273,7 @@ class Learned:
             fit=deepcopy(self.fit),  # updates of the one must not change the other
             counts=self.counts.copy(),
             worth=worth,
-            checked=new if self.checked is None else new | self.checked,
+            checked=np.where(new & (before_now < 0), codes, before_now),
         )
 
     # ---------------------------------------------------------------- workers
@@ -427,13 +431,18 @@ class Learned:
         return np.where(sign > 0, 1 - error, np.where(sign < 0, error, 0.5))
 
     @cached_property
-    def flags(self) -> tuple[Flag, ...]:
+    def flags(self) -> Flags:
         """Findings to check: workers, questions, class pairs and uncertain cells."""
         from crowdtree.learning.flags import find_flags
 
         return find_flags(self)
 
     # ---------------------------------------------------------------- going on
+
+    @property
+    def updated(self) -> bool:
+        """Whether :meth:`update` has taken in answers."""
+        return self._online is not None
 
     def update(self, answers: Any) -> Learned:
         """Take in new answers in time proportional to them (50 old answers each, at most).
@@ -520,6 +529,19 @@ class Learned:
             "flags": [flag._asdict() for flag in self.flags],
             "labels": dict(self.labels),
         }
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Learned):
+            return NotImplemented
+        return (
+            self.problem == other.problem
+            and self.labels == other.labels
+            and np.array_equal(self.stated_posterior, other.stated_posterior)
+            and np.array_equal(self.gold, other.gold)
+            and self.workers == other.workers
+        )
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         a = self.answers

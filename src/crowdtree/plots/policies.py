@@ -25,9 +25,11 @@ from crowdtree.text import number, percent, plural
 
 __all__ = [
     "calibration_chart",
+    "comparison_chart",
     "draw_comparison",
     "draw_run",
     "policy_chart",
+    "run_chart",
     "spending_chart",
 ]
 
@@ -198,14 +200,14 @@ def _ticks(most: float) -> list[float]:
     return kept
 
 
-def draw_comparison(comparison: Any, path: str | os.PathLike[str]) -> Path:
-    """Write costs, spending and calibration of all policies as one picture."""
+def comparison_chart(comparison: Any) -> Chart:
+    """Costs, spending and calibration of all policies as one chart."""
     runs = {row.policy: row.run for row in comparison.rows}
     asked_alike = [name for name in runs if name.startswith("batch")][1:]
     for name in asked_alike:  # all of them ask every question equally often: one is enough
         del runs[name]
     simulated = {row.policy: row.run for row in comparison.rows if row.policy == "adaptive"}
-    chart = alt.concat(
+    return alt.concat(
         policy_chart(comparison.curves, comparison.error),
         spending_chart(runs),
         calibration_chart(simulated),
@@ -213,14 +215,22 @@ def draw_comparison(comparison: Any, path: str | os.PathLike[str]) -> Path:
         spacing=48,
         align="none",  # align the panels at the left, however long the names of their axes
     ).properties(title=title_of(f"All policies at {percent(comparison.error)} misclassified"))
-    return draw_chart(chart, path)
+
+
+def draw_comparison(comparison: Any, path: str | os.PathLike[str]) -> Path:
+    """Write costs, spending and calibration of all policies as one picture."""
+    return draw_chart(comparison_chart(comparison), path)
+
+
+def run_chart(run: Any, name: str = "adaptive") -> Chart:
+    """Calibration and spending of one simulation."""
+    shown = f"{percent(run.misclassification)} misclassified, "
+    shown += f"{number(run.answers_per_item)} answers per item"
+    return alt.hconcat(
+        calibration_chart({name: run}), spending_chart({name: run}), spacing=48
+    ).properties(title=title_of(shown))
 
 
 def draw_run(run: Any, path: str | os.PathLike[str], name: str = "adaptive") -> Path:
     """Write calibration and spending of one simulation."""
-    shown = f"{percent(run.misclassification)} misclassified, "
-    shown += f"{number(run.answers_per_item)} answers per item"
-    chart = alt.hconcat(
-        calibration_chart({name: run}), spending_chart({name: run}), spacing=48
-    ).properties(title=title_of(shown))
-    return draw_chart(chart, path)
+    return draw_chart(run_chart(run, name), path)

@@ -23,6 +23,7 @@ __all__ = [
     "Row",
     "chart_svg",
     "draw_chart",
+    "finished",
     "table",
     "title_of",
 ]
@@ -58,6 +59,11 @@ def draw_chart(chart: Chart, path: str | os.PathLike[str]) -> Path:
             ".json": lambda: json.dumps(_spec(chart), indent=1) + "\n",
         },
     )
+
+
+def finished(chart: Chart) -> Chart:
+    """Fix the colours and fonts of a chart that leaves this package."""
+    return alt.Chart.from_dict(_spec(chart))
 
 
 def _spec(chart: Chart) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from crowdtree.policy.calibrating import Guaranteed
 from crowdtree.policy.criteria import CRITERIA, Dense, Pairs, first_best
 from crowdtree.policy.outlook import Outlook, hopeless
 from crowdtree.policy.replay import Replayed, replay_adaptive
-from crowdtree.problem import DASH, Problem
+from crowdtree.problem import DASH, Problem, check_problem
 from crowdtree.stats import mean_half_width
 
 __all__ = ["AdaptivePolicy", "AdaptiveState", "Criterion"]
@@ -128,6 +128,7 @@ class AdaptivePolicy(Guaranteed):
         calibration: Calibration = INDEPENDENT,
         undecided: bool = True,
     ) -> None:
+        check_problem(problem, type(self).__name__)
         self.problem = problem
         self.target_error = _checked_target(target_error)
         self.max_answers = _checked_count(max_answers, "max_answers")

@@ -25,7 +25,7 @@ from crowdtree.policy.base import (
     normalised,
 )
 from crowdtree.policy.calibrating import Calibrated
-from crowdtree.problem import DASH, Problem
+from crowdtree.problem import DASH, Problem, check_problem
 
 __all__ = ["BatchPolicy", "BatchState", "Decoder", "nearest_codeword"]
 
@@ -78,6 +78,7 @@ class BatchPolicy(Calibrated):
     calibration: Calibration = INDEPENDENT
 
     def __post_init__(self) -> None:
+        check_problem(self.problem, "BatchPolicy")
         if int(self.votes) != self.votes or not 1 <= self.votes <= 32_000:
             raise CrowdtreeError(
                 f"votes: expected a whole number from 1 to 32,000, got {self.votes}"

@@ -13,6 +13,7 @@ from crowdtree.calibration import FEW, INDEPENDENT, Calibration
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.policy.base import FloatArray
 from crowdtree.policy.replay import Replayed, Sample, replay_steps
+from crowdtree.result_methods import Saved
 from crowdtree.text import plural
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ STARTS = (0, 5, 9)
 """Places among them where a sequence of tests starts; each has an equal part of the risk."""
 
 
-class Calibrated:
+class Calibrated(Saved):
     """What every policy can do with items of known class.
 
     ``calibration`` turns the plain posterior, which takes answers as independent, into the one
@@ -35,6 +36,17 @@ class Calibrated:
 
     problem: Problem
     calibration: Calibration
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Calibrated) or type(self) is not type(other):
+            return NotImplemented
+        same: bool = self.to_dict() == other.to_dict()  # type: ignore[attr-defined]
+        return same and self.problem == other.problem
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.problem.classes))
 
     @property
     def log_prior(self) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import AdaptivePolicy, Policy
-from crowdtree.problem import Problem
+from crowdtree.problem import Problem, check_problem
 from crowdtree.rng import generator
 from crowdtree.simulation.batch_dawid_skene import dawid_skene, simulate_dawid_skene
 from crowdtree.simulation.crowd import Crowd, Recorded, Source
@@ -95,6 +95,7 @@ def simulate(
     >>> bool(run.misclassification.high < 0.02), bool(10 < run.answers_per_item < 12)
     (True, True)
     """
+    check_problem(problem, "simulate")
     key = _key(rng)
     tasks = _tasks(problem, policy, items, key, crowd or Crowd(), stepwise)
     if adapt:

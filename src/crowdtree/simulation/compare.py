@@ -17,6 +17,7 @@ from crowdtree.frontiers import Frontier, frontier
 from crowdtree.plan import Plan
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, Policy, expected_answers
 from crowdtree.problem import Problem
+from crowdtree.result_methods import Framed, Plotted
 from crowdtree.simulation.batch_dawid_skene import simulate_dawid_skene
 from crowdtree.simulation.run import Estimate, Run
 from crowdtree.staffing import staff
@@ -86,7 +87,7 @@ class PolicyRow:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Framed, Plotted):
     """Every policy at one error, and its curve around it."""
 
     problem: Problem

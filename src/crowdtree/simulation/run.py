@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from crowdtree.policy.monitor import Alarm, Finding, Revision
 from crowdtree.problem import Problem
+from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.simulation.engine import REASONS, BlockRun
 from crowdtree.stats import mean_half_width, wilson_interval
 
@@ -110,7 +111,7 @@ class Adaptation(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(Framed, Saved, Plotted):
     """The outcome of a simulation, item by item and in sum.
 
     Attributes
@@ -244,6 +245,17 @@ class Run:
             "calibration": [row._asdict() for row in self.calibration()],
             **({} if self.adaptation is None else {"adaptation": self.adaptation.to_dict()}),
         }
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Run):
+            return NotImplemented
+        arrays = ("truth", "label", "answers", "posterior_error", "reason", "asked")
+        return self.to_dict() == other.to_dict() and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in arrays
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.label.tobytes())
 
     def __repr__(self) -> str:
         return (

@@ -1,0 +1,258 @@
+"""Save results to files, and load any of them back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import singledispatch
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crowdtree.audit import Audit
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
+from crowdtree.evaluation import Evaluation, evaluate
+from crowdtree.files import load_problem, save_problem
+from crowdtree.files.audits import load_audit, save_audit
+from crowdtree.files.documents import problem_from_dict, problem_to_dict
+from crowdtree.files.formats import DOCUMENTS, ending_of
+from crowdtree.files.plans import check_plan_ending, plan_from_dict, plan_to_dict, save_plan
+from crowdtree.files.yaml_json import parse_document, write_document
+from crowdtree.frontiers import Frontier, Point
+from crowdtree.frontiers.vote_options import Options
+from crowdtree.learning.model import Learned
+from crowdtree.plan import Plan
+from crowdtree.policy import POLICIES, policy_from_dict
+from crowdtree.policy.monitor import Alarm, Finding, Revision
+from crowdtree.problem import Problem
+from crowdtree.reading import has_content, open_source
+from crowdtree.simulation.run import Adaptation, Run
+from crowdtree.tree import Tree
+
+__all__ = ["load", "save"]
+
+Document = dict[str, Any]
+
+
+def save(result: Any, path: str | os.PathLike[str]) -> Path:
+    """Save a result; see :meth:`crowdtree.result_methods.Saved.save`."""
+    if isinstance(result, Problem):
+        save_problem(result, path)
+    elif isinstance(result, Audit):
+        save_audit(result, path)
+    elif isinstance(result, Plan):
+        save_plan(result, path)
+    else:
+        check_plan_ending(path, "a result")
+        write_document(Path(path), {"crowdtree": 1} | document_of(result))
+    return Path(path)
+
+
+def load(source: str | os.PathLike[str] | Any, *, name: str | None = None) -> Any:
+    """Load what a ``save`` wrote: a problem, tree, plan, frontier, policy, run and so on.
+
+    Parameters
+    ----------
+    source
+        The path of a file, its bytes, or a binary stream. Tables (``.csv``, ``.xlsx``, frames) are
+        read as problems, with the defaults of :func:`crowdtree.load_problem`.
+    name
+        File name of bytes or of a stream that has none.
+
+    Examples
+    --------
+    >>> import crowdtree as ct, pathlib, tempfile
+    >>> front = ct.frontier(ct.example("table1"), max_votes=5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = front.save(pathlib.Path(folder, "front.json"))
+    ...     ct.load(path) == front
+    True
+    """
+    if not has_content(source):
+        return load_problem(source)
+    file = open_source(source, name)
+    if ending_of(file.name) not in DOCUMENTS:
+        return load_problem(file)
+    data = parse_document(file)
+    kind = data.get("kind", "problem") if isinstance(data, dict) else "problem"
+    if isinstance(data, dict) and ("tree" in data or "question" in data):
+        kind = data.get("kind", "plan")
+    if kind == "audit":
+        return load_audit(source, name=name)
+    if kind not in _READERS:
+        raise CrowdtreeError(
+            f"{file.name}: kind: expected one of {listing([*_READERS, 'audit'])}, got {kind!r:.40}"
+        )
+    try:
+        return _READERS[kind](data, file.name)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise CrowdtreeError(
+            f"{file.name}: is not a {kind} that crowdtree wrote ({type(error).__name__}: {error})"
+        ) from None
+
+
+@singledispatch
+def document_of(result: Any) -> Document:
+    """Data of a result, with its kind."""
+    raise CrowdtreeError(f"save: a {type(result).__name__} cannot be saved")
+
+
+@document_of.register
+def _tree(tree: Tree) -> Document:
+    return plan_to_dict(tree) | {"kind": "tree"}
+
+
+@document_of.register
+def _evaluation(value: Evaluation) -> Document:
+    if value.uncertainty is not None:
+        raise CrowdtreeError("save: save what was learned and the plan, and evaluate them again")
+    return plan_to_dict(value.plan) | {"kind": "evaluation"}
+
+
+@document_of.register
+def _frontier(front: Frontier) -> Document:
+    return {
+        "kind": "frontier",
+        "problem": problem_to_dict(front.options.problem),
+        "vote": front.vote,
+        "max_votes": front.max_votes,
+        "price": front.options.price.tolist(),
+        "points": [
+            {"gap": repr(point.gap), "status": point.status, "plan": point.plan.to_dict()}
+            for point in front
+        ],
+    }
+
+
+def _read_frontier(data: Mapping[str, Any], source: str) -> Frontier:
+    problem = problem_from_dict(data["problem"], f"{source}: problem")
+    price = np.array(data["price"], dtype=np.float64)
+    options = Options.of(problem, data["vote"], data["max_votes"], price)
+    points = (
+        Point(Plan.from_dict(problem, entry["plan"]), price, float(entry["gap"]), entry["status"])
+        for entry in data["points"]
+    )
+    return Frontier(tuple(points), options)
+
+
+def _policy(policy: Any) -> Document:
+    return {
+        "kind": "policy",
+        "problem": problem_to_dict(policy.problem),
+        "settings": policy.to_dict(),
+    }
+
+
+for _kind in POLICIES.values():
+    document_of.register(_kind, _policy)
+
+
+def _read_policy(data: Mapping[str, Any], source: str) -> Any:
+    problem = problem_from_dict(data["problem"], f"{source}: problem")
+    return policy_from_dict(problem, data["settings"])
+
+
+_ARRAYS = ("truth", "label", "answers", "posterior_error", "reason", "asked")
+
+
+@document_of.register
+def _run(run: Run) -> Document:
+    return {
+        "kind": "run",
+        "problem": problem_to_dict(run.problem),
+        **{name: getattr(run, name).tolist() for name in _ARRAYS},
+        "types": {name: str(getattr(run, name).dtype) for name in _ARRAYS},
+        "adaptation": None if run.adaptation is None else run.adaptation.to_dict(),
+    }
+
+
+def _read_run(data: Mapping[str, Any], source: str) -> Run:
+    kept = data["adaptation"]
+    adaptation = None
+    if kept is not None:
+        adaptation = Adaptation(
+            tuple(Alarm(**alarm) for alarm in kept["alarms"]),
+            tuple(Revision.from_dict(revision) for revision in kept["revisions"]),
+            kept["reopened"],
+            kept["evidence"],
+            tuple(Finding(**{n: row[n] for n in Finding._fields}) for row in kept["findings"]),
+        )
+    return Run(
+        problem_from_dict(data["problem"], f"{source}: problem"),
+        **{name: np.array(data[name], dtype=data["types"][name]) for name in _ARRAYS},
+        adaptation=adaptation,
+    )
+
+
+@document_of.register
+def _learned(learned: Learned) -> Document:
+    """Answers, known classes and options: what was learned is learned again, in seconds."""
+    if learned.updated:
+        raise CrowdtreeError(
+            "save: expected a result without updates; learn from all answers, then save"
+        )
+    a, options = learned.answers, dict(learned.refit.keywords)
+    problem = options.pop("problem", None)
+    return {
+        "kind": "learned",
+        "answers": {
+            "task": a.tasks.tolist(),
+            "worker": a.workers.tolist(),
+            "question": list(a.questions),
+            "label": list(a.labels),
+            "start": a.start.tolist(),
+            "workers": a.worker.tolist(),
+            "labels": a.label.tolist(),
+            "questions": None if a.question is None else a.question.tolist(),
+        },
+        "gold": learned.gold.tolist(),
+        "checked": None if learned.checked is None else learned.checked.tolist(),
+        "problem": None if problem is None else problem_to_dict(problem),
+        "options": options
+        | ({"classes": list(options["classes"])} if "classes" in options else {}),
+        "keep_repeats": learned.keep_repeats,
+    }
+
+
+def _read_learned(data: Mapping[str, Any], source: str) -> Learned:
+    import warnings
+
+    from crowdtree.learning import learn
+
+    told, options = data["answers"], dict(data["options"])
+    task = np.repeat(np.arange(len(told["task"])), np.diff(told["start"]))
+    columns = {
+        "task": [told["task"][place] for place in task],
+        "worker": [told["worker"][place] for place in told["workers"]],
+        "label": [told["label"][place] for place in told["labels"]],
+    }
+    if told["questions"] is not None:
+        columns["question"] = [told["question"][place] for place in told["questions"]]
+    if data["problem"] is not None:
+        options["problem"] = problem_from_dict(data["problem"], f"{source}: problem")
+    names = options.get("classes") or options["problem"].classes
+
+    def known(codes: list[int]) -> dict[str, str] | None:
+        found = {str(t): names[c] for t, c in zip(told["task"], codes, strict=True) if c >= 0}
+        return found or None
+
+    with warnings.catch_warnings():  # they were given when the answers were first learned from
+        warnings.simplefilter("ignore", CrowdtreeWarning)
+        learned = learn(columns, known(data["gold"]), **options)
+        if data["checked"] is not None:
+            learned = learned.calibrate(known(data["checked"]) or {})
+    return replace(learned, keep_repeats=data["keep_repeats"])
+
+
+_READERS: Mapping[str, Callable[[Any, str], Any]] = {
+    "problem": problem_from_dict,
+    "plan": plan_from_dict,
+    "tree": lambda data, source: plan_from_dict({**data, "kind": "plan"}, source).tree,
+    "evaluation": lambda data, source: evaluate(plan_from_dict({**data, "kind": "plan"}, source)),
+    "frontier": _read_frontier,
+    "policy": _read_policy,
+    "run": _read_run,
+    "learned": _read_learned,
+}

@@ -1,0 +1,231 @@
+"""Results as data frames of polars or pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, singledispatch
+from typing import Any
+
+import numpy as np
+
+from crowdtree.audit import Audit
+from crowdtree.errors import CrowdtreeError
+from crowdtree.evaluation import Evaluation
+from crowdtree.files.problems import table_columns
+from crowdtree.frontiers import Frontier
+from crowdtree.learning.model import Learned
+from crowdtree.plan import Plan, as_plan
+from crowdtree.problem import DASH, Problem
+from crowdtree.simulation.compare import Comparison
+from crowdtree.simulation.engine import REASONS
+from crowdtree.simulation.run import Run
+from crowdtree.trace import Trace
+from crowdtree.tree import Tree
+
+__all__ = ["columns_of", "parts_of", "to_frame"]
+
+Columns = Mapping[str, Sequence[Any]]
+Parts = Mapping[str, Callable[[], Columns]]
+
+
+def to_frame(result: Any, part: str | None = None, library: str = "polars") -> Any:
+    """Tabulate a result; see :meth:`crowdtree.result_methods.Framed.to_frame`."""
+    if library not in ("polars", "pandas"):
+        raise CrowdtreeError(f'library: expected "polars" or "pandas", got {library!r}')
+    columns = columns_of(result, part)
+    if library == "polars":
+        import polars as pl
+
+        return pl.DataFrame(dict(columns), strict=False)
+    try:
+        import pandas as pd
+    except ModuleNotFoundError:
+        raise CrowdtreeError(
+            'library: pandas is not installed; use library="polars", or: pip install pandas'
+        ) from None
+    return pd.DataFrame(dict(columns))
+
+
+def columns_of(result: Any, part: str | None = None) -> Columns:
+    """Columns of one of the tables of a result, by default the first."""
+    parts = parts_of(result)
+    chosen = next(iter(parts)) if part is None else part
+    if chosen not in parts:
+        known = ", ".join(f'"{name}"' for name in parts)
+        raise CrowdtreeError(f"part: expected one of {known}, got {part!r}")
+    return parts[chosen]()
+
+
+@singledispatch
+def parts_of(result: Any) -> Parts:
+    """Tables of a result by name."""
+    raise CrowdtreeError(f"to_frame: {type(result).__name__} has no table")
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
+    """Turn rows into columns."""
+    return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+
+
+@parts_of.register
+def _problem(problem: Problem) -> Parts:
+    return {part: partial(table_columns, problem, part) for part in ("outcome", "errors")}
+
+
+@parts_of.register(Tree)
+@parts_of.register(Plan)
+def _plan(tree: Tree | Plan) -> Parts:
+    plan = as_plan(tree)
+
+    def nodes() -> Columns:
+        made = plan.tree.nodes
+        return {
+            "node": [node.index for node in made],
+            "level": [node.level for node in made],
+            "question": [node.question for node in made],
+            "classes": [", ".join(node.classes) for node in made],
+            "share": [node.share for node in made],
+            "votes": plan.votes.tolist(),
+            "error": (plan.node_error / plan.tree.share).tolist(),
+            "no": [_below(plan.tree, node.no) for node in made],
+            "yes": [_below(plan.tree, node.yes) for node in made],
+        }
+
+    return {"nodes": nodes}
+
+
+def _below(tree: Tree, child: int) -> str:
+    """Number of an inner node, or the label of a leaf."""
+    return str(child) if child >= 0 else tree.problem.classes[tree.leaf_label[~child]]
+
+
+@parts_of.register
+def _evaluation(value: Evaluation) -> Parts:
+    problem = value.tree.problem
+
+    def confusion() -> Columns:
+        return _matrix(problem.classes, value.confusion)
+
+    def classes() -> Columns:
+        return _per_class(problem, value.confusion * problem.prior[:, None])
+
+    return {"classes": classes, "confusion": confusion}
+
+
+def _matrix(classes: Sequence[str], matrix: Any) -> Columns:
+    if "class" in classes:
+        raise CrowdtreeError('to_frame: a class is called "class"; rename it')
+    return {"class": list(classes)} | {
+        name: matrix[:, place].tolist() for place, name in enumerate(classes)
+    }
+
+
+def _per_class(problem: Problem, joint: Any) -> Columns:
+    """Recall and precision of each class, from shares of items by class and label."""
+    right, share, labelled = np.diagonal(joint), joint.sum(axis=1), joint.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        recall, precision = right / share, right / labelled
+    return {
+        "class": list(problem.classes),
+        "share": share.tolist(),
+        "labelled": labelled.tolist(),
+        "recall": _known(recall),
+        "precision": _known(precision),
+    }
+
+
+def _known(values: Any) -> list[float | None]:
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
+@parts_of.register
+def _frontier(front: Frontier) -> Parts:
+    def points() -> Columns:
+        rows = front.to_dicts()
+        return _columns(
+            [{k: v for k, v in row.items() if k not in ("votes", "tree")} for row in rows]
+        )
+
+    return {"points": points}
+
+
+@parts_of.register
+def _run(run: Run) -> Parts:
+    names = np.array(run.problem.classes, dtype=object)
+
+    def items() -> Columns:
+        return {
+            "class": names[run.truth].tolist(),
+            "label": names[run.label].tolist(),
+            "answers": run.answers.tolist(),
+            "stated_error": run.posterior_error.tolist(),
+            "reason": np.array(REASONS, dtype=object)[run.reason].tolist(),
+        }
+
+    return {
+        "items": items,
+        "classes": lambda: _per_class(run.problem, run.confusion),
+        "confusion": lambda: _matrix(run.problem.classes, run.confusion),
+        "calibration": lambda: _columns([row._asdict() for row in run.calibration()]),
+    }
+
+
+@parts_of.register
+def _comparison(comparison: Comparison) -> Parts:
+    def policies() -> Columns:
+        rows = [row.to_dict() for row in comparison.rows]
+        left_out = (
+            "answers_per_question",
+            "answers_per_item_interval",
+            "misclassification_interval",
+        )
+        return _columns([{k: v for k, v in row.items() if k not in left_out} for row in rows])
+
+    return {
+        "policies": policies,
+        "curves": lambda: _columns([row._asdict() for row in comparison.curves]),
+    }
+
+
+@parts_of.register
+def _learned(learned: Learned) -> Parts:
+    return {
+        "labels": lambda: learned.label_frame().to_dict(as_series=False),
+        "workers": lambda: _columns([row._asdict() for row in learned.workers.values()]),
+        "errors": lambda: _errors(learned),
+        "flags": lambda: _columns([flag._asdict() for flag in learned.flags]),
+    }
+
+
+def _errors(learned: Learned) -> Columns:
+    """One row per cell of the table whose right answer is known."""
+    problem, ends = learned.problem, learned.intervals.worker_error
+    cells = np.argwhere(problem.outcome != DASH)
+    question, cls = cells[:, 0], cells[:, 1]
+    return {
+        "question": [problem.questions[q] for q in question],
+        "class": [problem.classes[c] for c in cls],
+        "outcome": problem.outcome[question, cls].tolist(),
+        "error": problem.worker_error[question, cls].tolist(),
+        "low": ends.low[question, cls].tolist(),
+        "high": ends.high[question, cls].tolist(),
+    }
+
+
+@parts_of.register
+def _trace(trace: Trace) -> Parts:
+    def steps() -> Columns:
+        problem = trace.problem
+        first = {"question": None, "answer": None}
+        rows = [first | dict(zip(problem.classes, trace.prior.tolist(), strict=True))]
+        for step in trace.steps:
+            asked = {"question": problem.questions[step.question], "answer": int(step.answer)}
+            rows.append(asked | dict(zip(problem.classes, step.posterior.tolist(), strict=True)))
+        return _columns(rows)
+
+    return {"steps": steps}
+
+
+@parts_of.register
+def _audit(audit: Audit) -> Parts:
+    return {"history": lambda: _columns([found.to_dict() for found in audit.history])}

@@ -1,0 +1,165 @@
+"""Results as small tables of HTML, for notebooks. They follow the notebook's own colours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import singledispatch
+from html import escape
+from typing import Any
+
+from crowdtree.audit import Audit
+from crowdtree.audit.words import next_step, sum_up
+from crowdtree.evaluation import Evaluation
+from crowdtree.frontiers import Frontier
+from crowdtree.learning.flags import Flags
+from crowdtree.learning.model import Learned
+from crowdtree.output.frames import columns_of
+from crowdtree.output.pictures import chart_of
+from crowdtree.problem import DASH, Problem
+from crowdtree.report.learned_tables import accuracy_words
+from crowdtree.simulation.compare import Comparison
+from crowdtree.simulation.run import Estimate, Run
+from crowdtree.text import number, percent, plural
+
+__all__ = ["to_html"]
+
+MOST_ROWS, MOST_COLUMNS = 12, 12
+
+
+@singledispatch
+def to_html(result: Any) -> str:
+    """Show a result as HTML; by default its ``repr``."""
+    return f"<pre>{escape(repr(result))}</pre>"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[Any]], total: int) -> str:
+    """A table, and a line that says how many of its rows are left out."""
+    head = "".join(f"<th>{escape(str(name))}</th>" for name in header)
+    made = [
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+    ]
+    more = f"<p>… and {total - len(made):,} more rows</p>" if total > len(made) else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(made)}</tbody></table>{more}"
+
+
+def _facts(title: str, facts: Iterable[tuple[str, str]]) -> str:
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in facts
+    )
+    return f"<p><strong>{escape(title)}</strong></p><table><tbody>{rows}</tbody></table>"
+
+
+def _chart(result: Any) -> str:
+    from crowdtree.plots.vega import chart_svg
+
+    return chart_svg(chart_of(result))
+
+
+def _part(result: Any, part: str) -> str:
+    """One of the tables of a result, its first rows."""
+    columns = columns_of(result, part)
+    rows = list(zip(*columns.values(), strict=True))
+    shown = [[_cell(name, cell) for name, cell in zip(columns, row, strict=True)] for row in rows]
+    return _table(list(columns), shown[:MOST_ROWS], len(rows))
+
+
+_SHARES = {
+    "share", "labelled", "recall", "precision", "misclassification", "decided_error", "undecided",
+    "error", "error_low", "error_high", "agreement", "probability", "floor_error",
+}  # fmt: skip
+
+
+def _cell(name: str, cell: Any) -> str:
+    if cell is None:
+        return "–"
+    if not isinstance(cell, float):
+        return str(cell)
+    return percent(cell) if name in _SHARES else number(cell)
+
+
+def _estimate(value: Estimate, write: Any) -> str:
+    return f"{write(float(value))} (95 %: {write(value.low)} to {write(value.high)})"
+
+
+@to_html.register
+def _problem(problem: Problem) -> str:
+    classes = problem.classes[:MOST_COLUMNS]
+    cut = ["…"] if problem.n_classes > len(classes) else []
+    signs = {0: "no", 1: "yes", DASH: "–"}
+    prior = [percent(share) for share in problem.prior[: len(classes)]]
+    rows = [["how often", "", *prior, *cut]]
+    for q, name in enumerate(problem.questions[:MOST_ROWS]):
+        low, high = float(problem.worker_error[q].min()), float(problem.worker_error[q].max())
+        error = percent(low) if low == high else f"{percent(low)} to {percent(high)}"
+        cells = [signs[int(cell)] for cell in problem.outcome[q, : len(classes)]]
+        rows.append([name, error, *cells, *cut])
+    title = f"<p><strong>{escape(repr(problem))}</strong></p>"
+    return title + _table(
+        ["question", "worker error", *classes, *cut], rows, problem.n_questions + 1
+    )
+
+
+@to_html.register
+def _evaluation(value: Evaluation) -> str:
+    facts = [
+        ("wrong labels", f"{percent(value.misclassification)} (exact for this table)"),
+        ("answers per item", number(value.expected_answers)),
+        ("questions per item", number(value.expected_questions)),
+    ]
+    if value.plan.undecided:
+        facts.insert(1, ("undecided items", percent(value.undecided)))
+        facts.insert(2, ("wrong among the decided", percent(value.decided_error)))
+    return _facts("Evaluation", facts) + _part(value, "classes")
+
+
+@to_html.register
+def _frontier(front: Frontier) -> str:
+    return f"<p><strong>{escape(repr(front))}</strong></p>{_chart(front)}"
+
+
+@to_html.register
+def _run(run: Run) -> str:
+    reasons = ", ".join(f"{name} {count:,}" for name, count in run.reasons.items())
+    facts = [
+        ("items", f"{run.items:,}"),
+        ("wrong labels", _estimate(run.misclassification, percent)),
+        ("stated error", percent(float(run.stated_error))),
+        ("answers per item", _estimate(run.answers_per_item, number)),
+        ("labelled because of", reasons),
+    ]
+    return _facts("Simulation", facts)
+
+
+@to_html.register
+def _comparison(comparison: Comparison) -> str:
+    title = f"All policies at {percent(comparison.error)} wrong labels"
+    return f"<p><strong>{escape(title)}</strong></p>" + _part(comparison, "policies")
+
+
+@to_html.register
+def _learned(learned: Learned) -> str:
+    a = learned.answers
+    who = f"{plural(a.n_answers, 'answer')} from {plural(a.n_workers, 'worker')}"
+    facts = [
+        ("learned from", f"{who} about {plural(a.n_tasks, 'item')}"),
+        ("labels", " ".join(accuracy_words(learned))),
+        ("a typical worker errs", f"in {percent(learned.typical_error)} of the answers"),
+        ("points to check", str(learned.flags)),
+    ]
+    return _facts("Learned", facts) + _part(learned, "labels")
+
+
+@to_html.register
+def _flags(flags: Flags) -> str:
+    rows = [(flag.kind, flag.subject, flag.message) for flag in flags.worst(MOST_ROWS)]
+    return f"<p>{escape(str(flags))}</p>" + _table(["what", "where", "why"], rows, len(flags))
+
+
+@to_html.register
+def _audit(audit: Audit) -> str:
+    claims = audit.to_dict()
+    said = sum_up(claims)
+    if audit.bound is not None:
+        said += f" {next_step(audit.state, audit.forecast())}"
+    words = f"<p>{escape(said)}</p>"
+    return words + (_chart(audit) if audit.history else "")

@@ -1,0 +1,87 @@
+"""Drawings and charts of results."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+from crowdtree.audit import Audit
+from crowdtree.errors import CrowdtreeError
+from crowdtree.evaluation import Evaluation
+from crowdtree.frontiers import Frontier
+from crowdtree.frontiers.compare import compare
+from crowdtree.learning.model import Learned
+from crowdtree.plan import Plan
+from crowdtree.plots import draw_tree, tree_svg
+from crowdtree.result_methods import Picture
+from crowdtree.simulation.compare import Comparison
+from crowdtree.simulation.run import Run
+from crowdtree.text import percent
+from crowdtree.tree import Tree
+
+__all__ = ["chart_of", "draw", "plot"]
+
+
+def draw(tree: Tree | Plan, **options: Any) -> Picture:
+    """Draw a tree or plan; see :func:`crowdtree.draw_tree` for the options."""
+    return Picture(tree_svg(tree, **options), lambda path: draw_tree(tree, path, **options))
+
+
+def plot(result: Any) -> Any:
+    """Plot a result as an Altair chart with the colours and fonts of crowdtree."""
+    from crowdtree.plots.vega import finished
+
+    return finished(chart_of(result))
+
+
+@singledispatch
+def chart_of(result: Any) -> Any:
+    """Chart of a result, before fonts and colours are fixed."""
+    raise CrowdtreeError(f"plot: {type(result).__name__} has no chart")
+
+
+@chart_of.register
+def _frontier(front: Frontier) -> Any:
+    from crowdtree.plots.frontiers import frontier_chart
+
+    plain = bool((front.options.price == 1).all())
+    return frontier_chart(compare(front, allow_groups=True), cost="answers" if plain else "price")
+
+
+@chart_of.register
+def _evaluation(value: Evaluation) -> Any:
+    from crowdtree.plots.confusion import confusion_chart
+
+    title = f"{percent(value.misclassification)} of the items get a wrong label"
+    classes = value.tree.problem.classes
+    return confusion_chart(value.confusion, classes, title=title)
+
+
+@chart_of.register
+def _run(run: Run) -> Any:
+    from crowdtree.plots.policies import run_chart
+
+    return run_chart(run)
+
+
+@chart_of.register
+def _comparison(comparison: Comparison) -> Any:
+    from crowdtree.plots.policies import comparison_chart
+
+    return comparison_chart(comparison)
+
+
+@chart_of.register
+def _audit(audit: Audit) -> Any:
+    from crowdtree.plots.audits import audit_chart
+
+    if not audit.history:
+        raise CrowdtreeError("plot: nothing to plot before the first check; record a result")
+    return audit_chart(audit.history, audit.confidence, audit.bound)
+
+
+@chart_of.register
+def _learned(learned: Learned) -> Any:
+    from crowdtree.plots.learned import worker_chart
+
+    return worker_chart(list(learned.workers.values()), learned.level)

@@ -1,0 +1,105 @@
+"""Methods that results share: data frames, pictures, charts, files and their form in a notebook.
+
+Results lie in low layers, and what draws and writes them lies above. :mod:`crowdtree.output` holds
+the code, and is loaded by its name when a method is first called.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+__all__ = ["Drawn", "Framed", "HtmlShown", "Picture", "Plotted", "Saved"]
+
+Library = Literal["polars", "pandas"]
+
+
+def _output() -> Any:
+    return importlib.import_module("crowdtree.output")
+
+
+class Framed:
+    """A result with a data frame."""
+
+    def to_frame(self, part: str | None = None, *, library: Library = "polars") -> Any:
+        """Tabulate the result as a data frame.
+
+        Parameters
+        ----------
+        part
+            Which table, where a result has several; a wrong name lists them.
+        library
+            ``"polars"`` or ``"pandas"``.
+        """
+        return _output().to_frame(self, part, library)
+
+
+class Saved:
+    """A result that :func:`crowdtree.load` reads back; what it reads equals what was saved."""
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Save the result; :func:`crowdtree.load` reads it back. Returns the path."""
+        written: Path = _output().save(self, path)
+        return written
+
+
+class HtmlShown:
+    """A result that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        shown: str = _output().to_html(self)
+        return shown
+
+
+class Picture(str):
+    """An SVG text that can be saved, and that a notebook shows.
+
+    >>> import crowdtree as ct
+    >>> picture = ct.design(ct.example("table1")).draw()
+    >>> picture[:4]
+    '<svg'
+    """
+
+    _write: Callable[[str | os.PathLike[str]], Path]
+
+    def __new__(cls, svg: str, write: Callable[[str | os.PathLike[str]], Path]) -> Picture:
+        """Make a picture from its SVG and from what writes it."""
+        made = super().__new__(cls, svg)
+        made._write = write
+        return made
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write as ``.svg``, ``.png``, ``.html`` or ``.json`` by its ending; returns the path."""
+        return self._write(path)
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+    def __repr__(self) -> str:
+        return f"Picture(SVG, {len(self):,} characters)"
+
+
+class Drawn:
+    """A result with a drawing, which a notebook shows."""
+
+    def draw(self, **options: Any) -> Picture:
+        """Draw as SVG: ``.save("tree.svg")`` writes it (also ``.png``, ``.html``, ``.json``).
+
+        Options are those of :func:`crowdtree.draw_tree`: `title`, `fold` and `direction`.
+        """
+        picture: Picture = _output().draw(self, **options)
+        return picture
+
+    def _repr_svg_(self) -> str:
+        return str(self.draw())
+
+
+class Plotted(HtmlShown):
+    """A result with a chart."""
+
+    def plot(self) -> Any:
+        """Plot as an Altair chart: ``.save("chart.svg")`` writes it (also ``.png``, ``.html``)."""
+        return _output().plot(self)
