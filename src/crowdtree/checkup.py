@@ -29,6 +29,8 @@ MOST_PAIR_WORK = 2e9
 """Cells of all pairs of classes that are compared; a few seconds."""
 MOST_POINTS, MOST_NODES = 40, 100_000
 """Points of the frontier of a small table, and nodes in the trees of all points of a large one."""
+MOST_REFINED = 200
+"""Nodes of the largest tree whose votes are refined between the points of the frontier."""
 TARGETS = (0.05, 0.01, 0.001)
 
 
@@ -369,5 +371,7 @@ def _costs(
         elif time.monotonic() > deadline:
             yield Cost(target, reason="skipped, for lack of time; see crowdtree frontier")
         else:
-            value = evaluate(front.plan_for(error=target))
+            kept = [point.value for point in front if point.misclassification <= target]
+            large = len(front[-1].plan.tree.nodes) > MOST_REFINED and bool(kept)
+            value = kept[0] if large else evaluate(front.plan_for(error=target))
             yield Cost(target, value.expected_answers, value.misclassification)
