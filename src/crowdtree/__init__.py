@@ -27,9 +27,11 @@ from crowdtree.tree import Certificate, Level, Node, Tree
 
 if TYPE_CHECKING:
     from crowdtree.audit import Audit, plan_audit
+    from crowdtree.checkup import Checkup, check
     from crowdtree.client import Client
     from crowdtree.estimators import CrowdClassifier, CrowdLabeller
     from crowdtree.files.audits import load_audit, load_labels, save_audit, verify_audit
+    from crowdtree.files.interchange import load_answers
     from crowdtree.learning.dependence import Accuracy
     from crowdtree.learning.model import Learned
     from crowdtree.learning.pilot import plan_pilot
@@ -53,6 +55,7 @@ verify = check_certificate
 _LAZY = {
     "Accuracy": "crowdtree.learning.dependence",
     "Audit": "crowdtree.audit",
+    "Checkup": "crowdtree.checkup",
     "Client": "crowdtree.client",
     "Learned": "crowdtree.learning.model",
     "Monitor": "crowdtree.policy.monitor",
@@ -60,10 +63,12 @@ _LAZY = {
     "Revision": "crowdtree.policy.monitor",
     "Run": "crowdtree.simulation.run",
     "SubtypePolicy": "crowdtree.policy",
+    "check": "crowdtree.checkup",
     "compare_policies": "crowdtree.simulation.compare",
     "draw_frontier": "crowdtree.plots",
     "draw_tree": "crowdtree.plots",
     "explain": "crowdtree.trace",
+    "load_answers": "crowdtree.files.interchange",
     "CrowdClassifier": "crowdtree.estimators",
     "CrowdLabeller": "crowdtree.estimators",
     "load": "crowdtree.output",
@@ -99,6 +104,7 @@ __all__ = [
     "Bounds",
     "Calibration",
     "Certificate",
+    "Checkup",
     "Client",
     "Crowd",
     "CrowdClassifier",
@@ -120,6 +126,7 @@ __all__ = [
     "Run",
     "SubtypePolicy",
     "Tree",
+    "check",
     "check_certificate",
     "compare_policies",
     "design",
@@ -131,6 +138,7 @@ __all__ = [
     "frontier",
     "learn",
     "load",
+    "load_answers",
     "load_audit",
     "load_labels",
     "load_plan",

@@ -22,8 +22,10 @@ from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.result_methods import Framed, HtmlShown, Saved
 
 __all__ = [
+    "CELLS",
     "DASH",
     "LINE_BREAKS",
+    "PRIOR_TOLERANCE",
     "Dash",
     "Problem",
     "check_dependence",
@@ -36,7 +38,12 @@ DASH = -1
 LINE_BREAKS = "\\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\\s*"
 """What becomes one blank in a name; a pattern that Python and polars interpret alike."""
 PRIOR_TOLERANCE = 1e-6
-_CELLS = {"0": 0, "1": 1, "-": DASH, "-1": DASH, "–": DASH, "—": DASH, "−": DASH}
+CELLS = (
+    dict.fromkeys(("0", "no", "n", "false"), 0)
+    | dict.fromkeys(("1", "yes", "y", "true"), 1)
+    | dict.fromkeys(("-", "-1", "–", "—", "−", "n/a", "na", "n.a.", "#n/a"), DASH)
+)
+"""Outcomes by their spelling, in lower case."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +59,8 @@ class Problem(Framed, Saved, HtmlShown):
     questions
         Names of the questions.
     outcome
-        One row per question, one column per class: the error-free answer 0, 1 or ``-`` (also -1).
+        One row per question, one column per class: the error-free answer 0, 1 or ``-`` (also -1;
+        yes and no, true and false, ``n/a``).
     worker_error
         Probability that one worker answers wrongly: one number, one per question, or one per cell.
     texts
@@ -67,6 +75,12 @@ class Problem(Framed, Saved, HtmlShown):
     dependence
         Correlation of two people's answers to one question on one item, given its class, from 0
         (independent) to below 1: how strongly people's errors coincide (:mod:`crowdtree.voting`).
+
+    Attributes
+    ----------
+    notes
+        How the file that the problem was loaded from was understood, where it was not plain
+        (:func:`crowdtree.load_problem`); not part of the problem, so equality ignores it.
 
     Examples
     --------
@@ -91,6 +105,7 @@ class Problem(Framed, Saved, HtmlShown):
     dash: Dash = "inapplicable"
     normalise: bool = field(default=False, repr=False)
     dependence: float = 0.0
+    notes: tuple[str, ...] = field(default=(), init=False, repr=False)
 
     def __init__(
         self,
@@ -215,7 +230,9 @@ class Problem(Framed, Saved, HtmlShown):
         >>> twins.replace(worker_error=0.2).worker_error.tolist()
         [[0.2, 0.2]]
         """
-        values: dict[str, Any] = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        values: dict[str, Any] = {
+            f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init
+        }
         if self.error_per_question:
             values["worker_error"] = self.worker_error[:, 0]
         return Problem(**(values | changes))
@@ -386,7 +403,7 @@ def _outcome(
     else:
         table = np.empty(shape, dtype=np.int8)
         for place in np.ndindex(*shape):
-            value = _CELLS.get(_cell_text(cells[place]))
+            value = CELLS.get(_cell_text(cells[place]).casefold())
             if value is None:
                 _bad_cell(cells, place, questions, classes)
             table[place] = value

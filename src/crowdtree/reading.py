@@ -314,14 +314,31 @@ def _not_utf8(name: str, offset: int, line: int, byte: int) -> CrowdtreeError:
 # ---------------------------------------------------------------- delimited text
 
 
-def separator_of(header: str) -> str:
-    """Detect the separator: what follows the word question, else the most frequent candidate.
+_KEYWORDS = frozenset(
+    ("question", "questions", "test", "tests", "class", "classes", "task", "id", "item", "worker")
+)
+"""Names of columns by which the header of a table is recognised."""
+
+
+def separator_of(*lines: str) -> str:
+    """Detect the separator: what delimits the word question, or the like, else the most frequent.
+
+    Several lines are given where a title may stand above the header.
 
     >>> separator_of("question;error;a,b;c"), separator_of("test\\ta\\tb"), separator_of("x")
     (';', '\\t', ',')
+    >>> separator_of("Test, of birds", "question;a;b")
+    ';'
     """
-    found = re.search(r'(?:^|[,;\t"])\s*(?:question|test)"?[^\S\t]*([,;\t])', header, re.IGNORECASE)
-    return found.group(1) if found else max(",;\t", key=header.count)
+    for least in (3, 2):
+        for line in lines:
+            for separator in ",;\t":
+                cells = line.split(separator)
+                words = (cell.strip(' "\r\n').casefold() for cell in cells)
+                if len(cells) >= least and not _KEYWORDS.isdisjoint(words):
+                    return separator
+    common = [(line, max(",;\t", key=line.count)) for line in lines]
+    return next((separator for line, separator in common if separator in line), ",")
 
 
 _QUOTED = re.compile(r'((?:[^"]++|"")*+)("?)')

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from cli.learn_helpers import complaint, found, run
-from crowdtree.errors import CrowdtreeWarning
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.files import interchange
 from crowdtree.learning import learn
 
@@ -159,3 +159,30 @@ def test_bad_answers_get_one_line(form, text, words, tmp_path, capsys):
     path = tmp_path / "answers.csv"
     path.write_text(text)
     assert words in complaint(capsys, "learn", path, "--format", form)
+
+
+@pytest.mark.parametrize(
+    ("form", "tool"), [("label-studio", "Label Studio"), ("zooniverse", "Zoo")]
+)
+def test_exports_are_recognised_and_said(form, tool, leaves, tmp_path, capsys):
+    answers, _ = leaves
+    path = written(answers, form, tmp_path)
+    assert run("learn", path, "--json") == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["labels"] == dict(learn(answers).labels)
+    assert shown.err.count("\n") == 1
+    assert f"recognised as an export of {tool}" in shown.err
+    frame = interchange.load_answers(path)
+    assert dict(learn(frame).labels) == dict(learn(answers).labels)
+    assert "crowdtree.load_answers" in complaint(capsys, "learn", path, "--format", "plain")
+
+
+def test_columns_of_answers_in_upper_case(leaves, tmp_path):
+    answers, _ = leaves
+    path = tmp_path / "answers.csv"
+    answers.rename({name: name.title() for name in answers.columns}).write_csv(path)
+    assert dict(learn(path).labels) == dict(learn(answers).labels)
+    text = b"TASK,Worker,Label\n007,ann,a\n008,bob,b\n7,ann,b\n"
+    assert set(learn(text).labels) == {"007", "008", "7"}
+    with pytest.raises(CrowdtreeError, match="expected one of crowdkit"):
+        interchange.load_answers(path, "excel")

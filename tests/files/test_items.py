@@ -26,6 +26,13 @@ def test_any_separator_is_read(separator: str) -> None:
     assert second["gold"] is None
 
 
+def test_items_of_a_spreadsheet() -> None:
+    content = b"Photographs\n\n# of May\nTASK;Text;Note;;\n1;a, b;x;;\n;;;;\n2;c;;;\n"
+    first, second = read_items(content, "csv", [])
+    assert json.loads(first["payload"]) == {"text": "a, b", "Note": "x"}
+    assert second["task"] == "2"
+
+
 def test_a_stream_is_read_from_its_beginning_and_stays_open() -> None:
     stream = io.BytesIO("\ufefftask;text\r\n1;é\r\n".encode())
     stream.read(3)

@@ -89,7 +89,10 @@ def test_question_called_description(tmp_path: Path) -> None:
         ("question,error,a,b,\nq,0.1,0,1,1\n", ["line 2", "column 5", "no name in the header"]),
         (SEP + ",0.1,0,1\n", ["line 2", "no name"]),
         (SEP + "q,0.1,0,1\nq,0.1,1,0\n", ["line 3", "'q'", "already occurs in line 2"]),
-        ("question,error,a,a\nq,0.1,0,1\n", ["line 1", "'a' occurs twice", "columns 3 and 4"]),
+        (
+            "question,error,a,a\nq,0.1,0,1\n",
+            ["line 1", "occurs twice", "column 3 and column 4"],
+        ),
         ("question,a,b\nq,0,1\n", ["no column error", "worker_error=0.1", "--worker-error"]),
         (SEP + "q,,0,1\n", ["line 2", "'q' has no error", "worker_error=0.1"]),
         (SEP + "q,x,0,1\n", ["line 2", "'q' has the error 'x'", "from 0 to 1"]),

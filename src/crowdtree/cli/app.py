@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import typer
 
 from crowdtree import __version__
-from crowdtree.cli import streams
+from crowdtree.cli import inputs, streams
 from crowdtree.cli.audit import audit_app
 from crowdtree.cli.campaign import campaign_app
 from crowdtree.cli.check import check_verb
@@ -89,6 +89,7 @@ def _command() -> Any:
 
 
 def _run(arguments: list[str]) -> int:
+    inputs.NOTES.clear()
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
     try:
@@ -118,6 +119,7 @@ def _run(arguments: list[str]) -> int:
         return _fail(f"{place}{error.strerror or error}")
     if result == INTERRUPTED:  # the parser turns Ctrl-C into this code
         return _fail("interrupted", code=INTERRUPTED)
+    inputs.show_notes()
     return result if isinstance(result, int) else 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 from crowdtree import files
@@ -16,7 +17,16 @@ from crowdtree.problem import Problem
 from crowdtree.reading import Source, open_source
 from crowdtree.tree import Tree
 
-__all__ = ["make_tree", "read_either", "read_plan", "read_problem", "read_tree", "source_of"]
+__all__ = [
+    "make_tree",
+    "read_either",
+    "read_plan",
+    "read_problem",
+    "read_tree",
+    "say",
+    "show_notes",
+    "source_of",
+]
 
 EXAMPLE = "example:"
 
@@ -29,16 +39,20 @@ def source_of(file: str | os.PathLike[str]) -> Source:
     return open_source(data, f"stdin{ending_of_content(data)}")
 
 
-def read_problem(file: str, reading: Reading | None = None) -> Problem:
-    """Read a problem from a file or from the examples."""
+def read_problem(file: str, reading: Reading | None = None, *, quiet: bool = False) -> Problem:
+    """Read a problem from a file or from the examples; say how the file was understood."""
     reading = reading or Reading()
     if not file.startswith(EXAMPLE):
         options = reading.without_groups()
         if reading.errors is not None:
             options["errors"] = source_of(reading.errors)
-        return files.load_problem(source_of(file), **options)
-    for option, given in (("--errors", reading.errors), ("--strengths", reading.strengths)):
-        if given:
+        problem = files.load_problem(source_of(file), **options)
+        if problem.notes and not quiet:
+            say(f"{file}: {'; '.join(problem.notes)}")
+        return problem
+    for option in ("errors", "strengths", "rows"):
+        if getattr(reading, option):
+            option = f"--{option}"
             raise CrowdtreeError(f"{option}: not for {file}, which has its own table; use a file")
     problem = files.example(file.removeprefix(EXAMPLE))
     changes: dict[str, Any] = {
@@ -46,6 +60,22 @@ def read_problem(file: str, reading: Reading | None = None) -> Problem:
     }
     changes = {name: value for name, value in changes.items() if value is not None}
     return problem.replace(**changes) if changes else problem
+
+
+NOTES: list[str] = []
+"""How inputs of the running command were understood; shown at its end, unless it fails."""
+
+
+def say(note: str) -> None:
+    """Note how an input was understood."""
+    NOTES.append(note)
+
+
+def show_notes() -> None:
+    """Print the notes, each on one line of standard error, and forget them."""
+    for note in NOTES:
+        print(f"crowdtree: note: {' '.join(note.split())}", file=sys.stderr)
+    NOTES.clear()
 
 
 def read_plan(file: str, reading: Reading | None = None) -> Plan | None:

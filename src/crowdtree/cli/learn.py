@@ -23,6 +23,8 @@ from crowdtree.text import percent
 
 __all__ = ["learn_verb"]
 
+TOOLS = {"label-studio": "Label Studio", "zooniverse": "Zooniverse"}
+
 
 @dataclass(frozen=True)
 class Outputs:
@@ -102,9 +104,13 @@ def learn_verb(
         ),
     ] = None,
     form: Annotated[
-        Literal["plain", "crowd-kit", "label-studio", "zooniverse", "wide"],
-        typer.Option("--format", help="Format of the answers (crowd-kit: same as plain)."),
-    ] = "plain",
+        Literal["plain", "crowd-kit", "label-studio", "zooniverse", "wide"] | None,
+        typer.Option(
+            "--format",
+            help="Format of the answers; exports of Label Studio and Zooniverse are recognised.",
+            show_default=False,
+        ),
+    ] = None,
     level: Annotated[
         float, typer.Option("--level", help="Level of the credible intervals.")
     ] = 0.95,
@@ -126,13 +132,11 @@ def learn_verb(
 
       crowdtree learn answers.csv --gold gold.csv -o problem.yaml --report learned.html
 
-      crowdtree learn export.json --format label-studio --labels labels.csv
+      crowdtree learn export.json --labels labels.csv
 
       crowdtree learn answers.csv --gold gold.csv --upper careful.yaml --plan plan.json
     """
-    reader = interchange.READERS.get(form)
-    source: Any = inputs.source_of(answers)
-    source = source if reader is None else reader(source)
+    source = _answers(answers, form)
     known = None if problem is None else inputs.read_problem(problem)
     truth = None if gold is None else inputs.source_of(gold)
     made = None if plan is None else _plan(plan)
@@ -153,6 +157,16 @@ def learn_verb(
     then = "" if written is None else render.command("design", str(written))
     found = learned.to_dict() | ({} if credible is None else {"credible": asdict(credible)})
     render.emit(outputs.as_json, found, show, outputs.files, then)
+
+
+def _answers(path: str, form: str | None) -> Any:
+    """Read the answers of another tool; plain files are left to `learn`, which streams them."""
+    source = inputs.source_of(path)
+    guessed = interchange.guess_format(source) if form is None else None
+    if guessed is not None:
+        inputs.say(f"{path}: recognised as an export of {TOOLS[guessed]} (--format {guessed})")
+    reader = interchange.READERS.get(form or guessed or "plain")
+    return source if reader is None else reader(source)
 
 
 def _plan(path: str) -> Plan:

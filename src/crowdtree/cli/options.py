@@ -119,6 +119,10 @@ class Reading:
             show_default=False,
         ),
     ] = None
+    rows: Annotated[
+        Literal["questions", "classes"] | None,
+        typer.Option("--rows", help="What the rows of a table are.", show_default=False),
+    ] = None
 
     def given(self) -> list[tuple[str, object]]:
         """Options that differ from their defaults, as written on the command line.

@@ -2,7 +2,8 @@
 
 `problems` and `plans` load and save, `interchange` holds the answer formats of other tools, `items`
 reads item files and `exports` writes downloads. Below them, `grids` turns CSV, workbooks and
-frames into rows of text, `table_reader` and `table_writer` turn rows into problems and back;
+frames into rows of text, `layouts` finds their header and direction, `cells` reads spellings,
+`table_reader` and `table_writer` turn rows into problems and back;
 `yaml_json`, `schema` and `documents` do YAML and JSON; `formats` lists the endings, `atomic` writes
 files. Files are opened by :mod:`crowdtree.reading`.
 """

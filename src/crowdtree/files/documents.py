@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, one_line
-from crowdtree.files.table_reader import cell_code
-from crowdtree.problem import DASH, Dash, Problem, check_names
+from crowdtree.files.cells import Spellings, cell_code, cell_number
+from crowdtree.problem import DASH, PRIOR_TOLERANCE, Dash, Problem, check_names
 
-__all__ = ["chosen_prior", "named", "problem_from_dict", "problem_to_dict"]
+__all__ = [
+    "as_shares",
+    "chosen_prior",
+    "named",
+    "problem_from_dict",
+    "problem_to_dict",
+    "with_notes",
+]
 
 Made = TypeVar("Made")
 KINDS = {
@@ -46,17 +53,20 @@ def problem_from_dict(
     names, own, descriptions = zip(*entries, strict=True) if entries else ((), (), ())
     classes = named(source, check_names, names, "classes", at_least=2)
     places = {name: place for place, name in enumerate(classes)}
+    spellings = Spellings()
     outcome = np.empty((len(found.questions), len(classes)), dtype=np.int8)
     for q, entry in enumerate(found.questions):
         where = f"{source}: questions[{q}] ({one_line(entry.name)}).outcome"
-        outcome[q] = _outcomes(_by_class(entry.outcome, places, where, None), classes, where)
+        cells = _by_class(entry.outcome, places, where, None)
+        outcome[q] = _outcomes(cells, classes, where, spellings)
     if worker_error is None:
         worker_error = _errors(found, places, outcome, source)
-    return named(
+    shares, notes = as_shares(_prior(own, classes, source), normalise)
+    made = named(
         source,
         Problem,
         classes,
-        named(source, chosen_prior, classes, _prior(own, classes, source), prior),
+        named(source, chosen_prior, classes, shares, prior),
         [entry.name for entry in found.questions],
         outcome,
         worker_error,
@@ -66,6 +76,7 @@ def problem_from_dict(
         normalise=normalise,
         dependence=found.dependence if dependence is None else dependence,
     )
+    return with_notes(made, [*([] if prior is not None else notes), *spellings.notes()])
 
 
 def chosen_prior(classes: Sequence[str], own: Any, given: Any) -> Any:
@@ -87,6 +98,27 @@ def chosen_prior(classes: Sequence[str], own: Any, given: Any) -> Any:
             if name not in others:
                 raise CrowdtreeError(f"prior: {what} class {one_line(name)}")
     return [given[name] for name in classes]
+
+
+def as_shares(prior: list[float] | None, normalise: bool) -> tuple[list[float] | None, list[str]]:
+    """Prior of a file as shares, and what there is to say about it.
+
+    Numbers that sum to 100 are percentages, or counts, which give the same shares.
+
+    >>> as_shares([20.0, 80.0], normalise=False)
+    ([0.2, 0.8], ['the prior sums to 100 and is read as percentages'])
+    """
+    if prior is None:
+        return None, ["no prior given, so equal shares of the classes are assumed"]
+    if normalise or abs(sum(prior) - 100) > 100 * PRIOR_TOLERANCE:
+        return prior, []
+    return [share / 100 for share in prior], ["the prior sums to 100 and is read as percentages"]
+
+
+def with_notes(problem: Problem, notes: Iterable[str]) -> Problem:
+    """Attach how the file was understood to the problem that was made of it."""
+    object.__setattr__(problem, "notes", tuple(notes))
+    return problem
 
 
 def named(source: str, make: Callable[..., Made], *args: Any, **options: Any) -> Made:
@@ -134,11 +166,13 @@ def _by_class(cells: Any, places: dict[str, int], where: str, default: Any) -> l
 _CODES: dict[Any, int] = {0: 0, 1: 1, -1: DASH, "0": 0, "1": 1, "-": DASH}
 
 
-def _outcomes(cells: list[Any], classes: Sequence[str], where: str) -> list[int]:
+def _outcomes(
+    cells: list[Any], classes: Sequence[str], where: str, spellings: Spellings
+) -> list[int]:
     try:
         return [_CODES[cell] for cell in cells]
     except (KeyError, TypeError):
-        pass
+        spellings.add_outcomes(cells)
     row = []
     for name, cell in zip(classes, cells, strict=True):
         try:
@@ -172,6 +206,8 @@ def _errors(
         for name, cell, place in zip(places, cells, range(len(cells)), strict=True):
             if cell is None and outcome[q, place] == DASH:
                 continue
+            if isinstance(cell, str) and 0 <= cell_number(cell) <= 1:
+                cell = cell_number(cell)
             if isinstance(cell, bool) or not isinstance(cell, int | float):
                 got = "is missing" if cell is None else f"is {one_line(cell)}"
                 raise CrowdtreeError(

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from crowdtree.errors import CrowdtreeError, one_line, squeeze
 from crowdtree.files.atomic import write_atomically
 from crowdtree.files.formats import MOST_BYTES, ending_of
-from crowdtree.files.table_reader import Grid
+from crowdtree.files.layouts import MOST_TITLE, Grid, has_header
 from crowdtree.reading import Source, csv_rows, separator_of, shown
 
 __all__ = ["delimited_grid", "frame_grid", "workbook_grids", "write_delimited", "write_workbook"]
@@ -48,8 +48,9 @@ def delimited_grid(source: Source) -> Iterator[Grid]:
                 break
             if skipped > MOST_BLANK:
                 raise CrowdtreeError(f"{name}: begins with {MOST_BLANK:,} blank lines; remove them")
-        separator = separator_of(first)
-        chained = itertools.chain([first], lines)
+        head = [first, *itertools.islice(lines, MOST_TITLE - 1)]
+        separator = separator_of(*head)
+        chained = itertools.chain(head, lines)
         rows = csv_rows(chained, separator, name, skipped=skipped - 1)
         yield Grid(name, _few_blank(rows, name), decimal_comma=separator != ",")
 
@@ -102,11 +103,15 @@ def workbook_grids(source: Source) -> tuple[Grid, Grid | None]:
             f"{name}: is not a readable XLSX workbook ({type(error).__name__}: "
             f"{squeeze(error)[:80]}); save it again as .xlsx"
         ) from None
-    errors = next((title for title in sheets if title.strip().casefold() == "errors"), None)
-    main = next((title for title in sheets if title != errors), None)
-    if main is None:
+    errors = next((title for title in sheets if _is_errors(title)), None)
+    tables = [title for title in sheets if title != errors]
+    if not tables:
         raise CrowdtreeError(f"{name}: expected a sheet with a table, got none")
-    return _sheet_grid(name, main, sheets), _sheet_grid(name, errors, sheets) if errors else None
+    main = next((title for title in tables if has_header(sheets[title])), tables[0])
+    grid = _sheet_grid(name, main, sheets)
+    if main != tables[0]:
+        grid.note = f"sheet {one_line(main)} read"
+    return grid, _sheet_grid(name, errors, sheets) if errors else None
 
 
 def _sheet_grid(name: str, title: str, sheets: dict[str, list[tuple[int, list[str]]]]) -> Grid:
@@ -138,15 +143,15 @@ def _check_zip(source: Source, name: str) -> None:
 
 
 def _sheets(source: Source) -> dict[str, list[tuple[int, list[str]]]]:
-    """Rows of the first sheet and of the sheet named errors, blank ones left out."""
+    """Rows of the sheets up to the first with a table, and of errors; blank rows left out."""
     import openpyxl
 
     found: dict[str, list[tuple[int, list[str]]]] = {}
     with source.open() as file:  # the library does not close it on errors
         book = openpyxl.load_workbook(file, read_only=True, data_only=True)
         for sheet in book.worksheets:
-            is_errors = sheet.title.strip().casefold() == "errors"
-            if is_errors or not any(t.strip().casefold() != "errors" for t in found):
+            known = any(has_header(rows) for title, rows in found.items() if not _is_errors(title))
+            if _is_errors(sheet.title) or not known:
                 sheet.reset_dimensions()  # some programs write wrong dimensions
                 found[sheet.title] = [
                     (number, [cell_text(value) for value in row])
@@ -154,6 +159,10 @@ def _sheets(source: Source) -> dict[str, list[tuple[int, list[str]]]]:
                     if any(value is not None for value in row)
                 ]
     return found
+
+
+def _is_errors(title: str) -> bool:
+    return title.strip().casefold() == "errors"
 
 
 def cell_text(value: Any) -> str:
@@ -232,13 +241,13 @@ def frame_grid(frame: Any, source: str = "frame") -> Grid:
     """Take a pandas or polars data frame (or any that narwhals knows) as a table."""
     import narwhals as nw
 
-    if hasattr(frame, "reset_index") and getattr(frame.index, "name", None) in ("question", "test"):
-        frame = frame.reset_index()
     try:
+        frame = _with_index(frame)
         table = nw.from_native(frame)
         if isinstance(table, nw.LazyFrame):
             table = table.collect()
-        header = [str(name) for name in table.columns]
+        # pandas names columns without a name so
+        header = [re.sub(r"Unnamed: \d+", "", str(name)) for name in table.columns]
     except TypeError:
         raise CrowdtreeError(
             f"{source}: expected a file or a data frame, got {type(frame).__name__}"
@@ -250,3 +259,13 @@ def frame_grid(frame: Any, source: str = "frame") -> Grid:
         for number, row in enumerate(table.iter_rows(), start=1)
     )
     return Grid(source, itertools.chain([(0, header)], rows), unit="row")
+
+
+def _with_index(frame: Any) -> Any:
+    """Make the index of a pandas frame a column where it holds the names of the rows."""
+    if not hasattr(frame, "reset_index"):
+        return frame
+    name = "" if frame.index.name is None else frame.index.name
+    named = has_header([(0, [str(name)])])
+    text = frame.index.inferred_type == "string" and not has_header([(0, [*map(str, frame)])])
+    return frame.reset_index(names=name) if named or text else frame

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = [
     "READERS",
     "WRITERS",
+    "guess_format",
+    "load_answers",
     "read_crowdkit",
     "read_label_studio",
     "read_wide",
@@ -42,22 +45,24 @@ Rows = list[Row]
 MOST_BYTES = 4_000 * MB
 MOST_FIELD = 100 * MB
 """Characters of a field: drawings and transcriptions make long ones."""
+ZOONIVERSE = frozenset(("annotations", "subject_ids"))
+"""Columns of a Zooniverse export that are read."""
 UNNAMED = "label"
 """Written in place of a question without a name."""
 
 
-def read_crowdkit(path: str | Path) -> pl.DataFrame:
+def read_crowdkit(path: Any) -> pl.DataFrame:
     """Read ``task, worker, label`` (and ``question``) from CSV or Parquet."""
     return read_frame(path, ("task", "worker", "label"), ("question",), "answers")
 
 
-def write_crowdkit(answers: Any, path: str | Path) -> None:
+def write_crowdkit(answers: Any, path: Any) -> None:
     """Write ``task, worker, label`` as CSV, which crowd-kit reads."""
     frame = read_frame(answers, ("task", "worker", "label"), ("question",), "answers")
     _write(path, frame.write_csv())
 
 
-def read_label_studio(path: str | Path) -> pl.DataFrame:
+def read_label_studio(path: Any) -> pl.DataFrame:
     """Read a Label Studio JSON export: the choices of every annotation that was not cancelled.
 
     The question is the name of the control (``from_name``); the worker is ``completed_by``. A
@@ -110,7 +115,7 @@ def _warn_several(count: int, name: str) -> None:
         )
 
 
-def write_label_studio(answers: Any, path: str | Path) -> None:
+def write_label_studio(answers: Any, path: Any) -> None:
     """Write answers as a Label Studio JSON export with choices."""
     tasks: dict[str, list[dict[str, Any]]] = {}
     for task, question, worker, label in _rows(answers):
@@ -130,7 +135,7 @@ def write_label_studio(answers: Any, path: str | Path) -> None:
     _write(path, json.dumps(made, ensure_ascii=False, indent=1))
 
 
-def read_zooniverse(path: str | Path) -> pl.DataFrame:
+def read_zooniverse(path: Any) -> pl.DataFrame:
     """Read a Zooniverse classification export: one CSV row per classification, answers as JSON.
 
     Single-choice tasks become one answer each, those inside combo tasks too; the question is the
@@ -157,13 +162,12 @@ def read_zooniverse(path: str | Path) -> pl.DataFrame:
 
 def _zoo_rows(file: Source) -> Iterator[tuple[int, dict[str, str]]]:
     """Lines of the export by the names of their columns; missing cells are blank."""
-    needed = {"annotations", "subject_ids"}
     with file.lines(MOST_BYTES, MOST_FIELD) as lines:
         rows = csv_rows(lines, ",", file.name, most=MOST_FIELD)
         header = next(rows, (0, []))[1]
-        if not needed <= set(header):
+        if not set(header) >= ZOONIVERSE:
             raise CrowdtreeError(
-                f"{file.name}: has no column {listing(sorted(needed))}; is it a Zooniverse "
+                f"{file.name}: has no column {listing(sorted(ZOONIVERSE))}; is it a Zooniverse "
                 "classification export?"
             )
         for number, cells in rows:
@@ -196,7 +200,7 @@ def _zoo_answers(text: str | None, where: str) -> Iterator[tuple[str, Any]]:
         yield str(note.get("task_label") or note.get("task") or UNNAMED), value
 
 
-def write_zooniverse(answers: Any, path: str | Path) -> None:
+def write_zooniverse(answers: Any, path: Any) -> None:
     """Write answers in the columns of a Zooniverse classification export."""
     notes: dict[tuple[str, str], list[dict[str, str]]] = {}
     for task, question, worker, label in _rows(answers):
@@ -208,7 +212,7 @@ def write_zooniverse(answers: Any, path: str | Path) -> None:
     _write(path, _csv_text(lines))
 
 
-def read_wide(path: str | Path) -> pl.DataFrame:
+def read_wide(path: Any) -> pl.DataFrame:
     """Read a wide table, whose layout follows from the names of its first columns.
 
     ``task, worker, <question>...``; ``question, worker, <task>...``; or ``task, <worker>...`` for
@@ -260,7 +264,7 @@ def _wide_frame(text: str, name: str) -> pl.DataFrame:
         raise CrowdtreeError(f"{name}: cannot be read ({why})") from None
 
 
-def write_wide(answers: Any, path: str | Path) -> None:
+def write_wide(answers: Any, path: Any) -> None:
     """Write a wide table: ``task, worker, <question>...``, or ``task, <worker>...``."""
     rows = _rows(answers)
     questions = list(dict.fromkeys(row[1] for row in rows))
@@ -296,6 +300,45 @@ WRITERS: Mapping[str, Callable[[Any, str | Path], None]] = MappingProxyType(
 )
 
 
+def guess_format(path: Any) -> str | None:
+    """Recognise an export of Label Studio (JSON) or Zooniverse (by its columns); else ``None``.
+
+    >>> guess_format(b'[{"id": 1, "annotations": []}]')
+    'label-studio'
+    """
+    file = open_source(path, "answers")
+    if file.name.lower().endswith((".parquet", ".pq")):
+        return None
+    file.check(sys.maxsize)
+    text = file.head().decode("utf-8-sig", errors="replace").lstrip()
+    if text.startswith(("[", "{")):
+        return "label-studio"
+    names = {name.strip(' "\r') for name in text.split("\n", 1)[0].split(",")}
+    return "zooniverse" if names >= ZOONIVERSE else None
+
+
+def load_answers(path: Any, form: str | None = None) -> pl.DataFrame:
+    """Read a file of answers in any format: a frame of task, question, worker and label.
+
+    Parameters
+    ----------
+    path
+        The file: its path, its bytes or a binary stream.
+    form
+        ``"crowdkit"`` (plain columns), ``"label-studio"``, ``"zooniverse"`` or ``"wide"``;
+        recognised where it is not given, except ``"wide"``.
+
+    Examples
+    --------
+    >>> load_answers(b"task,worker,label\\n1,ann,cat\\n").rows()
+    [(1, 'ann', 'cat')]
+    """
+    form = form or guess_format(path) or "crowdkit"
+    if form not in READERS:
+        raise CrowdtreeError(f"form: expected one of {listing(READERS)}, got {form!r}")
+    return READERS[form](path)
+
+
 def _rows(answers: Any) -> Rows:
     frame = read_frame(answers, ("task", "worker", "label"), ("question",), "answers")
     asked = frame["question"].to_list() if "question" in frame.columns else [UNNAMED] * len(frame)
@@ -327,5 +370,5 @@ def _csv_text(lines: list[list[str]]) -> str:
     return made.getvalue()
 
 
-def _write(path: str | Path, text: str) -> None:
+def _write(path: Any, text: str) -> None:
     write_atomically(path, lambda file: file.write(text.encode()))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 from urllib.parse import urlsplit
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.files.layouts import MOST_TITLE, header_of
 from crowdtree.reading import csv_rows, open_source, separator_of
 
 __all__ = ["ITEM_FORMATS", "MEDIA", "json_rows", "read_items"]
@@ -16,6 +17,8 @@ __all__ = ["ITEM_FORMATS", "MEDIA", "json_rows", "read_items"]
 ITEM_FORMATS = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 """Formats of item files by the ending of their name."""
 MEDIA = ("image", "audio", "video")
+KEYS = ("task", "id")
+COLUMNS = (*KEYS, "text", "markdown", *MEDIA, "gold")
 MOST_TASK = 500
 MOST_ROW = 1_000_000
 MOST_COLUMNS = 200
@@ -26,7 +29,7 @@ def read_items(source: Any, kind: str, classes: Iterable[str]) -> Iterator[dict[
 
     Columns: ``task`` (or ``id``) names the item; ``text``, ``markdown``, ``image``, ``audio`` and
     ``video`` are shown; ``gold`` is the known class of a gold item; others are kept. A CSV file
-    may be separated by commas, semicolons or tabs.
+    may be separated by commas, semicolons or tabs, and have a title above its header.
 
     >>> list(read_items(b"task;text\\n1;hello\\n", "csv", ["a"]))
     [{'task': '1', 'payload': '{"text": "hello"}', 'gold': None}]
@@ -39,22 +42,28 @@ def read_items(source: Any, kind: str, classes: Iterable[str]) -> Iterator[dict[
 
 
 def _table_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    first = next(lines, "")
-    rows = csv_rows(chain([first], lines), separator_of(first), "items", most=MOST_ROW)
-    header = [name.strip() for name in next(rows, (0, []))[1]]
-    _check_header(header)
-    for number, row in rows:
-        if not row:
-            continue
-        if len(row) != len(header):
-            raise CrowdtreeError(
-                f"items: line {number}: expected {len(header)} cells, got {len(row)}"
-            )
-        yield number, dict(zip(header, row, strict=True))
+    head = list(islice(lines, MOST_TITLE))
+    rows = csv_rows(chain(head, lines), separator_of(*head), "items", most=MOST_ROW)
+    filled = ((number, row) for number, row in rows if any(map(str.strip, row)))
+    _, (_, names), below = header_of(filled, KEYS, least=1)
+    header = [_column(name.strip()) for name in names]
+    width = max((place + 1 for place, name in enumerate(header) if name), default=0)
+    _check_header(header[:width])
+    for number, row in below:
+        if len(row) > width and not any(map(str.strip, row[width:])):
+            row = row[:width]  # blank columns of a spreadsheet
+        if len(row) != width:
+            raise CrowdtreeError(f"items: line {number}: expected {width} cells, got {len(row)}")
+        yield number, dict(zip(header, row, strict=False))
+
+
+def _column(name: str) -> str:
+    """Name of a column; those that have a meaning are recognised in upper case too."""
+    return name.casefold() if name.casefold() in COLUMNS else name
 
 
 def _check_header(header: list[str]) -> None:
-    if not {"task", "id"} & set(header):
+    if not set(KEYS) & set(header):
         raise CrowdtreeError("items: expected column names on the first line, one of them `task`")
     if len(header) > MOST_COLUMNS or len(set(header)) < len(header):
         raise CrowdtreeError(

@@ -7,17 +7,19 @@ import warnings
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing, one_line
 from crowdtree.files.documents import (
+    as_shares,
     chosen_prior,
     named,
     problem_from_dict,
     problem_to_dict,
+    with_notes,
 )
 from crowdtree.files.formats import DOCUMENTS, ending_of, errors_beside
 from crowdtree.files.grids import (
@@ -27,7 +29,8 @@ from crowdtree.files.grids import (
     write_delimited,
     write_workbook,
 )
-from crowdtree.files.table_reader import Grid, Kind, Table, read_table
+from crowdtree.files.layouts import Grid, Rows
+from crowdtree.files.table_reader import Kind, Table, read_table
 from crowdtree.files.table_writer import error_rows, problem_rows
 from crowdtree.files.yaml_json import parse_document, write_document
 from crowdtree.problem import DASH, Dash, Problem
@@ -56,6 +59,7 @@ def load_problem(
     least_error: float = 0.01,
     missing_error: float = 0.25,
     dependence: float | None = None,
+    rows: Rows | None = None,
 ) -> Problem:
     """Load a problem from a file or a data frame.
 
@@ -88,6 +92,9 @@ def load_problem(
     dependence
         Correlation of two people's answers to one question on one item, in place of what the file
         says.
+    rows
+        What the rows of a table are: ``"questions"`` or ``"classes"``. By default the name of the
+        first column tells.
 
     Notes
     -----
@@ -103,7 +110,11 @@ def load_problem(
     Without the row ``prior`` all classes are equally likely; ``text`` and ``description`` may be
     left out; a row ``dash`` with ``either`` under the first class sets the meaning of ``-``, a row
     ``dependence`` with a number there sets the correlation of people's answers.
-    Columns may be separated by commas, semicolons (then numbers may have decimal commas) or tabs.
+    Columns may be in any order, separated by commas, semicolons or tabs, and have a title above.
+    Outcomes may be yes and no, y and n, true and false and ``n/a``; numbers may be percentages and
+    have decimal commas; columns called notes and rows that begin with ``#`` are left out. A table
+    with one class per row begins with the column ``class`` and has a column ``prior`` and a row
+    ``error``. ``problem.notes`` says how a file was understood. docs/files.md lists everything.
     The same as YAML (JSON has the same fields)::
 
         dash: inapplicable
@@ -145,7 +156,11 @@ def load_problem(
                 )
         data = parse_document(source)
         return problem_from_dict(data, source.name, prior, worker_error, **options)
-    table, beside = _read(source, "strength" if strengths is True else "outcome", "frame")
+    kind: Kind = "strength" if strengths is True else "outcome"
+    table, beside = _read(source, kind, "frame", rows)
+    if prior is None:
+        table.prior, said = as_shares(table.prior, normalise)
+        table.notes += said
     options |= {"texts": table.texts, "descriptions": table.descriptions}
     options["dash"] = dash or table.dash or "inapplicable"
     options["dependence"] = table.dependence if dependence is None else dependence
@@ -154,30 +169,34 @@ def load_problem(
     if strengths is False:
         if worker_error is None:
             worker_error = _errors_of(table, errors, beside)
-        return named(table.grid.source, Problem, *parts, table.body, worker_error, **options)
+        made = named(table.grid.source, Problem, *parts, table.body, worker_error, **options)
+        return with_notes(made, table.notes)
     options |= {"unclear": unclear, "least_error": least_error, "missing_error": missing_error}
     strength = table.body
     if strengths is not True:
         strength, options["outcome"] = _aligned(table, strengths, "strengths"), table.body
-    return named(table.grid.source, Problem.from_strength, *parts, strength, **options)
+    made = named(table.grid.source, Problem.from_strength, *parts, strength, **options)
+    return with_notes(made, table.notes)
 
 
-def _read(source: Any, kind: Kind, what: str) -> tuple[Table, Any]:
+def _read(source: Any, kind: Kind, what: str, rows: Rows | None = None) -> tuple[Table, Any]:
     """Read a table, and the possible sources of its per-cell errors."""
+    if rows not in (None, *get_args(Rows)):
+        raise CrowdtreeError(f'rows: expected "questions" or "classes", got {rows!r}')
     if isinstance(source, Grid):
-        return read_table(source, kind), None
+        return read_table(source, kind, rows), None
     if not isinstance(source, Source):
         if not has_content(source):
-            return read_table(frame_grid(source, what), kind), None
+            return read_table(frame_grid(source, what), kind, rows), None
         source = open_source(source, what)
     ending = ending_of(source.name)
     if ending in DOCUMENTS:
         raise CrowdtreeError(f"{what}: expected a table (.csv, .tsv, .xlsx), got {source.name}")
     if ending == ".xlsx":
         main, errors = workbook_grids(source)
-        return read_table(main, kind), errors
+        return read_table(main, kind, rows), errors
     with delimited_grid(source) as grid:
-        table = read_table(grid, kind)
+        table = read_table(grid, kind, rows)
     beside = None if source.path is None else errors_beside(source.path)
     return table, beside if beside is not None and beside.is_file() else None
 
@@ -200,8 +219,9 @@ def _errors_of(table: Table, errors: Any, beside: Any) -> NDArray[np.float64]:
     if errors is None:
         if own is not None and not blank:
             return own
+        line = "row" if table.grid.unit == "column" else "column"
         if own is None:
-            number, what = None, "has no column error"
+            number, what = None, f"has no {line} error"
         else:
             place = int(np.argmax(np.isnan(own)))
             number, what = (
@@ -210,7 +230,7 @@ def _errors_of(table: Table, errors: Any, beside: Any) -> NDArray[np.float64]:
             )
         table.grid.refuse(
             number,
-            f"{what}; fill in a column error (how often a worker errs, such as 0.1), or pass "
+            f"{what}; fill in a {line} error (how often a worker errs, such as 0.1), or pass "
             "worker_error=0.1 (--worker-error 0.1), or errors= with a table of one per cell",
         )
     cells = _aligned(table, errors, "errors")
@@ -234,6 +254,7 @@ def _errors_of(table: Table, errors: Any, beside: Any) -> NDArray[np.float64]:
 def _aligned(table: Table, source: Any, what: str) -> NDArray[np.float64]:
     """Read a second table of numbers; put its rows and columns in the order of the first."""
     other, _ = _read(source, "errors", what)
+    table.notes += [f"{other.grid.source}: {note}" for note in other.notes]
     order = []
     for mine, theirs, thing in (
         (table.questions, other.questions, "question"),
@@ -241,7 +262,7 @@ def _aligned(table: Table, source: Any, what: str) -> NDArray[np.float64]:
     ):
         places = {name: place for place, name in enumerate(theirs)}
         missing = [name for name in mine if name not in places]
-        extra = sorted(set(theirs) - set(mine))
+        extra = sorted(n for n in set(theirs) - set(mine) if not n.startswith("#"))
         if missing or extra:
             wrong = f"lacks the {thing} {one_line((missing or extra)[0])}"
             if not missing:

@@ -5,16 +5,29 @@ Cells are left to :mod:`crowdtree.files.documents`, which reads millions of them
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from crowdtree.errors import CrowdtreeError, one_line, squeeze
+from crowdtree.files.cells import cell_number
 
 __all__ = ["AuditFile", "ClassEntry", "PlanFile", "ProblemFile", "QuestionEntry", "check"]
 
 Text = Annotated[str, Field(strict=True)]
 Number = Annotated[float, Field(strict=True)]
+
+
+def _share(value: Any) -> Any:
+    """Read a percentage as a share; leave everything else to the schema."""
+    if isinstance(value, str) and value.rstrip().endswith("%"):
+        share = cell_number(value)
+        return value if isnan(share) else share
+    return value
+
+
+Share = Annotated[float, BeforeValidator(_share), Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 Cells = list[Any] | dict[Any, Any]
 VERSION = 1
@@ -29,8 +42,9 @@ class ClassEntry(_Entry):
     """A class; a prior is given for all of them or for none."""
 
     name: Text
-    prior: Number | None = None
+    prior: Share | None = None
     description: Text = ""
+    notes: Any = None
 
 
 class QuestionEntry(_Entry):
@@ -38,8 +52,9 @@ class QuestionEntry(_Entry):
 
     name: Text
     text: Text = ""
-    error: Number | Cells | None = None
+    error: Share | Cells | None = None
     outcome: Cells
+    notes: Any = None
 
 
 class ProblemFile(_Entry):
@@ -49,7 +64,8 @@ class ProblemFile(_Entry):
     kind: Literal["problem"] = "problem"
     dash: Literal["inapplicable", "either"] = "inapplicable"
     dependence: float = 0.0
-    worker_error: Number | None = None
+    worker_error: Share | None = None
+    notes: Any = None
     classes: list[ClassEntry | Text]
     questions: list[QuestionEntry]
 
@@ -132,7 +148,7 @@ def check(model: type[Model], data: Any, source: str) -> Model:
     Traceback (most recent call last):
         ...
     crowdtree.errors.CrowdtreeError: birds.yaml: classes[0]: prio: no such field; use one of name,
-    prior, description
+    prior, description, notes
     """
     if not isinstance(data, dict):
         raise CrowdtreeError(

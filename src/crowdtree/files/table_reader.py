@@ -1,54 +1,47 @@
 """The table form of a problem: a header, a row ``prior``, one row per question.
 
-Rows come from any source (CSV, workbook, data frame) as a :class:`Grid`. The first column named
-``error`` and the first named ``text`` are not classes; the first row named ``prior``, the first
-named ``description`` and a row named ``dash`` are not questions. So a class may be called
+:mod:`crowdtree.files.layouts` finds the header and the direction of the table. The first column
+named ``error`` and the first named ``text`` are not classes; the first row named ``prior``, the
+first named ``description`` and a row named ``dash`` are not questions. So a class may be called
 ``error`` if the real column ``error`` comes before it, which
-:func:`crowdtree.files.table_writer.problem_rows` ensures.
+:func:`crowdtree.files.table_writer.problem_rows` ensures. A column called ``notes`` is left out
+unless it holds outcomes, and so is a row that is called so or begins with ``#``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeError, listing, one_line
-from crowdtree.problem import DASH
+from crowdtree.errors import listing, one_line
+from crowdtree.files.cells import Spellings, cell_code, cell_number
+from crowdtree.files.layouts import (
+    COMMENTS,
+    Fit,
+    Grid,
+    Layout,
+    Row,
+    Rows,
+    filled_places,
+    find_layout,
+)
+from crowdtree.problem import CELLS, DASH
+from crowdtree.text import plural
 
-__all__ = ["Grid", "Kind", "Table", "cell_code", "read_table"]
+__all__ = ["Kind", "Table", "read_table"]
 
 Kind = Literal["outcome", "errors", "strength"]
 FloatArray = NDArray[np.float64]
-_DASHES = ("-", "-1", "–", "—", "−")
 _EXPECTED = {
-    "outcome": "0, 1 or -",
-    "errors": "a number from 0 to 1",
-    "strength": "a share from 0 to 1",
+    "prior": "a positive number, such as 0.2, 20% or 1234",
+    "outcome": "0, 1 or - (or yes, no, n/a)",
+    "errors": "a number from 0 to 1, or a percentage such as 5%",
+    "strength": "a share from 0 to 1, or a percentage such as 85%",
 }
-
-
-@dataclass
-class Grid:
-    """Rows of text from any source.
-
-    `rows` yields the number of the row and its cells; `source` and `unit` (line or row) are for
-    messages; `padded` says that missing cells at the end of a row are blank (workbooks).
-    """
-
-    source: str
-    rows: Iterable[tuple[int, list[str]]]
-    unit: str = "line"
-    decimal_comma: bool = False
-    padded: bool = False
-
-    def refuse(self, number: int | None, what: str) -> NoReturn:
-        """Raise an error that names the source and the row."""
-        where = f"{self.source}, {self.unit} {number}" if number else self.source
-        raise CrowdtreeError(f"{where}: {what}")
 
 
 @dataclass
@@ -66,6 +59,7 @@ class Table:
     descriptions: list[str] | None = None
     dash: str | None = None
     dependence: float = 0.0
+    notes: list[str] = field(default_factory=list)
 
 
 class _Codes(dict[Any, int]):
@@ -76,59 +70,84 @@ class _Codes(dict[Any, int]):
         return code
 
 
-def cell_code(cell: Any) -> int:
-    """Outcome of a cell: 0, 1 or -1 for ``-``; KeyError for anything else.
-
-    >>> [cell_code(cell) for cell in ("0", " 1 ", "1.0", "-", True)]
-    [0, 1, 1, -1, 1]
-    """
-    text = str(int(cell)) if isinstance(cell, bool) else str(cell).strip()
-    if text in _DASHES:
-        return DASH
-    try:
-        value = float(text.replace(",", "."))
-    except ValueError:
-        raise KeyError(cell) from None
-    if value not in (0, 1, -1):
-        raise KeyError(cell)
-    return int(value)
-
-
-def read_table(grid: Grid, kind: Kind) -> Table:
+def read_table(grid: Grid, kind: Kind, rows: Rows | None = None) -> Table:
     """Read a grid whose cells are outcomes, errors or shares of yes answers."""
-    rows = ((number, cells) for number, cells in grid.rows if any(map(str.strip, cells)))
-    number, header = next(rows, (0, []))
-    if not header:
-        grid.refuse(None, "is blank; expected question,error,<class>,<class>,... as the first row")
-    columns = _Columns(grid, number, header)
-    return _Reader(grid, columns, kind).read(rows)
+    layout = find_layout(grid, rows)
+    _leave_out_comments(layout, _is_outcome if kind == "outcome" else _is_number)
+    table = _Reader(layout, kind).read(layout.rows)
+    if layout.turned:
+        table.notes.insert(
+            0,
+            f"one class per row (classes {listing(table.classes, 3)}; questions "
+            f"{listing(table.questions, 3)})",
+        )
+    return table
+
+
+def _leave_out_comments(layout: Layout, test: Callable[[str], bool]) -> None:
+    """Remove columns that are called notes, or the like, and do not belong to a class.
+
+    A class has a prior where there is a row prior; where there is none, most of its cells pass the
+    test of the kind of table.
+    """
+    named = [p for p, name in enumerate(layout.header) if name.casefold() in COMMENTS]
+    if not named:
+        return
+    rows = list(layout.rows)
+    for place in named:
+        cells = [_at(cells, place) for _, cells in rows]
+        priors = [c for (_, row), c in zip(rows, cells, strict=True) if _is_prior(layout, row)]
+        if _is_number(priors[0]) if priors else _mostly(cells, test):
+            continue
+        layout.notes.append(f"column {one_line(layout.header[place])} left out as comments")
+        layout.header[place] = ""
+        for _, row in rows:
+            if place < len(row):
+                row[place] = ""
+    layout.rows = (row for row in rows if any(map(str.strip, row[1])))
+
+
+def _is_prior(layout: Layout, row: list[str]) -> bool:
+    return _at(row, layout.names).strip().casefold() == "prior"
+
+
+def _at(cells: list[str], place: int) -> str:
+    return cells[place] if place < len(cells) else ""
+
+
+def _mostly(cells: list[str], test: Callable[[str], bool]) -> bool:
+    return 2 * sum(map(test, cells)) > len(cells)
+
+
+def _is_outcome(cell: str) -> bool:
+    return cell.strip().casefold() in CELLS
+
+
+def _is_number(cell: str) -> bool:
+    return not np.isnan(cell_number(cell))
 
 
 class _Columns:
     """The roles of the columns."""
 
-    def __init__(self, grid: Grid, number: int, header: list[str]) -> None:
-        names = [name.strip() for name in header]
-        filled = [place for place, name in enumerate(names) if name]
-        self.question = filled[0]
-        if names[self.question].casefold() not in ("question", "test"):
-            grid.refuse(
-                number,
-                f"expected question (or test) as the first column, got "
-                f"{one_line(names[self.question])}; the header is question,error,<class>,...",
-            )
-        self.error = _first(names, "error")
-        self.text = _first(names, "text")
+    def __init__(self, layout: Layout) -> None:
+        names = layout.header
+        self.question = layout.names
+        self.error = self._first(names, "error")
+        self.text = self._first(names, "text")
         special = {self.question, self.error, self.text}
-        self.classes = [place for place in filled if place not in special]
+        self.classes = [place for place in filled_places(names) if place not in special]
         self.names = [names[place] for place in self.classes]
-        self.blank = [place for place, name in enumerate(names) if not name]
-        self.width = filled[-1] + 1
-        self._check(grid, number)
+        self._check(layout.grid, layout.number)
         first, last = self.classes[0], self.classes[-1]
         self._slice: slice | None = None
         if last - first + 1 == len(self.classes):
             self._slice = slice(first, last + 1)
+
+    def _first(self, names: list[str], wanted: str) -> int | None:
+        """Place of the first column of a name."""
+        places = (i for i, name in enumerate(names) if name.casefold() == wanted)
+        return next((i for i in places if i != self.question), None)
 
     def _check(self, grid: Grid, number: int) -> None:
         if len(self.classes) < 2:
@@ -143,8 +162,8 @@ class _Columns:
             if name in seen:
                 grid.refuse(
                     number,
-                    f"class {one_line(name)} occurs twice, in columns {seen[name] + 1} and "
-                    f"{place + 1}; names must differ",
+                    f"class {one_line(name)} occurs twice, in {grid.place(seen[name])} and "
+                    f"{grid.place(place)}; names must differ",
                 )
             seen[name] = place
 
@@ -155,27 +174,30 @@ class _Columns:
         return [cells[place] for place in self.classes]
 
 
-def _first(names: list[str], wanted: str) -> int | None:
-    """Place of the first column of a name, after the first column."""
-    return next((i for i, name in enumerate(names) if i and name.casefold() == wanted), None)
-
-
 class _Reader:
     """Reads the rows below the header."""
 
-    def __init__(self, grid: Grid, columns: _Columns, kind: Kind) -> None:
-        self.grid, self.columns, self.kind = grid, columns, kind
-        self.table = Table(grid, columns.names)
+    def __init__(self, layout: Layout, kind: Kind) -> None:
+        self.grid, self.kind = layout.grid, kind
+        self.fit = Fit(layout.grid, layout.header)
+        self.columns = _Columns(layout)
+        self.table = Table(layout.grid, self.columns.names, notes=layout.notes)
         self.codes = _Codes({"0": 0, "1": 1, "-": DASH})
+        self.spellings = Spellings()
         self.seen: dict[str, int] = {}
+        self.comments = 0
         self.errors: list[float] = []
         self.texts: list[str] = []
         self.body: list[NDArray[Any]] = []
 
-    def read(self, rows: Iterator[tuple[int, list[str]]]) -> Table:
+    def read(self, rows: Iterator[Row]) -> Table:
         for number, cells in rows:
-            self._fit(number, cells)
-            name = cells[self.columns.question].strip()
+            name = _at(cells, self.columns.question).strip()
+            if self._is_comment(name, cells):
+                self.comments += 1
+                continue
+            short = name.casefold() in ("description", "dash", "dependence")
+            self.fit(number, cells, short=short)
             if not self._special(number, name, cells):
                 self._question(number, name, cells)
         table = self.table
@@ -186,34 +208,22 @@ class _Reader:
         table.body = np.stack(self.body)
         table.error = np.array(self.errors) if self.columns.error is not None else None
         table.texts = self.texts if self.columns.text is not None else None
+        if self.comments:
+            table.notes.append(f"{plural(self.comments, self.grid.unit)} left out as comments")
+        self.spellings.add_outcomes(self.codes)
+        table.notes += self.spellings.notes()
         return table
 
-    def _fit(self, number: int, cells: list[str]) -> None:
-        """Pad a row to the length of the header, or raise an error."""
-        width = self.columns.width
-        if len(cells) < width:
-            name = cells[self.columns.question :][:1]
-            whole = name and name[0].strip().casefold() in ("description", "dash", "dependence")
-            if not (self.grid.padded or whole):
-                self.grid.refuse(
-                    number,
-                    f"expected {width} cells as in the header, got {len(cells)}; fill in the rest, "
-                    "and put names with separators in quotes",
-                )
-            cells.extend([""] * (width - len(cells)))
-        extra = [place for place in self.columns.blank if place < len(cells)]
-        for place in (*extra, *range(width, len(cells))):
-            if cells[place].strip():
-                what = (
-                    "has no name in the header"
-                    if place in extra
-                    else (f"is one more than the header's {width}")
-                )
-                self.grid.refuse(
-                    number,
-                    f"column {place + 1} has {one_line(cells[place])} but {what}; put names with "
-                    "separators in quotes",
-                )
+    def _is_comment(self, name: str, cells: list[str]) -> bool:
+        """Whether a row is called notes, or begins with #, and does not hold a question's cells."""
+        first = next(cell for cell in cells if cell.strip()).lstrip()
+        if not first.startswith("#") and name.casefold() not in COMMENTS:
+            return False
+        values = [_at(cells, place) for place in self.columns.classes]
+        if self.kind == "errors":
+            short = len(cells) <= max(self.columns.classes) and not self.grid.padded
+            return short or any(value.strip() and not _is_number(value) for value in values)
+        return not _mostly(values, _is_outcome if self.kind == "outcome" else _is_number)
 
     # ------------------------------------------------------------ rows that are not questions
 
@@ -237,9 +247,9 @@ class _Reader:
         elif (
             word == "dependence"
             and not any(value.strip() for value in values[1:])
-            and 0 <= self._number(values[0]) < 1
+            and 0 <= cell_number(values[0]) < 1
         ):
-            table.dependence = self._number(values[0])
+            table.dependence = cell_number(values[0])
         else:
             return False
         return True
@@ -288,6 +298,12 @@ class _Reader:
         try:
             return np.array([codes[value] for value in values], dtype=np.int8)
         except KeyError as error:
+            if not any(map(str.strip, values)):
+                self.grid.refuse(
+                    number,
+                    f"question {one_line(name)} is blank for every class; write "
+                    f"{_EXPECTED['outcome']}, or # in front of a heading or comment",
+                )
             self._refuse_cell(number, name, values.index(error.args[0]), error.args[0])
 
     def _error(self, number: int, name: str, value: str) -> float:
@@ -304,10 +320,11 @@ class _Reader:
 
     def _number(self, value: str) -> float:
         """Read a number; NaN if it is none."""
-        try:
-            return float(value.replace(",", ".") if self.grid.decimal_comma else value)
-        except ValueError:
-            return float("nan")
+        comma = self.grid.decimal_comma
+        found = cell_number(value, decimal_comma=comma)
+        if found == found:
+            self.spellings.add_number(value, decimal_comma=comma)
+        return found
 
     def _numbers(
         self, number: int, name: str | None, values: list[str], *, blank: bool
@@ -319,17 +336,34 @@ class _Reader:
             found = np.array([self._number(value) for value in values])
         top = np.finfo(float).max if name is None else 1.0
         for place in np.flatnonzero(~((found >= 0) & (found <= top))):
-            if not (blank and values[place].strip() in ("", *_DASHES)):
+            cell = values[place].strip().casefold()
+            if not (blank and (not cell or CELLS.get(cell) == DASH)):
                 self._refuse_cell(number, name, int(place), values[place])
             found[place] = np.nan
         return found
 
     def _refuse_cell(self, number: int, name: str | None, place: int, value: str) -> NoReturn:
-        expected = "a positive number" if name is None else _EXPECTED[self.kind]
+        expected = (
+            "a positive number, such as 0.2, 20% or 1234" if name is None else _EXPECTED[self.kind]
+        )
         what = "the row prior" if name is None else f"question {one_line(name)}"
         found = f"is {one_line(value)}" if value.strip() else "is blank"
+        advice = self._advice(value) if name is not None and self.kind == "outcome" else ""
         self.grid.refuse(
             number,
-            f"column {self.columns.classes[place] + 1} ({what}, class "
-            f"{one_line(self.columns.names[place])}) {found}; write {expected}",
+            f"{self.grid.place(self.columns.classes[place])} ({what}, class "
+            f"{one_line(self.columns.names[place])}) {found}; write {expected}{advice}",
         )
+
+    def _advice(self, value: str) -> str:
+        """What a cell that is not an outcome may be instead."""
+        if not value.strip():
+            frame = self.grid.unit == "row" and not self.grid.padded
+            hint = " (pandas reads n/a as blank unless keep_default_na=False is passed)"
+            return hint if frame else ""
+        if 0 < cell_number(value) < 1:
+            return ", or pass strengths=True (--strengths) for shares of people who say yes"
+        if value.strip().casefold() in ("x", "✓", "✔"):
+            return "; replace crosses by 1, and blank cells by 0"
+        is_text = np.isnan(cell_number(value))
+        return "; comments belong in a column called notes" if is_text else ""

@@ -64,6 +64,11 @@ class _Table:
             _check_memory(file, rows, what)
             return
         head = file.head()
+        if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"[", b"{")):
+            raise CrowdtreeError(
+                f"{file.name}: expected CSV or Parquet, got JSON; read an export of Label Studio "
+                "with crowdtree.load_answers"
+            )
         self.separator = separator_of(head.split(b"\n", 1)[0].decode(errors="replace"))
         if file.path is not None and not file.is_gzip():
             self.content, size = file.path, file.path.stat().st_size
@@ -94,7 +99,8 @@ class _Table:
 
         if self.parquet:
             return False
-        found = {name: kind for name, kind in lazy.collect_schema().items() if name in columns}
+        schema = lazy.collect_schema().items()
+        found = {name: kind for name, kind in schema if name.strip().casefold() in columns}
         if any(kind == pl.Int128 for kind in found.values()):  # too long for a number
             return True
         whole = [name for name, kind in found.items() if kind.is_integer()]
@@ -128,11 +134,15 @@ def _select(
     import polars as pl
 
     found = lazy.collect_schema().names()
+    lazy = lazy.rename(_spelled(found, (*needed, *optional)))
+    found = lazy.collect_schema().names()
     missing = [name for name in needed if name not in found]
     if missing:
+        how = f"name the columns {', '.join(needed)}"
+        if "annotations" in found:
+            how = "read an export of Zooniverse with crowdtree.load_answers"
         raise CrowdtreeError(
-            f"{what}: column {listing(missing)} is missing (found: {listing(found)}); "
-            f"name the columns {', '.join(needed)}"
+            f"{what}: column {listing(missing)} is missing (found: {listing(found)}); {how}"
         )
     columns = [*needed, *(name for name in optional if name in found)]
     kinds = lazy.collect_schema()
@@ -153,6 +163,22 @@ def _select(
         raise CrowdtreeError(f"{what}: no rows; expected at least one")
     assert isinstance(frame, pl.DataFrame)
     return frame
+
+
+def _spelled(found: list[str], wanted: tuple[str, ...]) -> dict[str, str]:
+    """Columns that are spelled with upper case or blanks, where no other has the exact name.
+
+    >>> _spelled(["Task ", "label", "LABEL"], ("task", "label"))
+    {'Task ': 'task'}
+    """
+    plain: dict[str, list[str]] = {}
+    for name in found:
+        plain.setdefault(name.strip().casefold(), []).append(name)
+    return {
+        plain[name][0]: name
+        for name in wanted
+        if name not in found and len(plain.get(name, [])) == 1
+    }
 
 
 def _blanks(column: str) -> list[str]:

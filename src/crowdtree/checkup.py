@@ -1,0 +1,377 @@
+"""What is wrong with a table, which classes are hard to tell apart, and what errors would cost."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.designers import design
+from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.evaluation import evaluate
+from crowdtree.frontiers import Frontier, frontier
+from crowdtree.problem import DASH, Problem, check_problem
+from crowdtree.text import number, percent, plural
+from crowdtree.voting import margin_error, margin_votes
+
+__all__ = ["Checkup", "Cost", "Pair", "check"]
+
+PAIR_ERROR = 0.01
+"""Error at which the cost of separating two classes is stated."""
+MOST_PAIRS = 10
+MOST_MARGIN = 25
+MOST_PAIR_WORK = 2e9
+"""Cells of all pairs of classes that are compared; a few seconds."""
+MOST_POINTS, MOST_NODES = 40, 100_000
+"""Points of the frontier of a small table, and nodes in the trees of all points of a large one."""
+MOST_REFINED = 200
+"""Nodes of the largest tree whose votes are refined between the points of the frontier."""
+TARGETS = (0.05, 0.01, 0.001)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two classes, how many questions separate them, and the best of these.
+
+    `answers` are the expected answers to that question alone until the two are told apart with an
+    error of 1 %; ``None`` where it cannot do that.
+    """
+
+    classes: tuple[str, str]
+    questions: int
+    best: str
+    error: float
+    answers: float | None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Expected answers per item of a plan that keeps a target, with its error; else the reason."""
+
+    target: float
+    answers: float | None = None
+    error: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class Checkup:
+    """The result of :func:`check`; its text form, ``str(checkup)``, is a report of some lines."""
+
+    problem: Problem
+    groups: tuple[tuple[str, ...], ...]
+    useless: dict[str, str]
+    same_questions: tuple[tuple[str, ...], ...]
+    same_classes: tuple[tuple[str, ...], ...]
+    pairs: tuple[Pair, ...]
+    costs: tuple[Cost, ...]
+    remarks: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data.
+
+        >>> import crowdtree as ct
+        >>> sorted(check(ct.example("table1")).to_dict())[:4]
+        ['classes', 'costs', 'dash', 'dashes']
+        """
+        problem = self.problem
+        return {
+            "classes": problem.n_classes,
+            "questions": problem.n_questions,
+            "notes": list(problem.notes),
+            "prior": dict(zip(problem.classes, problem.prior.tolist(), strict=True)),
+            "dash": problem.dash,
+            "dashes": int((problem.outcome == DASH).sum()),
+            "first_questions": self._first_questions(),
+            "useless": self.useless,
+            "same_questions": [list(group) for group in self.same_questions],
+            "same_classes": [list(group) for group in self.same_classes],
+            "groups": [list(group) for group in self.groups],
+            "pairs": [asdict(pair) | {"classes": list(pair.classes)} for pair in self.pairs],
+            "costs": [asdict(cost) for cost in self.costs],
+            "remarks": list(self.remarks),
+        }
+
+    def _first_questions(self) -> int:
+        """Questions that may be asked before anything is known."""
+        outcome = self.problem.outcome
+        splits = (outcome == 0).any(axis=1) & (outcome == 1).any(axis=1)
+        if self.problem.dash == "inapplicable":
+            splits &= (outcome != DASH).all(axis=1)
+        return int(splits.sum())
+
+    def __repr__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        problem = self.problem
+        yield (
+            f"{plural(problem.n_classes, 'class', 'classes')}, "
+            f"{plural(problem.n_questions, 'question')}."
+        )
+        if problem.notes:
+            yield f"Note: {'; '.join(problem.notes)}"
+        yield f"Prior: {self._prior_words()}"
+        yield f"Dashes: {self._dash_words()}"
+        useless = (f"{name} ({why})" for name, why in self.useless.items())
+        yield f"Useless questions: {listing(useless, 10) or 'none'}"
+        same = ("{" + listing(group, 10) + "}" for group in self.same_questions)
+        yield f"Duplicate questions: {listing(same, 10) or 'none'}"
+        yield from self._group_lines()
+        yield from self.remarks
+        yield from self._pair_lines()
+        yield from self._cost_lines()
+
+    def _prior_words(self) -> str:
+        problem = self.problem
+        most, least = int(problem.prior.argmax()), int(problem.prior.argmin())
+        if problem.prior[most] == problem.prior[least]:
+            return f"equal shares, {percent(float(problem.prior[0]))} each"
+        return (
+            f"from {percent(float(problem.prior[least]))} ({problem.classes[least]}) to "
+            f"{percent(float(problem.prior[most]))} ({problem.classes[most]})"
+        )
+
+    def _dash_words(self) -> str:
+        problem = self.problem
+        count = int((problem.outcome == DASH).sum())
+        if not count:
+            return "none"
+        meaning = "both answers are right, each half the time"
+        if problem.dash == "inapplicable":
+            meaning = (
+                "a question is not asked while a class with - is possible, so "
+                f"{self._first_questions()} of {plural(problem.n_questions, 'question')} can be "
+                "asked first"
+            )
+        share = percent(count / problem.outcome.size)
+        return f"{share} of the cells; {problem.dash}: {meaning}"
+
+    def _group_lines(self) -> Iterator[str]:
+        """Classes that no tree separates: their answers are the same, or some are ``-``."""
+        alike = {frozenset(group) for group in self.same_classes}
+        blocked = [group for group in self.groups if frozenset(group) not in alike]
+        if not self.groups and not alike:
+            yield "Duplicate classes: none"
+        for words, groups in (
+            ("No question separates", list(self.same_classes)),
+            ("Not separable, because answers are -", blocked),
+        ):
+            yield from (f"{words}: {listing(group, 10)}" for group in groups[:10])
+            if len(groups) > 10:
+                yield f"{words}: {len(groups) - 10:,} more groups"
+        if blocked and self.problem.dash == "inapplicable":
+            yield "If both answers are right where - is, pass dash='either' (--dash either)."
+
+    def _pair_lines(self) -> Iterator[str]:
+        if not self.pairs:
+            return
+        yield ""
+        yield (
+            "Hardest pairs of classes: the best question between them, and the expected answers to "
+            f"it until {percent(1 - PAIR_ERROR)} are right"
+        )
+        yield from _aligned([_pair_row(pair) for pair in self.pairs])
+
+    def _cost_lines(self) -> Iterator[str]:
+        if not self.costs:
+            return
+        yield ""
+        yield (
+            "Cost of a plan (a tree whose votes stop at a lead; a quick heuristic, so an optimal "
+            "plan may cost less)"
+        )
+        rows = [
+            (
+                f"error {percent(cost.target)}",
+                cost.reason or f"{number(cost.answers or 0)} answers per item",
+                "" if cost.error is None else f"(exactly {percent(cost.error)} wrong)",
+            )
+            for cost in self.costs
+        ]
+        yield from _aligned(rows)
+
+
+def _pair_row(pair: Pair) -> tuple[str, str, str]:
+    others = f"one of {pair.questions}" if pair.questions > 1 else "the only one"
+    return (
+        " / ".join(pair.classes),
+        "out of reach" if pair.answers is None else f"{number(pair.answers)} answers",
+        f"{pair.best} (error {percent(pair.error)}; {others})",
+    )
+
+
+def _aligned(rows: list[tuple[str, str, str]]) -> Iterator[str]:
+    widths = [max(len(row[place]) for row in rows) for place in range(2)]
+    for first, second, third in rows:
+        yield f"  {first:<{widths[0]}}  {second:<{widths[1]}}  {third}".rstrip()
+
+
+def check(problem: Problem, *, time_limit: float = 20.0) -> Checkup:
+    """Examine a table: prior, dashes, useless and duplicate questions, hard pairs, costs.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    time_limit
+        Seconds after which no further cost is worked out; the result says so.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> found = check(ct.example("table1"))
+    >>> found.groups, found.pairs[0].classes, round(found.costs[1].answers, 1)
+    ((), ('c2', 'c5'), 3.8)
+    """
+    check_problem(problem, "check")
+    start = time.monotonic()
+    remarks: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            leaves = design(problem, "gain", allow_groups=True).leaf_classes
+        except CrowdtreeError as error:  # no question can be asked first
+            leaves = ()
+            remarks.append(f"No plan exists: {error}")
+        groups = tuple(dict.fromkeys(members for members in leaves if len(members) > 1))
+        costs = tuple(_costs(problem, groups, start + time_limit)) if leaves else ()
+    if problem.n_classes**2 * problem.n_questions > MOST_PAIR_WORK:
+        pairs: tuple[Pair, ...] = ()
+        remarks.append("Hard pairs are skipped: the table is too large to compare all pairs.")
+    else:
+        pairs = tuple(_pairs(problem))
+    useless = _useless(problem)
+    return Checkup(
+        problem,
+        tuple(tuple(problem.classes[c] for c in members) for members in groups),
+        useless,
+        _same_questions(problem, useless),
+        _same_classes(problem),
+        pairs,
+        costs,
+        tuple(remarks),
+    )
+
+
+def _useless(problem: Problem) -> dict[str, str]:
+    """Questions that cannot tell any classes apart, with the reason."""
+    found = {}
+    for q, name in enumerate(problem.questions):
+        row = problem.outcome[q]
+        definite = row[row != DASH]
+        if not len(definite):
+            found[name] = "- for every class"
+        elif (definite == definite[0]).all():
+            found[name] = "the same answer for every class"
+        elif (problem.worker_error[q][row != DASH] >= 0.5).all():
+            found[name] = "people err half the time or more"
+    return found
+
+
+def _same_questions(problem: Problem, useless: dict[str, str]) -> tuple[tuple[str, ...], ...]:
+    """Questions that divide the classes in the same way, even if yes and no are exchanged."""
+    found: dict[bytes, list[str]] = {}
+    for q, name in enumerate(problem.questions):
+        if name not in useless:
+            row = problem.outcome[q]
+            other = np.where(row == DASH, DASH, 1 - row).astype(row.dtype)
+            found.setdefault(min(row.tobytes(), other.tobytes()), []).append(name)
+    return tuple(tuple(names) for names in found.values() if len(names) > 1)
+
+
+def _same_classes(problem: Problem) -> tuple[tuple[str, ...], ...]:
+    """Classes with the same answer to every question."""
+    found: dict[bytes, list[str]] = {}
+    for name, column in zip(problem.classes, problem.outcome.T, strict=True):
+        found.setdefault(column.tobytes(), []).append(name)
+    return tuple(tuple(names) for names in found.values() if len(names) > 1)
+
+
+def _pairs(problem: Problem) -> Iterator[Pair]:
+    """The pairs whose best question is worst; of equals the ones that fewest questions separate.
+
+    A question separates two classes if its answers are definite and differ, and its error for the
+    pair is the larger of the two.
+    """
+    best, which, count = _separations(problem)
+    first, second = np.nonzero(np.triu(count, 1))
+    weight = problem.prior[first] + problem.prior[second]
+    order = np.lexsort((-weight, count[first, second], -best[first, second]))[:MOST_PAIRS]
+    for i, j in zip(first[order].tolist(), second[order].tolist(), strict=True):
+        error = float(best[i, j])
+        yield Pair(
+            (problem.classes[i], problem.classes[j]),
+            int(count[i, j]),
+            problem.questions[int(which[i, j])],
+            error,
+            _answers(error, problem.dependence),
+        )
+
+
+def _separations(
+    problem: Problem,
+) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int32]]:
+    """For every two classes the least error of a question between them, which, and how many."""
+    n = problem.n_classes
+    best, which = np.full((n, n), np.inf), np.zeros((n, n), np.int32)
+    count = np.zeros((n, n), np.int32)
+    for q, row in enumerate(problem.outcome):
+        no, yes = np.flatnonzero(row == 0), np.flatnonzero(row == 1)
+        error = problem.worker_error[q]
+        worse = np.maximum.outer(error[no], error[yes])
+        place = np.ix_(no, yes)
+        better = worse < best[place]
+        best[place] = np.where(better, worse, best[place])
+        which[place] = np.where(better, q, which[place])
+        count[place] += 1
+    which = np.where(best <= best.T, which, which.T)
+    return np.minimum(best, best.T), which, count + count.T
+
+
+def _answers(error: float, dependence: float) -> float | None:
+    """Expected answers of a vote that stops at the least lead which errs rarely enough."""
+    if error >= 0.5:
+        return None
+    for margin in range(1, MOST_MARGIN + 1):
+        if float(margin_error(error, margin, dependence)) <= PAIR_ERROR:
+            return float(margin_votes(error, margin, dependence))
+    return None
+
+
+def _costs(
+    problem: Problem, groups: tuple[tuple[int, ...], ...], deadline: float
+) -> Iterator[Cost]:
+    """What plans for the targets cost; quick, so with greedy trees."""
+
+    def priced(points: int) -> Frontier:
+        return frontier(
+            problem,
+            "margin",
+            method="greedy",
+            max_votes=MOST_MARGIN,
+            max_points=points,
+            allow_groups=True,
+        )
+
+    front = priced(3)
+    least = front[-1].misclassification
+    if least <= max(TARGETS):  # with more points the plans between them cost less
+        nodes = len(front[-1].plan.tree.nodes)
+        front = priced(int(np.clip(MOST_NODES / nodes, 3, MOST_POINTS)))
+    for target in TARGETS:
+        if least > target:
+            why = "inseparable classes" if groups else "questions that people answer badly"
+            yield Cost(target, reason=f"out of reach: {percent(least)} remain because of {why}")
+        elif time.monotonic() > deadline:
+            yield Cost(target, reason="skipped, for lack of time; see crowdtree frontier")
+        else:
+            kept = [point.value for point in front if point.misclassification <= target]
+            large = len(front[-1].plan.tree.nodes) > MOST_REFINED and bool(kept)
+            value = kept[0] if large else evaluate(front.plan_for(error=target))
+            yield Cost(target, value.expected_answers, value.misclassification)

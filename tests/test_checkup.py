@@ -1,0 +1,109 @@
+"""The examination of a table."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import crowdtree as ct
+from crowdtree.checkup import TARGETS
+from strategies import problems
+
+
+def table(outcome: list[list[int]], error: object = 0.1, **options: object) -> ct.Problem:
+    classes = [f"c{i}" for i in range(len(outcome[0]))]
+    questions = [f"q{i}" for i in range(len(outcome))]
+    return ct.Problem(classes, None, questions, outcome, error, **options)
+
+
+def test_useless_and_duplicate_questions_and_classes() -> None:
+    with pytest.warns(ct.CrowdtreeWarning):
+        problem = table(
+            [[0, 1, 1], [1, 0, 0], [1, 1, 1], [-1, -1, -1], [0, 0, 1], [0, 0, -1]],
+            [0.1, 0.2, 0.1, 0.1, 0.5, 0.1],
+        )
+    found = ct.check(problem)
+    assert found.useless == {
+        "q2": "the same answer for every class",
+        "q3": "- for every class",
+        "q4": "people err half the time or more",
+        "q5": "the same answer for every class",
+    }
+    assert found.same_questions == (("q0", "q1"),)
+    same = ct.check(table([[0, 1, 1]]))
+    assert same.same_classes == same.groups == (("c1", "c2"),)
+    assert all(cost.answers is None and "33.3 %" in cost.reason for cost in same.costs)
+    assert "No question separates: c1, c2" in str(same)
+
+
+def test_the_hardest_pairs_have_the_worst_best_question() -> None:
+    problem = table([[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 0, 1]], [0.05, 0.2, 0.25])
+    first, *_ = found = ct.check(problem).pairs
+    assert (first.classes, first.best, first.questions) == (("c0", "c1"), "q1", 2)
+    assert first.answers == pytest.approx(ct.check(table([[0, 1]], 0.2)).pairs[0].answers)
+    assert [pair.error for pair in found] == sorted((p.error for p in found), reverse=True)
+
+
+@settings(max_examples=30, deadline=None)
+@given(problem=problems())
+def test_pairs_agree_with_counting(problem: ct.Problem) -> None:
+    found = ct.check(problem)
+    for pair in found.pairs:
+        i, j = (problem.classes.index(name) for name in pair.classes)
+        errors = [
+            max(problem.worker_error[q, i], problem.worker_error[q, j])
+            for q in range(problem.n_questions)
+            if sorted(problem.outcome[q, [i, j]]) == [0, 1]
+        ]
+        assert pair.questions == len(errors)
+        assert pair.error == min(errors)
+    separated = sum(
+        any(sorted(row) == [0, 1] for row in problem.outcome[:, [i, j]].tolist())
+        for i, j in itertools.combinations(range(problem.n_classes), 2)
+    )
+    assert len(found.pairs) == min(separated, 10)
+
+
+def test_costs_are_those_of_plans_that_keep_the_target() -> None:
+    problem = ct.example("animals")
+    costs = ct.check(problem).costs
+    assert [cost.target for cost in costs] == list(TARGETS)
+    answers = [cost.answers for cost in costs]
+    assert answers == sorted(answers)
+    assert all(cost.error <= cost.target for cost in costs)
+
+
+def test_costs_out_of_time_and_out_of_reach_are_said() -> None:
+    found = ct.check(ct.example("table1"), time_limit=-1)
+    assert {cost.reason for cost in found.costs} == {
+        "skipped, for lack of time; see crowdtree frontier"
+    }
+    poor = ct.check(table([[0, 1]], 0.49))
+    assert "out of reach" in poor.costs[-1].reason
+    assert poor.pairs[0].answers is None
+    assert "out of reach" in str(poor)
+
+
+def test_a_table_without_a_first_question() -> None:
+    found = ct.check(table([[0, 1, -1], [-1, 0, 1]]))
+    assert found.costs == ()
+    assert "No plan exists" in str(found)
+    assert found.to_dict()["first_questions"] == 0
+
+
+def test_classes_that_only_dashes_keep_together() -> None:
+    found = ct.check(table([[0, 0, 1, 1, 1], [0, 1, -1, -1, -1], [-1, -1, 0, 1, -1]]))
+    assert ("c2", "c3", "c4") in found.groups
+    assert found.same_classes == ()
+    assert "because answers are -: c2, c3, c4" in str(found)
+    assert "--dash either" in str(found)
+
+
+def test_pairs_of_a_huge_table_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crowdtree.checkup.MOST_PAIR_WORK", 1)
+    found = ct.check(table(np.eye(3, dtype=int).tolist()))
+    assert found.pairs == ()
+    assert "too large to compare all pairs" in str(found)
