@@ -93,9 +93,7 @@ class Search:
     max_points: Annotated[int, typer.Option("--max-points", help="Most points.")] = 10_000
     time_limit: Annotated[
         float | None,
-        typer.Option(
-            "--time-limit", metavar="S", help="Time limit of the whole search, in seconds."
-        ),
+        typer.Option("--time-limit", metavar="S", help="Time limit in seconds, for all prices."),
     ] = None
 
 

@@ -105,7 +105,7 @@ def frontier(
         raise CrowdtreeError(
             'frontier: method "optimal" requires that - means inapplicable; use "greedy"'
         )
-    quick = design(problem, "gain", allow_groups=True)  # refuses a root that no question splits
+    quick = design(problem, "fm", allow_groups=True)  # refuses a root that no question splits
     if not allow_groups:
         refuse_groups(quick)
     options = Options.of(problem, vote, max_votes, question_prices(problem, price))

@@ -30,6 +30,8 @@ PROVEN = 1e-9
 RESOLUTION = 0.03
 """Logarithm of the ratio of neighbouring errors below which a first curve is fine enough; more
 above 200 classes."""
+COARSE = 0.3
+"""The same after the time limit."""
 FINE_FROM = 1e-3
 """Gap from which on every point is looked for."""
 FIRST_BUDGET = 2_000
@@ -136,8 +138,8 @@ class Curve:
     def update(self, resolution: float = 0.0) -> None:
         """Lower the hull by the plans of the pool, until none lies below it.
 
-        Edges whose errors differ by less than `resolution` (as a logarithm) are left alone. After
-        the time limit only the ends are looked at.
+        Edges whose errors differ by less than `resolution` (as a logarithm) are left alone; after
+        the time limit, the curve is only made fine enough to be used.
         """
         if not self.points:
             self.points = lower_hull(self.best(price)[0] for price in self._ends)
@@ -145,7 +147,7 @@ class Curve:
             found = []
             for price, value, ratio in self._edges():
                 since = self._compared.get(price, 0)
-                if since == len(self.pool) or ratio < resolution or (self.late and ratio < np.inf):
+                if since == len(self.pool) or ratio < resolution or (self.late and ratio < COARSE):
                     continue
                 self._compared[price] = len(self.pool)
                 plan = self.best(price, since=since)[0]
