@@ -51,7 +51,8 @@ def big(seed: int = 0, classes: int = 24, questions: int = 24) -> ct.Problem:
 def test_never_worse_than_greedy():
     for seed in range(4):
         problem = big(seed)
-        best = ct.evaluate(ct.design(problem, "optimal")).additive
+        proven = ct.design(problem, "optimal", objective="additive")
+        best = ct.evaluate(proven).additive
         for method in ("fm", "fc", "gain", "gini", "random"):
             assert best <= ct.evaluate(ct.design(problem, method)).additive * (1 + 1e-12)
 
@@ -67,6 +68,20 @@ def test_a_node_limit_is_deterministic_with_a_valid_bound(objective):
     assert claim.lower_bound <= claim.value
     if objective == "additive":
         assert claim.lower_bound <= ct.design(problem, "optimal").certificate.value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("limits", [{}, {"node_limit": 1}])
+def test_never_misclassifies_more_than_greedy_and_says_what_is_proven(limits):
+    statuses = set()
+    for seed in range(12):
+        problem = big(seed, 8, 8)
+        tree = ct.design(problem, "optimal", **limits, allow_groups=True)
+        statuses.add(ct.verify(tree).status)
+        for method in ("fm", "fc"):
+            rival = ct.evaluate(ct.design(problem, method, allow_groups=True))
+            wrong = ct.evaluate(tree).misclassification
+            assert wrong <= rival.misclassification * (1 + 1e-12)
+    assert statuses <= {"optimal", "less misclassified", "node limit"}
 
 
 def test_no_time_still_gives_a_tree():

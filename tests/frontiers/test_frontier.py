@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import crowdtree as ct
 from contracts.oracle import all_trees
 from crowdtree.frontiers.compare import compare
+from crowdtree.frontiers.exact_votes import ExactVotes, Verdicts
 from crowdtree.frontiers.vote_options import Options, question_prices
 from crowdtree.plan import Plan
 from crowdtree.tree import Tree
@@ -68,8 +69,9 @@ def test_supported_points_are_those_of_enumeration(seed, vote, priced, dashes):
     front = ct.frontier(problem, vote, price=price, max_votes=most)
     options = Options.of(problem, vote, most, price)
     everything = np.array(list(every_plan(problem, options, price)))
-    mine = np.array([(p.planned_cost, p.plan.node_error.sum()) for p in front])
+    mine = np.array([(p.planned_cost, p.plan.node_error.sum()) for p in front.supported])
     assert front.proven
+    assert front.gap == 0
     for slope in np.geomspace(2e-6, 5e3, 60):
         assert hull_value(mine, slope) == pytest.approx(hull_value(everything, slope), rel=1e-9)
     # every point is a corner of the hull of everything: none is superfluous
@@ -81,11 +83,59 @@ def test_supported_points_are_those_of_enumeration(seed, vote, priced, dashes):
 @pytest.mark.parametrize("vote", ["majority", "margin"])
 def test_no_point_is_dominated_and_errors_are_convex(vote):
     front = ct.frontier(random_problem(3, 8, 12), vote, max_votes=15)
-    cost = np.array([p.planned_answers for p in front])
-    error = np.array([p.additive for p in front])
-    assert (np.diff(cost) > 0).all()
-    assert (np.diff(error) < 0).all()
-    assert (np.diff(np.diff(error) / np.diff(cost)) > 0).all()
+    for points, at in (
+        (front.supported, lambda p: (p.planned_answers, p.additive)),
+        (front.points, lambda p: (p.expected_answers, p.misclassification)),
+    ):
+        cost, error = np.array([at(point) for point in points]).T
+        assert (np.diff(cost) > 0).all()
+        assert (np.diff(error) < 0).all()
+        assert (np.diff(np.diff(error) / np.diff(cost)) > 0).all()
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10_000), classes=st.integers(3, 8))
+def test_no_design_with_staff_dominates_a_point_or_is_cheaper_than_the_cheapest(seed, classes):
+    problem = random_problem(seed, classes, 9)
+    front = ct.frontier(problem, max_votes=9)
+    for method in ("fm", "fc", "gain", "gini", "optimal"):
+        tree = ct.design(problem, method)
+        for staffing in ("marginal", "paper-fm"):
+            for workers in range(0, 8 * tree.n_nodes, 4):
+                plan = ct.staff(tree, workers, staffing)
+                if plan.votes.max() > 9:
+                    break
+                value = ct.evaluate(plan)
+                assert value.expected_answers >= front[0].expected_answers * (1 - 1e-9)
+                for point in front:
+                    cheaper = value.expected_answers < point.expected_answers * (1 - 1e-9)
+                    better = value.misclassification < point.misclassification * (1 - 1e-9)
+                    assert not (cheaper and better)
+
+
+@pytest.mark.parametrize("vote", ["majority", "margin"])
+def test_votes_are_worth_what_the_evaluation_says_and_only_improve(vote):
+    problem = random_problem(6, 7, 9)
+    options = Options.of(problem, vote, 9, np.ones(9))
+    tree = ct.design(problem)
+    votes = ExactVotes(tree, Verdicts(options))
+    option = np.random.default_rng(0).integers(0, len(options.votes), (5, tree.n_nodes))
+    price = np.geomspace(1e-3, 0.1, 5)
+    error, cost = votes.worth(option)
+    for row, wrong, paid in zip(option, error, cost, strict=True):
+        value = ct.evaluate(Plan(tree, options.votes[row], vote))
+        assert wrong == pytest.approx(value.misclassification, rel=1e-9)
+        assert paid == pytest.approx(value.expected_answers, rel=1e-9)
+    better_error, better_cost = votes.worth(votes.improve(option, price))
+    assert (better_error + price * better_cost <= (error + price * cost) * (1 + 1e-12)).all()
+
+
+def test_the_time_limit_is_for_the_whole_call_and_leaves_a_usable_curve():
+    front = ct.frontier(random_problem(2, 30, 30), time_limit=0)
+    assert front.status == "time limit"
+    assert not front.proven
+    assert front.gap > 0
+    assert len(front) > 10
 
 
 def test_beats_the_papers_method_at_every_budget():
@@ -208,8 +258,8 @@ def test_a_node_limit_gives_a_valid_bound():
         (lambda f: f.plan_for(answers=9, undecided=0.1), "give an error"),
         (lambda f: f.plan_for(error=0), "between 0 and 1"),
         (lambda f: f.plan_for(error=float("nan")), "between 0 and 1"),
-        (lambda f: f.plan_for(answers=0.5), "the cheapest plan takes"),
-        (lambda f: f.plan_for(answers=-3), "the cheapest plan takes"),
+        (lambda f: f.plan_for(answers=0.5), "the cheapest plan found takes"),
+        (lambda f: f.plan_for(answers=-3), "the cheapest plan found takes"),
         (lambda f: ct.frontier(f.options.problem, price=-1), "must be positive"),
         (lambda f: ct.frontier(f.options.problem, price=1e308), "expected a number from"),
         (lambda f: ct.frontier(f.options.problem, price={"nope": 1}), "not in the problem"),
@@ -278,29 +328,27 @@ def test_a_root_that_no_question_splits_is_refused_with_groups_too():
 
 
 @pytest.mark.parametrize("calls", [1, 2, 4])
-def test_an_interrupt_keeps_the_points_found(calls, monkeypatch):
+def test_an_interrupt_keeps_the_curve(calls, monkeypatch):
     import dataclasses
 
-    real, asked = ct.frontier.__globals__["exact_solver"], []
+    from crowdtree.frontiers import build
+
+    real, asked = build.exact_solver, []
 
     def interrupted_solver(*arguments):
         solve = real(*arguments)
 
-        def once(price):
-            asked.append(price)
-            found = solve(price)
+        def once(*limits):
+            asked.append(limits)
+            found = solve(*limits)
             late = len(asked) == calls
             return dataclasses.replace(found, status="interrupted") if late else found
 
         return once
 
-    monkeypatch.setitem(ct.frontier.__globals__, "exact_solver", interrupted_solver)
-    problem = ct.example("table1")
-    if calls < 3:
-        with pytest.raises(KeyboardInterrupt):
-            ct.frontier(problem, max_votes=9)
-        return
-    front = ct.frontier(problem, max_votes=9)
+    monkeypatch.setattr(build, "exact_solver", interrupted_solver)
+    front = ct.frontier(random_problem(2, 8, 10), max_votes=9)
     assert len(asked) == calls
+    assert front.status == "interrupted"
     assert not front.proven
-    assert "interrupted" in {point.status for point in front}
+    assert len(front) > 5

@@ -32,9 +32,14 @@ class Limits:
     """Objective and limits of the optimal designer."""
 
     objective: Annotated[
-        Literal["additive", "exact"],
-        typer.Option("--objective", help="Objective that method optimal minimises."),
-    ] = "additive"
+        Literal["additive", "exact"] | None,
+        typer.Option(
+            "--objective",
+            help="Objective of method optimal; without it, additive, but the tree that "
+            "misclassifies least is returned.",
+            show_default=False,
+        ),
+    ] = None
     time_limit: Annotated[
         float | None,
         typer.Option("--time-limit", metavar="S", help="Time limit of method optimal, in seconds."),

@@ -28,7 +28,7 @@ from crowdtree.frontiers import Point, check_wish, frontier
 from crowdtree.frontiers.compare import compare
 from crowdtree.plots import draw_frontier
 from crowdtree.problem import Problem
-from crowdtree.text import number, percent, plural
+from crowdtree.text import number, percent
 
 __all__ = ["frontier_verb"]
 
@@ -95,7 +95,7 @@ class Search:
     max_points: Annotated[int, typer.Option("--max-points", help="Most points.")] = 10_000
     time_limit: Annotated[
         float | None,
-        typer.Option("--time-limit", metavar="S", help="Time limit per price, in seconds."),
+        typer.Option("--time-limit", metavar="S", help="Time limit in seconds, for all prices."),
     ] = None
 
 
@@ -148,9 +148,7 @@ def frontier_verb(
             made = (point.deciding(choice.error) for point in points)
             points = [point for point in made if point is not None]
         show_frontier(console, points, chosen, priced=bool(price), undecided=choice.undecided > 0)
-        if not front.proven:
-            loose = sum(point.status != "optimal" for point in front)
-            console.print(f"{plural(loose, 'point')} not proven optimal.")
+        console.print(_proof(front))
 
     then = ""
     if chosen is None:
@@ -190,6 +188,19 @@ def _promise(chosen: Any) -> str:
     return (
         f"[bold]{percent(chosen.decided_error)}[/] of the labelled items misclassified, "
         f"[bold]{percent(chosen.undecided)}[/] of all items left undecided"
+    )
+
+
+def _proof(front: Any) -> str:
+    """What is proven, and about which quantity."""
+    if front.status == "greedy":
+        return "Greedy trees: nothing is proven."
+    of = "additive error + price x planned answers"
+    if front.proven:
+        return f"[dim]Proven or within: of the least {of}; the other columns are exact.[/]"
+    return (
+        f"Search ended by {front.status}: at every price the least possible {of} is at most "
+        f"{percent(front.gap)} below this curve."
     )
 
 

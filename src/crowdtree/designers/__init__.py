@@ -54,7 +54,7 @@ def design(
         ``"fm"`` and ``"fc"``: the paper's level-greedy designs; ``"fc-printed"``: the second with
         the score as the paper prints it; ``"gain"`` (ID3), ``"gini"`` (CART) and ``"random"``
         (questions in a random order): baselines that ignore errors; ``"optimal"``: a proven
-        optimum, with a certificate.
+        optimum, with a certificate; never misclassifies more than ``"fm"`` and ``"fc"``.
     dash
         What ``-`` means, if other than in the problem.
     allow_groups
@@ -106,7 +106,7 @@ def design(
         refuse_groups(tree)
     if target is problem:
         return tree
-    return Tree(problem, tree.question, tree.children, f"{method} for upper errors")
+    return Tree(problem, tree.question, tree.children, f"{tree.method} for upper errors")
 
 
 def _pessimistic(problem: Problem, uncertainty: Uncertain) -> Problem:

@@ -282,7 +282,7 @@ def write_wide(answers: Any, path: Any) -> None:
     _write(path, _csv_text(lines))
 
 
-READERS: Mapping[str, Callable[[str | Path], pl.DataFrame]] = MappingProxyType(
+READERS: Mapping[str, Callable[[Any], pl.DataFrame]] = MappingProxyType(
     {
         "crowdkit": read_crowdkit,
         "label-studio": read_label_studio,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from crowdtree.frontiers.vote_options import Options
 from crowdtree.problem import DASH
 from crowdtree.tree import Tree
 
-__all__ = ["Priced", "Solver", "exact_solver", "greedy_solver", "more_votes", "restaff"]
+__all__ = ["Priced", "Solver", "Staffed", "exact_solver", "greedy_tree", "more_votes"]
 
 FloatArray = NDArray[np.float64]
 
@@ -24,7 +25,7 @@ class Priced:
     """A plan that minimises ``error + price x cost``, with a proven lower bound.
 
     `error` and `cost` are those of the error-free path, without the errors inside groups; no plan
-    has ``error + price x cost`` below `lower_bound`.
+    has ``error + price x cost`` below `lower_bound` at this price. `sets` of classes were searched.
     """
 
     tree: Tree
@@ -32,21 +33,48 @@ class Priced:
     error: float
     cost: float
     price: float
-    lower_bound: float
-    status: str
+    lower_bound: float = 0.0
+    status: str = "greedy"
+    sets: int = 0
 
-    @property
-    def gap(self) -> float:
-        """Relative distance of the value from its bound."""
-        value = self.error + self.price * self.cost
-        return max(value - self.lower_bound, 0.0) / value if value > 0 else 0.0
+    def at(self, price: float) -> float:
+        """Error plus cost at a price."""
+        return self.error + price * self.cost
 
 
-Solver = Callable[[float], Priced]
+class Staffed:
+    """A tree with the additive error and the cost of every number of votes at every node."""
+
+    def __init__(self, tree: Tree, options: Options) -> None:
+        self.tree = tree
+        shape = (len(options.votes), tree.n_nodes)
+        self.error, self.cost = np.zeros(shape), np.zeros(shape)
+        for step in tree.steps:
+            error, cost = options.at(tree.question[step.node], step.cls)
+            wrong = np.where(step.answer == DASH, 0.0, error)
+            for total, part in ((self.error, wrong), (self.cost, cost)):
+                np.add.at(total.T, step.node, (part * step.share).T)
+
+    def at(self, price: float) -> Priced:
+        """Best votes at a price: each node is optimised independently."""
+        return self.with_votes(np.argmin(self.error + price * self.cost, axis=0), price)
+
+    def with_votes(self, option: NDArray[np.intp], price: float) -> Priced:
+        """Error and cost of given votes."""
+        error, cost = (float(part[option, self._nodes].sum()) for part in (self.error, self.cost))
+        return Priced(self.tree, option, error, cost, price)
+
+    @cached_property
+    def _nodes(self) -> NDArray[np.intp]:
+        return np.arange(self.tree.n_nodes)
+
+
+Solver = Callable[[float, int, float | None], Priced]
+"""Takes the price, the most sets of classes to search, and the seconds left."""
 
 
 def exact_solver(
-    options: Options, time_limit: float | None, node_limit: int | None, memory_limit: float
+    options: Options, memory_limit: float, progress: Callable[[], None] | None = None
 ) -> Solver:
     """Make the proven solver: branch and bound over questions and votes at once."""
     from crowdtree.designers import exact
@@ -55,55 +83,36 @@ def exact_solver(
     # A table of all sets is enough where there are few classes, and quicker to make.
     memory = int(min(memory_limit, 128 * 2.0 ** min(problem.n_classes, 40) + 1e6))
 
-    def solve(price: float) -> Priced:
+    def solve(price: float, node_limit: int, seconds: float | None) -> Priced:
         total, first = options.priced(price)
         found = exact.solve_additive(
             problem.outcome,
             total,
             problem.prior,
-            time_limit=time_limit,
+            time_limit=seconds,
             node_limit=node_limit,
             memory_limit_bytes=memory,
+            progress=None if progress is None else lambda *_: progress(),
         )
         shape = found.question.astype(np.int32), found.children.astype(np.int32)
         tree = Tree(problem, *shape, "optimal")
         option = first[found.question] + found.variant
-        error, cost = _worth(tree, options, option)
-        return Priced(tree, option, error, cost, price, found.lower_bound, found.status)
+        plan = Staffed(tree, options).with_votes(option, price)
+        return replace(plan, lower_bound=found.lower_bound, status=found.status, sets=found.nodes)
 
     return solve
 
 
-def greedy_solver(options: Options, allow_groups: bool) -> Solver:
-    """Make the greedy solver: the level-greedy tree for the price, or the best tree so far.
+def greedy_tree(options: Options, price: float) -> Tree:
+    """Level-greedy tree for a price.
 
     The price enters through a problem whose worker error is the best error-plus-price of a cell
     (scaled: the choice depends on ratios alone). Nothing is proven.
     """
-    problem = options.problem
-    trees = [design(problem, name, allow_groups=allow_groups) for name in ("fm", "fc", "gain")]
-    seen = {tuple(tree.question.tolist()) for tree in trees}
-
-    def solve(price: float) -> Priced:
-        cell = (options.error + price * options.cost).min(axis=0)
-        scaled = problem.replace(worker_error=0.49 * cell / cell.max())
-        shape = design(scaled, "fm", allow_groups=allow_groups)
-        if tuple(shape.question.tolist()) not in seen:
-            seen.add(tuple(shape.question.tolist()))
-            trees.append(Tree(problem, shape.question, shape.children, "fm at a price"))
-        found = [restaff(tree, options, price) for tree in trees]
-        return min(found, key=lambda plan: plan.error + price * plan.cost)
-
-    return solve
-
-
-def restaff(tree: Tree, options: Options, price: float) -> Priced:
-    """Best votes for a given tree at a price: each node is optimised independently."""
-    error, cost = _by_node(tree, options)
-    option = np.argmin(error + price * cost, axis=0)
-    nodes = np.arange(tree.n_nodes)
-    wrong, paid = float(error[option, nodes].sum()), float(cost[option, nodes].sum())
-    return Priced(tree, option, wrong, paid, price, 0.0, "greedy")
+    cell = options.least(price)
+    scaled = options.problem.replace(worker_error=0.49 * cell / cell.max())
+    shape = design(scaled, "fm", allow_groups=True)
+    return Tree(options.problem, shape.question, shape.children, "fm at a price")
 
 
 def more_votes(
@@ -113,7 +122,8 @@ def more_votes(
 
     Starts with the fewest. A step that does not fit is left out, and the others go on.
     """
-    error, cost = _by_node(tree, options)
+    staffed = Staffed(tree, options)
+    error, cost = staffed.error, staffed.cost
     option = np.zeros(tree.n_nodes, dtype=np.intp)
     if not fits(options.votes[option]):
         return
@@ -138,21 +148,3 @@ def more_votes(
             heapq.heappush(heap, (-rate(node), node))
         else:
             option[node] -= 1
-
-
-def _worth(tree: Tree, options: Options, option: NDArray[np.intp]) -> tuple[float, float]:
-    error, cost = _by_node(tree, options)
-    nodes = np.arange(tree.n_nodes)
-    return float(error[option, nodes].sum()), float(cost[option, nodes].sum())
-
-
-def _by_node(tree: Tree, options: Options) -> tuple[FloatArray, FloatArray]:
-    """Additive error and cost of every option at every node."""
-    shape = (len(options.votes), tree.n_nodes)
-    error, cost = np.zeros(shape), np.zeros(shape)
-    for step in tree.steps:
-        question = tree.question[step.node]
-        wrong = np.where(step.answer == DASH, 0.0, options.error[:, question, step.cls])
-        for total, part in ((error, wrong), (cost, options.cost[:, question, step.cls])):
-            np.add.at(total.T, step.node, (part * step.share).T)
-    return error, cost

@@ -18,7 +18,10 @@ from crowdtree.problem import DASH, Problem
 __all__ = ["Options", "question_prices"]
 
 FloatArray = NDArray[np.float64]
+Index = NDArray[np.intp] | NDArray[np.int32] | np.intp
 LEAST_PRICE, MOST_PRICE = 1e-12, 1e12  # beyond, products of price and error overflow or underflow
+KEPT_CELLS = 20_000_000
+"""Cells of (option, question, class) up to which the whole table is kept in memory."""
 
 
 @dataclass(frozen=True)
@@ -51,22 +54,58 @@ class Options:
     @cached_property
     def error(self) -> FloatArray:
         """Fused error of each option, question and class."""
-        fuse = voting.majority_error if self.vote == "majority" else voting.margin_error
-        fused = fuse(self._cell_error[None], self.votes[:, None, None], self.problem.dependence)
-        return np.where(self.problem.outcome[None] == DASH, 0.0, fused)
+        return self._errors(*self._every_cell)
 
     @cached_property
     def cost(self) -> FloatArray:
         """Expected price of the answers of each option, question and class."""
+        return self._costs(*self._every_cell)
+
+    def at(self, question: Index, cls: Index) -> tuple[FloatArray, FloatArray]:
+        """Error and cost of each option in some cells; a large table is never made as a whole."""
+        if len(self.votes) * self.problem.outcome.size <= KEPT_CELLS:
+            return self.error[:, question, cls], self.cost[:, question, cls]
+        return self._errors(question, cls), self._costs(question, cls)
+
+    def yes(self, question: int) -> FloatArray:
+        """Probability of the verdict yes, for each option and class, dashes included."""
+        outcome = self.problem.outcome[question]
+        error, _ = self.at(np.intp(question), np.arange(len(outcome)))
+        return np.where(outcome == 1, 1 - error, np.where(outcome == DASH, 0.5, error))
+
+    def least(self, price: float) -> FloatArray:
+        """Least error plus price of each question and class over the options."""
+        questions, classes = self.problem.outcome.shape
+        least = np.empty((questions, classes))
+        rows = max(1, KEPT_CELLS // (len(self.votes) * classes))
+        for start in range(0, questions, rows):
+            block = np.arange(start, min(start + rows, questions))
+            error, cost = self.at(block[:, None], np.arange(classes)[None, :])
+            least[block] = (error + price * cost).min(axis=0)
+        return least
+
+    @property
+    def _every_cell(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        questions, classes = self.problem.outcome.shape
+        return np.arange(questions)[:, None], np.arange(classes)[None, :]
+
+    def _errors(self, question: Index, cls: Index) -> FloatArray:
+        """Fused errors; equal worker errors are fused once."""
+        values, place = np.unique(self._cell_error[question, cls], return_inverse=True)
+        fuse = voting.majority_error if self.vote == "majority" else voting.margin_error
+        fused = fuse(values[None], self.votes[:, None], self.problem.dependence)
+        outcome = self.problem.outcome[question, cls]
+        return np.where(outcome == DASH, 0.0, fused[:, place.reshape(outcome.shape)])
+
+    def _costs(self, question: Index, cls: Index) -> FloatArray:
+        cell = self._cell_error[question, cls]
+        price = np.asarray(self.price[question])
         if self.vote == "majority":
-            shape = (len(self.votes), *self.problem.outcome.shape)
-            return np.broadcast_to(
-                self.votes[:, None, None] * self.price[None, :, None].astype(float), shape
-            )
-        answers = voting.margin_votes(
-            self._cell_error[None], self.votes[:, None, None], self.problem.dependence
-        )
-        return np.asarray(answers * self.price[None, :, None])
+            votes = self.votes.reshape(-1, *(1,) * price.ndim)
+            return np.broadcast_to(votes * price, (len(self.votes), *cell.shape))
+        values, place = np.unique(cell, return_inverse=True)
+        answers = voting.margin_votes(values[None], self.votes[:, None], self.problem.dependence)
+        return np.asarray(answers[:, place.reshape(cell.shape)] * price)
 
     def priced(self, price: float) -> tuple[FloatArray, NDArray[np.intp]]:
         """Cost of the options that can be best at a price, and the first option of each question.

@@ -119,22 +119,29 @@ def _frontier(front: Frontier) -> Document:
         "vote": front.vote,
         "max_votes": front.max_votes,
         "price": front.options.price.tolist(),
-        "points": [
-            {"gap": repr(point.gap), "status": point.status, "plan": point.plan.to_dict()}
-            for point in front
-        ],
+        "gap": front.gap,
+        "status": front.status,
+        "points": [_point(point) for point in front],
+        "supported": [_point(point) for point in front.supported],
     }
+
+
+def _point(point: Point) -> Document:
+    return {"gap": repr(point.gap), "status": point.status, "plan": point.plan.to_dict()}
 
 
 def _read_frontier(data: Mapping[str, Any], source: str) -> Frontier:
     problem = problem_from_dict(data["problem"], f"{source}: problem")
     price = np.array(data["price"], dtype=np.float64)
     options = Options.of(problem, data["vote"], data["max_votes"], price)
-    points = (
-        Point(Plan.from_dict(problem, entry["plan"]), price, float(entry["gap"]), entry["status"])
-        for entry in data["points"]
+    points, supported = (
+        tuple(
+            Point(Plan.from_dict(problem, row["plan"]), price, float(row["gap"]), row["status"])
+            for row in data[part]
+        )
+        for part in ("points", "supported")
     )
-    return Frontier(tuple(points), options)
+    return Frontier(points, options, supported, data["gap"], data["status"])
 
 
 def _policy(policy: Any) -> Document:

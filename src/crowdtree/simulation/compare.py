@@ -143,7 +143,7 @@ def compare_policies(
     max_answers, criterion
         Of the adaptive policy.
     time_limit
-        Seconds of the frontier's search at each price; above 20 classes it is the greedy one.
+        Seconds of each frontier's search; above 20 classes it is the greedy one.
     allow_groups
         Accept classes that no question separates.
     progress

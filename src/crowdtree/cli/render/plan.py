@@ -8,6 +8,7 @@ from typing import Any
 from crowdtree import files
 from crowdtree.cli import render
 from crowdtree.cli.options import PlanOutputs
+from crowdtree.designers.optimal import LESS_MISCLASSIFIED
 from crowdtree.evaluation import Evaluation
 from crowdtree.plan import Plan
 from crowdtree.plots import draw_tree
@@ -80,6 +81,11 @@ def show_certificate(console: Any, tree: Tree) -> None:
     what = "additive error" if proof.objective == "additive" else "misclassification"
     if proof.status == "optimal":
         console.print(f"Proven: no tree has a smaller {what} than {percent(proof.value)}.")
+    elif proof.status == LESS_MISCLASSIFIED:
+        console.print(
+            f"Proven: no tree has a smaller {what} than {percent(proof.lower_bound)}. This one has "
+            f"{percent(proof.value)}, but misclassifies fewer items than the tree that attains it."
+        )
     else:
         stop = proof.status if proof.status == "interrupted" else f"stopped by the {proof.status}"
         console.print(

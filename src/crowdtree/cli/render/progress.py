@@ -49,9 +49,14 @@ def search_words(value: float, lower: float, nodes: int) -> Words:
     return f"{words} · {plural(nodes, 'set')}", None
 
 
-def frontier_words(points: int, settled: float) -> Words:
-    """Progress of a frontier."""
-    return f"{plural(points, 'point')} · {percent(settled)} of the edges settled", settled
+def frontier_words(points: int, proven: float, gap: float) -> Words:
+    """Progress of a frontier.
+
+    >>> frontier_words(120, 0.25, 0.031)
+    ('120 points · 25 % of the curve proven · gap at most 3.1 % · Ctrl-C keeps the curve', 0.25)
+    """
+    words = f"{plural(points, 'point')} · {percent(proven)} of the curve proven"
+    return f"{words} · gap at most {percent(gap)} · Ctrl-C keeps the curve", proven
 
 
 def item_words(done: int, total: int) -> Words:

@@ -26,6 +26,8 @@ def show_frontier(console: Any, points: Any, chosen: Any, *, priced: bool, undec
     rows = [(points[place], None) for place in shown]
     for point, style in [*rows, *([] if chosen is None else [(chosen, "bold")])]:
         proof = "proven" if point.status == "optimal" else point.status
+        if proof != "proven" and 0 < point.gap < 1:
+            proof = f"within {percent(point.gap)}"
         table.add_row(
             *([number(point.expected_cost)] if priced else []),
             number(point.expected_answers),

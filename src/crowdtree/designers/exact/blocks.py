@@ -5,6 +5,7 @@ leaves of a good tree first, so that the sets that matter lie in few blocks.
 """
 
 import numpy as np
+import numpy.typing as npt
 
 from ._jit import compiled
 from .bitset import Words
@@ -58,9 +59,17 @@ def _best_split(
 
 @compiled
 def fill_blocks(
-    tables: Tables, values: Floats, lower: Floats, upper: Floats, local: Halves
+    tables: Tables,
+    values: Floats,
+    lower: Floats,
+    upper: Floats,
+    local: Halves,
+    control: npt.NDArray[np.int64],
 ) -> None:
-    """Fill `values[block, subset]` by dynamic programming, subsets before supersets."""
+    """Fill `values[block, subset]` by dynamic programming, subsets before supersets.
+
+    Ends early when the first entry of `control` is set: what is not filled is a bound of 0.
+    """
     classes = tables.weight.size
     cost, keep, answer, dash = tables.cost, tables.keep, tables.answer, tables.dash
     for block in range(values.shape[0]):
@@ -76,6 +85,8 @@ def fill_blocks(
                 local[1, question] |= dash[base + place, question] << np.uint16(place)
         values[block, 0] = np.inf
         for mask in range(1, 1 << size):
+            if control[0] != 0:
+                break
             if mask & (mask - 1) == 0:
                 values[block, mask] = 0.0
             else:
@@ -93,12 +104,12 @@ def blocks_bound(sets: Words, row: int, values: Floats) -> float:
     return total
 
 
-def build_blocks(tables: Tables, local: Halves) -> Floats:
-    """Values of all subsets of every block."""
+def build_blocks(tables: Tables, local: Halves, control: npt.NDArray[np.int64]) -> Floats:
+    """Values of all subsets of every block, unless stopped before."""
     classes = tables.weight.size
     questions = tables.keep.size
     variants = tables.cost.shape[0]
     values = np.zeros((-(-classes // BLOCK), 1 << min(BLOCK, classes)))
     halves = np.zeros((2, variants, 1 << HALF, questions))
-    fill_blocks(tables, values, halves[0], halves[1], local)
+    fill_blocks(tables, values, halves[0], halves[1], local, control)
     return values

@@ -91,7 +91,9 @@ class _Dive(Run):
 
     def _reorder(self) -> None:
         """Keep the order of the classes: the dive's rows are laid out by it."""
-        self.tables = self.tables._replace(blocks=build_blocks(self.tables, self.work.local))
+        self.tables = self.tables._replace(
+            blocks=build_blocks(self.tables, self.work.local, self.control)
+        )
 
     def _offer(self, tree: TreeArrays) -> None:
         loss = tree_loss(tree, self.outcome, self.error_table, self.weight)

@@ -75,7 +75,9 @@ class Run:
         self.order = self.order[order]
         self.tree = question, variant, children, [np.sort(place[leaf]) for leaf in leaves]
         self._lay_out()
-        self.tables = self.tables._replace(blocks=build_blocks(self.tables, self.work.local))
+        self.tables = self.tables._replace(
+            blocks=build_blocks(self.tables, self.work.local, self.control)
+        )
 
     @property
     def stopped(self) -> bool:

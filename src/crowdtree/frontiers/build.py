@@ -1,0 +1,162 @@
+"""Make a frontier: a quick curve first, then a search that improves and proves it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crowdtree.designers import design, refuse_groups
+from crowdtree.designers.optimal import check_limits
+from crowdtree.errors import CrowdtreeError
+from crowdtree.frontiers.choice import Frontier
+from crowdtree.frontiers.exact_votes import shown_plans
+from crowdtree.frontiers.point import Point
+from crowdtree.frontiers.priced_search import Priced, exact_solver, greedy_tree
+from crowdtree.frontiers.supported import Curve
+from crowdtree.frontiers.vote_options import Options, question_prices
+from crowdtree.plan import Plan, Vote
+from crowdtree.problem import DASH, Problem, check_problem
+from crowdtree.tree import Tree
+
+__all__ = ["frontier"]
+
+DESIGNS = ("fm", "fc", "gain", "gini")
+GREEDY_PRICES = np.geomspace(0.3, 1e-5, 12)
+"""Prices, relative to the mean price of an answer, for which a greedy tree is designed."""
+
+
+def frontier(
+    problem: Problem,
+    vote: Vote = "majority",
+    *,
+    method: Literal["optimal", "greedy"] | None = None,
+    price: ArrayLike | Mapping[str, float] | None = None,
+    max_votes: int = 51,
+    max_points: int = 10_000,
+    time_limit: float | None = None,
+    node_limit: int | None = None,
+    memory_limit: float = 1e9,
+    allow_groups: bool = False,
+    progress: Callable[[int, float, float], None] | None = None,
+) -> Frontier:
+    """Find the trade-off of error against price: questions and votes chosen together.
+
+    Points are placed by what a user gets: the exact misclassification and the expected cost, wrong
+    turns included. No point is dominated by another plan that was found. What is proven concerns
+    the curve of additive error and planned cost (``front.supported``), which bounds every plan.
+
+    A first curve from greedy trees takes seconds. The search then improves and proves it where the
+    gap is largest, until all is proven, a limit is reached or Ctrl-C is pressed.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    vote
+        ``"majority"``: a fixed odd number of votes per node (the paper); ``"margin"``: a node votes
+        until one side leads by its margin, for about half the answers.
+    method
+        ``"optimal"`` searches and proves; ``"greedy"`` builds on level-greedy trees and proves
+        nothing. Optimal by default, greedy where ``-`` means either.
+    price
+        Price of an answer: one number, one per question, or by question name.
+    max_votes
+        Most votes per node (largest margin).
+    max_points
+        Most points.
+    time_limit
+        Seconds for the whole call. After it the best curve so far is returned, with its gap.
+    node_limit
+        Sets of classes to search at each price; unlike a time limit it gives the same result on
+        every machine.
+    memory_limit
+        Bytes for the cache of solved sets.
+    allow_groups
+        Accept classes that no question separates.
+    progress
+        Called about once a second with the number of points, the share of the curve's edges that
+        are proven, and the largest gap: how far the curve may be above the least possible
+        ``additive error + price x planned cost`` at any price, as a share.
+
+    Returns
+    -------
+    Frontier
+        Ctrl-C also ends the search: the best curve so far is returned, with its gap.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> front = ct.frontier(ct.example("table1"), vote="margin", max_votes=6)
+    >>> front.proven, front[0].misclassification > front[-1].misclassification
+    (True, True)
+    """
+    check_problem(problem, "frontier")
+    if max_points < 2:
+        raise CrowdtreeError(f"max_points: expected at least 2, got {max_points!r}")
+    check_limits(time_limit, 0.0, node_limit, memory_limit)
+    either = problem.dash == "either" and bool((problem.outcome == DASH).any())
+    chosen = method or ("greedy" if either else "optimal")
+    if chosen not in ("optimal", "greedy"):
+        raise CrowdtreeError(f'method: must be "optimal" or "greedy", got {chosen!r}')
+    if chosen == "optimal" and either:
+        raise CrowdtreeError(
+            'frontier: method "optimal" requires that - means inapplicable; use "greedy"'
+        )
+    quick = design(problem, "fm", allow_groups=True)  # refuses a root that no question splits
+    if not allow_groups:
+        refuse_groups(quick)
+    options = Options.of(problem, vote, max_votes, question_prices(problem, price))
+    deadline = np.inf if time_limit is None else time.monotonic() + time_limit
+    curve = Curve(options, max_points=max_points, deadline=deadline, report=progress)
+    designs: list[Tree] = []
+    try:
+        _first_curve(curve, designs, quick)
+        if chosen == "greedy":
+            curve.ended = "greedy"
+        elif curve.late:
+            curve.ended = "time limit"
+        else:
+            curve.refine(exact_solver(options, memory_limit, curve.report), node_limit)
+    except KeyboardInterrupt:
+        if not curve.points:
+            raise
+        curve.ended = "interrupted"
+    shown = shown_plans(curve, designs)
+    if len(shown) > max_points:
+        shown = [shown[round(i)] for i in np.linspace(0, len(shown) - 1, max_points)]
+
+    def point(plan: Priced) -> Point:
+        gap = curve.bound.gap(plan)
+        status = "optimal" if gap == 0 else "exact" if curve.ended == "optimal" else curve.ended
+        votes = options.votes[plan.option]
+        return Point(
+            Plan(plan.tree, votes, vote, f"frontier ({chosen})"), options.price, gap, status
+        )
+
+    return Frontier(
+        points=tuple(map(point, shown)),
+        options=options,
+        supported=tuple(map(point, curve.points)),
+        gap=curve.gap,
+        status=curve.ended,
+    )
+
+
+def _first_curve(curve: Curve, designs: list[Tree], quick: Tree) -> None:
+    """Make a usable curve from greedy trees, without any search."""
+    problem = curve.options.problem
+    designs.append(quick)
+    curve.add(quick)
+    for name in DESIGNS:
+        if not curve.late and name != quick.method:
+            designs.append(design(problem, name, allow_groups=True))
+            curve.add(designs[-1])
+    for price in GREEDY_PRICES / curve.options.price.mean():
+        if not curve.late:
+            curve.add(greedy_tree(curve.options, float(price)))
+    curve.update(curve.resolution)
+    curve.report()

@@ -1,0 +1,201 @@
+"""Votes chosen for what is shown: the exact misclassification and the expected cost.
+
+The search minimises the additive error and the cost of the error-free path, for which a bound can
+be proven. Both differ from what a user gets: an item may err twice, and after a wrong turn it takes
+another path. Here the votes of a tree are chosen anew for the exact quantities, one node at a time
+with all others fixed, which is exact for the node and never makes a plan worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.frontiers.priced_search import Priced, Staffed
+from crowdtree.frontiers.supported import Curve, lower_hull
+from crowdtree.frontiers.vote_options import KEPT_CELLS, Options
+from crowdtree.tree import Tree
+
+__all__ = ["ExactVotes", "Verdicts", "shown_plans"]
+
+FloatArray = NDArray[np.float64]
+Choice = NDArray[np.intp]
+
+MOST_SWEEPS = 6
+MOST_CELLS = 1_000_000_000
+"""Cells of (node, option, class) to go through for the points of one frontier."""
+PRICES = 40
+"""Prices at which trees other than that of the point are tried."""
+RIVALS, RIVALS_AT_ENDS = 3, 12
+"""Trees of the pool that are tried at a price."""
+AT_ONCE = 4_000_000
+"""Cells of (plan, node, class) in memory at once."""
+
+
+class Verdicts:
+    """Probability of yes and cost of every option and class, by question, as far as used.
+
+    A cost that is the same for all classes has one column.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._kept: dict[int, tuple[FloatArray, FloatArray]] = {}
+        self.cells = len(options.votes) * options.problem.n_classes
+
+    def __getitem__(self, question: int) -> tuple[FloatArray, FloatArray]:
+        found = self._kept.get(question)
+        if found is None:
+            if len(self._kept) * self.cells > KEPT_CELLS:
+                self._kept.clear()
+            options = self._options
+            classes = np.arange(1 if options.vote == "majority" else options.problem.n_classes)
+            _, cost = options.at(np.intp(question), classes)
+            found = self._kept[question] = options.yes(question), cost
+        return found
+
+
+class ExactVotes:
+    """Several plans of one tree, with votes chosen for exact misclassification and expected cost.
+
+    Votes are given as one row of options per plan.
+    """
+
+    def __init__(self, tree: Tree, verdicts: Verdicts) -> None:
+        self._prior = tree.problem.prior
+        self._classes = np.arange(tree.problem.n_classes)
+        self._label = tree.leaf_label.tolist()
+        self._question = tree.question.tolist()
+        self._children = tree.children.tolist()
+        self._verdicts = verdicts
+
+    def improve(self, option: Choice, price: FloatArray) -> Choice:
+        """Choose the votes of each node in turn, from the leaves up, until none changes."""
+        option = option.copy()
+        open_ = np.arange(len(option))
+        for _ in range(MOST_SWEEPS):
+            better = self._sweep(option[open_], price[open_])
+            changed = np.any(better != option[open_], axis=1)
+            option[open_] = better
+            open_ = open_[changed]
+            if not len(open_):
+                break
+        return option
+
+    def worth(self, option: Choice) -> tuple[FloatArray, FloatArray]:
+        """Exact misclassification and expected cost of each plan."""
+        reach = self._reach(option)
+        lost = list(reach)
+        paid = np.zeros(len(option))
+        for node in reversed(range(len(reach))):
+            yes, cost = self._verdicts[self._question[node]]
+            votes = option[:, node]
+            left, right = self._below(node, lost)
+            lost[node] = left + yes[votes] * (right - left)
+            paid += (reach[node] * cost[votes]).sum(axis=1)
+        return lost[0] @ self._prior, paid
+
+    def _below(self, node: int, inner: list[FloatArray]) -> list[FloatArray]:
+        """What is to come on both sides of a node, by class; at a leaf, whether it is wrong."""
+        return [
+            inner[child]
+            if child >= 0
+            else (self._classes != self._label[~child]).astype(np.float64)[None, :]
+            for child in self._children[node]
+        ]
+
+    def _reach(self, option: Choice) -> list[FloatArray]:
+        """Share of items of each class that come to each node, wrong turns included."""
+        everything = np.broadcast_to(self._prior, (len(option), len(self._prior)))
+        reach = [everything] * len(self._question)
+        for node, children in enumerate(self._children):
+            yes = reach[node] * self._verdicts[self._question[node]][0][option[:, node]]
+            for child, part in zip(children, (reach[node] - yes, yes), strict=True):
+                if child >= 0:
+                    reach[child] = part
+        return reach
+
+    def _sweep(self, option: Choice, price: FloatArray) -> Choice:
+        reach = self._reach(option)
+        chosen = option.copy()
+        plans = np.arange(len(option))
+        below = list(reach)  # errors and price to come, by class
+        for node in reversed(range(len(reach))):
+            here = reach[node]
+            yes, cost = self._verdicts[self._question[node]]
+            left, right = self._below(node, below)
+            value = yes @ (here * (right - left)).T + (here * left).sum(axis=1)
+            if cost.shape[1] == 1:
+                value += cost * (price * here.sum(axis=1))
+            else:
+                value += cost @ (here * price[:, None]).T
+            best = np.argmin(value, axis=0)
+            better = value[best, plans] < value[chosen[:, node], plans] * (1 - 1e-12)
+            votes = chosen[:, node] = np.where(better, best, chosen[:, node])
+            below[node] = left + yes[votes] * (right - left) + price[:, None] * cost[votes]
+        return chosen
+
+
+class _Candidate(NamedTuple):
+    """A plan, placed by its exact misclassification and expected cost."""
+
+    cost: float
+    error: float
+    plan: Priced
+
+    def at(self, price: float) -> float:
+        """Misclassification plus expected cost at a price."""
+        return self.error + price * self.cost
+
+
+_Start = tuple[Priced, float]
+"""A plan, and a price at which its votes are to be improved."""
+
+
+def shown_plans(curve: Curve, designs: list[Tree]) -> list[Priced]:
+    """Plans on the lower hull of exact misclassification and expected cost, cheapest first.
+
+    Candidates are the points of the curve; at some prices the best trees of the pool and the
+    designs, with votes chosen exactly; then, at the price of every point, the best of these with
+    its votes chosen again.
+    """
+    staffed = {id(entry.tree): entry for entry in curve.pool}
+    verdicts = Verdicts(curve.options)
+    price = curve.support
+    last = len(price) - 1
+    starts: list[_Start] = []
+    for place in sorted({round(i * last / PRICES) for i in range(PRICES + 1)}):
+        plans = curve.best(price[place], RIVALS_AT_ENDS if place in (0, last) else RIVALS)
+        plans += [staffed[id(t)].at(price[place]) for t in designs if id(t) in staffed]
+        starts += [(plan, price[place]) for plan in {id(p.tree): p for p in plans}.values()]
+    affordable = MOST_CELLS // (3 * verdicts.cells * curve.pool[0].tree.n_nodes)
+    first = starts[: affordable // 2]
+    found = lower_hull(_candidates([(point, 0.0) for point in curve.points], staffed, verdicts))
+    found = lower_hull([*found, *_candidates(first, staffed, verdicts)])
+    again = [(min(found, key=lambda c: c.at(at)).plan, at) for at in price[: affordable // 2]]
+    found = lower_hull([*found, *_candidates(again, staffed, verdicts)])
+    return [candidate.plan for candidate in found]
+
+
+def _candidates(
+    starts: list[_Start], staffed: Mapping[int, Staffed], verdicts: Verdicts
+) -> Iterator[_Candidate]:
+    """Yield each plan with its votes chosen exactly for its price; at price 0, as it is."""
+    by_tree: dict[int, list[_Start]] = {}
+    for plan, price in starts:
+        by_tree.setdefault(id(plan.tree), []).append((plan, price))
+    for key, rows in by_tree.items():
+        tree = staffed[key].tree
+        votes = ExactVotes(tree, verdicts)
+        many = max(1, AT_ONCE // (tree.n_nodes * tree.problem.n_classes))
+        for start in range(0, len(rows), many):
+            block = rows[start : start + many]
+            option = np.array([plan.option for plan, _ in block])
+            prices = np.array([price for _, price in block])
+            improved = prices > 0
+            option[improved] = votes.improve(option[improved], prices[improved])
+            for row, error, cost in zip(option, *votes.worth(option), strict=True):
+                yield _Candidate(float(cost), float(error), staffed[key].with_votes(row, 0.0))
