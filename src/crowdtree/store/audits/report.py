@@ -16,6 +16,7 @@ from crowdtree.store.db.campaign_row import get_campaign, tally
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.db.tables import checks, items, labels
 from crowdtree.store.errors import NotFound
+from crowdtree.store.serving.item import CHECKED
 from crowdtree.store.types import JsonObject
 
 __all__ = [
@@ -71,7 +72,7 @@ def audit_summary(connection: Connection, number: int) -> AuditSummary:
         .order_by(checks.c.draw)
     ).all()
     covered = labelled - _labelled_after(connection, number, row.at)
-    changed = sum(entry.label != entry.now for entry in rows)
+    changed = sum(entry.now not in (entry.label, entry.truth) for entry in rows)
     return {
         "started": True,
         "started_at": row.at,
@@ -84,8 +85,8 @@ def audit_summary(connection: Connection, number: int) -> AuditSummary:
 
 
 def _labelled_after(connection: Connection, number: int, at: float) -> int:
-    """Count the labels that are newer than an audit."""
-    newer = (labels.c.campaign_id == number, labels.c.at > at)
+    """Count the labels that are newer than an audit, without those that a check corrected."""
+    newer = (labels.c.campaign_id == number, labels.c.at > at, labels.c.reason != CHECKED)
     query = (
         sa.select(sa.func.count())
         .select_from(labels)

@@ -44,6 +44,8 @@ class AuditRow:
     seed: int
     claims: JsonObject
     at: float
+    corrects: int
+    """Whether labels that are found wrong are corrected, so that the bound is for those."""
 
 
 class CheckRow(NamedTuple):
@@ -132,6 +134,7 @@ def make_audit(connection: Connection, row: AuditRow) -> Audit:
         confidence=row.confidence,
         seed=row.seed,
         known=json.loads(found.known),
+        correct=bool(row.corrects),
     )
 
 
