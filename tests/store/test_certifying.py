@@ -20,12 +20,14 @@ from crowdtree.store.audits import checking
 from crowdtree.store.audits.feeding import calibrate
 from crowdtree.store.audits.report import audit_summary, certificate
 from crowdtree.store.audits.stored import latest_audit, read_audits
+from crowdtree.store.background import outbox
 from crowdtree.store.background.certifying import WAITING
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.watching import Watching
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.tables import audits, labels
 from crowdtree.store.owner import campaigns
+from crowdtree.store.owner.webhooks import add_hook
 from crowdtree.store.queries.export import label_rows
 from crowdtree.store.queries.revisions import list_revisions
 from crowdtree.store.replay.verify import verify
@@ -119,6 +121,15 @@ class Crowd:
     def verified(self) -> list[str]:
         return self.store.read(lambda c: verify(c, self.number))["differences"]
 
+    def sent(self) -> list[Any]:
+        """Messages to webhooks that are due; they arrive."""
+        found: list[Any] = []
+        while messages := self.store.write(lambda c: outbox.claim(c, self.clock())):
+            for one in messages:
+                self.store.write(lambda c, m=one: outbox.settle_hook(c, m, "", 0.0))
+                found.append(one.body)
+        return found
+
     def revisions(self) -> list[Any]:
         return self.store.read(lambda c: list_revisions(c, self.number))
 
@@ -180,11 +191,16 @@ def test_a_campaign_asks_again_until_its_bound_is_certified(url: str, made: Any)
 
 def test_wrong_labels_are_corrected_and_the_certificate_counts_them(made: Any) -> None:
     lab = made(n=30, error=0.1, certify=0.2)
+    lab.store.write(lambda c: add_hook(c, lab.number, "https://example.org", 0.0))
     lab.work()
     lab.maintain()
     lab.check()
     done = lab.maintain()
     assert done.status == "finished"
+    told = lab.sent()[-2]  # the last one is the end of the campaign
+    assert (told["event"], told["detail"]["wanted"]) == ("certificate.reached", 0.2)
+    assert told["detail"]["certified"] <= 0.2
+    assert told["detail"]["text"].startswith("Asked for at most 20 % wrong labels")
     claims = lab.audit.claims
     wrong = [row for row in lab.rows() if row["checked"] and row["reason"] != "checked"]
     assert not wrong
@@ -232,6 +248,7 @@ def nobody_is_right(task: str) -> str:
 )
 def test_a_bound_out_of_reach_is_said_in_a_sentence(made: Any, why: str, options: Any) -> None:
     lab = made(n=10, error=0.0, **options)
+    lab.store.write(lambda c: add_hook(c, lab.number, "https://example.org", 0.0))
     lab.work()
     assert lab.maintain().status_reason == WAITING
     if "budget" in options:
@@ -242,6 +259,11 @@ def test_a_bound_out_of_reach_is_said_in_a_sentence(made: Any, why: str, options
     assert found.status == "running"
     assert f"cannot be reached with these people and questions: {why}" in found.status_reason
     assert "certified so far: at most" in found.status_reason
+    told = lab.sent()
+    assert told[-1]["event"] == "certificate.out_of_reach"
+    assert told[-1]["detail"]["text"] == found.status_reason
+    assert lab.maintain().status_reason == found.status_reason
+    assert lab.sent() == [], "it is said once"
     lab.check(truth=nobody_is_right)  # every wrong label that is found is corrected
     assert lab.maintain().status == "finished"
     assert lab.verified() == []

@@ -24,6 +24,8 @@ __all__ = ["Audit", "Check", "Draw", "Forecast", "Labels", "Standing", "plan_aud
 
 FloatArray = NDArray[np.float64]
 REPLAYS = 200
+UNSURE = "cannot tell"
+"""Truth of a known item about which nobody could tell; its label counts as wrong."""
 
 
 class Labels(NamedTuple):
@@ -412,6 +414,16 @@ class Audit:
         (0.25, 0.0)
         """
         return (self._all.most_wrong() - self._fixed) / len(self.items)
+
+    @property
+    def truths(self) -> dict[str, str]:
+        """True label of every item that is known or was checked, where it was given."""
+        found = {item: truth for item, truth in self.known.items() if truth.rstrip("?") != UNSURE}
+        for check in self.checks[: self._done]:
+            item = self.items[check.place]
+            if check.right or check.truth is not None:
+                found[item] = self.labels[check.place] if check.right else str(check.truth)
+        return found
 
     @property
     def weights(self) -> dict[str, float]:

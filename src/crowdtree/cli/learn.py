@@ -15,6 +15,7 @@ from crowdtree.cli.render.learned import show_learned
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files import interchange
 from crowdtree.files.atomic import write_atomically
+from crowdtree.files.audits import load_audit
 from crowdtree.files.formats import ending_of
 from crowdtree.learning import learn
 from crowdtree.plan import Plan
@@ -82,7 +83,12 @@ def learn_verb(
     ],
     *,
     gold: Annotated[
-        str | None, typer.Option("--gold", metavar="FILE", help="Known classes: task,label.")
+        str | None,
+        typer.Option(
+            "--gold",
+            metavar="FILE",
+            help="Known classes: task,label; or the certificate of an audit (.json).",
+        ),
     ] = None,
     problem: Annotated[
         str | None,
@@ -121,6 +127,8 @@ def learn_verb(
 
       crowdtree learn answers.csv --gold gold.csv -o problem.yaml --report learned.html
 
+      crowdtree learn answers.csv --gold audit.json --labels labels.csv
+
       crowdtree learn export.json --format label-studio --labels labels.csv
 
       crowdtree learn answers.csv --gold gold.csv --upper careful.yaml --plan plan.json
@@ -128,7 +136,7 @@ def learn_verb(
     reader = interchange.READERS.get(form)
     source: Any = answers if reader is None else reader(answers)
     known = None if problem is None else files.load_problem(problem)
-    learned = learn(source, gold, problem=known, classes=classes or None, level=level)
+    learned = learn(source, _gold(gold), problem=known, classes=classes or None, level=level)
     credible = None if plan is None else learned.credible_interval(_plan(plan))
     outputs.write(learned)
 
@@ -146,6 +154,11 @@ def learn_verb(
 
     found = learned.to_dict() | ({} if credible is None else {"credible": asdict(credible)})
     render.emit(outputs.as_json, found, show)
+
+
+def _gold(path: str | None) -> Any:
+    """Known classes: a table, or the checks of an audit with the weights of its draws."""
+    return load_audit(path) if path and path.lower().endswith(".json") else path
 
 
 def _plan(path: str) -> Plan:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.audit import Audit, Forecast
+from crowdtree.audit.run import UNSURE
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.db.tables import audits, checks, items
 from crowdtree.store.types import JsonObject
@@ -28,8 +29,6 @@ __all__ = [
     "read_checks",
 ]
 
-UNSURE = "cannot tell"
-"""What is found where a person cannot tell; it counts as wrong."""
 MOST_CACHED = 20
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.audit.words import sum_up
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import Label
 from crowdtree.store.audits import checking
@@ -25,6 +26,7 @@ from crowdtree.store.serving.item import CHECKED
 from crowdtree.store.serving.settle import count_label, settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 from crowdtree.store.serving.worker_quality import relearn
+from crowdtree.store.types import JsonObject
 from crowdtree.text import percent, plural
 
 __all__ = ["ASKING", "Certifying", "Standing"]
@@ -47,6 +49,8 @@ class Standing(NamedTuple):
 
     reason: str
     out_of_reach: bool = False
+    claims: JsonObject | None = None
+    """What is certified, for those who are told."""
 
 
 class Certifying:
@@ -70,7 +74,7 @@ class Certifying:
             now = self.cache.clock()
             row = checking.start(connection, number, wanted, now, actor="server")
         if checking.certified(row) <= wanted:
-            return Standing("")
+            return Standing("", claims={"text": sum_up(row.claims), **_told(row, wanted)})
         if self._may_be_reached(connection, campaign, row, wanted):
             return Standing(WAITING)
         return self._ask_again(connection, campaign, row, wanted)
@@ -194,4 +198,11 @@ def _out_of_reach(wanted: float, why: str, row: AuditRow) -> Standing:
         f"at most {percent(wanted)} wrong labels cannot be reached with these people and "
         f"questions: {why}; certified so far: at most {certified}"
     )
-    return Standing(text, out_of_reach=True)
+    return Standing(text, out_of_reach=True, claims=_told(row, wanted))
+
+
+def _told(row: AuditRow, wanted: float) -> JsonObject:
+    """Numbers of an audit for webhooks."""
+    names = ("items", "checks", "known", "wrong", "estimate", "low", "high", "confidence")
+    numbers = {name: row.claims[name] for name in names}
+    return {"audit": row.id, "wanted": wanted, "certified": checking.certified(row), **numbers}

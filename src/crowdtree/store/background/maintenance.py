@@ -120,11 +120,16 @@ class Maintenance:
         over = settings.finish_by_itself and not unfinished
         waiting = self.certifying.step(connection, number) if over else Standing("")
         if over and not waiting.reason:
+            if waiting.claims is not None:
+                note(connection, now, "certified", number, waiting.claims, "server")
             set_status(connection, number, "finished", now)
             return False
         if waiting.reason != said:
             mine = campaigns.update().where(campaigns.c.id == number)
             connection.execute(mine.values(status_reason=waiting.reason))
+            if waiting.out_of_reach:
+                detail = {"text": waiting.reason, **(waiting.claims or {})}
+                note(connection, now, "out of reach", number, detail, "server")
         if over or settings.budget is None:
             return waiting.reason == ASKING
         budget = connection.execute(

@@ -285,7 +285,8 @@ class Watching:
         alarms = watched.monitor.alarms
         now = self.cache.clock()
         for alarm in alarms[len(known) :]:
-            note(connection, now, "alarm", number, {"text": str(alarm)}, "server")
+            detail = {"text": str(alarm), **alarm._asdict()}
+            note(connection, now, "alarm", number, detail, "server")
         if seen.revision is not None:
             self._revise(connection, seen, seen.revision, now)
         values = {
