@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from crowdtree import files
+from crowdtree.audit import Audit
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import AsJson, check_html, check_outputs, with_options
 from crowdtree.cli.render.learned import show_learned
@@ -59,7 +60,7 @@ class Outputs:
         check_html(self.report, "--report")
         check_outputs([self.output, self.upper, self.labels, self.report])
 
-    def write(self, learned: Any) -> None:
+    def write(self, learned: Any, audit: Audit | None) -> None:
         """Write every file that was asked for."""
         if self.output is not None:
             files.save_problem(learned.problem, self.output)
@@ -68,7 +69,7 @@ class Outputs:
         if self.labels is not None:
             write_atomically(self.labels, learned.label_frame().write_csv)
         if self.report is not None:
-            write_learned_report(self.report, learned)
+            write_learned_report(self.report, learned, audit=audit)
 
 
 @with_options
@@ -136,9 +137,10 @@ def learn_verb(
     reader = interchange.READERS.get(form)
     source: Any = answers if reader is None else reader(answers)
     known = None if problem is None else files.load_problem(problem)
-    learned = learn(source, _gold(gold), problem=known, classes=classes or None, level=level)
+    truths = _gold(gold)
+    learned = learn(source, truths, problem=known, classes=classes or None, level=level)
     credible = None if plan is None else learned.credible_interval(_plan(plan))
-    outputs.write(learned)
+    outputs.write(learned, truths if isinstance(truths, Audit) else None)
 
     def show(console: Any) -> None:
         show_learned(console, learned)

@@ -70,10 +70,13 @@ def answers_verb(
 
 
 def _export(number: int, target: Target, database: str, what: str) -> None:
-    rows_of = import_server("crowdtree.web.services.exports").rows_of
+    service = import_server("crowdtree.web.services.exports")
     with opened(database) as store:
-        rows = rows_of(store, number, what)
+        rows = service.rows_of(store, number, what)
         _write(exports.exported(rows, exports.COLUMNS[what], target.kind), target.output)
+        audited = service.certified_labels(store, number) if what == "labels" else None
+    if audited is not None:
+        typer.echo(audited.sentence, err=True)
 
 
 def _write(chunks: Iterator[bytes], output: Path | None) -> None:

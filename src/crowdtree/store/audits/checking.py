@@ -29,13 +29,13 @@ from crowdtree.store.db.tables import audits, checks, credentials, items, labels
 from crowdtree.store.errors import NotFound, Refused
 from crowdtree.store.owner import tokens
 from crowdtree.store.owner.campaigns import MOST_NAME, storable
+from crowdtree.store.queries.revisions import list_revisions
 from crowdtree.store.types import JsonObject
 
 __all__ = [
     "AuditorLink",
     "Handed",
     "auditor_of",
-    "certified",
     "hand_out",
     "invite_auditor",
     "listed_auditors",
@@ -52,7 +52,11 @@ EXPIRED = "This link is not valid any more. Ask for a new one."
 
 
 class Handed(TypedDict):
-    """An item to check, or the reason why there is none: ``done``, ``waiting``, ``not started``."""
+    """An item to check, or the reason why there is none.
+
+    ``done``, ``waiting`` (others hold what is left), ``asking again`` (labels are being made
+    again because of this audit) or ``not started``.
+    """
 
     item: JsonObject | None
     number: int | None
@@ -181,8 +185,9 @@ def hand_out(
     waiting = [entry for entry in drawn if entry.right is None]
     held = [entry for entry in waiting if entry.holder == holder]
     left = [entry for entry in waiting if entry.held_until < now]
-    if row.claims["state"] != "open" and not _goes_on(connection, row):
-        return {"item": None, "number": None, "reason": "done", "checked": mine}
+    reason = _why_none(connection, row)
+    if reason:
+        return {"item": None, "number": None, "reason": reason, "checked": mine}
     if held or left:
         item = (held or left)[0].item_id
         _hold(connection, (held or left)[0], holder, now)
@@ -200,16 +205,16 @@ def hand_out(
     return {"item": shown, "number": item, "reason": "", "checked": mine}
 
 
-def _goes_on(connection: Connection, row: AuditRow) -> bool:
-    """Whether checks still help an audit that is not open: wrong labels are corrected."""
-    if not row.corrects or row.claims["state"] == "reached":
-        return False
-    return not exists(connection, sql.ANY_UNFINISHED, campaign=row.campaign_id)
-
-
-def certified(row: AuditRow) -> float:
-    """Share of wrong labels that an audit certifies, after corrections where it corrects."""
-    return float(row.claims["corrected" if row.corrects else "upper"])
+def _why_none(connection: Connection, row: AuditRow) -> str:
+    """Why an audit needs no more checks now; empty if it does."""
+    state = row.claims["state"]
+    if not row.corrects or state == "reached":
+        return "" if state == "open" else "done"
+    number = row.campaign_id
+    asked = any(r["reason"].get("audit") == row.id for r in list_revisions(connection, number))
+    if asked and exists(connection, sql.ANY_UNFINISHED, campaign=number):
+        return "asking again"
+    return ""  # every wrong label that is found is corrected
 
 
 def results_of(connection: Connection, number: int) -> dict[int, int]:

@@ -23,6 +23,7 @@ __all__ = [
     "AuditCache",
     "AuditRow",
     "CheckRow",
+    "certified",
     "latest_audit",
     "make_audit",
     "read_audits",
@@ -71,6 +72,11 @@ class CheckRow(NamedTuple):
 
 
 _ROW = [audits.c[name] for name in AuditRow.__dataclass_fields__]
+
+
+def certified(row: AuditRow) -> float:
+    """Share of wrong labels that an audit certifies, after corrections where it corrects."""
+    return float(row.claims["corrected" if row.corrects else "upper"])
 
 
 def read_audits(connection: Connection, number: int) -> list[AuditRow]:

@@ -13,7 +13,7 @@ from crowdtree.policy import Label
 from crowdtree.store.audits import checking
 from crowdtree.store.audits.feeding import asking_policy, calibrated
 from crowdtree.store.audits.report import audit_summary
-from crowdtree.store.audits.stored import AuditCache, AuditRow, latest_audit
+from crowdtree.store.audits.stored import AuditCache, AuditRow, certified, latest_audit
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.campaign_row import Campaign, get_campaign, tally
 from crowdtree.store.db.sql import fetch, run_many
@@ -73,7 +73,7 @@ class Certifying:
         if row is None or self._is_outdated(connection, row, labelled, wanted):
             now = self.cache.clock()
             row = checking.start(connection, number, wanted, now, actor="server")
-        if checking.certified(row) <= wanted:
+        if certified(row) <= wanted:
             return Standing("", claims={"text": sum_up(row.claims), **_told(row, wanted)})
         if self._may_be_reached(connection, campaign, row, wanted):
             return Standing(WAITING)
@@ -95,7 +95,7 @@ class Certifying:
         """Whether an audit does not cover all labels as they are, or is for another bound."""
         if row.claims["items"] < labelled or audit_summary(connection, row.campaign_id)["changed"]:
             return True
-        if checking.certified(row) <= wanted:
+        if certified(row) <= wanted:
             return False
         # an audit for a lower bound goes on as long as that can be reached
         return row.bound > wanted or (row.bound < wanted and row.claims["state"] != "open")
@@ -193,10 +193,10 @@ def _reason(row: AuditRow, wanted: float, target: float) -> str:
 
 
 def _out_of_reach(wanted: float, why: str, row: AuditRow) -> Standing:
-    certified = percent(checking.certified(row))
+    now = percent(certified(row))
     text = (
         f"at most {percent(wanted)} wrong labels cannot be reached with these people and "
-        f"questions: {why}; certified so far: at most {certified}"
+        f"questions: {why}; certified so far: at most {now}"
     )
     return Standing(text, out_of_reach=True, claims=_told(row, wanted))
 
@@ -205,4 +205,4 @@ def _told(row: AuditRow, wanted: float) -> JsonObject:
     """Numbers of an audit for webhooks."""
     names = ("items", "checks", "known", "wrong", "estimate", "low", "high", "confidence")
     numbers = {name: row.claims[name] for name in names}
-    return {"audit": row.id, "wanted": wanted, "certified": checking.certified(row), **numbers}
+    return {"audit": row.id, "wanted": wanted, "certified": certified(row), **numbers}
