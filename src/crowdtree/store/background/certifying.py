@@ -11,7 +11,7 @@ from crowdtree.audit.words import sum_up
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import Label
 from crowdtree.store.audits import checking
-from crowdtree.store.audits.feeding import asking_policy, calibrated
+from crowdtree.store.audits.feeding import asking_policy, calibrated, checked_truths
 from crowdtree.store.audits.report import audit_summary
 from crowdtree.store.audits.stored import AuditCache, AuditRow, certified, latest_audit
 from crowdtree.store.db import statements as sql
@@ -155,7 +155,8 @@ class Certifying:
         target = min(getattr(present, "target_error", 1.0), 2 * AIM * wanted) * AIM
         try:
             made = asking_policy(present, target)
-            made, _ = calibrated(connection, self.audits, number, made)
+            if checked_truths(connection, number):
+                made, _ = calibrated(connection, self.audits, number, made)
             reason = {"text": _reason(row, wanted, target), "audit": row.id, "target": target}
             revised = revise(connection, number, made, reason, self.cache.clock(), "server")
         except CrowdtreeError as error:
