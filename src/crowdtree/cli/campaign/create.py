@@ -94,14 +94,10 @@ def create_verb(
     def show(console: Any) -> None:
         console.print(f"[bold]Campaign {number} is created.[/]")
         if settings.certify is not None:
-            words = ["--policy", "adaptive" if options.adaptive else options.stopping]
-            words += [
-                "--certify",
-                f"{settings.certify:g}",
-                *(["--adapt"] if options.adaptive else []),
-            ]
-            told = render.command("simulate", file, *words)
-            console.print(f"[dim]How many checks the certificate takes: {told}[/]")
+            kind = {"none": "plan"}.get(options.stopping, options.stopping)
+            words = ["--policy", "adaptive", "--adapt"] if options.adaptive else ["--policy", kind]
+            told = render.command("simulate", file, *words, "--certify", settings.certify)
+            console.print(f"[dim]How many checks that takes: {told}[/]")
         console.print(f"[dim]Next: crowdtree campaign items {number} items.csv[/]")
 
     render.emit(as_json, {"campaign": number}, show)
