@@ -294,7 +294,7 @@ class ReplayedStates(NamedTuple):
 def checked_weights(weight: Sequence[float], items: int) -> FloatArray:
     """Weights of items that add up to the number of equally likely items that say as much.
 
-    >>> checked_weights([1, 1, 1, 1], 4).tolist(), checked_weights([3, 1], 2).sum().round(6)
+    >>> checked_weights([1, 1, 1, 1], 4).tolist(), float(checked_weights([3, 1], 2).sum().round(6))
     ([1.0, 1.0, 1.0, 1.0], 1.6)
     """
     given = np.asarray(weight, dtype=np.float64)

@@ -88,15 +88,15 @@ async def checks(
 ) -> Response:
     """Say how many checks a certificate takes with a choice, and what watching costs."""
     state = state_of(request)
+    campaign = await _campaign(state, number)
     bound = number_of("certify", certify.strip()[:20])
     if bound is None:
         return HTMLResponse("")
     if not 0 < bound < 1:
         raise CrowdtreeError("certify: expected a percentage between 0 and 100")
-    count = items.strip().replace(",", "")
-    if not count.isascii() or not count.isdigit() or not 1 <= int(count[:9]) <= MOST_SIMULATED:
+    count = items.strip().replace(",", "")[:9]
+    if not count.isascii() or not count.isdigit() or not 1 <= int(count) <= MOST_SIMULATED:
         raise CrowdtreeError(f"items: expected a whole number from 1 to {MOST_SIMULATED:,}")
-    campaign = await _campaign(state, number)
     policy = (await state.plans.offer(campaign.problem)).get(choice).policy
     found = await state.plans.certificate(policy, bound, int(count))
     return HTMLResponse(fragment(request, "part-checks.html", found=found))
