@@ -229,7 +229,7 @@ def certifies_falsely(rng, seed):
             [*label], [*label.values()], stated, bound=bound, confidence=confidence,
             seed=1000 * run + seed, known=known, correct=True,
         )  # fmt: skip
-        for _ in range(2):
+        for _ in range(4):
             if checked(audit, truth, 6):
                 break
         for check in audit.checks:
