@@ -16,6 +16,7 @@ import crowdtree as ct
 from audit_lab import ALPHA, ways
 from crowdtree.audit import kernels
 from crowdtree.audit.ledger import Ledger
+from crowdtree.audit.runs import draw_weights, run_confidence
 from crowdtree.audit.strata import expectations, stratify, totals_to_test
 
 
@@ -160,6 +161,141 @@ def test_a_bet_is_fair_at_its_null_for_any_chances(sizes, data):
     assert expected <= 1 + 1e-9
     if total == bad.sum():
         assert expected == pytest.approx(1.0)
+
+
+# ---------------------------------------------------------------- corrections and several runs
+
+
+def checked(audit, truth, checks):
+    """Check so many items one by one; returns whether the bound was reached."""
+    for item in audit.next(checks):
+        audit.record(item, truth[item])
+    return audit.state == "reached"
+
+
+def test_the_bound_of_corrected_labels_holds_at_every_check():
+    rng = np.random.default_rng(2)
+    missed, seeds = 0, 60
+    for seed in range(seeds):
+        stated = rng.beta(0.3, 2, 40)
+        truth = {f"i{k}": "ab"[int(rng.random() < 1.5 * p)] for k, p in enumerate(stated)}
+        audit = ct.Audit([*truth], ["a"] * 40, stated.tolist(), seed=seed, bound=0.1, correct=True)
+        low = 1.0
+        for _ in range(6):
+            checked(audit, truth, 4)
+            left = sum(name == "b" for name in truth.values()) - audit.standing.wrong
+            low = min(low, audit.corrected - left / 40)
+        missed += low < -1e-9
+    assert missed <= seeds * ALPHA + 3 * math.sqrt(seeds * ALPHA * (1 - ALPHA))
+
+
+def test_corrections_bring_every_bound_within_reach():
+    truth = {f"i{k}": "ab"[k < 20] for k in range(50)}
+    audit = ct.Audit([*truth], ["a"] * 50, [0.1] * 50, bound=0.1, seed=0, correct=True)
+    states = []
+    while audit.state != "reached":
+        checked(audit, truth, 1)
+        states.append(audit.state)
+        assert audit.corrected == pytest.approx(audit.standing.upper - audit.standing.wrong / 50)
+    assert "impossible" in states
+    assert audit.corrected <= 0.1 < audit.standing.upper
+    assert audit.digest != ct.Audit([*truth], ["a"] * 50, [0.1] * 50, bound=0.1).digest
+
+
+def test_what_nobody_can_tell_is_not_corrected():
+    audit = ct.Audit(["x", "y"], ["a", "a"], [0.1, 0.1], bound=0.3, correct=True)
+    first, second = audit.next(2)
+    audit.record(first, right=False)
+    audit.record(second, "b")
+    assert (audit.standing.upper, audit.corrected) == (1.0, 0.5)
+    with pytest.raises(ct.CrowdtreeError, match="checked twice with different results"):
+        audit.record(first, "b")
+
+
+def certifies_falsely(rng, seed):
+    """Audit, change labels by what was found, audit again, up to four runs, as campaigns do.
+
+    Labels are changed as unluckily as possible: wherever nobody has looked the wrong labels stay,
+    and in every other run some right ones become wrong, so that they are always just too many.
+    """
+    n, bound = 60, 0.1
+    truth = {f"i{k}": "a" for k in range(n)}
+    label = {name: "ab"[k < 7] for k, name in enumerate(rng.permutation([*truth]))}
+    known = {}
+    for run in range(4):
+        stated = rng.beta(0.3, 3, n).tolist()
+        confidence = run_confidence(0.95, run)
+        audit = ct.Audit(
+            [*label], [*label.values()], stated, bound=bound, confidence=confidence,
+            seed=1000 * run + seed, known=known, correct=True,
+        )  # fmt: skip
+        for _ in range(4):
+            if checked(audit, truth, 6):
+                break
+        for check in audit.checks:
+            known[audit.items[check.place]] = label[audit.items[check.place]] = "a"
+        wrong = sum(name == "b" for name in label.values())
+        if audit.state == "reached":
+            return wrong > bound * n
+        for name in rng.permutation([x for x in label if x not in known])[:40].tolist():
+            if wrong < 7 and label[name] == "a":
+                label[name], wrong = "b", wrong + 1
+    return False
+
+
+@pytest.mark.slow
+def test_several_runs_together_certify_falsely_as_rarely_as_one_may():
+    rng = np.random.default_rng(7)
+    seeds = 60
+    wrong = sum(certifies_falsely(rng, seed) for seed in range(seeds))
+    assert wrong <= seeds * ALPHA + 2 * math.sqrt(seeds * ALPHA * (1 - ALPHA))
+
+
+def all_orders(chances, items, drawn, path=(), chance=1.0):
+    """Every way to draw `drawn` items; chances depend on what was drawn before."""
+    if len(path) == drawn:
+        yield chance, path
+        return
+    rest = [i for i in range(items) if i not in [place for place, _ in path]]
+    total = sum(chances(i, path) for i in rest)
+    for i in rest:
+        p = chances(i, path) / total
+        yield from all_orders(chances, items, drawn, (*path, (i, p)), chance * p)
+
+
+def test_weights_of_draws_estimate_sums_over_all_items():
+    """Exactly, over all orders of draws whose chances depend on the results before."""
+    value = [3.0, 0.0, 1.0, 7.0, 2.0]
+
+    def chances(item, path):
+        return 1 + item + 2 * sum(value[i] for i, _ in path) * (item % 2)
+
+    for drawn in (1, 3, 5):
+        mean = 0.0
+        for chance, path in all_orders(chances, 5, drawn):
+            weights = draw_weights([p for _, p in path], 5)
+            mean += chance * sum(w * value[i] for w, (i, _) in zip(weights, path, strict=True))
+        assert mean == pytest.approx(sum(value))
+
+
+def test_weights_of_an_audit_undo_its_lean():
+    errors = [0.001] * 450 + [0.2] * 50
+    truth = {f"i{k}": "ab"[k >= 450 and k % 5 == 0] for k in range(500)}
+    audit = ct.Audit(
+        [*truth], ["a"] * 500, errors, bound=0.03, seed=1, known={"i0": "a", "i499": "a"}
+    )
+    for _ in range(10):
+        checked(audit, truth, 15)
+    found = audit.weights
+    assert len(found) == 152
+    assert found["i0"] == 1
+    unsure = {item for item in found if int(item[1:]) >= 450}
+    assert len(unsure) / len(found) > 0.15
+    share = sum(found[item] for item in unsure) / sum(found.values())
+    assert share == pytest.approx(0.1, abs=0.03)
+    everything = ct.Audit(["x", "y"], ["a", "a"], [0.1, 0.9])
+    checked(everything, {"x": "a", "y": "b"}, 2)
+    assert everything.weights == {"x": pytest.approx(1), "y": pytest.approx(1)}
 
 
 # ---------------------------------------------------------------- drawing and recording

@@ -115,8 +115,8 @@ def until(found: Any, seconds: float = 20.0) -> Any:
 
 def message(number: int, hook: int, last: int, failures: int = 0) -> Message:
     sent = {"id": f"{hook}-{last}", "event": "items.labelled", "campaign": number}
-    body = {**sent, "labels": [{}] * 3, "withdrawn": []}
-    return Message(hook, "", "", failures, body, last, 0)  # type: ignore[arg-type]
+    body = {**sent, "labels": [{}] * 3, "withdrawn": [], "detail": {}}
+    return Message(hook, "", "", failures, body, last, 0, 0)  # type: ignore[arg-type]
 
 
 def hooked(app: Lab, number: int) -> int:

@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crowdtree.bounds import fano_floor
 from crowdtree.errors import CrowdtreeError
@@ -17,13 +17,29 @@ from crowdtree.problem import Problem
 from crowdtree.simulation import simulate
 from crowdtree.text import percent
 
-__all__ = ["Choice", "Offer", "Promise", "Report", "make_offer", "make_promise", "promise_of"]
+if TYPE_CHECKING:
+    from crowdtree.audit import Forecast
+
+__all__ = [
+    "CertificateCost",
+    "Choice",
+    "Offer",
+    "Promise",
+    "Report",
+    "certificate_cost",
+    "checks_of",
+    "make_offer",
+    "make_promise",
+    "promise_of",
+]
 
 Report = Callable[[float, str], None]
 """Receives the share of the work that is done (0 to 1), and what is being done."""
 
 TARGETS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.001)
 SIMULATED = 2000
+WATCHED = 300
+"""Items of the simulated campaign that watches its table, which is slow."""
 MOST_ANSWERS = 200
 MOST_LEAD = 25
 MOST_POINTS = 40
@@ -107,6 +123,61 @@ def make_promise(report: Report, policy: Policy[Any]) -> Promise:
     """Work out the expected performance of a policy, as a job."""
     del report
     return promise_of(policy)
+
+
+@dataclass(frozen=True)
+class CertificateCost:
+    """What a certificate costs on top of the answers, if the table is right: simulated.
+
+    `watched` are the answers per item of a campaign that revises its table when answers contradict
+    it, None for a plan, which keeps its table by default.
+    """
+
+    bound: float
+    items: int
+    checks: Forecast
+    answers: float
+    watched: float | None
+
+    @property
+    def extra(self) -> float | None:
+        """Share of more answers that watching costs."""
+        return None if self.watched is None else self.watched / self.answers - 1
+
+
+def certificate_cost(
+    report: Report, policy: Policy[Any], bound: float, items: int
+) -> CertificateCost:
+    """Simulate a campaign and the audits of its labels, as a job.
+
+    >>> import crowdtree as ct
+    >>> policy = ct.AdaptivePolicy(ct.example("table1"), 0.02)
+    >>> found = certificate_cost(lambda share, what: None, policy, 0.1, 200)
+    >>> 0 < found.checks.low <= found.checks.median <= 200, found.watched >= found.answers * 0.9
+    (True, True)
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report(0.1, "Simulating the campaign")
+        run = simulate(policy.problem, policy, items=items, rng=0)
+        report(0.5, "Simulating audits")
+        checks = checks_of(run, bound)
+        watched = None
+        if isinstance(policy, AdaptivePolicy):
+            report(0.7, "Simulating a campaign that watches its table")
+            few = min(items, WATCHED)
+            plain = simulate(policy.problem, policy, items=few, rng=0).answers_per_item
+            adapting = simulate(policy.problem, policy, items=few, rng=0, adapt=True)
+            watched = float(run.answers_per_item) * float(adapting.answers_per_item) / float(plain)
+    return CertificateCost(bound, items, checks, float(run.answers_per_item), watched)
+
+
+def checks_of(run: Any, bound: float) -> Forecast:
+    """Simulate audits of the labels of a simulated campaign, whose truth is known."""
+    from crowdtree.audit import plan_audit
+
+    wrong = (run.label != run.truth).tolist()
+    return plan_audit(run.posterior_error.tolist(), bound, truth=wrong)
 
 
 def _trees(problem: Problem) -> Iterator[Choice]:

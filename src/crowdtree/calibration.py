@@ -178,11 +178,13 @@ class Calibration:
         log_posterior: FloatArray,
         answers: ArrayLike,
         truth: NDArray[Any],
+        weight: FloatArray | None = None,
     ) -> Calibration:
         """Note the error that is left when these items have all their answers."""
         stated = self.discounted(log_prior, log_posterior, answers)
-        wrong = int((np.argmax(stated, axis=-1) != truth).sum())
-        low, high = wilson_interval(wrong, len(truth))
+        wrong = np.argmax(stated, axis=-1) != truth
+        much = np.ones(len(truth)) if weight is None else weight
+        low, high = wilson_interval(float(much @ wrong), float(much.sum()))
         return replace(self, reached=((low + high) / 2, (high - low) / 2))
 
     def to_dict(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def normal_quantile(level: float) -> float:
     return float(ndtri(0.5 + level / 2))
 
 
-def wilson_interval(count: float, total: int) -> tuple[float, float]:
+def wilson_interval(count: float, total: float) -> tuple[float, float]:
     """Interval (95 %) of a probability after `count` of `total`; [0, 1] where `total` is 0.
 
     >>> [round(end, 4) for end in wilson_interval(10, 1000)]

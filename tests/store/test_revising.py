@@ -330,12 +330,14 @@ def test_webhooks_follow_labels_that_change(labelled: Game) -> None:
     assert len(known) == 6
     labelled.revise(STRICT)
     labelled.finish_revision()
-    (gone,) = sent()
+    gone, revised = sent()
     assert gone["event"] == "labels.withdrawn"
+    assert revised["event"] == "table.revised"
+    assert (revised["detail"]["revision"], revised["detail"]["actor"]) == (1, "owner")
     assert {row["task"]: row["label_id"] for row in gone["withdrawn"]} == known
     labelled.revise(AdaptivePolicy(TABLE, target_error=0.3, max_answers=5, strict=False))
     labelled.finish_revision()
-    (again,) = sent()
+    _, again = sent()
     assert again["event"] == "items.labelled"
     assert all(row["id"] > known[row["task"]] for row in again["labels"])
     assert again["labels"] == labelled.store.read(

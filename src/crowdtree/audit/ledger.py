@@ -129,5 +129,6 @@ class Ledger:
         return float(min(max(self._estimates / self._weights, low), high))
 
     def wealth_against(self, total: int) -> float:
-        """Log wealth against this many wrong items or more."""
-        return float(self.above[np.searchsorted(self.totals, total)])
+        """Log wealth against this many wrong items or more; of the next number that is tested."""
+        place = np.searchsorted(self.totals, total)
+        return float(self.above[min(int(place), len(self.totals) - 1)])

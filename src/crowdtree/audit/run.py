@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.audit.ledger import Ledger
+from crowdtree.audit.runs import draw_weights
 from crowdtree.audit.strata import stratify
 from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.result_methods import Framed, Plotted, Saved
@@ -24,6 +25,8 @@ __all__ = ["Audit", "Check", "Draw", "Forecast", "Labels", "Standing", "plan_aud
 
 FloatArray = NDArray[np.float64]
 REPLAYS = 200
+UNSURE = "cannot tell"
+"""Truth of a known item about which nobody could tell; its label counts as wrong."""
 
 
 class Labels(NamedTuple):
@@ -130,6 +133,9 @@ class Audit(Framed, Saved, Plotted):
         Of the draws. With the same labels and results the same items are drawn.
     known
         Items whose truth is known already: their true labels by item. They are not drawn.
+    correct
+        Whether labels that the checks find wrong are replaced by their true ones. `bound` is then
+        wanted of the corrected labels, see :attr:`corrected`.
 
     Examples
     --------
@@ -152,6 +158,7 @@ class Audit(Framed, Saved, Plotted):
         confidence: float = 0.95,
         seed: int = 0,
         known: Mapping[str, str] | None = None,
+        correct: bool = False,
     ) -> None:
         self.items, self.labels, self.errors = _checked(items, labels, errors)
         self.bound = None if bound is None else _share(bound, "bound")
@@ -159,6 +166,7 @@ class Audit(Framed, Saved, Plotted):
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
             raise CrowdtreeError(f"seed: expected a whole number of 0 or more, got {seed!r}")
         self.seed = seed
+        self.correct = correct
         self.signed = False
         """Whether it was loaded from a signed certificate."""
         self._place = {name: place for place, name in enumerate(self.items)}
@@ -172,7 +180,9 @@ class Audit(Framed, Saved, Plotted):
         self.checks: list[Check] = []
         self._drawn: dict[int, Check] = {}
         self._weights: list[FloatArray] = []
+        self._chances: list[float] = []
         self._done = 0
+        self._fixed = 0
         self.history: list[Standing] = []
         self._all = self._ledger(known_right, None)
         self._by_label = {
@@ -218,13 +228,17 @@ class Audit(Framed, Saved, Plotted):
 
     @property
     def _to_reject(self) -> int | None:
-        return None if self._allowed is None else self._allowed + 1
+        """Fewest wrong items that are to be ruled out; those that are corrected come on top."""
+        if self._allowed is None:
+            return None
+        return self._allowed + 1 + (self._fixed if self.correct else 0)
 
     @cached_property
     def digest(self) -> str:
         """Digest of what is audited and how; every draw depends on it."""
         rows = list(zip(self.items, self.labels, self.errors, strict=True))
         content = [rows, sorted(self.known.items()), self.confidence, self.bound]
+        content += ["correct"] if self.correct else []
         text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -304,6 +318,8 @@ class Audit(Framed, Saved, Plotted):
                 f"item {one_line(item)}: the true label {one_line(name)} contradicts right={right}"
             )
         differ = name is not None and check.truth is not None and name != check.truth
+        # A wrong label without a true one was counted as one that stays.
+        differ |= self.correct and name is not None and check.right is False and not check.truth
         if check.right is not None and (holds != check.right or differ):
             raise CrowdtreeError(
                 f"item {one_line(item)} was checked twice with different results "
@@ -323,8 +339,10 @@ class Audit(Framed, Saved, Plotted):
             mine = self._by_label[self.labels[check.place]]
             inside = weights * mine.left / np.maximum(self._all.left, 1)
             mine.take(inside / inside.sum(), stratum, error)
+            self._chances.append(float(weights[stratum] / self._all.left[stratum]))
             self._all.take(weights, stratum, error)
             self._done += 1
+            self._fixed += error and check.truth is not None
             self.history.append(self.standing)
 
     def follow(self, draws: Sequence[Draw]) -> None:
@@ -385,6 +403,43 @@ class Audit(Framed, Saved, Plotted):
         return _standing(self._all)
 
     @property
+    def corrected(self) -> float:
+        """Bound on the share of wrong labels once those found wrong have their true labels.
+
+        It holds at any time, as the bound does. Wrong ones of unknown truth stay.
+
+        >>> audit = Audit(list("abcd"), ["x"] * 4, [0.1] * 4)
+        >>> for item in audit.next(4):
+        ...     audit.record(item, "y" if item == "b" else "x")
+        >>> audit.standing.upper, audit.corrected
+        (0.25, 0.0)
+        """
+        return (self._all.most_wrong() - self._fixed) / len(self.items)
+
+    @property
+    def truths(self) -> dict[str, str]:
+        """True label of every item that is known or was checked, where it was given."""
+        found = {item: truth for item, truth in self.known.items() if truth.rstrip("?") != UNSURE}
+        for check in self.checks[: self._done]:
+            item = self.items[check.place]
+            if check.right or check.truth is not None:
+                found[item] = self.labels[check.place] if check.right else str(check.truth)
+        return found
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Weight of every item whose truth is known: weighted sums estimate sums over all items.
+
+        Items were drawn with unequal chances, so that what is counted among them says something
+        about all items only with these weights. Items known from the start weigh 1.
+        """
+        places = [check.place for check in self.checks[: self._done]]
+        left = len(self.items) - len(self.known)
+        drawn = draw_weights(self._chances, left)
+        found = dict.fromkeys(self.known, 1.0)
+        return found | {self.items[p]: w for p, w in zip(places, drawn, strict=True)}
+
+    @property
     def by_label(self) -> dict[str, Standing]:
         """What the checks say about each label; every bound holds with the confidence by itself."""
         return {name: _standing(ledger) for name, ledger in self._by_label.items()}
@@ -394,15 +449,17 @@ class Audit(Framed, Saved, Plotted):
         """How the wanted bound stands: ``reached``, ``open``, ``unlikely`` or ``impossible``.
 
         ``unlikely``: the interval lies above the bound. ``impossible``: more wrong items were found
-        than it allows. Without a wanted bound: ``open`` until everything is checked.
+        than it allows. Both are about the labels before any correction; where wrong ones are
+        corrected, more checks still lead to ``reached``. Without a wanted bound: ``open`` until
+        everything is checked.
         """
         allowed, ledger = self._allowed, self._all
-        if allowed is None:
-            return "open" if ledger.remaining else "reached"
+        if allowed is None or self._to_reject is None:
+            return "reached" if allowed is None and not ledger.remaining else "open"
+        if ledger.most_wrong() < self._to_reject:
+            return "reached"
         if ledger.wrong > allowed:
             return "impossible"
-        if ledger.most_wrong() <= allowed:
-            return "reached"
         return "unlikely" if ledger.interval()[0] > allowed else "open"
 
     def forecast(self, replays: int = REPLAYS, *, seed: int = 0) -> Forecast | None:
@@ -428,7 +485,7 @@ class Audit(Framed, Saved, Plotted):
         crossed = [-1]
         if self.state == "reached":
             crossed = [0]
-        elif self.state != "impossible":
+        elif self.correct or self.state != "impossible":
             crossed = _replays(
                 ledger, self._to_reject, [errors() for _ in range(replays)], False, rng
             )
@@ -441,6 +498,7 @@ class Audit(Framed, Saved, Plotted):
             "confidence": self.confidence,
             "wanted": self.bound,
             "state": self.state,
+            "corrected": self.corrected,
             "drawn": len(self.checks),
             "known": len(self.known),
             "stated": float(np.mean(self.errors)),

@@ -29,16 +29,24 @@ def sum_up(claims: Mapping[str, Any]) -> str:
     if claims["checks"] or claims["known"]:
         checks = plural(claims["checks"] + claims["known"], "check")
         parts.append(f"certified at most {percent(claims['upper'])} after {checks}")
+        if claims["corrected"] < claims["upper"]:
+            better = percent(claims["corrected"])
+            parts.append(f"at most {better} once the wrong labels found are corrected")
     else:
         parts.append("nothing is certified before the first check")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def next_step(state: str, forecast: Forecast | None) -> str:
-    """Say how the wanted bound stands and what to do next."""
+def next_step(state: str, forecast: Forecast | None, corrects: bool = False) -> str:
+    """Say how the wanted bound stands and what to do next.
+
+    `corrects`: wrong labels that are found are corrected, so that more checks always help.
+    """
     if state == "reached":
         return "Reached."
+    if corrects and state != "open":
+        return "More labels are wrong than it allows; every one that a check finds is corrected."
     if state == "impossible":
         return "Out of reach: more wrong labels were found than it allows; correct labels first."
     if state == "unlikely":

@@ -9,12 +9,14 @@ from typing import Annotated, Any, Literal
 import typer
 
 from crowdtree import files
+from crowdtree.audit import Audit
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import AsJson, check_html, check_outputs, with_options
 from crowdtree.cli.render.learned import show_learned
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files import interchange
 from crowdtree.files.atomic import write_atomically
+from crowdtree.files.audits import load_audit
 from crowdtree.files.formats import ending_of
 from crowdtree.learning import learn
 from crowdtree.plan import Plan
@@ -65,7 +67,7 @@ class Outputs:
         check_html(self.report, "--report")
         check_outputs(self.files)
 
-    def write(self, learned: Any) -> None:
+    def write(self, learned: Any, audit: Audit | None) -> None:
         """Write every file that was asked for."""
         if self.output is not None:
             files.save_problem(learned.problem, self.output)
@@ -74,7 +76,7 @@ class Outputs:
         if self.labels is not None:
             write_atomically(self.labels, learned.label_frame().write_csv)
         if self.report is not None:
-            write_learned_report(self.report, learned)
+            write_learned_report(self.report, learned, audit=audit)
 
 
 @with_options
@@ -89,7 +91,12 @@ def learn_verb(
     ],
     *,
     gold: Annotated[
-        str | None, typer.Option("--gold", metavar="FILE", help="Known classes: task,label.")
+        str | None,
+        typer.Option(
+            "--gold",
+            metavar="FILE",
+            help="Known classes: task,label; or the certificate of an audit (.json).",
+        ),
     ] = None,
     problem: Annotated[
         str | None,
@@ -132,17 +139,19 @@ def learn_verb(
 
       crowdtree learn answers.csv --gold gold.csv -o problem.yaml --report learned.html
 
+      crowdtree learn answers.csv --gold audit.json --labels labels.csv
+
       crowdtree learn export.json --labels labels.csv
 
       crowdtree learn answers.csv --gold gold.csv --upper careful.yaml --plan plan.json
     """
     source = _answers(answers, form)
     known = None if problem is None else inputs.read_problem(problem)
-    truth = None if gold is None else inputs.source_of(gold)
+    truth = _gold(gold)
     made = None if plan is None else _plan(plan)
     learned = learn(source, truth, problem=known, classes=classes or None, level=level)
     credible = None if made is None else learned.credible_interval(made)
-    outputs.write(learned)
+    outputs.write(learned, truth if isinstance(truth, Audit) else None)
 
     def show(console: Any) -> None:
         show_learned(console, learned)
@@ -167,6 +176,14 @@ def _answers(path: str, form: str | None) -> Any:
         inputs.say(f"{path}: recognised as an export of {TOOLS[guessed]} (--format {guessed})")
     reader = interchange.READERS.get(form or guessed or "plain")
     return source if reader is None else reader(source)
+
+
+def _gold(path: str | None) -> Any:
+    """Known classes: a table, or the checks of an audit with the weights of its draws."""
+    if path is None:
+        return None
+    source = inputs.source_of(path)
+    return load_audit(source) if source.name.lower().endswith(".json") else source
 
 
 def _plan(path: str) -> Plan:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from crowdtree.advise import checks_of
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
     AsJson,
@@ -28,9 +29,6 @@ from crowdtree.problem import Problem
 from crowdtree.simulation import Crowd, simulate
 from crowdtree.simulation.compare import compare_policies
 from crowdtree.text import number, percent, plural
-
-if TYPE_CHECKING:
-    from crowdtree.audit import Forecast
 
 __all__ = ["simulate_verb"]
 
@@ -144,7 +142,7 @@ def simulate_verb(
     problem, chosen = read_policy(file, policy, reading)
     run = _simulate(problem, chosen, crowd, engine, items, seed)
     adapting = _simulate(problem, chosen, crowd, engine, items, seed, adapt=True) if adapt else None
-    checks = None if certify is None else _checks(adapting or run, certify)
+    checks = None if certify is None else checks_of(adapting or run, certify)
     if outputs.draw is not None:
         from crowdtree.plots.policies import draw_run
 
@@ -198,14 +196,6 @@ def _simulate(
             progress=watch,
             adapt=adapt,
         )
-
-
-def _checks(run: Any, bound: float) -> Forecast:
-    """Simulate audits of the labels of the run, whose truth is known here."""
-    from crowdtree.audit import plan_audit
-
-    wrong = (run.label != run.truth).tolist()
-    return plan_audit(run.posterior_error.tolist(), bound, truth=wrong)
 
 
 def _true_problem(problem: Problem, times: float) -> Problem | None:

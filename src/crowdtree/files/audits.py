@@ -261,6 +261,7 @@ def audit_to_dict(audit: Audit, key: bytes | None = None) -> dict[str, Any]:
             for check in audit.checks
         ],
         "known": [{"item": item, "truth": truth} for item, truth in audit.known.items()],
+        "correct": audit.correct,
         "labels": [
             {"item": item, "label": label, "error": error}
             for item, label, error in zip(audit.items, audit.labels, audit.errors, strict=True)
@@ -349,6 +350,7 @@ def _rebuild(data: Any) -> Audit:
         confidence=data.confidence,
         seed=data.seed,
         known=known,
+        correct=data.correct,
     )
     if audit.digest != data.labels_digest:
         raise CrowdtreeError("labels: were edited: they do not match labels_digest")

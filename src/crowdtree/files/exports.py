@@ -13,7 +13,7 @@ __all__ = ["COLUMNS", "FORMATS", "csv_lines", "exported", "json_lines", "parquet
 COLUMNS = {
     "labels": [
         *("task", "label", "posterior_error", "status", "reason", "answers", "path", "at"),
-        *("checked", "truth"),
+        *("checked", "truth", "certified"),
     ],
     "answers": ["task", "question", "worker", "label"],  # as crowd-kit reads them
     "log": ["task", "worker", "label", "question", "kind", "fate", "late", "at"],
@@ -86,6 +86,7 @@ def parquet(pieces: Iterable[list[dict[str, Any]]], columns: list[str]) -> bytes
         "late": pl.Boolean,
         "checked": pl.Boolean,
         "truth": pl.String,
+        "certified": pl.Float64,
     }
     if "question" in columns:  # an answer, not a class
         types["label"] = pl.Int64

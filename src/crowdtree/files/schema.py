@@ -133,6 +133,7 @@ class AuditFile(_Entry):
     claims: dict[str, Any]
     draws: list[DrawEntry]
     known: list[KnownEntry]
+    correct: bool = False
     labels: list[LabelEntry]
     digest: Text
     signature: Text | None = None

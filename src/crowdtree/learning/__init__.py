@@ -47,8 +47,9 @@ def learn(
         Columns ``task, question, worker, label`` (``task, worker, label`` for one question): a
         frame (polars, pandas, pyarrow), a mapping of columns, or the path of a CSV or Parquet file.
     gold
-        Known classes: columns ``task, label``, a mapping from task to class, or a path. May cover
-        some of the items only.
+        Known classes: columns ``task, label``, a mapping from task to class, a path, or a
+        :class:`crowdtree.Audit`, whose checks are weighted by the chances with which they were
+        drawn. May cover some of the items only.
     problem
         Known classes, questions and outcomes. Gold is then optional.
     classes
@@ -101,13 +102,14 @@ def learn(
         answers, questions=problem.questions if problem else None, duplicates=duplicates
     )
     options = _Options(method, level, certain, duplicates == "all")
+    weight = reading.gold_weights(read, gold)
     if problem is None and len(read.questions) == 1 and _answers_are_classes(read, truths, classes):
-        return _learn_labels(read, truths, classes, options)
+        return _learn_labels(read, truths, classes, options, weight)
     if method != "hierarchical":
         raise CrowdtreeError(
             f"method: {method!r} is for one question whose answers name the classes; leave it out"
         )
-    return _learn_classes(reading.as_yes_no(read), truths, problem, classes, options)
+    return _learn_classes(reading.as_yes_no(read), truths, problem, classes, options, weight)
 
 
 class _Options(NamedTuple):
@@ -144,6 +146,7 @@ def _learn_labels(
     truths: dict[str, str] | None,
     classes: Sequence[str] | None,
     options: _Options,
+    weight: FloatArray | None,
 ) -> Learned:
     from crowdtree.learning import answers as reading
     from crowdtree.learning import labels, learned_problem, model
@@ -160,7 +163,7 @@ def _learn_labels(
             f"answers: one worker only ({read.workers[0]!s}); nothing tells how often a single "
             "worker errs, add workers or give gold"
         )
-    fit = labels.fit_labels(read, gold, options.method)
+    fit = labels.fit_labels(read, gold, options.method, weight)
     skill = labels.label_skills(read, fit)
     confusion = learned_problem.crowd_confusion(fit.counts)
     return model.Learned(
@@ -179,6 +182,7 @@ def _learn_labels(
         counts=fit.counts,
         labelling=fit,
         worth=fit.worth,
+        gold_weight=weight,
         converged=fit.converged,
     )
 
@@ -206,6 +210,7 @@ def _learn_classes(
     problem: Problem | None,
     classes: Sequence[str] | None,
     options: _Options,
+    weight: FloatArray | None,
 ) -> Learned:
     from crowdtree.learning import answers as reading
     from crowdtree.learning import classes as classing
@@ -242,6 +247,7 @@ def _learn_classes(
         keep_repeats=options.keep_repeats,
         converged=fit.converged,
         assumed=problem,
+        gold_weight=weight,
     )
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "as_text",
     "as_yes_no",
     "gold_codes",
+    "gold_weights",
     "read_answers",
     "read_gold",
     "unknown_names",
@@ -320,14 +321,14 @@ def _sorted_by_task(answers: Answers, task: IntArray, duplicates: Duplicates) ->
 
 
 def read_gold(source: Any) -> dict[str, str]:
-    """Read known truths: columns ``task, label``, or a mapping from task to label.
+    """Read known truths: columns ``task, label``, a mapping from task to label, or an audit.
 
     >>> read_gold({"task": [1, 2], "label": ["cat", "dog"]})
     {'1': 'cat', '2': 'dog'}
     >>> read_gold({"t1": "cat"})
     {'t1': 'cat'}
     """
-    source = _gold_columns(source)
+    source = _gold_columns(getattr(source, "truths", source))
     if isinstance(source, dict) and not source:
         return {}
     frame = read_frame(source, ("task", "label"), (), "gold")
@@ -367,6 +368,18 @@ def as_yes_no(read: Answers) -> Answers:
             "no/yes or false/true, or name the classes in the gold as in the answers"
         )
     return replace(read, labels=("0", "1"), label=np.array(code, np.int8)[read.label])
+
+
+def gold_weights(answers: Answers, source: Any) -> NDArray[np.float64] | None:
+    """Weight of each item of an audit, 0 for the others; none where known items are all alike.
+
+    An audit draws unsure items more often, so that they stand for fewer others.
+    """
+    if not hasattr(source, "truths"):
+        return None
+    found: dict[str, float] = source.weights
+    made = np.array([found.get(str(task), 0.0) for task in answers.tasks.tolist()])
+    return np.asarray(made * made.sum() / max(made @ made, 1e-300))
 
 
 def gold_codes(answers: Answers, truths: dict[str, str] | None, names: tuple[str, ...]) -> IntArray:

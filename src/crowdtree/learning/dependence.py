@@ -84,7 +84,13 @@ class Discount(Protocol):
         """Items of known class behind it."""
         ...
 
-    def updated(self, posterior: FloatArray, answers: NDArray[Any], truth: NDArray[Any]) -> Self:
+    def updated(
+        self,
+        posterior: FloatArray,
+        answers: NDArray[Any],
+        truth: NDArray[Any],
+        weight: FloatArray | None = None,
+    ) -> Self:
         """After items of known class, whose class the posteriors did not use."""
         ...
 
@@ -129,16 +135,22 @@ class Worth:
         """Expected worth."""
         return float(self.weight.sum(axis=0) @ np.exp(GRID))
 
-    def updated(self, posterior: FloatArray, answers: NDArray[Any], truth: NDArray[Any]) -> Worth:
+    def updated(
+        self,
+        posterior: FloatArray,
+        answers: NDArray[Any],
+        truth: NDArray[Any],
+        weight: FloatArray | None = None,
+    ) -> Worth:
         """After items of known class, whose truth the posteriors did not use."""
         if not len(truth):
             return self
-        row = np.arange(len(truth))
+        row, much = np.arange(len(truth)), np.ones(len(truth)) if weight is None else weight
         log = np.log(np.maximum(self.weight, 1e-300))
         for i, scale in enumerate(SCALES):
             for j, at in enumerate(GRID):
                 chance = _discounted(posterior, answers, float(np.exp(at)), scale)[row, truth]
-                log[i, j] += float(np.log(np.maximum(chance, 1e-9)).sum())
+                log[i, j] += float(much @ np.log(np.maximum(chance, 1e-9)))
         weight = np.exp(log - log.max())
         return Worth(weight / weight.sum(), self.known + len(truth))
 

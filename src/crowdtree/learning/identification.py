@@ -338,6 +338,8 @@ class TableDiscount:
     answers: NDArray[np.int64]
     truth: NDArray[np.int64]
     spread: float = 0.0
+    weight: NDArray[np.float64] | None = None
+    """Weight of each item; None where all are alike."""
 
     @classmethod
     def of(cls, learned: Learned) -> TableDiscount:
@@ -349,7 +351,9 @@ class TableDiscount:
         held = np.concatenate([[], *(part.held for part in refits.parts)]).astype(np.intp)
         posterior = np.concatenate([nothing, *(part.posterior for part in refits.parts)])
         count = np.diff(learned.answers.start)[held]
-        made = cls(log_prior, _log(posterior), count, learned.gold[held].astype(np.int64))
+        truth = learned.gold[held].astype(np.int64)
+        weight = None if learned.gold_weight is None else learned.gold_weight[held]
+        made = cls(log_prior, _log(posterior), count, truth, weight=weight)
         if not refits.by_person:
             return made
         person = np.unique(_sheet(learned).worker[held], return_inverse=True)[1]
@@ -368,19 +372,29 @@ class TableDiscount:
         """What is stated by."""
         if not self.known:
             return ASSUMED
-        made = Calibration.fit(self.log_prior, self.log_posterior, self.answers, self.truth)
+        rows = (self.log_posterior, self.answers, self.truth)
+        made = Calibration.fit(self.log_prior, *rows, self.weight)
         return replace(made, spread=self.spread)
 
     def updated(
-        self, posterior: NDArray[np.float64], answers: NDArray[Any], truth: NDArray[Any]
+        self,
+        posterior: NDArray[np.float64],
+        answers: NDArray[Any],
+        truth: NDArray[Any],
+        weight: NDArray[np.float64] | None = None,
     ) -> TableDiscount:
         """After more items of known class, whose class the posteriors did not use."""
+        both = None
+        if weight is not None or self.weight is not None:
+            parts = ((self.weight, self.truth), (weight, truth))
+            both = np.concatenate([np.ones(len(t)) if w is None else w for w, t in parts])
         return TableDiscount(
             self.log_prior,
             np.concatenate([self.log_posterior, _log(posterior)]),
             np.concatenate([self.answers, answers]),
             np.concatenate([self.truth, truth]),
             self.spread,
+            both,
         )
 
     def stated(self, posterior: NDArray[np.float64], answers: NDArray[Any]) -> NDArray[np.float64]:
@@ -403,10 +417,11 @@ class TableDiscount:
         right = self._right(self.calibration, _log(posterior), answers)
         known = self._right(self.calibration, self.log_posterior, self.answers)
         gap = (self.log_posterior.argmax(axis=1) == self.truth) - known
-        value = float(right.mean() + gap.mean())
-        doubt = (
-            (float(gap @ gap) + 0.25) / (len(gap) + 1) / len(gap)
-        )  # one more item, as off as any
+        much = np.ones(len(gap)) if self.weight is None else self.weight
+        count = float(much.sum())
+        value = float(right.mean() + much @ gap / count)
+        # one more item, as off as any
+        doubt = (float(much @ gap**2) + 0.25) / (count + 1) / count
         chance = float((right * (1 - right)).sum()) / len(right) ** 2
         half = normal_quantile(level) * float(np.sqrt(doubt + chance))
         low, value, high = np.clip([value - half, value, value + half], 0, 1).tolist()

@@ -64,7 +64,12 @@ class LabelFit:
         return max(self.models, key=lambda pair: pair[0])[1] if self.models else None
 
 
-def fit_labels(answers: Answers, gold: IntArray, method: str = "hierarchical") -> LabelFit:
+def fit_labels(
+    answers: Answers,
+    gold: IntArray,
+    method: str = "hierarchical",
+    weight: FloatArray | None = None,
+) -> LabelFit:
     """Find the labels of items that were asked one question.
 
     Parameters
@@ -76,13 +81,18 @@ def fit_labels(answers: Answers, gold: IntArray, method: str = "hierarchical") -
     method
         ``"hierarchical"`` (:mod:`crowdtree.learning.crowd_model`), ``"dawid-skene"`` (maximum
         likelihood, as the authors have it), ``"majority"``.
+    weight
+        Weight of each known item in the discount, where they were drawn with unequal chances.
     """
     fitter = LABEL_METHODS.get(method)
     if fitter is None:
         raise CrowdtreeError(
             f"method: {method!r} is unknown; choose from {', '.join(LABEL_METHODS)}"
         )
-    return fitter(answers, gold)
+    fit = fitter(answers, gold)
+    if weight is None or fit.worth is None:
+        return fit
+    return replace(fit, worth=_worth(answers, gold, fit.blind, weight))
 
 
 def majority(answers: Answers, gold: IntArray) -> LabelFit:
@@ -138,10 +148,13 @@ def _strangers_pooled(answers: Answers) -> tuple[IntArray, Answers]:
     return place.astype(np.int32), answers.by_worker(place.astype(np.int32), names)
 
 
-def _worth(answers: Answers, gold: IntArray, blind: FloatArray) -> Worth:
+def _worth(
+    answers: Answers, gold: IntArray, blind: FloatArray, weight: FloatArray | None = None
+) -> Worth:
     known = np.flatnonzero(gold >= 0)
     count = np.diff(answers.start)
-    return Worth.of_a_crowd().updated(blind[known], count[known], gold[known])
+    much = None if weight is None else weight[known]
+    return Worth.of_a_crowd().updated(blind[known], count[known], gold[known], much)
 
 
 # ---------------------------------------------------------------- what follows from a fit

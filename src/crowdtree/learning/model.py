@@ -114,6 +114,9 @@ class Learned(Framed, Saved, Plotted):
         Learn from other answers, as ``refit(answers, gold)`` with the options of this result.
     gold
         Known class of each item, -1 where unknown.
+    gold_weight
+        Weight of each known item in the :attr:`discount` of yes/no questions, where an audit has
+        drawn them with unequal chances.
     level
         Level of the intervals.
     keep_repeats
@@ -134,6 +137,7 @@ class Learned(Framed, Saved, Plotted):
     labelling: LabelFit | None = None
     worth: Discount | None = None
     checked: NDArray[np.int32] | None = None
+    gold_weight: FloatArray | None = None
     converged: bool = True
     assumed: Problem | None = None
     _online: Online | None = field(default=None, repr=False)
@@ -248,7 +252,7 @@ class Learned(Framed, Saved, Plotted):
         ...                   {str(i): "dog" for i in range(1, 30, 3)}).accuracy.known
         20
         """
-        from crowdtree.learning.answers import gold_codes, read_gold
+        from crowdtree.learning.answers import gold_codes, gold_weights, read_gold
         from crowdtree.policy.calibrating import warn_few
 
         if self._online is not None:
@@ -260,7 +264,9 @@ class Learned(Framed, Saved, Plotted):
         count = np.diff(self.answers.start)
         blind = self.fit.posterior if self.labelling is None else self.labelling.blind
         before: Discount = self.discount or Worth.of_a_crowd()
-        worth = before.updated(blind[fresh], count[fresh], codes[fresh])
+        weight = gold_weights(self.answers, gold)
+        much = None if weight is None else weight[fresh]
+        worth = before.updated(blind[fresh], count[fresh], codes[fresh], much)
         warn_few(worth.known, "calibrate")
         made = stated(self.fit.posterior, self.gold, count, worth)
         problem = self.problem

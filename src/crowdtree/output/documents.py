@@ -200,6 +200,10 @@ def _learned(learned: Learned) -> Document:
         raise CrowdtreeError(
             "save: expected a result without updates; learn from all answers, then save"
         )
+    if learned.gold_weight is not None:
+        raise CrowdtreeError(
+            "save: learned with the checks of an audit; save the answers and the audit instead"
+        )
     a, options = learned.answers, dict(learned.refit.keywords)
     problem = options.pop("problem", None)
     return {

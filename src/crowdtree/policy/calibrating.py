@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from crowdtree.calibration import FEW, INDEPENDENT, Calibration
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
-from crowdtree.policy.base import FloatArray
+from crowdtree.policy.base import Answer, FloatArray
 from crowdtree.policy.replay import Replayed, Sample, replay_steps
 from crowdtree.result_methods import Saved
 from crowdtree.text import plural
@@ -19,7 +19,7 @@ from crowdtree.text import plural
 if TYPE_CHECKING:
     from crowdtree.problem import Problem
 
-__all__ = ["Calibrated", "Guaranteed", "ReplayedStates", "fitted", "warn_few"]
+__all__ = ["Calibrated", "Guaranteed", "ReplayedStates", "checked_weights", "fitted", "warn_few"]
 
 THRESHOLDS = np.concatenate([np.geomspace(0.01, 1.0, 12), [1.3, 1.6, 2.0]])
 """Stopping thresholds that are tested, in multiples of the target, the most careful first."""
@@ -72,7 +72,9 @@ class Calibrated(Saved):
         made: Self = type(self).from_dict(self.problem, self.to_dict() | changes)  # type: ignore[attr-defined]
         return made
 
-    def calibrate(self, answers: Any, truth: Any = None) -> Self:
+    def calibrate(
+        self, answers: Any, truth: Any = None, *, weight: Sequence[float] | None = None
+    ) -> Self:
         """Make a policy that states and stops by what these items show.
 
         The policy is replayed on the items to the end of its budget. How far its plain posterior
@@ -88,6 +90,9 @@ class Calibrated(Saved):
             :class:`crowdtree.simulation.Recorded`, or rows of ``task, question, label``.
         truth
             Class of each item, by name or number; a mapping from task to class for rows.
+        weight
+            Weight of each item, where they were drawn with unequal chances, as those that an
+            audit has checked (:attr:`crowdtree.Audit.weights`); by default all are alike.
 
         Examples
         --------
@@ -105,11 +110,42 @@ class Calibrated(Saved):
         if not len(sample.truth):
             raise CrowdtreeError("calibrate: expected items of known class, got none")
         warn_few(len(sample.truth), "calibrate")
-        return self.changed(
-            calibration=fitted(
-                self.log_prior, [(self.replay(sample.values), sample.truth)]
-            ).to_dict()
+        much = None if weight is None else checked_weights(weight, len(sample.truth))
+        replayed = self.replay(sample.values)
+        made = fitted(self.log_prior, [(replayed, sample.truth)], much)
+        return self.changed(calibration=made.to_dict())
+
+    def calibrate_on(
+        self,
+        items: Sequence[Sequence[Answer]],
+        truth: NDArray[np.int64],
+        weight: Sequence[float] | None = None,
+    ) -> Calibration:
+        """Fit a calibration to the answers that items of known class were really given.
+
+        :meth:`calibrate` replays the policy, as if it could ask on; this takes the answers in
+        their order, each with the skill of its worker.
+        """
+        much = None if weight is None else checked_weights(weight, len(truth))
+        rows = [(place, s) for place, said in enumerate(items) for s in self._states(said)]
+        item = np.array([place for place, _ in rows], dtype=np.int64)
+        answers = np.array([count for _, (count, _) in rows], dtype=np.int64)
+        log_posterior = np.array([found for _, (_, found) in rows])
+        replayed = Replayed(item, answers, log_posterior)
+        every = ReplayedStates.of([(replayed, truth)], much)
+        return Calibration.fit(
+            self.log_prior, every.log_posterior, every.answers, every.of_item, every.weight
         )
+
+    def _states(self, said: Sequence[Answer]) -> Iterator[tuple[int, FloatArray]]:
+        """Answers so far and plain log posterior over the classes, at first and after each."""
+        policy: Any = self
+        by_class = getattr(policy, "by_class", np.asarray)
+        state = policy.start()
+        yield 0, by_class(state.log_posterior)
+        for count, answer in enumerate(said, start=1):
+            state = policy.update(state, answer)
+            yield count, by_class(state.log_posterior)
 
 
 class Guaranteed(Calibrated):
@@ -247,21 +283,46 @@ class ReplayedStates(NamedTuple):
     of_item: NDArray[Any]
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[Replayed, NDArray[Any]]]) -> ReplayedStates:
-        """Stack replays, each with one value per item."""
+    def of(
+        cls, parts: Sequence[tuple[Replayed, NDArray[Any]]], item_weight: FloatArray | None = None
+    ) -> ReplayedStates:
+        """Stack replays, each with one value per item; `item_weight` is that of all their items."""
         rows = [(r.log_posterior, r.answers, r.weight, value[r.item]) for r, value in parts]
-        return cls(*(np.concatenate(column) for column in zip(*rows, strict=True)))
+        made = cls(*(np.concatenate(column) for column in zip(*rows, strict=True)))
+        if item_weight is None:
+            return made
+        first = np.cumsum([0, *(len(value) for _, value in parts)])
+        item = np.concatenate([r.item + start for (r, _), start in zip(parts, first, strict=False)])
+        return made._replace(weight=made.weight * item_weight[item])
 
     @classmethod
-    def last(cls, parts: Sequence[tuple[Replayed, NDArray[Any]]]) -> ReplayedStates:
+    def last(
+        cls, parts: Sequence[tuple[Replayed, NDArray[Any]]], item_weight: FloatArray | None = None
+    ) -> ReplayedStates:
         """Stack the last state of every item."""
-        return cls.of([(replayed.last(), value) for replayed, value in parts])
+        return cls.of([(replayed.last(), value) for replayed, value in parts], item_weight)
 
 
-def fitted(log_prior: FloatArray, parts: list[tuple[Replayed, NDArray[Any]]]) -> Calibration:
-    """Fit a calibration to replays, each with the classes of its items, every item weighing 1."""
-    every, last = ReplayedStates.of(parts), ReplayedStates.last(parts)
+def checked_weights(weight: Sequence[float], items: int) -> FloatArray:
+    """Weights of items that add up to the number of equally likely items that say as much.
+
+    >>> checked_weights([1, 1, 1, 1], 4).tolist(), float(checked_weights([3, 1], 2).sum().round(6))
+    ([1.0, 1.0, 1.0, 1.0], 1.6)
+    """
+    given = np.asarray(weight, dtype=np.float64)
+    if given.shape != (items,) or not (np.isfinite(given) & (given >= 0)).all() or not given.any():
+        raise CrowdtreeError(f"weight: expected {items} numbers of 0 or more, one per item")
+    return np.asarray(given * given.sum() / (given @ given))
+
+
+def fitted(
+    log_prior: FloatArray,
+    parts: list[tuple[Replayed, NDArray[Any]]],
+    item_weight: FloatArray | None = None,
+) -> Calibration:
+    """Fit a calibration to replays with the classes of their items, each weighing 1 by default."""
+    every, last = ReplayedStates.of(parts, item_weight), ReplayedStates.last(parts, item_weight)
     made = Calibration.fit(
         log_prior, every.log_posterior, every.answers, every.of_item, every.weight
     )
-    return made.with_reached(log_prior, last.log_posterior, last.answers, last.of_item)
+    return made.with_reached(log_prior, last.log_posterior, last.answers, last.of_item, last.weight)

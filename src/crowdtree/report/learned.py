@@ -6,6 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crowdtree.audit.words import sum_up
 from crowdtree.files.atomic import write_atomically
 from crowdtree.learning.compare import Against, against_assumed, confused_pairs
 from crowdtree.plots.html import page
@@ -15,6 +16,7 @@ from crowdtree.report.learned_tables import accuracy_words, ranked_flags, share,
 from crowdtree.text import percent, plural
 
 if TYPE_CHECKING:
+    from crowdtree.audit import Audit
     from crowdtree.learning.model import Learned, Worker
 
 __all__ = ["learned_page", "write_learned_report"]
@@ -31,8 +33,10 @@ MOST_AGAINST = 30
 _WIDTH, _HEIGHT = 160, 16  # of a bar, in pixels
 
 
-def learned_page(learned: Learned, title: str = TITLE) -> str:
+def learned_page(learned: Learned, title: str = TITLE, audit: Audit | None = None) -> str:
     """Self-contained HTML: no script is needed and nothing is fetched.
+
+    With the `audit` whose checks were learned from, it says what that certifies.
 
     Examples
     --------
@@ -46,6 +50,7 @@ def learned_page(learned: Learned, title: str = TITLE) -> str:
         _style(),
         f"<h1>{_text(title)}</h1>",
         _summary(learned),
+        _certified(audit),
         _attention(learned),
         _workers(learned),
         _table(learned),
@@ -55,9 +60,11 @@ def learned_page(learned: Learned, title: str = TITLE) -> str:
     return page(title, "\n".join(part for part in sections if part))
 
 
-def write_learned_report(path: str | Path, learned: Learned, title: str = TITLE) -> None:
+def write_learned_report(
+    path: str | Path, learned: Learned, title: str = TITLE, audit: Audit | None = None
+) -> None:
     """Write the page, whole or not at all."""
-    html = learned_page(learned, title)
+    html = learned_page(learned, title, audit)
     write_atomically(path, lambda file: file.write(html.encode()))
 
 
@@ -81,6 +88,20 @@ def _summary(learned: Learned) -> str:
         f"<p>A typical worker errs in <strong>{percent(learned.typical_error)}</strong> of "
         f"answers. {_text(' '.join(accuracy_words(learned)))}</p>"
     )
+
+
+def _certified(audit: Audit | None) -> str:
+    """What the audit says about the labels that it was about."""
+    if audit is None:
+        return ""
+    from crowdtree.plots.audits import audit_chart
+    from crowdtree.plots.vega import chart_svg
+
+    said = f"<h2>Audit of the labels before</h2><p>{_text(sum_up(audit.to_dict()))}</p>"
+    if not audit.history:
+        return said
+    chart = chart_svg(audit_chart(audit.history, audit.confidence, audit.bound), page=True)
+    return f'{said}<div class="scroll" tabindex="0">{chart}</div>'
 
 
 def _attention(learned: Learned) -> str:

@@ -65,6 +65,8 @@ class Settings(BaseModel):
     questions and stops by the table, which a plan does not."""
     certify: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Share of wrong labels that an audit must certify before the campaign finishes by itself."""
+    most_checks: Annotated[int, Field(ge=1)] | None = None
+    """Checks after which a bound that is not certified counts as out of reach."""
     instructions: Annotated[str, Field(max_length=50_000)] = ""
     """Instructions for workers, in Markdown."""
     examples: dict[str, Annotated[str, Field(max_length=20_000)]] = {}

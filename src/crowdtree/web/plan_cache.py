@@ -9,7 +9,16 @@ from collections import OrderedDict
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-from crowdtree.advise import Offer, Promise, Report, make_offer, make_promise, promise_of
+from crowdtree.advise import (
+    CertificateCost,
+    Offer,
+    Promise,
+    Report,
+    certificate_cost,
+    make_offer,
+    make_promise,
+    promise_of,
+)
 from crowdtree.files import problem_from_dict, problem_to_dict
 from crowdtree.policy import PlanPolicy
 from crowdtree.store.types import AnyPolicy, JsonObject
@@ -34,6 +43,7 @@ class PlanCache:
         self.promises: OrderedDict[str, Promise] = OrderedDict()
         self.by_policy: WeakKeyDictionary[AnyPolicy, Promise] = WeakKeyDictionary()
         """The same by object, because writing out a large policy as a key is slow."""
+        self.certificates: OrderedDict[str, CertificateCost] = OrderedDict()
         self.pending: dict[AnyPolicy, asyncio.Task[Promise]] = {}
 
     def known(self, problem: JsonObject) -> Offer | None:
@@ -90,6 +100,14 @@ class PlanCache:
         self.pending.pop(policy, None)
         if not done.cancelled():
             done.exception()  # mark it as retrieved; the next request tries again
+
+    async def certificate(self, policy: AnyPolicy, bound: float, items: int) -> CertificateCost:
+        """What a certificate costs, by simulation in the separate process."""
+        key = f"{_policy_key(policy)} {bound} {items}"
+        if key not in self.certificates:
+            made = await self.process.run(certificate_cost, policy, bound, items)
+            _remember(self.certificates, key, made, MOST_PROMISES)
+        return self.certificates[key]
 
     async def policy_of(self, wish: Wish) -> AnyPolicy:
         """Make the policy that an owner asks for; a large table is left to the process."""

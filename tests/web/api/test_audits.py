@@ -85,7 +85,10 @@ def test_an_audit_from_start_to_certificate(app: Lab) -> None:
     assert sum(row["checked"] for row in rows) == done
     assert {row["truth"] for row in rows if not row["checked"]} == {None}
     csv = app.get(f"/api/campaigns/{number}/labels").text
-    assert csv.splitlines()[0].endswith("checked,truth")
+    assert csv.splitlines()[0].endswith("checked,truth,certified")
+    assert {row["certified"] for row in rows} == {found["claims"]["upper"]}
+    head = app.get(f"/api/campaigns/{number}/labels").headers["x-crowdtree-audit"]
+    assert head == found["sentence"]
     assert app.get(f"/api/campaigns/{number}/labels?format=parquet").status_code == 200
 
 
@@ -135,8 +138,10 @@ def test_a_campaign_that_must_be_certified_waits_and_says_so(app: Lab) -> None:
 
 
 def test_a_bound_out_of_reach_says_what_to_do(app: Lab) -> None:
-    number = labelled(app, certify=0.05)
+    number = labelled(app, certify=0.05, price=1.0, budget=1000.0)
     path = f"/api/campaigns/{number}"
+    spent = {"budget": app.get(path).json()["spent"]}
+    app.client.patch(f"{path}/settings", json=spent, headers=app.owner)
     assert until(lambda: app.get(path).json()["status_reason"]) == "waiting for checks"
     who = auditor(app, number)
     for _ in range(2):
@@ -146,7 +151,7 @@ def test_a_bound_out_of_reach_says_what_to_do(app: Lab) -> None:
     assert "Change that setting, or finish now" in app.get(f"/c/{number}").text
     audit = app.get(f"/c/{number}/audit").text
     assert "Nobody could tell" in audit
-    assert "Out of reach" in audit
+    assert "every one that a check finds is corrected" in audit
     assert app.post(f"{path}/finish").status_code == 200  # the owner decides
     assert until(lambda: app.get(path).json()["status"] == "finished")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -10,6 +11,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.web.pages.wizard import _pasted
+from weblab import Lab
 
 
 def test_pasted_items_may_be_lines_or_tables():
@@ -20,3 +22,25 @@ def test_pasted_items_may_be_lines_or_tables():
     assert [json.loads(line)["text"] for line in lines.splitlines()] == ["one, with a comma", "two"]
     with pytest.raises(CrowdtreeError, match="paste one item per line"):
         _pasted(" \n ")
+
+
+def test_the_plan_says_how_many_checks_a_certificate_takes(app: Lab) -> None:
+    number = app.campaign(start=False)
+    assert app.client.post(f"/c/{number}/plan/ready", headers=app.owner).status_code == 200
+    page = app.get(f"/c/{number}/plan").text
+    assert "Certify at most, % wrong labels" in page
+    keys = re.findall(r'name="choice" value="([^"]+)"', page)
+    path = f"/c/{number}/plan/checks"
+    tree = [key for key in keys if key.startswith("tree")][-1]
+    found = app.get(f"{path}?choice={tree}&certify=10&items=200").text
+    assert "certify that at most 10 % of 200 labels" in found
+    assert "A tree keeps its table" in found
+    adaptive = [key for key in keys if key.startswith("adaptive")][-1]
+    assert (
+        "Watching the table costs" in app.get(f"{path}?choice={adaptive}&certify=10&items=100").text
+    )
+    loose = f"{path}?choice={keys[0]}&certify=0.1&items=200"
+    assert "no audit can certify" in app.get(loose).text
+    assert app.get(f"{path}?choice={tree}&certify=&items=200").text == ""
+    for wrong in ("certify=200&items=9", "certify=x&items=9", "certify=5&items=9e9"):
+        assert app.get(f"{path}?choice={tree}&{wrong}").status_code == 422, wrong

@@ -36,6 +36,10 @@ def audit_verb(
         str | None,
         typer.Option("--link", metavar="NAME", help="Make a link for a person who checks."),
     ] = None,
+    calibrate: Annotated[
+        bool,
+        typer.Option("--calibrate", help="Calibrate the stated errors by what was checked."),
+    ] = False,
     certificate: Annotated[
         Path | None,
         typer.Option("--certificate", metavar="FILE", help="Write the certificate (.json)."),
@@ -49,6 +53,8 @@ def audit_verb(
 
       crowdtree campaign audit 1 --bound 0.02 --link Ann
 
+      crowdtree campaign audit 1 --calibrate
+
       crowdtree campaign audit 1 --certificate audit.json
     """
     if certificate is not None and certificate.suffix.lower() != ".json":
@@ -59,6 +65,9 @@ def audit_verb(
     with opened(database) as store:
         if bound is not None:
             store.write(lambda c: checking.start(c, number, bound, store.clock(), confidence))
+        if calibrate:
+            feeding = import_server("crowdtree.store.audits.feeding")
+            store.write(lambda c: feeding.calibrate(c, store.audits, number, store.clock()))
         token = ""
         if link is not None:
             token = store.write(lambda c: checking.invite_auditor(c, number, link, store.clock()))[
@@ -76,6 +85,8 @@ def audit_verb(
         else:
             console.print(found["sentence"], markup=False)
             console.print(found["next"], markup=False)
+        if calibrate:
+            console.print("The stated errors are calibrated; the server replays the items.")
         if found["changed"]:
             console.print(f"Out of date: {found['changed']} checked labels have changed.")
         if token:

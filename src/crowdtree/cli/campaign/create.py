@@ -100,6 +100,11 @@ def create_verb(
 
     def show(console: Any) -> None:
         console.print(f"[bold]Campaign {number} is created.[/]")
+        if settings.certify is not None:
+            kind = {"none": "plan"}.get(options.stopping, options.stopping)
+            words = ["--policy", "adaptive", "--adapt"] if options.adaptive else ["--policy", kind]
+            told = render.command("simulate", file, *words, "--certify", settings.certify)
+            console.print(f"[dim]How many checks that takes: {told}[/]")
 
     then = next_step(database, "campaign", "items", number, "items.csv")
     render.emit(as_json, {"campaign": number}, show, then=then)

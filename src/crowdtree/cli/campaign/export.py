@@ -77,10 +77,10 @@ def answers_verb(
 
 
 def _export(number: int, target: Target, database: str, what: str) -> None:
-    rows_of = import_server("crowdtree.web.services.exports").rows_of
+    service = import_server("crowdtree.web.services.exports")
     columns = exports.COLUMNS[what]
     with opened(database) as store:
-        pieces = rows_of(store, number, what)
+        pieces = service.rows_of(store, number, what)
         if target.output is None and target.as_json:
             rows = [{name: row[name] for name in columns} for piece in pieces for row in piece]
             render.emit(True, {what: rows}, lambda _: None)
@@ -92,6 +92,9 @@ def _export(number: int, target: Target, database: str, what: str) -> None:
             chunks = exports.exported(counted, columns, target.kind)
             write_atomically(target.output, lambda file: file.writelines(chunks))
             _said(target, what, counted.rows)
+        audited = service.certified_labels(store, number) if what == "labels" else None
+    if audited is not None:
+        typer.echo(audited.sentence, err=True)
 
 
 class _Counted:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.audit import Audit
+from crowdtree.audit.runs import run_confidence
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.audits.stored import (
     UNSURE,
@@ -19,13 +20,16 @@ from crowdtree.store.audits.stored import (
     latest_audit,
     read_checks,
 )
+from crowdtree.store.db import statements as sql
 from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.db.sql import exists
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.db.tables import audits, checks, credentials, items, labels
 from crowdtree.store.errors import NotFound, Refused
 from crowdtree.store.owner import tokens
 from crowdtree.store.owner.campaigns import MOST_NAME, storable
+from crowdtree.store.queries.revisions import list_revisions
 from crowdtree.store.types import JsonObject
 
 __all__ = [
@@ -36,6 +40,7 @@ __all__ = [
     "invite_auditor",
     "listed_auditors",
     "record",
+    "results_of",
     "revoke_auditor",
     "start",
 ]
@@ -47,7 +52,11 @@ EXPIRED = "This link is not valid any more. Ask for a new one."
 
 
 class Handed(TypedDict):
-    """An item to check, or the reason why there is none: ``done``, ``waiting``, ``not started``."""
+    """An item to check, or the reason why there is none.
+
+    ``done``, ``waiting`` (others hold what is left), ``asking again`` (labels are being made
+    again because of this audit) or ``not started``.
+    """
 
     item: JsonObject | None
     number: int | None
@@ -77,7 +86,8 @@ def start(
 ) -> AuditRow:
     """Start an audit of the labels that there are now; it replaces the audit before.
 
-    What was checked before stays known, unless the label has changed since.
+    What was checked before stays known. Where the campaign has the setting `certify`, wrong labels
+    are corrected, and all runs together keep the confidence.
     """
     campaign = get_campaign(connection, number, lock=True)
     wanted = campaign.settings.certify if bound is None else bound
@@ -100,6 +110,9 @@ def start(
     frozen = [[row.task, classes[row.label], row.posterior_error] for row in rows]
     now_labelled = {row.item_id: (row.task, row.label) for row in rows}
     known = _known(connection, number, classes, now_labelled)
+    corrects = campaign.settings.certify is not None
+    if corrects:
+        confidence = run_confidence(confidence, len(results_of(connection, number)))
     made = Audit(
         [entry[0] for entry in frozen],
         [entry[1] for entry in frozen],
@@ -108,6 +121,7 @@ def start(
         confidence=confidence,
         seed=secrets.randbelow(SEEDS) if seed is None else seed,
         known=known,
+        correct=corrects,
     )
     connection.execute(
         audits.insert().values(
@@ -120,6 +134,7 @@ def start(
             claims=json.dumps(made.to_dict()),
             # not before a label that it covers, whatever the clocks of other processes say
             at=max(now, *(row.at for row in rows)),
+            corrects=int(corrects),
         )
     )
     note(connection, now, "audit", number, {"bound": wanted, "labels": len(frozen)}, actor)
@@ -132,7 +147,7 @@ def start(
 def _known(
     connection: Connection, number: int, classes: list[str], now: dict[int, tuple[str, int]]
 ) -> dict[str, str]:
-    """What earlier audits found about labels that are still the same, by item."""
+    """What earlier audits found, by item; where nobody could tell, if the label is the same."""
     rows = connection.execute(
         sa.select(checks.c.item_id, checks.c.label, checks.c.truth)
         .where(checks.c.campaign_id == number, checks.c.correct.is_not(None))
@@ -141,7 +156,7 @@ def _known(
     found: dict[str, str] = {}
     for row in rows:
         task, label = now.get(row.item_id, ("", -1))
-        if label == row.label:
+        if label == row.label or (task and row.truth is not None):
             found[task] = _unsure(classes) if row.truth is None else classes[row.truth]
     return found
 
@@ -170,8 +185,9 @@ def hand_out(
     waiting = [entry for entry in drawn if entry.right is None]
     held = [entry for entry in waiting if entry.holder == holder]
     left = [entry for entry in waiting if entry.held_until < now]
-    if row.claims["state"] != "open":
-        return {"item": None, "number": None, "reason": "done", "checked": mine}
+    reason = _why_none(connection, row)
+    if reason:
+        return {"item": None, "number": None, "reason": reason, "checked": mine}
     if held or left:
         item = (held or left)[0].item_id
         _hold(connection, (held or left)[0], holder, now)
@@ -187,6 +203,28 @@ def hand_out(
     ).one()
     shown: JsonObject = {"task": chosen.task, **json.loads(chosen.payload)}
     return {"item": shown, "number": item, "reason": "", "checked": mine}
+
+
+def _why_none(connection: Connection, row: AuditRow) -> str:
+    """Why an audit needs no more checks now; empty if it does."""
+    state = row.claims["state"]
+    if not row.corrects or state == "reached":
+        return "" if state == "open" else "done"
+    number = row.campaign_id
+    asked = any(r["reason"].get("audit") == row.id for r in list_revisions(connection, number))
+    if asked and exists(connection, sql.ANY_UNFINISHED, campaign=number):
+        return "asking again"
+    return ""  # every wrong label that is found is corrected
+
+
+def results_of(connection: Connection, number: int) -> dict[int, int]:
+    """Count the results of each audit of a campaign that has any, by audit."""
+    found = connection.execute(
+        sa.select(checks.c.audit_id, sa.func.count())
+        .where(checks.c.campaign_id == number, checks.c.correct.is_not(None))
+        .group_by(checks.c.audit_id)
+    )
+    return dict(found.all())
 
 
 def _hold(connection: Connection, entry: CheckRow, holder: str, now: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -11,19 +11,29 @@ from sqlalchemy.engine import Connection
 from crowdtree.audit import Forecast, Standing
 from crowdtree.audit.words import next_step, sum_up
 from crowdtree.files.audits import audit_to_dict
-from crowdtree.store.audits.stored import AuditCache, AuditRow, latest_audit, read_checks
+from crowdtree.store.audits.stored import (
+    AuditCache,
+    AuditRow,
+    certified,
+    latest_audit,
+    read_checks,
+)
 from crowdtree.store.db.campaign_row import get_campaign, tally
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.db.tables import checks, items, labels
 from crowdtree.store.errors import NotFound
+from crowdtree.store.queries.export import LabelRow
+from crowdtree.store.serving.item import CHECKED
 from crowdtree.store.types import JsonObject
 
 __all__ = [
     "AuditReport",
     "AuditSummary",
+    "Coverage",
     "audit_report",
     "audit_summary",
     "certificate",
+    "coverage",
     "history_of",
     "unsure_items",
 ]
@@ -71,7 +81,7 @@ def audit_summary(connection: Connection, number: int) -> AuditSummary:
         .order_by(checks.c.draw)
     ).all()
     covered = labelled - _labelled_after(connection, number, row.at)
-    changed = sum(entry.label != entry.now for entry in rows)
+    changed = sum(entry.now not in (entry.label, entry.truth) for entry in rows)
     return {
         "started": True,
         "started_at": row.at,
@@ -84,8 +94,8 @@ def audit_summary(connection: Connection, number: int) -> AuditSummary:
 
 
 def _labelled_after(connection: Connection, number: int, at: float) -> int:
-    """Count the labels that are newer than an audit."""
-    newer = (labels.c.campaign_id == number, labels.c.at > at)
+    """Count the labels that are newer than an audit, without those that a check corrected."""
+    newer = (labels.c.campaign_id == number, labels.c.at > at, labels.c.reason != CHECKED)
     query = (
         sa.select(sa.func.count())
         .select_from(labels)
@@ -93,6 +103,30 @@ def _labelled_after(connection: Connection, number: int, at: float) -> int:
         .where(*newer, items.c.status == ItemStatus.LABELLED)
     )
     return int(connection.execute(query).scalar_one())
+
+
+class Coverage(NamedTuple):
+    """What is certified about the labels of a campaign, and which ones that covers."""
+
+    share: float
+    """At most this share of the labels that are covered is wrong."""
+    sentence: str
+    at: float
+
+    def of(self, row: LabelRow) -> float | None:
+        """What is certified about the set that a label belongs to, none where it is not covered."""
+        covered = row["at"] <= self.at or row["reason"] == CHECKED
+        return self.share if covered and row["status"] == ItemStatus.LABELLED.label else None
+
+
+def coverage(connection: Connection, number: int) -> Coverage | None:
+    """What is certified now; none without checks, or if labels have changed since."""
+    row = latest_audit(connection, number)
+    if row is None or not row.claims["checks"] + row.claims["known"]:
+        return None
+    if audit_summary(connection, number)["changed"]:
+        return None
+    return Coverage(certified(row), sum_up(row.claims), row.at)
 
 
 class AuditReport(AuditSummary):
@@ -108,10 +142,12 @@ def audit_report(connection: Connection, cache: AuditCache, number: int) -> Audi
     """Sum up the audit of a campaign, with what to do next."""
     found = audit_summary(connection, number)
     claims, forecast = found["claims"], _forecast(connection, cache, number)
+    row = latest_audit(connection, number)
+    corrects = row is not None and bool(row.corrects)
     return {
         **found,
         "sentence": "" if claims is None else sum_up(claims),
-        "next": "" if claims is None else next_step(claims["state"], forecast),
+        "next": "" if claims is None else next_step(claims["state"], forecast, corrects),
         "forecast": None if forecast is None else forecast.to_dict(),
     }
 

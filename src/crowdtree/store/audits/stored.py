@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.audit import Audit, Forecast
+from crowdtree.audit.run import UNSURE
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.db.tables import audits, checks, items
 from crowdtree.store.types import JsonObject
@@ -22,14 +23,13 @@ __all__ = [
     "AuditCache",
     "AuditRow",
     "CheckRow",
+    "certified",
     "latest_audit",
     "make_audit",
     "read_audits",
     "read_checks",
 ]
 
-UNSURE = "cannot tell"
-"""What is found where a person cannot tell; it counts as wrong."""
 MOST_CACHED = 20
 
 
@@ -44,6 +44,8 @@ class AuditRow:
     seed: int
     claims: JsonObject
     at: float
+    corrects: int
+    """Whether labels that are found wrong are corrected, so that the bound is for those."""
 
 
 class CheckRow(NamedTuple):
@@ -70,6 +72,11 @@ class CheckRow(NamedTuple):
 
 
 _ROW = [audits.c[name] for name in AuditRow.__dataclass_fields__]
+
+
+def certified(row: AuditRow) -> float:
+    """Share of wrong labels that an audit certifies, after corrections where it corrects."""
+    return float(row.claims["corrected" if row.corrects else "upper"])
 
 
 def read_audits(connection: Connection, number: int) -> list[AuditRow]:
@@ -132,6 +139,7 @@ def make_audit(connection: Connection, row: AuditRow) -> Audit:
         confidence=row.confidence,
         seed=row.seed,
         known=json.loads(found.known),
+        correct=bool(row.corrects),
     )
 
 

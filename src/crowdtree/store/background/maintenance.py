@@ -9,13 +9,11 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.store.audits import checking as audits
-from crowdtree.store.audits.report import audit_summary
-from crowdtree.store.audits.stored import latest_audit
+from crowdtree.store.background.certifying import ASKING, Certifying, Standing
 from crowdtree.store.background.revising import Revising
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.activity import note
-from crowdtree.store.db.campaign_row import add_to_tallies, get_campaign, tally
+from crowdtree.store.db.campaign_row import add_to_tallies, get_campaign
 from crowdtree.store.db.labels import write_labels
 from crowdtree.store.db.sql import Sql, exists, fetch_ids, run
 from crowdtree.store.db.states import ItemStatus
@@ -30,12 +28,6 @@ from crowdtree.store.settings import Settings, stored_settings
 
 __all__ = ["Maintenance"]
 
-WAITING = {
-    "open": "waiting for checks",
-    "unlikely": "the bound cannot be reached with these labels",
-    "impossible": "the bound cannot be reached with these labels",
-}
-"""Why a campaign does not finish, by the state of its audit."""
 OPEN_AT_ONCE = 200
 NEW_AT_ONCE = 5000
 WITH_STATUS = Sql(
@@ -55,6 +47,7 @@ class Maintenance:
     def __init__(self, clock: Callable[[], float]) -> None:
         self.cache = ServingCache(clock, np.random.default_rng(0))
         self.revising = Revising(self.cache)
+        self.certifying = Certifying(self.cache)
 
     def round(self, connection: Connection) -> bool:
         """Do one round; true when there is more to do at once."""
@@ -73,7 +66,7 @@ class Maintenance:
                 more |= self._finish(connection, row.id)
             else:
                 settings = stored_settings(row.settings)
-                self._check_running(connection, row.id, settings, row.status_reason)
+                more |= self._check_running(connection, row.id, settings, row.status_reason)
         return more
 
     def take_opened(self) -> dict[int, int]:
@@ -117,57 +110,35 @@ class Maintenance:
         moved = {ItemStatus.NEW.label: -len(ids), ItemStatus.SET_ASIDE.label: len(ids)}
         add_to_tallies(connection, number, moved)
 
-    def _missing(self, connection: Connection, number: int, settings: Settings) -> str:
-        """Why a campaign whose items are all labelled cannot finish yet: what is not certified.
-
-        An audit is started, or started again where it does not cover all labels as they are.
-        """
-        labelled = tally(connection, number).get(ItemStatus.LABELLED.label, 0)
-        if settings.certify is None or not labelled:
-            return ""
-        row = latest_audit(connection, number)
-        if (
-            row is None
-            or row.claims["items"] < labelled
-            or audit_summary(connection, number)["changed"]
-        ):
-            again = True
-        elif row.claims["upper"] <= settings.certify:
-            return ""
-        else:  # an audit for a lower bound goes on as long as that can be reached
-            again = row.bound > settings.certify or (
-                row.bound < settings.certify and row.claims["state"] != "open"
-            )
-        if row is None or again:
-            now = self.cache.clock()
-            row = audits.start(connection, number, settings.certify, now, actor="server")
-        return WAITING.get(row.claims["state"], "")
-
     def _check_running(
         self, connection: Connection, number: int, settings: Settings, said: str
-    ) -> None:
-        """Finish a campaign without open items, pause one without money."""
+    ) -> bool:
+        """Finish a campaign without open items, pause one without money; true if more is due."""
         now = self.cache.clock()
         unfinished = exists(connection, sql.ANY_UNFINISHED, campaign=number)
         unfinished = unfinished or self._may_be_revised(connection, number, settings)
         over = settings.finish_by_itself and not unfinished
-        waiting = self._missing(connection, number, settings) if over else ""
-        if over and not waiting:
+        waiting = self.certifying.step(connection, number) if over else Standing("")
+        if over and not waiting.reason:
+            if waiting.claims is not None:
+                note(connection, now, "certified", number, waiting.claims, "server")
             set_status(connection, number, "finished", now)
-            return
-        if waiting != said:
+            return False
+        if waiting.reason != said:
             mine = campaigns.update().where(campaigns.c.id == number)
-            connection.execute(mine.values(status_reason=waiting))
-        if over:
-            return
-        if settings.budget is None:
-            return
+            connection.execute(mine.values(status_reason=waiting.reason))
+            if waiting.out_of_reach:
+                detail = {"text": waiting.reason, **(waiting.claims or {})}
+                note(connection, now, "out of reach", number, detail, "server")
+        if over or settings.budget is None:
+            return waiting.reason == ASKING
         budget = connection.execute(
             sa.select(budgets).where(budgets.c.campaign_id == number)
         ).one_or_none()
         if budget and not budget.reserved and budget.spent + settings.price_micros > budget.cap:
             set_status(connection, number, "paused", now, "the budget is spent")
             note(connection, now, "budget spent", number, actor="server")
+        return False
 
     def _may_be_revised(self, connection: Connection, number: int, settings: Settings) -> bool:
         """Whether answers are left that may still show that the table is wrong."""

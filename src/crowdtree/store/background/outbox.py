@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypedDict
+from typing import TypedDict
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.store.db.activity import EVENTS
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.labels import wait_for_labels
 from crowdtree.store.db.tables import (
+    activity,
     campaigns,
     deliveries,
     items,
@@ -20,6 +23,7 @@ from crowdtree.store.db.tables import (
     withdrawals,
 )
 from crowdtree.store.queries.export import LabelRow, label_rows
+from crowdtree.store.types import JsonObject
 
 __all__ = ["Body", "Message", "claim", "settle_hook"]
 
@@ -44,10 +48,12 @@ class Body(TypedDict):
     """What is sent."""
 
     id: str
-    event: Literal["items.labelled", "labels.withdrawn", "campaign.finished"]
+    event: str
     campaign: int
     labels: list[LabelRow]
     withdrawn: list[Withdrawn]
+    detail: JsonObject
+    """What is known about an alarm, a revision or a certificate."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,7 @@ class Message:
     body: Body
     last_label_id: int
     last_withdrawal_id: int
+    last_activity_id: int
 
     @property
     def ended(self) -> bool:
@@ -80,6 +87,7 @@ def claim(connection: Connection, now: float) -> list[Message]:
             sa.or_(
                 _newest(labels) > webhooks.c.sent_label_id,
                 _newest(withdrawals) > webhooks.c.sent_withdrawal_id,
+                _newest(activity, activity.c.action.in_(EVENTS)) > webhooks.c.sent_activity_id,
                 finished,
             ),
         )
@@ -94,32 +102,47 @@ def claim(connection: Connection, now: float) -> list[Message]:
     return [_message(connection, row) for row in rows]
 
 
-def _newest(table: sa.Table) -> sa.ScalarSelect[int]:
+def _newest(table: sa.Table, *which: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
     newest = sa.select(sa.func.coalesce(sa.func.max(table.c.id), 0))
-    return newest.where(table.c.campaign_id == webhooks.c.campaign_id).scalar_subquery()
+    mine = table.c.campaign_id == webhooks.c.campaign_id
+    return newest.where(mine, *which).scalar_subquery()
 
 
 def _message(connection: Connection, hook: sa.Row[tuple[object, ...]]) -> Message:
     number, sent, void = hook.campaign_id, hook.sent_label_id, hook.sent_withdrawal_id
+    told = hook.sent_activity_id
     body: Body = {
         "id": f"{hook.id}-end",
         "event": "campaign.finished",
         "campaign": number,
         "labels": [],
         "withdrawn": [],
+        "detail": {},
     }
     gone = _withdrawn(connection, number, void)
     if gone:
         void = gone[-1].id
         body["withdrawn"] = [{"task": r.task, "label_id": r.label_id, "at": r.at} for r in gone]
         body |= {"id": f"{hook.id}-withdrawn-{void}", "event": "labels.withdrawn"}
+    elif (entry := _event(connection, number, told)) is not None:
+        told = entry.id
+        body["detail"] = {"at": entry.at, "actor": entry.actor, **json.loads(entry.detail)}
+        body |= {"id": f"{hook.id}-event-{told}", "event": EVENTS[entry.action]}
     else:
         classes = get_campaign(connection, number).classes
         rows = label_rows(connection, number, classes, sent, LABELS_AT_ONCE)
         sent = rows[-1]["id"] if rows else sent
         if rows or hook.campaign_status != "finished":
             body |= {"id": f"{hook.id}-{sent}", "event": "items.labelled", "labels": rows}
-    return Message(hook.id, hook.url, hook.secret, hook.failures, body, sent, void)
+    return Message(hook.id, hook.url, hook.secret, hook.failures, body, sent, void, told)
+
+
+def _event(connection: Connection, number: int, after: int) -> sa.Row[tuple[object, ...]] | None:
+    """Read the next entry of the activity log that webhooks are told about."""
+    mine = (activity.c.campaign_id == number, activity.c.id > after)
+    told = activity.c.action.in_(EVENTS)
+    query = sa.select(activity).where(*mine, told).order_by(activity.c.id).limit(1)
+    return connection.execute(query).one_or_none()
 
 
 def _withdrawn(
@@ -148,6 +171,7 @@ def settle_hook(connection: Connection, message: Message, error: str, now: float
             .values(
                 sent_label_id=message.last_label_id,
                 sent_withdrawal_id=message.last_withdrawal_id,
+                sent_activity_id=message.last_activity_id,
                 finish_sent=int(message.ended),
                 failures=0,
                 next_try_at=0.0,

@@ -13,7 +13,7 @@ from crowdtree.store.db.sql import Sql, exists, fetch, fetch_ids, run_many
 from crowdtree.store.db.states import ItemStatus, in_states
 from crowdtree.store.db.tables import revisions, workers
 from crowdtree.store.serving.cache import ServingCache
-from crowdtree.store.serving.item import FINISHED, ServedCampaign
+from crowdtree.store.serving.item import FINAL, ServedCampaign
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 from crowdtree.store.serving.worker_quality import relearn
 
@@ -24,7 +24,7 @@ LOADED_AT_ONCE = 10
 SECONDS_AT_ONCE = 0.05
 """How long one transaction replays items; on SQLite no answer is taken meanwhile."""
 _BEHIND = f"""revision < :revision AND NOT EXISTS (SELECT 1 FROM labels
-    WHERE labels.item_id = items.id AND labels.reason = '{FINISHED}')"""
+    WHERE labels.item_id = items.id AND labels.reason IN {FINAL})"""
 BEHIND = Sql(
     f"""SELECT id FROM items WHERE campaign_id = :campaign AND status = :status AND id > :after
     AND {_BEHIND} ORDER BY id LIMIT :most {{skip items}}"""

@@ -96,7 +96,7 @@ class Watched:
     """The monitor of a campaign, and how far it has read the log."""
 
     tested: int
-    """Number of the revision whose table is tested: the last one that an owner made."""
+    """Number of the revision whose table is tested: the last that does not follow from the log."""
     after: int
     """Last line before it. Items asked about by then are left out: their later answers depend on
     earlier ones, by which the table may have been estimated."""
@@ -285,7 +285,8 @@ class Watching:
         alarms = watched.monitor.alarms
         now = self.cache.clock()
         for alarm in alarms[len(known) :]:
-            note(connection, now, "alarm", number, {"text": str(alarm)}, "server")
+            detail = {"text": str(alarm), **alarm._asdict()}
+            note(connection, now, "alarm", number, detail, "server")
         if seen.revision is not None:
             self._revise(connection, seen, seen.revision, now)
         values = {
@@ -367,11 +368,16 @@ def _words(watched: Watched, revision: Revision) -> str:
 
 
 def _tested(connection: Connection, number: int) -> tuple[int, int]:
-    """Number of the last revision that an owner made, and the last line before it."""
-    made = (revisions.c.campaign_id == number, revisions.c.actor == "owner")
-    found = sa.select(revisions.c.number, revisions.c.after_answer_id).where(*made)
-    row = connection.execute(found.order_by(revisions.c.number.desc()).limit(1)).one_or_none()
-    return (0, 0) if row is None else (row.number, row.after_answer_id)
+    """Number of the last revision that did not follow from the log, and the last line before it.
+
+    Those are the revisions of owners and of audits.
+    """
+    columns = (revisions.c.number, revisions.c.after_answer_id, revisions.c.reason)
+    found = sa.select(*columns).where(revisions.c.campaign_id == number)
+    for row in connection.execute(found.order_by(revisions.c.number.desc())):
+        if "last_answer_id" not in json.loads(row.reason):
+            return row.number, row.after_answer_id
+    return 0, 0
 
 
 def _stored_revisions(

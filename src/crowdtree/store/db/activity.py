@@ -9,11 +9,19 @@ from typing import Literal, TypedDict, cast
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.store.db.labels import hold_readers
 from crowdtree.store.db.tables import activity
 from crowdtree.store.types import JsonObject
 
-__all__ = ["ActivityEntry", "list_activity", "note"]
+__all__ = ["EVENTS", "ActivityEntry", "list_activity", "note"]
 
+EVENTS = {
+    "alarm": "table.alarm",
+    "revise": "table.revised",
+    "certified": "certificate.reached",
+    "out of reach": "certificate.out_of_reach",
+}
+"""Actions that webhooks are told about, and the names of these events."""
 MOST_LISTED = 500
 
 
@@ -37,6 +45,8 @@ def note(
     actor: Literal["owner", "server"] = "owner",
 ) -> None:
     """Append to the activity log."""
+    if action in EVENTS:
+        hold_readers(connection)
     values = {"at": now, "actor": actor, "action": action, "campaign_id": campaign}
     connection.execute(activity.insert().values(**values, detail=json.dumps(dict(detail or {}))))
 

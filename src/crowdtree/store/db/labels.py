@@ -15,7 +15,7 @@ from crowdtree.store.db import statements as sql
 from crowdtree.store.db.engine import is_sqlite
 from crowdtree.store.db.sql import Sql, run, send_many
 
-__all__ = ["wait_for_labels", "write_labels"]
+__all__ = ["hold_readers", "wait_for_labels", "write_labels"]
 
 WRITING = Sql("SELECT pg_advisory_xact_lock_shared(7420818)")
 READING = Sql("SELECT pg_advisory_xact_lock(7420818)")
@@ -27,10 +27,16 @@ def write_labels(
     withdrawn: Sequence[sql.Withdrawal] = (),
 ) -> None:
     """Write labels, and which ones were taken back."""
-    if (rows or withdrawn) and not is_sqlite(connection):
-        run(connection, WRITING)
+    if rows or withdrawn:
+        hold_readers(connection)
     send_many(connection, sql.ADD_WITHDRAWAL, (row._asdict() for row in withdrawn))
     send_many(connection, sql.ADD_LABEL, (row._asdict() for row in rows))
+
+
+def hold_readers(connection: Connection) -> None:
+    """Have readers who continue from an id wait until the commit."""
+    if not is_sqlite(connection):
+        run(connection, WRITING)
 
 
 def wait_for_labels(connection: Connection) -> None:

@@ -313,6 +313,7 @@ audits = sa.Table(
     sa.Column("known", sa.Text, nullable=False),
     sa.Column("claims", sa.Text, nullable=False),
     _number("at", sa.Float),
+    _number("corrects", sa.SmallInteger),
     sa.Index("ix_audits_campaign_id_id", "campaign_id", "id"),
     sqlite_autoincrement=True,
 )
@@ -381,6 +382,7 @@ webhooks = sa.Table(
     _number("sent_label_id", BigId),
     _number("sent_withdrawal_id", BigId),
     _number("finish_sent", sa.SmallInteger),
+    _number("sent_activity_id", BigId),
     _count("failures"),
     _number("next_try_at", sa.Float),
     _text("status", "active"),

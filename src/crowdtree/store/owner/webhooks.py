@@ -9,9 +9,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.store.db.activity import note
+from crowdtree.store.db.activity import EVENTS, note
 from crowdtree.store.db.campaign_row import get_campaign
-from crowdtree.store.db.tables import deliveries, labels, webhooks, withdrawals
+from crowdtree.store.db.tables import activity, deliveries, labels, webhooks, withdrawals
 from crowdtree.store.errors import NotFound
 
 __all__ = [
@@ -47,6 +47,7 @@ class Webhook(TypedDict):
     url: str
     sent_label_id: int
     sent_withdrawal_id: int
+    sent_activity_id: int
     finish_sent: int
     failures: int
     next_try_at: float
@@ -113,19 +114,25 @@ def hook_deliveries(connection: Connection, number: int, hook: int) -> list[Deli
 
 def reported_hooks(connection: Connection, number: int) -> list[WebhookReport]:
     """List the webhooks of a campaign with their last messages."""
-    newest, void = (
+    newest, void, told = (
         connection.execute(
             sa.select(sa.func.coalesce(sa.func.max(table.c.id), 0)).where(
-                table.c.campaign_id == number
+                table.c.campaign_id == number, which
             )
         ).scalar_one()
-        for table in (labels, withdrawals)
+        for table, which in (
+            (labels, sa.true()),
+            (withdrawals, sa.true()),
+            (activity, activity.c.action.in_(EVENTS)),
+        )
     )
     return [
         {
             **hook,
             "deliveries": hook_deliveries(connection, number, hook["id"]),
-            "behind": newest > hook["sent_label_id"] or void > hook["sent_withdrawal_id"],
+            "behind": newest > hook["sent_label_id"]
+            or void > hook["sent_withdrawal_id"]
+            or told > hook["sent_activity_id"],
         }
         for hook in listed_hooks(connection, number)
     ]

@@ -84,7 +84,7 @@ def label_rows(
 def _checked(
     connection: Connection, number: int, rows: Sequence[sa.Row[Any]]
 ) -> dict[int, int | None]:
-    """What audits found about some items, where they were checked with the label they have now."""
+    """What audits found about some items; where nobody could tell, if the label is the same."""
     label = {row.item_id: row.label for row in rows}
     if not label:
         return {}
@@ -97,7 +97,11 @@ def _checked(
         )
         .order_by(checks.c.id)
     )
-    return {item: truth for item, old, truth in found if label.get(item, -1) == old}
+    return {
+        item: truth
+        for item, old, truth in found
+        if item in label and (truth is not None or label[item] == old)
+    }
 
 
 def answer_rows(

@@ -13,6 +13,7 @@ from crowdtree.files.audits import check_claims
 from crowdtree.store.audits.stored import AuditRow, CheckRow, make_audit, read_audits, read_checks
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.db.tables import audits, items, labels
+from crowdtree.store.serving.item import CHECKED
 
 __all__ = ["check_audits"]
 
@@ -66,6 +67,7 @@ def _labels(connection: Connection, audit: AuditRow, classes: list[str]) -> Iter
             items.c.campaign_id == audit.campaign_id,
             items.c.status == ItemStatus.LABELLED,
             labels.c.at <= audit.at,
+            labels.c.reason != CHECKED,
         )
     )
     now = {task: classes[label] for task, label in rows if label is not None}

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 from sqlalchemy.engine import Connection
 
+from crowdtree.store.audits.feeding import checked_truths
 from crowdtree.store.db.sql import Query, fetch
 from crowdtree.store.db.statements import LOG, ItemRow, LabelLine, Lease, LogLine, OpenQuestion
 from crowdtree.store.db.states import ItemStatus
@@ -52,11 +53,13 @@ class StoredItem:
     label: LabelLine | None
     questions: list[OpenQuestion]
     leases: list[Lease]
+    truth: int | None
+    """True class that a check has found."""
 
 
 def stored_items(connection: Connection, number: int) -> Iterator[StoredItem]:
     """Read the items of a campaign, a few hundred at a time."""
-    after = 0
+    after, truths = 0, checked_truths(connection, number)
     while rows := fetch(connection, ITEMS_AFTER, campaign=number, after=after, most=AT_ONCE):
         ids = [row.id for row in rows]
         log, questions = _by_item(connection, LOG, ids), _by_item(connection, QUESTIONS, ids)
@@ -74,6 +77,7 @@ def stored_items(connection: Connection, number: int) -> Iterator[StoredItem]:
                 next(iter(labels.get(row.id, [])), None),
                 questions.get(row.id, []),
                 leases.get(row.id, []),
+                truths.get(row.id),
             )
         after = ids[-1]
 

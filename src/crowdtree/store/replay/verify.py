@@ -27,6 +27,7 @@ from crowdtree.store.replay.reconcile import Sums, check_references, check_sums
 from crowdtree.store.replay.stored import StoredItem, stored_items
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.item import (
+    CHECKED,
     CONCLUDED,
     OUTSIDE_ENGINE,
     SET_ASIDE,
@@ -201,7 +202,7 @@ def _visited(
 
 def _should_be_revised(stored: StoredItem) -> bool:
     """Whether an item has answers and was not closed from outside."""
-    finished = stored.label is not None and stored.label.reason in CONCLUDED
+    finished = stored.label is not None and stored.label.reason in (*CONCLUDED, CHECKED)
     return stored.status != ItemStatus.SET_ASIDE and not finished and bool(stored.log)
 
 
@@ -347,6 +348,8 @@ def _label(campaign: ServedCampaign, item: ItemState, stored: StoredItem) -> Ite
     if closed and (status == ItemStatus.SET_ASIDE) != (reason in SET_ASIDE):
         yield f"is {status.label} with reason {reason!r}"
     expected: Label | None = item.label
+    if reason == CHECKED and stored.truth is not None:
+        expected = Label(stored.truth, 0.0, CHECKED)
     if expected is None and reason in CONCLUDED:
         expected = campaign.policy.conclude(item.state, reason)
     if expected is None:

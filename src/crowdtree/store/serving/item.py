@@ -29,8 +29,10 @@ from crowdtree.store.types import AnyPolicy
 from crowdtree.store.votes import Votes, counted_votes
 
 __all__ = [
+    "CHECKED",
     "CLOSED",
     "CONCLUDED",
+    "FINAL",
     "FINISHED",
     "NO_WORKERS",
     "OUTSIDE_ENGINE",
@@ -52,6 +54,10 @@ NO_WORKERS = "no workers"
 """Reason of an item that was set aside because nobody was left who could answer."""
 FINISHED = "finished"
 """Reason of a label that was given because the owner finished the campaign."""
+CHECKED = "checked"
+"""Reason of a label that is the true class, as a check of an audit has found."""
+FINAL = (FINISHED, CHECKED)
+"""Reasons of labels that no revision changes."""
 CONCLUDED = (FINISHED, NO_WORKERS)
 """Reasons of labels that were given on the evidence so far, not by the policy."""
 SET_ASIDE = ("skipped", "never asked", NO_WORKERS)

@@ -20,7 +20,7 @@ from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.errors import Refused
 from crowdtree.store.serving.cache import KnownWorker
 from crowdtree.store.serving.changes import Changes
-from crowdtree.store.serving.item import CLOSED, FINISHED, OpenItem, ServedCampaign, item_state
+from crowdtree.store.serving.item import CLOSED, FINAL, OpenItem, ServedCampaign, item_state
 from crowdtree.store.serving.revise import revise
 
 __all__ = ["Budget", "PendingItems", "UnitOfWork"]
@@ -170,7 +170,7 @@ class UnitOfWork(Changes):
         labels = {row.item_id: row for row in rows}
         for item in items:
             label = labels.get(item.id)
-            if label is None or label.reason != FINISHED:
+            if label is None or label.reason not in FINAL:
                 revise(self, item, log[item.id], label)
 
     def _open_item(self, row: sql.ItemRow, log: list[sql.LogLine]) -> OpenItem:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse
 
-from crowdtree.store.audits import checking
+from crowdtree.store.audits import checking, feeding
 from crowdtree.store.audits.report import certificate
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import OWNER_ONLY, AuditorHash
@@ -41,7 +41,7 @@ class Handed(BaseModel):
     """An item to check, or the reason why there is none.
 
     `reason`: done (the bound is reached, cannot be reached, or everything is checked), waiting
-    (others hold what is left), not started.
+    (others hold what is left), asking again (labels are being made again), not started.
     """
 
     item: JsonObject | None
@@ -62,6 +62,16 @@ async def start(request: Request, number: Number, wish: Started) -> JsonObject:
     state = state_of(request)
     await audits.start(state, number, wish.bound, wish.confidence)
     return dict(await audits.report(state, number))
+
+
+@router.post(f"{BASE}/calibrate", dependencies=OWNER_ONLY)
+async def calibrate(request: Request, number: Number) -> dict[str, int]:
+    """Calibrate the stated errors by what was checked: a revision, whose number is returned."""
+    state = state_of(request)
+    made = await state.store.awrite(
+        lambda c: feeding.calibrate(c, state.store.audits, number, state.now)
+    )
+    return {"revision": made}
 
 
 @router.get(f"{BASE}/certificate", dependencies=OWNER_ONLY)

@@ -14,7 +14,7 @@ from crowdtree.files import exports
 from crowdtree.web.auth import OWNER_ONLY
 from crowdtree.web.errors import HttpError
 from crowdtree.web.requests import Number, state_of
-from crowdtree.web.services.exports import Export, rows_of
+from crowdtree.web.services.exports import Export, certified_labels, rows_of
 from crowdtree.web.services.items import add_from_file
 from crowdtree.web.state import AppState
 
@@ -82,6 +82,10 @@ async def _download(state: AppState, number: int, what: Export, format: Format) 
     rows = await asyncio.to_thread(rows_of, state.store, number, what)
     name = "labels" if what == "labels" else "answers"
     head = {"content-disposition": f'attachment; filename="{name}-{number}.{format}"'}
+    if what == "labels":
+        found = await asyncio.to_thread(certified_labels, state.store, number)
+        if found is not None:
+            head["x-crowdtree-audit"] = found.sentence.encode("ascii", "replace").decode()
     chunks = await asyncio.to_thread(exports.exported, rows, exports.COLUMNS[what], format)
     if format == "parquet":  # made at once
         return Response(next(chunks), media_type=TYPES[format], headers=head)

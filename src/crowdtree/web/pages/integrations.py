@@ -19,6 +19,10 @@ router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 EVENTS = {
     "items.labelled": "labels",
     "labels.withdrawn": "labels withdrawn",
+    "table.alarm": "the answers contradict the table",
+    "table.revised": "table revised",
+    "certificate.reached": "bound certified",
+    "certificate.out_of_reach": "bound out of reach",
     "campaign.finished": "the end",
 }
 

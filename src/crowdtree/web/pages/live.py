@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.advise import Promise
 from crowdtree.plots.live_tree import flow_numbers
 from crowdtree.policy import PlanPolicy
+from crowdtree.store.background.certifying import ASKING, WAITING
 from crowdtree.store.db.campaign_row import Campaign, tally
 from crowdtree.store.queries.items import Divided, divided, last_answer_at
 from crowdtree.store.queries.progress import Progress, progress
@@ -204,6 +205,8 @@ def _headline(seen: Situation, notes: int) -> tuple[str, str]:
     if status == "paused":
         why = seen.campaign.status_reason
         return "still", f"Paused{f': {why}' if why else ''}. Nobody is given questions."
+    if seen.campaign.status_reason not in ("", WAITING, ASKING):
+        return "worry", "All items have their label, but the wanted bound is out of reach."
     if seen.campaign.status_reason:
         return "still", f"All items have their label; {seen.campaign.status_reason}."
     if seen.last_answer is None:
@@ -297,10 +300,13 @@ def _audit_notes(seen: Situation) -> Iterator[Note]:
     reason, wanted = seen.campaign.status_reason, seen.campaign.settings.certify
     if seen.campaign.status != "running" or not reason or wanted is None:
         return
-    what = f"{reason[:1].upper()}{reason[1:]}: the campaign finishes when an audit certifies "
-    what += f"at most {percent(wanted)} wrong labels."
-    if reason != "waiting for checks":
-        what += " Change that setting, or finish now and use the labels as they are."
+    what = f"{reason[:1].upper()}{reason[1:]}"
+    if reason == WAITING:
+        what += ": the campaign finishes when an audit certifies at most "
+        what += f"{percent(wanted)} wrong labels."
+    elif reason != ASKING:
+        what += ". Go on checking (every wrong label that is found is corrected). Change that "
+        what += "setting, or finish now and use the labels as they are."
     yield Note(what, f"{seen.link}/audit", "Open the audit")
 
 

@@ -46,6 +46,7 @@ FIELDS = {
     "lease_seconds": Field(MINUTE, blank=Settings().lease_seconds),
     "give_up_seconds": Field(DAY),
     "certify": Field(PERCENT),
+    "most_checks": Field(whole=True),
 }
 FLAGS = ("one_question_per_item", "dedicated", "finish_by_itself", "adapt")
 WORDS = (

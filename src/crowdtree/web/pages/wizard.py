@@ -23,7 +23,7 @@ from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.web.pages.base import PageRoute, fragment, go, render
 from crowdtree.web.pages.progress_stream import with_progress
-from crowdtree.web.pages.settings import changes_of
+from crowdtree.web.pages.settings import changes_of, number_of, shown_settings
 from crowdtree.web.requests import Number, state_of
 from crowdtree.web.services.items import add_from_file
 from crowdtree.web.state import AppState
@@ -32,6 +32,8 @@ __all__ = ["router"]
 
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 MOST_PASTED = 400
+MOST_SIMULATED = 5000
+"""Items of a simulated campaign; a share of more items takes hardly more checks."""
 
 
 async def _campaign(state: AppState, number: int) -> Campaign:
@@ -53,6 +55,8 @@ async def plan(request: Request, number: Number, owner: OwnerNeeded) -> Response
     if found is not None:
         chosen = found.nearest(policy, promise).key
         values |= {"offer": found, "chosen": chosen, "simulated": SIMULATED}
+        certify = shown_settings({"certify": campaign.settings.certify})["certify"]
+        values |= {"certify": certify, "most": MOST_SIMULATED}
     return render(request, "plan.html", **values)
 
 
@@ -78,6 +82,26 @@ async def tree(request: Request, number: Number, choice: str = "") -> Response:
     return HTMLResponse(await asyncio.to_thread(_tree, request, policy))
 
 
+@router.get("/c/{number}/plan/checks")
+async def checks(
+    request: Request, number: Number, choice: str = "", certify: str = "", items: str = ""
+) -> Response:
+    """Say how many checks a certificate takes with a choice, and what watching costs."""
+    state = state_of(request)
+    campaign = await _campaign(state, number)
+    bound = number_of("certify", certify.strip()[:20])
+    if bound is None:
+        return HTMLResponse("")
+    if not 0 < bound < 1:
+        raise CrowdtreeError("certify: expected a percentage between 0 and 100")
+    count = items.strip().replace(",", "")[:9]
+    if not count.isascii() or not count.isdigit() or not 1 <= int(count) <= MOST_SIMULATED:
+        raise CrowdtreeError(f"items: expected a whole number from 1 to {MOST_SIMULATED:,}")
+    policy = (await state.plans.offer(campaign.problem)).get(choice).policy
+    found = await state.plans.certificate(policy, bound, int(count))
+    return HTMLResponse(fragment(request, "part-checks.html", found=found))
+
+
 def _tree(request: Request, policy: AnyPolicy) -> str:
     drawn = tree_section(tree_views(policy.plan)) if isinstance(policy, PlanPolicy) else ""
     return fragment(request, "part-tree.html", drawn=drawn, problem=policy.problem, policy=policy)
@@ -90,7 +114,7 @@ async def choose(request: Request, number: Number) -> Response:
     form = await request.form()
     campaign = await _campaign(state, number)
     choice = (await state.plans.offer(campaign.problem)).get(str(form.get("choice", "")))
-    changes = changes_of(form, ("price", "currency"))
+    changes = changes_of(form, ("price", "currency", "certify"))
 
     def apply(connection: Connection) -> None:
         drafts.change_policy(connection, number, choice.policy, state.now)

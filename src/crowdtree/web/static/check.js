@@ -7,6 +7,7 @@ const WAIT = 10000; // milliseconds until an item that somebody else holds may b
 const ENDS = {
   done: ["Thank you!", "There is nothing left to check."],
   waiting: ["Please wait", "Other people hold the items that are left. This page continues automatically."],
+  "asking again": ["Please wait", "People are being asked again about some items. This page continues automatically."],
   "not started": ["Not started yet", "There is nothing to check at the moment. This page continues automatically."],
 };
 

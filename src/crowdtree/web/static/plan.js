@@ -42,9 +42,27 @@ async function draw() {
   tree.setAttribute("aria-busy", "false");
 }
 
+async function estimate() {
+  const box = document.getElementById("checks");
+  const asked = new URLSearchParams({ choice: chosen()?.value ?? "", certify: form.certify.value, items: document.getElementById("many").value });
+  if (!form.certify.value.trim() || !asked.get("choice")) {
+    box.replaceChildren();
+    return;
+  }
+  box.setAttribute("aria-busy", "true");
+  box.textContent = "Simulating…";
+  const key = (box.dataset.key = asked.toString());
+  const response = await fetch(`${form.querySelector("[data-checks]").dataset.checks}?${asked}`);
+  const text = await response.text();
+  if (box.dataset.key !== key) return; // another choice since
+  if (response.ok) box.innerHTML = text;
+  else box.textContent = "Enter a percentage between 0 and 100, and a number of items up to 5,000.";
+  box.setAttribute("aria-busy", "false");
+}
+
 if (form) {
   drawn = chosen()?.value;
-  for (const radio of radios) radio.addEventListener("change", () => { mark(); draw(); });
+  for (const radio of radios) radio.addEventListener("change", () => { mark(); draw(); estimate(); });
   for (const path of marks) {
     path.addEventListener("click", () => {
       const radio = radios.find((found) => found.value === path.dataset.choice);
@@ -54,6 +72,9 @@ if (form) {
   }
   form.price.addEventListener("input", costs);
   form.currency.addEventListener("input", costs);
+  form.certify.addEventListener("change", estimate);
+  form.querySelector("#many").addEventListener("change", estimate);
   mark();
   costs();
+  estimate();
 }

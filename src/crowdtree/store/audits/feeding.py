@@ -1,0 +1,93 @@
+"""What checks say about a campaign's stated errors: its policy, calibrated by them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.policy import AdaptivePolicy, Answer
+from crowdtree.store.audits.stored import AuditCache, latest_audit, read_checks
+from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.db.sql import Query, fetch
+from crowdtree.store.db.states import STANDS
+from crowdtree.store.db.tables import checks, items
+from crowdtree.store.owner.revisions import revise
+from crowdtree.store.types import AnyPolicy
+from crowdtree.text import plural
+
+__all__ = ["asking_policy", "calibrate", "calibrated", "checked_truths"]
+
+
+class SaidAnswer(NamedTuple):
+    """An answer about an item that was not taken back."""
+
+    item_id: int
+    question: int
+    value: int
+    skill: float
+
+
+ANSWERS = Query(
+    SaidAnswer,
+    f"""SELECT item_id, question, value, skill FROM answers WHERE item_id IN :ids
+    AND kind = 'answer' AND fate IN ('counted', 'surplus', 'late') AND {STANDS} ORDER BY id""",
+)
+
+
+def checked_truths(connection: Connection, number: int) -> dict[int, int]:
+    """True class of every item that was checked, by item; without those nobody could tell."""
+    found = connection.execute(
+        sa.select(checks.c.item_id, checks.c.truth)
+        .where(checks.c.campaign_id == number, checks.c.truth.is_not(None))
+        .order_by(checks.c.id)
+    )
+    return dict(found.all())
+
+
+def asking_policy(policy: AnyPolicy, target_error: float) -> AnyPolicy:
+    """Make a policy that asks on until the target: the same one, or an adaptive one for a plan."""
+    if isinstance(policy, AdaptivePolicy):
+        return policy.changed(target_error=target_error)
+    return AdaptivePolicy(policy.problem, target_error, strict=False)
+
+
+def calibrated(
+    connection: Connection, cache: AuditCache, number: int, policy: Any
+) -> tuple[AnyPolicy, int]:
+    """Calibrate a policy by the items that audits have checked; returns it, and how many they are.
+
+    They were drawn with unequal chances, and have weights accordingly.
+    """
+    row = latest_audit(connection, number)
+    truths = checked_truths(connection, number)
+    if row is None or not truths:
+        raise CrowdtreeError(f"campaign {number}: no item has been checked yet; check some first")
+    drawn = read_checks(connection, row.id, get_campaign(connection, number).classes)
+    with cache.current(connection, row, drawn) as audit:
+        weights = audit.weights
+    query = sa.select(items.c.id, items.c.task).where(items.c.campaign_id == number)
+    names = dict(connection.execute(query.where(items.c.task.in_(weights))).all())
+    ids = [item for item in truths if item in names]
+    said: dict[int, list[Answer]] = {item: [] for item in ids}
+    for line in fetch(connection, ANSWERS, ids=ids):
+        said[line.item_id].append(Answer(line.question, line.value, line.skill))
+    truth = np.array([truths[item] for item in ids], dtype=np.int64)
+    weight = [weights[names[item]] for item in ids]
+    made = policy.calibrate_on(list(said.values()), truth, weight)
+    return policy.changed(calibration=made.to_dict()), len(ids)
+
+
+def calibrate(connection: Connection, cache: AuditCache, number: int, now: float) -> int:
+    """Revise a campaign so that its stated errors follow from what was checked.
+
+    Items whose stated error is then above the target are asked about again. Returns the number of
+    the revision.
+    """
+    present = get_campaign(connection, number, lock=True).make_policy()
+    policy, count = calibrated(connection, cache, number, present)
+    reason = {"text": f"calibrated by {plural(count, 'checked item')}", "checks": count}
+    return revise(connection, number, policy, reason, now)
