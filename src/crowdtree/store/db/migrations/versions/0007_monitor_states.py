@@ -1,0 +1,20 @@
+"""What a monitor has computed so far, so that a restart does not read the log again."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0007"
+down_revision = "0006"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Move one version up. Logs are read once more from the start."""
+    op.add_column("monitors", sa.Column("state", sa.Text(), server_default="", nullable=False))
+    op.execute("UPDATE monitors SET last_answer_id = 0, answers = 0, alarms = '[]'")
+
+
+def downgrade() -> None:
+    """Move one version down."""
+    op.drop_column("monitors", "state")
