@@ -27,11 +27,14 @@ from crowdtree.stats import wilson_interval
 from crowdtree.store import Next, Settings, Store, Submit
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.watching import Watching
+from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.tables import items, labels, monitors
 from crowdtree.store.owner import campaigns, people, tokens
 from crowdtree.store.replay.verify import verify
 
 PEOPLE = 12
+MANY = 40
+"""People of campaigns that are played to their end: each answers a question once per item."""
 WITHIN = 30
 EVERY = 5
 """Answers after which the server reads its log."""
@@ -42,7 +45,13 @@ class Live:
     """A campaign with people who err as a table says."""
 
     def __init__(
-        self, assumed: ct.Problem, truth: ct.Problem, size: int, seed: int, adapt: bool
+        self,
+        assumed: ct.Problem,
+        truth: ct.Problem,
+        size: int,
+        seed: int,
+        adapt: bool,
+        crowd: int = PEOPLE,
     ) -> None:
         self.now = 0.0
         self.store = Store("sqlite://", clock=lambda: self.now, rng=seed)
@@ -56,7 +65,7 @@ class Live:
         write(lambda c: campaigns.add_items(c, number, rows))
         write(lambda c: campaigns.set_status(c, number, "running", now))
         invited = [
-            write(lambda c: people.invite(c, number, "", made, False, now)) for _ in range(PEOPLE)
+            write(lambda c: people.invite(c, number, "", made, False, now)) for _ in range(crowd)
         ]
         self.number, self.people = number, [tokens.hashed(token) for _, token in invited]
         self.watching = Watching(self.store.clock)
@@ -100,6 +109,12 @@ class Live:
             self.now += 0 if busy else 10
             idle = 0 if busy else idle + 1
 
+    def finish(self) -> None:
+        """Label what is left on the evidence so far."""
+        if self.store.read(lambda c: get_campaign(c, self.number)).status == "running":
+            self.store.write(lambda c: campaigns.set_status(c, self.number, "finishing", self.now))
+            self.look()
+
     def submit(self, who: str, task: Any) -> None:
         question = self.assumed.question_index(task["question"]["name"])
         value = self.value(question, int(task["item"]["task"]))
@@ -140,8 +155,8 @@ def soon(names: list[str], runs: int) -> Rows:
                 finished.append(game.finished() if alarms else 4 * WITHIN)
                 begun.append(alarms[0]["items"] if alarms else 4 * WITHIN)
         within = sum(n <= WITHIN for n in finished)
-        rows.append({"problem": name, "runs": runs, "within": within,
-                     "finished": float(np.median(finished)), "begun": float(np.median(begun))})  # fmt: skip
+        medians = {"finished": float(np.median(finished)), "begun": float(np.median(begun))}
+        rows.append({"problem": name, "runs": runs, "within": within, **medians})
         print(f"  {rows[-1]}", flush=True)
     return rows
 
@@ -171,9 +186,10 @@ def mended(names: list[str], runs: int, size: int) -> Rows:
         for way, table_of_policy in (("adapting", assumed), ("told", truth)):
             wrong, answers, revised = [], [], 0
             for seed in range(runs):
-                game = Live(table_of_policy, truth, size, 2000 + seed, way == "adapting")
+                game = Live(table_of_policy, truth, size, 2000 + seed, way == "adapting", MANY)
                 with game.store.opened():
                     game.play()
+                    game.finish()
                     wrong.append(game.wrong())
                     answers.append(game.answers / size)
                     revised += bool(game.alarms())

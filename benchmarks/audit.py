@@ -15,23 +15,25 @@ wanted bound.
 from __future__ import annotations
 
 import argparse
-import math
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from benchmarks.learn_calibration import crowds
 from benchmarks.learn_docs import put, table
 from benchmarks.realdata import folder
 from crowdtree.audit import Audit, kernels
-from crowdtree.audit.ledger import Ledger
-from crowdtree.audit.strata import stratify
+from crowdtree.audit.forecast import ledger_of
+from crowdtree.audit.ledger import allowed_wrong
 from crowdtree.learning import learn
 from crowdtree.learning.answers import read_gold
+from crowdtree.learning.model import Learned
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "measured" / "audit.md"
 N = 2000
@@ -40,6 +42,8 @@ ALPHA = 0.05
 BATCH = 10
 SIZES = (100, 200, 400)
 SEEDS = 20
+TARGET = 0.05
+"""Stated error at which an item of a crowd gets no more answers."""
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
@@ -88,31 +92,66 @@ def settings() -> dict[str, Setting]:
     }
 
 
-def crowd_labels(place: Path) -> dict[str, tuple[list[str], list[str], Floats, list[str]]]:
-    """Items with gold, their labels and stated errors by `learn`, and the truth."""
+def campaign(answers: Path, seed: int = 0) -> Learned:
+    """Replay the answers of a crowd as a campaign of one question, in random order.
+
+    An item whose stated error has reached the target gets no more answers. Skills and posteriors
+    are updated as answers come in, and learned from all of them at the end.
+    """
+    rows = pl.read_csv(answers, infer_schema_length=0)
+    rows = rows[np.random.default_rng(seed).permutation(len(rows)).tolist()]
+    items = rows["task"].n_unique()
+    taken = [rows[:items]]
+    learned = learn(rows[:items])
+    step = max(1, items // 20)
+    for start in range(items, len(rows), step):
+        new = rows[start : start + step]
+        open_ = [_error(learned, task) > TARGET for task in new["task"].to_list()]
+        new = new.filter(pl.Series(open_))
+        if len(new):
+            learned.update(new)
+            taken.append(new)
+    return learn(pl.concat(taken))
+
+
+def _error(learned: Learned, task: str) -> float:
+    """Stated error of an item; 1 before its first answer."""
+    known = task in learned.labels
+    return 1 - float(learned.item(task).max()) if known else 1.0
+
+
+class Labelled(NamedTuple):
+    """Items with gold, their labels, stated errors and truth, and answers per item."""
+
+    items: list[str]
+    labels: list[str]
+    errors: Floats
+    truth: list[str]
+    answers: float
+
+
+@cache
+def crowd_labels(place: Path) -> dict[str, Labelled]:
+    """Labels of every crowd, replayed as a campaign."""
     made = {}
     for name, (answers, path) in crowds(place).items():
-        learned, gold = learn(answers), read_gold(path)
+        learned, gold = campaign(answers), read_gold(path)
         items = [task for task in learned.labels if task in gold]
-        errors = np.array([1 - float(learned.item(task).max()) for task in items])
+        errors = np.array([_error(learned, task) for task in items]).clip(0, 1)
         labels = [learned.labels[task] for task in items]
-        made[name] = items, labels, errors.clip(0, 1), [str(gold[task]) for task in items]
+        truth = [str(gold[task]) for task in items]
+        each = learned.answers.n_answers / learned.answers.n_tasks
+        made[name] = Labelled(items, labels, errors, truth, each)
+        print(f"  {name}: {each:.1f} answers per item", flush=True)
     return made
-
-
-def ledger_of(errors: Floats, bound: float) -> tuple[Ledger, NDArray[np.int64], int]:
-    codes = stratify(errors)
-    sizes = np.bincount(codes).astype(float)
-    total = math.floor(bound * len(errors) + 1e-9) + 1
-    means = np.bincount(codes, errors) / sizes
-    return Ledger(sizes, means, (0, 0), ALPHA, total), codes, total
 
 
 def play(setting: Setting, replays: int, uniform: bool) -> tuple[Floats, float]:
     """Checks of every replay, and the share in which the truth was never rejected."""
     errors = setting.errors
     used = np.full(len(errors), errors.mean()) if uniform else errors
-    ledger, codes, total = ledger_of(used, setting.bound)
+    ledger, codes = ledger_of(used, setting.bound, 1 - ALPHA)
+    total = allowed_wrong(setting.bound, len(errors)) + 1
     rng = np.random.default_rng(0)
     crossed = np.empty(2, dtype=np.int64)
     checks, held = np.empty(replays), 0

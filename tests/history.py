@@ -149,6 +149,12 @@ class Look:
     def __init__(self, url: str) -> None:
         self.engine = make_engine(url)
 
+    def __enter__(self) -> Look:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.engine.dispose()
+
     def _count(self, statement: Any) -> int | None:
         try:
             with self.engine.connect() as connection:
@@ -187,9 +193,10 @@ def live(crowd: Crowd, clients: list[Client], rng: random.Random) -> None:
         if status != 200:
             crowd.wrong.append(f"next: {status} {body}")
             return
-        if body["task"] is None:  # also when all is labelled: a revision may open items again
+        if body["task"] is None:
             ignored = []
-            time.sleep(0.05)
+            # Also when all is labelled the client stays: a revision may open items again.
+            crowd.stop.wait(0.5 if body["reason"] == "finished" else 0.05)
             continue
         act(crowd, clients, rng, body["task"], ignored)
 
@@ -365,19 +372,19 @@ def run(url: str, servers: list[Server], n_items: int, clients: int, chaos: list
         for number, invited in made
         for place, token in enumerate(invited)
     ]
-    look = Look(url)
     for thread in (*threads, *auditors):
         thread.start()
-    for count, happening in chaos:
-        # By progress, not by time: whatever falls must fall while everybody is working.
-        while len(crowd.acks) < count and not look.finished():
-            time.sleep(0.01)
-        happening(crowd)
-    end = time.monotonic() + LONGEST
-    while not look.finished() and time.monotonic() < end:
-        time.sleep(0.05)
-    if not look.finished():
-        crowd.wrong.append("campaigns never finished")
+    with Look(url) as look:
+        for count, happening in chaos:
+            # By progress, not by time: whatever falls must fall while everybody is working.
+            while len(crowd.acks) < count and not look.finished():
+                time.sleep(0.05)
+            happening(crowd)
+        end = time.monotonic() + LONGEST
+        while not look.finished() and time.monotonic() < end:
+            time.sleep(0.05)
+        if not look.finished():
+            crowd.wrong.append("campaigns never finished")
     for thread in auditors:
         thread.join(60)
     crowd.stop.set()

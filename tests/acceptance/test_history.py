@@ -46,13 +46,13 @@ def crash_in_adaptation(url: str, server: Server) -> Any:
     """Kill a server while items are replayed under a table that the server revised."""
 
     def happen(crowd: history.Crowd) -> None:
-        look = history.Look(url)
-        while not look.finished():
-            if look.adapting():
-                crash(server)(crowd)
-                crowd.saw("killed in an adaptation")
-                return
-            time.sleep(0.005)
+        with history.Look(url) as look:
+            while not look.finished():
+                if look.adapting():
+                    crash(server)(crowd)
+                    crowd.saw("killed in an adaptation")
+                    return
+                time.sleep(0.02)
 
     return happen
 

@@ -207,6 +207,7 @@ workers = sa.Table(
     _count("last_question"),
     _number("skill", sa.Float),
     _number("precision", sa.Float),
+    _number("used_skill", sa.Float),  # with which answers are weighed
     _count("gold_right"),
     _count("gold_asked"),
     _count("agreed"),
