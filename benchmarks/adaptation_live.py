@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 import warnings
 from collections.abc import Callable
 from itertools import count
@@ -91,7 +92,7 @@ class Live:
         """Let people answer until nothing is left."""
         held: dict[str, Any] = {}
         idle = 0
-        while idle < 4:
+        while idle < 5:
             busy = False
             for who in self.people:
                 self.now += 1.0
@@ -106,8 +107,9 @@ class Live:
                 if task is not None:
                     held[who] = task
             self.look()
-            self.now += 0 if busy else 10
             idle = 0 if busy else idle + 1
+            if not busy:  # people search all items again after two seconds only
+                time.sleep(0.7)
 
     def finish(self) -> None:
         """Label what is left on the evidence so far."""

@@ -102,22 +102,22 @@ def campaign(answers: Path, seed: int = 0) -> Learned:
     rows = rows[np.random.default_rng(seed).permutation(len(rows)).tolist()]
     items = rows["task"].n_unique()
     taken = [rows[:items]]
-    learned = learn(rows[:items])
-    step = max(1, items // 20)
+    learned, known = learn(rows[:items]), set(rows["task"][:items].to_list())
+    step = max(1, items // 4)
     for start in range(items, len(rows), step):
         new = rows[start : start + step]
-        open_ = [_error(learned, task) > TARGET for task in new["task"].to_list()]
-        new = new.filter(pl.Series(open_))
+        tasks = new["task"].to_list()
+        new = new.filter(pl.Series([t not in known or _error(learned, t) > TARGET for t in tasks]))
         if len(new):
             learned.update(new)
+            known |= set(new["task"].to_list())
             taken.append(new)
     return learn(pl.concat(taken))
 
 
 def _error(learned: Learned, task: str) -> float:
-    """Stated error of an item; 1 before its first answer."""
-    known = task in learned.labels
-    return 1 - float(learned.item(task).max()) if known else 1.0
+    """Stated error of an item."""
+    return 1 - float(learned.item(task).max())
 
 
 class Labelled(NamedTuple):
@@ -136,9 +136,10 @@ def crowd_labels(place: Path) -> dict[str, Labelled]:
     made = {}
     for name, (answers, path) in crowds(place).items():
         learned, gold = campaign(answers), read_gold(path)
-        items = [task for task in learned.labels if task in gold]
+        said = learned.labels
+        items = [task for task in said if task in gold]
         errors = np.array([_error(learned, task) for task in items]).clip(0, 1)
-        labels = [learned.labels[task] for task in items]
+        labels = [said[task] for task in items]
         truth = [str(gold[task]) for task in items]
         each = learned.answers.n_answers / learned.answers.n_tasks
         made[name] = Labelled(items, labels, errors, truth, each)

@@ -341,3 +341,42 @@ def test_revised_keeps_what_is_not_in_the_table():
     made = revised(policy, table_of(policy))
     kept = {k: v for k, v in policy.to_dict().items() if k != "strict"}
     assert {k: v for k, v in made.to_dict().items() if k != "strict"} == kept
+
+
+def test_errors_about_one_class_are_named():
+    problem = ct.Problem(["a", "b", "c"], None, ["p", "q"], [[0, 1, 1], [0, 0, 1]], 0.08)
+    error = problem.worker_error.copy()
+    error[:, 2] = 0.35
+    policy, said = campaign_answers(problem, problem.replace(worker_error=error), items=150)
+    monitor = Monitor(policy)
+    for item, answer in said:
+        monitor.observe(item, answer)
+    assert ("class", "c") in [(alarm.subject, alarm.name) for alarm in monitor.alarms]
+    found = next(row for row in monitor.findings() if row.subject == "class")
+    assert (found.name, found.differs) == ("c", True)
+    assert 'class "c": people are wrong about' in str(found)
+
+
+def test_skills_are_left_out():
+    """A server learns them from the same answers; live and simulated alarms must agree."""
+    policy, said = campaign_answers(TINY, times(TINY, 2), items=20)
+    plain, skilful = Monitor(policy), Monitor(policy)
+    for item, answer in said:
+        plain.observe(item, answer)
+        skilful.observe(item, answer._replace(skill=-0.7))
+    assert plain.to_dict() == skilful.to_dict()
+    assert plain.revise().to_dict() == skilful.revise().to_dict()
+
+
+def test_what_is_held_does_not_grow_with_the_answers(monkeypatch):
+    monkeypatch.setattr(module, "MOST_HELD", 500)
+    policy, said = campaign_answers(TINY, TINY, items=200)
+    monitor, sizes = Monitor(policy), []
+    for place, (item, answer) in enumerate(said, start=1):
+        monitor.observe(item, answer)
+        if place % 200 == 0:
+            held = sum(found.size for found in monitor._held.values())
+            assert held == monitor._size <= 500
+            sizes.append(len(json.dumps(monitor.to_dict())))
+    assert len(sizes) > 3
+    assert sizes[-1] < 1.2 * sizes[0] + 500  # class shares are kept whenever items grow by half
