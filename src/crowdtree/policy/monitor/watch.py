@@ -59,8 +59,8 @@ class Monitor:
     alarms
         Alarms so far: the first when the table as a whole is contradicted, then one for each
         question, class, kind of worker and so on that is so by itself.
-    revisions
-        Tables that replaced the assumed one.
+    revisions, revised_after
+        Tables that replaced the assumed one, and the answers after which the last one did.
     policy
         The policy to go on with: with the last revised table.
 
@@ -95,7 +95,7 @@ class Monitor:
         self.table = table_of(policy)
         self.alpha, self.adapt = float(alpha), bool(adapt)
         self.past: Past = Remembered() if past is None else past
-        self.position = self.answers = self.items = 0
+        self.position = self.answers = self.items = self.revised_after = 0
         self.alarms: list[Alarm] = []
         self.revisions: list[Revision] = []
         self._class_of = np.asarray(getattr(policy, "label", np.arange(len(self.table.prior))))
@@ -309,9 +309,9 @@ class Monitor:
         """Why the table is to be revised now: ``"alarm"``, ``"answers"``, or empty if it is not."""
         if not self.adapt or not self.alarms:
             return ""
-        if not self.revisions:
+        if not self.revised_after:
             return "alarm"
-        return "answers" if self.answers >= GROWTH * self.revisions[-1].after else ""
+        return "answers" if self.answers >= GROWTH * self.revised_after else ""
 
     def revise(self, reason: str | None = None) -> Revision:
         """Estimate the table again; from now on :attr:`policy` is the revised one."""
@@ -323,6 +323,7 @@ class Monitor:
     def adopt(self, revision: Revision) -> None:
         """Go on with a revision that was made before, as a replay does."""
         self.revisions.append(revision)
+        self.revised_after = revision.after
         self.policy = revision.apply(self.original)
 
     # ---------------------------------------------------------------- in and out
@@ -335,6 +336,7 @@ class Monitor:
             "position": self.position,
             "answers": self.answers,
             "items": self.items,
+            "revised_after": self.revised_after,
             "keys": [[*key, first] for key, first in self._keys.items()],
             "totals": self._totals.tolist(),
             "log_weight": self._log_weight.tolist(),
@@ -354,7 +356,7 @@ class Monitor:
         `policy` is the one that the campaign started with, `past` has the answers so far.
         """
         made = cls(policy, data["alpha"], data["adapt"], past)
-        for name in ("position", "answers", "items"):
+        for name in ("position", "answers", "items", "revised_after"):
             setattr(made, name, int(data[name]))
         made._keys = {(subject, name): first for subject, name, first in data["keys"]}
         made._totals = np.array(data["totals"])

@@ -87,8 +87,11 @@ class Watched:
     findings_after: int = 0
 
     @classmethod
-    def stored(cls, tested: Tested, policy: Any, past: LoggedPast, row: _Row) -> Watched:
+    def stored(cls, tested: Tested, policy: Any, past: LoggedPast) -> Watched:
         """Go on from what is stored, or begin where the table was chosen."""
+        mine = monitors.c.campaign_id == past.campaign
+        columns = (monitors.c.tested, monitors.c.state, monitors.c.findings)
+        row = past.connection.execute(sa.select(*columns).where(mine)).one()
         if not row.state or row.tested != tested.revision:
             return cls(tested, Monitor(policy, past=past), tested.after)
         state = json.loads(row.state)
@@ -216,7 +219,7 @@ class Watching:
             return None
         state = sql.CampaignState(row.id, row.version, row.status, row.status_reason)
         campaign = self.cache.campaign(connection, state)
-        watched, past = self._monitor(connection, campaign, row)
+        watched, past = self._monitor(connection, campaign)
         stored = _stored_revisions(connection, campaign, watched)
         end = time.monotonic() + SECONDS_AT_ONCE
         lines = lines_after(connection, row.id, watched.position, self.complete, AT_ONCE)
@@ -237,7 +240,7 @@ class Watching:
         return Seen(row.id, row.last_answer_id, watched, made, more)
 
     def _monitor(
-        self, connection: Connection, campaign: ServedCampaign, row: _Row
+        self, connection: Connection, campaign: ServedCampaign
     ) -> tuple[Watched, LoggedPast]:
         """Take the monitor of a campaign, go on from the stored one, or begin a new one."""
         now = tested(connection, campaign.id) if campaign.revision else Tested(0, 0)
@@ -247,10 +250,12 @@ class Watching:
             policy = campaign.policy
             if campaign.revision > now.revision:
                 policy = tested_policy(connection, campaign.id, now.revision)
-            found = self.watched[campaign.id] = Watched.stored(now, policy, past, row)
+            found = self.watched[campaign.id] = Watched.stored(now, policy, past)
+            after = found.monitor.revised_after
             for position, revision in _stored_revisions(connection, campaign, found).items():
                 if position <= found.position:
                     found.monitor.adopt(revision)
+            found.monitor.revised_after = after  # one that was refused is not stored
         found.monitor.past = past
         found.monitor.adapt = campaign.settings.adapts(campaign.policy.to_dict()["policy"])
         return found, past
@@ -327,8 +332,7 @@ def _to_watch() -> sa.Select[Any]:
     unread = last.scalar_subquery() > monitors.c.last_answer_id
     ended = sa.and_(campaigns.c.status == "finished", unread)
     columns = [campaigns.c[name] for name in sql.CampaignState._fields]
-    known = ("last_answer_id", "tested", "state", "findings", "holder", "until")
-    columns += [monitors.c[name] for name in known]
+    columns += [monitors.c[name] for name in ("last_answer_id", "holder", "until")]
     joined = campaigns.outerjoin(monitors, monitors.c.campaign_id == campaigns.c.id)
     running = campaigns.c.status == "running"
     return sa.select(*columns).select_from(joined).where(sa.or_(running, ended))
