@@ -207,8 +207,9 @@ def soon_table(rows: Rows) -> str:
     return table(
         ["problem", "within 30 labelled items", "median: labelled", "median: asked about", "runs"],
         [
-            [row["problem"], f"{row['within'] / row['runs']:.0%}", f"{row['finished']:.0f}",
-             f"{row['begun']:.0f}", str(row["runs"])]
+            [row["problem"], f"{row['within'] / row['runs']:.0%}",
+             *(f"{row[k]:.0f}" if row[k] < 4 * WITHIN else "no alarm" for k in ("finished", "begun")),
+             str(row["runs"])]
             for row in rows
         ],
     )  # fmt: skip
@@ -227,12 +228,19 @@ def false_table(rows: Rows) -> str:
     return table(["problem", "campaigns", "items each", "alarms", "share (95 %)"], cells)
 
 
+def interval(row: dict[str, Any]) -> str:
+    """Interval of the share of wrong labels, of items as if independent."""
+    labels = row["runs"] * row["items"]
+    low, high = wilson_interval(round(row["adapting"] * labels), labels)
+    return f"{points(low)} to {points(high)}"
+
+
 def mended_table(rows: Rows) -> str:
     return table(
-        ["problem", "adapting", "told the truth", "answers: adapting", "told", "adapting / told",
+        ["problem", "adapting (95 %)", "told the truth", "answers: adapting", "told", "adapting / told",
          "alarms", "verify"],
         [
-            [row["problem"], f"**{points(row['adapting'])}**", points(row["told"]),
+            [row["problem"], f"**{points(row['adapting'])}** ({interval(row)})", points(row["told"]),
              f"{row['adapting answers']:.1f}", f"{row['told answers']:.1f}",
              f"{row['adapting answers'] / row['told answers']:.2f}",
              f"{row['adapting alarms']} of {row['runs']}", "equal" if row["agrees"] else "DIFFERS"]

@@ -8,8 +8,8 @@ the last item. *Held*: share of replays in which the true number of wrong labels
 rejected, at any check. *Checks*: until the bound is certified, beside uniform sampling with the
 same kind of bets and no stated errors. Results come in sheets of ten.
 
-*Crowds.* Labels and stated errors of ``learn`` without gold, items with gold, audits without a
-wanted bound.
+*Crowds.* The answers of each crowd replayed in random order as a campaign of one question; labels
+and stated errors of ``learn`` without gold, items with gold, audits without a wanted bound.
 """
 
 from __future__ import annotations
@@ -192,10 +192,10 @@ def spread(checks: Floats) -> str:
 
 
 def crowds_table(place: Path) -> str:
-    head = ["crowd", "items", "stated", "truth", *(f"bound after {n}" for n in SIZES),
+    head = ["crowd", "items", "answers", "stated", "truth", *(f"bound after {n}" for n in SIZES),
             *(f"estimate after {n}" for n in SIZES), "bound held", "interval held"]  # fmt: skip
     rows = []
-    for name, (items, labels, errors, truth) in crowd_labels(place).items():
+    for name, (items, labels, errors, truth, each) in crowd_labels(place).items():
         wrong = [a != b for a, b in zip(labels, truth, strict=True)]
         share = float(np.mean(wrong))
         held, inside, tries = 0, 0, 0
@@ -221,7 +221,8 @@ def crowds_table(place: Path) -> str:
             held += int(audit.standing.upper >= share - 1e-12)
             inside += int(audit.standing.low - 1e-12 <= share <= audit.standing.high + 1e-12)
         rows.append([
-            name, f"{len(items):,}", f"{100 * errors.mean():.1f} %", f"{100 * share:.1f} %", *shown,
+            name, f"{len(items):,}", f"{each:.1f}", f"{100 * errors.mean():.1f} %",
+            f"{100 * share:.1f} %", *shown,
             *estimates, f"{held} of {tries}", f"{inside} of {tries}",
         ])  # fmt: skip
         print(" | ".join(rows[-1]), flush=True)
@@ -254,7 +255,7 @@ def main() -> None:
 def crowd_settings(place: Path) -> dict[str, Setting]:
     """Real crowds of 700 items or more; the bound is one and a half times the true error."""
     made = {}
-    for name, (items, labels, errors, truth) in crowd_labels(place).items():
+    for name, (items, labels, errors, truth, _) in crowd_labels(place).items():
         if len(items) >= 700:
             wrong = np.array([a != b for a, b in zip(labels, truth, strict=True)])
             made[name] = Setting(
