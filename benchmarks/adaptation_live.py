@@ -204,15 +204,22 @@ def mended(names: list[str], runs: int, size: int) -> Rows:
 
 
 def soon_table(rows: Rows) -> str:
-    return table(
-        ["problem", "within 30 labelled items", "median: labelled", "median: asked about", "runs"],
-        [
-            [row["problem"], f"{row['within'] / row['runs']:.0%}",
-             *(f"{row[k]:.0f}" if row[k] < 4 * WITHIN else "no alarm" for k in ("finished", "begun")),
-             str(row["runs"])]
-            for row in rows
-        ],
-    )  # fmt: skip
+    def median(items: float) -> str:
+        return f"{items:.0f}" if items < 4 * WITHIN else "no alarm"
+
+    cells = []
+    for row in rows:
+        within = f"{row['within'] / row['runs']:.0%}"
+        medians = [median(row["finished"]), median(row["begun"])]
+        cells.append([row["problem"], within, *medians, str(row["runs"])])
+    head = [
+        "problem",
+        "within 30 labelled items",
+        "median: labelled",
+        "median: asked about",
+        "runs",
+    ]
+    return table(head, cells)
 
 
 def false_table(rows: Rows) -> str:
@@ -236,17 +243,21 @@ def interval(row: dict[str, Any]) -> str:
 
 
 def mended_table(rows: Rows) -> str:
-    return table(
-        ["problem", "adapting (95 %)", "told the truth", "answers: adapting", "told", "adapting / told",
-         "alarms", "verify"],
-        [
-            [row["problem"], f"**{points(row['adapting'])}** ({interval(row)})", points(row["told"]),
-             f"{row['adapting answers']:.1f}", f"{row['told answers']:.1f}",
-             f"{row['adapting answers'] / row['told answers']:.2f}",
-             f"{row['adapting alarms']} of {row['runs']}", "equal" if row["agrees"] else "DIFFERS"]
-            for row in rows
-        ],
-    )  # fmt: skip
+    head = ["problem", "adapting (95 %)", "told the truth", "answers: adapting", "told"]
+    cells = []
+    for row in rows:
+        ours, told = row["adapting answers"], row["told answers"]
+        cells.append([
+            row["problem"],
+            f"**{points(row['adapting'])}** ({interval(row)})",
+            points(row["told"]),
+            f"{ours:.1f}",
+            f"{told:.1f}",
+            f"{ours / told:.2f}",
+            f"{row['adapting alarms']} of {row['runs']}",
+            "equal" if row["agrees"] else "DIFFERS",
+        ])  # fmt: skip
+    return table([*head, "adapting / told", "alarms", "verify"], cells)
 
 
 def main() -> None:
