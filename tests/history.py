@@ -135,7 +135,7 @@ def revise(url: str, servers: list[Server], errors: float) -> None:
             except (OSError, http.client.HTTPException, ValueError):
                 time.sleep(0.1)
                 continue
-            finished = status == 400 and "is finished" in str(found)
+            finished = status == 422 and "is finished" in str(found)
             assert finished or status in (200, 503), (status, found)
             if status != 503:
                 break
