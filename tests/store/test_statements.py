@@ -21,7 +21,8 @@ from crowdtree.store.db import statements as sql
 from crowdtree.store.db.engine import is_sqlite, make_engine, migrate
 from crowdtree.store.db.sql import Query
 from crowdtree.store.db.tables import leases
-from crowdtree.store.replay import monitor_log, stored
+from crowdtree.store.queries import monitor_log
+from crowdtree.store.replay import stored
 from crowdtree.store.serving import worker_quality
 
 

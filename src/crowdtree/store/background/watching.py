@@ -30,7 +30,7 @@ from crowdtree.store.db.engine import is_sqlite
 from crowdtree.store.db.sql import Query, fetch
 from crowdtree.store.db.tables import answers, campaigns, monitors, revisions
 from crowdtree.store.owner.revisions import revise
-from crowdtree.store.replay.monitor_log import (
+from crowdtree.store.queries.monitor_log import (
     LoggedPast,
     Tested,
     lines_after,

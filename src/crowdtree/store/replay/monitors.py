@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.policy.monitor import Monitor
 from crowdtree.store.db.tables import monitors, revisions
-from crowdtree.store.replay.monitor_log import LoggedPast, lines_after, take, tested_policy
+from crowdtree.store.queries.monitor_log import LoggedPast, lines_after, take, tested_policy
 
 __all__ = ["check_monitor"]
 
