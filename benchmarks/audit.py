@@ -8,30 +8,32 @@ the last item. *Held*: share of replays in which the true number of wrong labels
 rejected, at any check. *Checks*: until the bound is certified, beside uniform sampling with the
 same kind of bets and no stated errors. Results come in sheets of ten.
 
-*Crowds.* Labels and stated errors of ``learn`` without gold, items with gold, audits without a
-wanted bound.
+*Crowds.* The answers of each crowd replayed in random order as a campaign of one question; labels
+and stated errors of ``learn`` without gold, items with gold, audits without a wanted bound.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from benchmarks.learn_calibration import crowds
 from benchmarks.learn_docs import put, table
 from benchmarks.realdata import folder
 from crowdtree.audit import Audit, kernels
-from crowdtree.audit.ledger import Ledger
-from crowdtree.audit.strata import stratify
+from crowdtree.audit.forecast import ledger_of
+from crowdtree.audit.ledger import allowed_wrong
 from crowdtree.learning import learn
 from crowdtree.learning.answers import read_gold
+from crowdtree.learning.model import Learned
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "measured" / "audit.md"
 N = 2000
@@ -40,6 +42,8 @@ ALPHA = 0.05
 BATCH = 10
 SIZES = (100, 200, 400)
 SEEDS = 20
+TARGET = 0.05
+"""Stated error at which an item of a crowd gets no more answers."""
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
@@ -88,31 +92,67 @@ def settings() -> dict[str, Setting]:
     }
 
 
-def crowd_labels(place: Path) -> dict[str, tuple[list[str], list[str], Floats, list[str]]]:
-    """Items with gold, their labels and stated errors by `learn`, and the truth."""
+def campaign(answers: Path, seed: int = 0) -> Learned:
+    """Replay the answers of a crowd as a campaign of one question, in random order.
+
+    An item whose stated error has reached the target gets no more answers. Skills and posteriors
+    are updated as answers come in, and learned from all of them at the end.
+    """
+    rows = pl.read_csv(answers, infer_schema_length=0)
+    rows = rows[np.random.default_rng(seed).permutation(len(rows)).tolist()]
+    items = rows["task"].n_unique()
+    taken = [rows[:items]]
+    learned, known = learn(rows[:items]), set(rows["task"][:items].to_list())
+    step = max(1, items // 4)
+    for start in range(items, len(rows), step):
+        new = rows[start : start + step]
+        tasks = new["task"].to_list()
+        new = new.filter(pl.Series([t not in known or _error(learned, t) > TARGET for t in tasks]))
+        if len(new):
+            learned.update(new)
+            known |= set(new["task"].to_list())
+            taken.append(new)
+    return learn(pl.concat(taken))
+
+
+def _error(learned: Learned, task: str) -> float:
+    """Stated error of an item."""
+    return 1 - float(learned.item(task).max())
+
+
+class Labelled(NamedTuple):
+    """Items with gold, their labels, stated errors and truth, and answers per item."""
+
+    items: list[str]
+    labels: list[str]
+    errors: Floats
+    truth: list[str]
+    answers: float
+
+
+@cache
+def crowd_labels(place: Path) -> dict[str, Labelled]:
+    """Labels of every crowd, replayed as a campaign."""
     made = {}
     for name, (answers, path) in crowds(place).items():
-        learned, gold = learn(answers), read_gold(path)
-        items = [task for task in learned.labels if task in gold]
-        errors = np.array([1 - float(learned.item(task).max()) for task in items])
-        labels = [learned.labels[task] for task in items]
-        made[name] = items, labels, errors.clip(0, 1), [str(gold[task]) for task in items]
+        learned, gold = campaign(answers), read_gold(path)
+        said = learned.labels
+        items = [task for task in said if task in gold]
+        errors = np.array([_error(learned, task) for task in items]).clip(0, 1)
+        labels = [said[task] for task in items]
+        truth = [str(gold[task]) for task in items]
+        each = learned.answers.n_answers / learned.answers.n_tasks
+        made[name] = Labelled(items, labels, errors, truth, each)
+        print(f"  {name}: {each:.1f} answers per item", flush=True)
     return made
-
-
-def ledger_of(errors: Floats, bound: float) -> tuple[Ledger, NDArray[np.int64], int]:
-    codes = stratify(errors)
-    sizes = np.bincount(codes).astype(float)
-    total = math.floor(bound * len(errors) + 1e-9) + 1
-    means = np.bincount(codes, errors) / sizes
-    return Ledger(sizes, means, (0, 0), ALPHA, total), codes, total
 
 
 def play(setting: Setting, replays: int, uniform: bool) -> tuple[Floats, float]:
     """Checks of every replay, and the share in which the truth was never rejected."""
     errors = setting.errors
     used = np.full(len(errors), errors.mean()) if uniform else errors
-    ledger, codes, total = ledger_of(used, setting.bound)
+    ledger, codes = ledger_of(used, setting.bound, 1 - ALPHA)
+    total = allowed_wrong(setting.bound, len(errors)) + 1
     rng = np.random.default_rng(0)
     crossed = np.empty(2, dtype=np.int64)
     checks, held = np.empty(replays), 0
@@ -152,10 +192,10 @@ def spread(checks: Floats) -> str:
 
 
 def crowds_table(place: Path) -> str:
-    head = ["crowd", "items", "stated", "truth", *(f"bound after {n}" for n in SIZES),
+    head = ["crowd", "items", "answers", "stated", "truth", *(f"bound after {n}" for n in SIZES),
             *(f"estimate after {n}" for n in SIZES), "bound held", "interval held"]  # fmt: skip
     rows = []
-    for name, (items, labels, errors, truth) in crowd_labels(place).items():
+    for name, (items, labels, errors, truth, each) in crowd_labels(place).items():
         wrong = [a != b for a, b in zip(labels, truth, strict=True)]
         share = float(np.mean(wrong))
         held, inside, tries = 0, 0, 0
@@ -181,7 +221,8 @@ def crowds_table(place: Path) -> str:
             held += int(audit.standing.upper >= share - 1e-12)
             inside += int(audit.standing.low - 1e-12 <= share <= audit.standing.high + 1e-12)
         rows.append([
-            name, f"{len(items):,}", f"{100 * errors.mean():.1f} %", f"{100 * share:.1f} %", *shown,
+            name, f"{len(items):,}", f"{each:.1f}", f"{100 * errors.mean():.1f} %",
+            f"{100 * share:.1f} %", *shown,
             *estimates, f"{held} of {tries}", f"{inside} of {tries}",
         ])  # fmt: skip
         print(" | ".join(rows[-1]), flush=True)
@@ -214,7 +255,7 @@ def main() -> None:
 def crowd_settings(place: Path) -> dict[str, Setting]:
     """Real crowds of 700 items or more; the bound is one and a half times the true error."""
     made = {}
-    for name, (items, labels, errors, truth) in crowd_labels(place).items():
+    for name, (items, labels, errors, truth, _) in crowd_labels(place).items():
         if len(items) >= 700:
             wrong = np.array([a != b for a, b in zip(labels, truth, strict=True)])
             made[name] = Setting(

@@ -1,9 +1,11 @@
 """A campaign under failures of all kinds, and the invariants afterwards.
 
 Clients note every answer that the server acknowledged. Meanwhile servers are killed, the database
-is restarted, the clock jumps, policies are revised. Auditors check labels, and audits start again,
-while all that goes on. In the end every acknowledged answer must be in the log exactly once, every
-acknowledged check in its audit, and everything else must be the replay of the log.
+is restarted, the clock jumps, policies are revised, by the owner and by the server itself, whose
+tables the answers contradict. Auditors check labels, and audits start again, while all that goes
+on. Clients stay until every campaign is finished. In the end every acknowledged answer must be in
+the log exactly once, every acknowledged check in its audit, and everything else must be the replay
+of the log.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.store import Next, Settings, Store
 from crowdtree.store.audits import checking
 from crowdtree.store.db.campaign_row import list_campaigns, tally
+from crowdtree.store.db.engine import make_engine
 from crowdtree.store.db.tables import answers, budgets, checks, items, labels, leases, revisions
+from crowdtree.store.db.tables import campaigns as campaign_rows
 from crowdtree.store.owner import campaigns, people, tokens
 from crowdtree.store.replay.verify import verify
 from crowdtree.web.plan_jobs import wish_of
@@ -34,6 +38,8 @@ LEASE_SECONDS = 2.0
 AUDITORS = 2
 CHECKS = 8
 """Checks of each auditor."""
+LONGEST = 300.0
+"""Seconds after which campaigns that are not finished count as stuck."""
 
 
 @dataclass
@@ -90,7 +96,7 @@ def make_campaigns(url: str, n_items: int, clients: int) -> list[tuple[int, list
                 most_skips=4,
                 price=0.01,
                 budget=1000.0 if place == 1 else None,
-                adapt=False,  # a table that the server revises reopens items after the crowd left
+                adapt=place in (1, 3),
             )
             number = store.write(
                 lambda c, p=policy, s=settings: campaigns.create(c, "history", p, s, now)
@@ -115,7 +121,7 @@ def make_campaigns(url: str, n_items: int, clients: int) -> list[tuple[int, list
 
 
 def revise(url: str, servers: list[Server], errors: float) -> None:
-    """Revise every campaign that has items left, through any server that answers."""
+    """Revise every campaign that is running, through any server that answers."""
     with Store(url).opened() as store:
         token = store.write(lambda c: tokens.issue(c, "owner", store.clock(), name="history"))
         numbers = sorted(row.id for row in store.read(list_campaigns))
@@ -125,26 +131,46 @@ def revise(url: str, servers: list[Server], errors: float) -> None:
         for attempt in range(300):
             client = clients[attempt % len(clients)]
             try:
-                if not unfinished(client, number):
-                    break
                 status, found = client.post(f"/api/campaigns/{number}/revise", body)
             except (OSError, http.client.HTTPException, ValueError):
                 time.sleep(0.1)
                 continue
-            assert status in (200, 503), found
-            if status == 200:
+            finished = status == 422 and "is finished" in str(found)
+            assert finished or status in (200, 503), (status, found)
+            if status != 503:
                 break
     for client in clients:
         client.close()
 
 
-def unfinished(client: Client, number: int) -> bool:
-    """Whether a campaign has work left, so that its clients are still there."""
-    status, found = client.get(f"/api/campaigns/{number}")
-    if status != 200:
-        raise ValueError(found)
-    left = int(found["items"]["new"] + found["items"]["open"])
-    return found["status"] == "running" and left > 3
+class Look:
+    """Looks into the database while servers and database come and go."""
+
+    def __init__(self, url: str) -> None:
+        self.engine = make_engine(url)
+
+    def __enter__(self) -> Look:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.engine.dispose()
+
+    def _count(self, statement: Any) -> int | None:
+        try:
+            with self.engine.connect() as connection:
+                return int(connection.execute(statement).scalar_one())
+        except sa.exc.DBAPIError:
+            return None
+
+    def finished(self) -> bool:
+        """Whether every campaign is finished."""
+        left = campaign_rows.c.status != "finished"
+        return self._count(sa.select(sa.func.count()).select_from(campaign_rows).where(left)) == 0
+
+    def adapting(self) -> bool:
+        """Whether items are being replayed under a table that the server revised."""
+        mine = (revisions.c.actor == "server", revisions.c.finished_at.is_(None))
+        return bool(self._count(sa.select(sa.func.count()).select_from(revisions).where(*mine)))
 
 
 def worker(crowd: Crowd, token: str, seed: int) -> None:
@@ -168,10 +194,9 @@ def live(crowd: Crowd, clients: list[Client], rng: random.Random) -> None:
             crowd.wrong.append(f"next: {status} {body}")
             return
         if body["task"] is None:
-            if body["reason"] == "finished":
-                return
             ignored = []
-            time.sleep(0.05)
+            # Also when all is labelled the client stays: a revision may open items again.
+            crowd.stop.wait(0.5 if body["reason"] == "finished" else 0.05)
             continue
         act(crowd, clients, rng, body["task"], ignored)
 
@@ -335,7 +360,7 @@ def send(
 
 
 def run(url: str, servers: list[Server], n_items: int, clients: int, chaos: list[Any]) -> Crowd:
-    """Let the crowd work while chaos happens; return when everything is labelled.
+    """Let the crowd work while chaos happens; return when every campaign is finished.
 
     `chaos` lists what happens after how many acknowledged answers.
     """
@@ -349,19 +374,24 @@ def run(url: str, servers: list[Server], n_items: int, clients: int, chaos: list
     ]
     for thread in (*threads, *auditors):
         thread.start()
-    for count, happening in chaos:
-        # By progress, not by time: whatever falls must fall while everybody is working.
-        while len(crowd.acks) < count and any(thread.is_alive() for thread in threads):
-            time.sleep(0.01)
-        happening()
-    for thread in (*threads, *auditors):
-        thread.join(240)
-    stuck = [thread for thread in (*threads, *auditors) if thread.is_alive()]
+    with Look(url) as look:
+        for count, happening in chaos:
+            # By progress, not by time: whatever falls must fall while everybody is working.
+            while len(crowd.acks) < count and not look.finished():
+                time.sleep(0.05)
+            happening(crowd)
+        end = time.monotonic() + LONGEST
+        while not look.finished() and time.monotonic() < end:
+            time.sleep(0.05)
+        if not look.finished():
+            crowd.wrong.append("campaigns never finished")
+    for thread in auditors:
+        thread.join(60)
     crowd.stop.set()
-    for thread in stuck:
+    for thread in (*threads, *auditors):
         thread.join(20)
-    if stuck:
-        crowd.wrong.append(f"{len(stuck)} clients never came to the end")
+    if any(thread.is_alive() for thread in (*threads, *auditors)):
+        crowd.wrong.append("clients never came to the end")
     return crowd
 
 
@@ -394,7 +424,7 @@ def check(url: str, crowd: Crowd) -> None:
         store.read(lambda c: check_acks(c, crowd))
         store.read(lambda c: check_checks(c, crowd))
         crowd.events["leases expired"] = store.read(expired)
-        crowd.events["revised"] = store.read(revised)
+        crowd.events |= store.read(revised)
 
 
 def check_campaign(store: Store, number: int) -> None:
@@ -448,11 +478,11 @@ def expired(connection: Any) -> int:
     return sum(counts["expired"] for counts in found)
 
 
-def revised(connection: Any) -> int:
-    """Count the revisions, which must all be finished."""
+def revised(connection: Any) -> dict[str, int]:
+    """Count the revisions, which must all be finished, and those that the server made."""
     rows = connection.execute(sa.select(revisions).where(revisions.c.number > 0)).all()
     assert all(row.finished_at is not None for row in rows)
-    return len(rows)
+    return {"revised": len(rows), "adapted": sum(row.actor == "server" for row in rows)}
 
 
 def check_acks(connection: Any, crowd: Crowd) -> None:

@@ -25,36 +25,40 @@ def postgres() -> Iterator[Postgres]:
 
 HAPPENED = (
     *("counted", "skipped", "repeated", "second key", "undone", "abandoned", "slow"),
-    *("surplus", "connection lost", "leases expired", "revised"),
+    *("surplus", "connection lost", "leases expired", "revised", "adapted", "checked"),
 )
-"""What must have happened in a long run, or else it has tested less than it says.
-
-Short runs have no revisions: one that arrives late reopens items after the crowd has left.
-"""
+"""What must have happened in a long run, or else it has tested less than it says."""
 
 
 def jump(clock: Path, seconds: float) -> Any:
-    return lambda: clock.write_text(str(seconds))
+    return lambda _: clock.write_text(str(seconds))
 
 
 def crash(server: Server) -> Any:
-    def happen() -> None:
+    def happen(_: history.Crowd) -> None:
         server.kill()
         server.start()
 
     return happen
 
 
-def revise(url: str, fleet: list[Server], errors: float, kill: bool = False) -> Any:
-    """Revise every campaign, and perhaps kill a server while the items are replayed."""
+def crash_in_adaptation(url: str, server: Server) -> Any:
+    """Kill a server while items are replayed under a table that the server revised."""
 
-    def happen() -> None:
-        history.revise(url, fleet, errors)
-        if kill:
-            time.sleep(1.2)  # the maintenance of a server begins within a second
-            crash(fleet[0])()
+    def happen(crowd: history.Crowd) -> None:
+        with history.Look(url) as look:
+            while not look.finished():
+                if look.adapting():
+                    crash(server)(crowd)
+                    crowd.saw("killed in an adaptation")
+                    return
+                time.sleep(0.02)
 
     return happen
+
+
+def revise(url: str, fleet: list[Server], errors: float) -> Any:
+    return lambda _: history.revise(url, fleet, errors)
 
 
 def play(url: str, tmp_path: Path, servers: int, items: int, clients: int, chaos: Any) -> Any:
@@ -67,7 +71,7 @@ def play(url: str, tmp_path: Path, servers: int, items: int, clients: int, chaos
     return crowd
 
 
-def test_sqlite_survives_a_kill_and_a_clock_jump(tmp_path: Path) -> None:
+def test_sqlite_survives_kills_a_clock_jump_and_adaptations(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'history.db'}"
     crowd = play(
         url,
@@ -76,17 +80,21 @@ def test_sqlite_survives_a_kill_and_a_clock_jump(tmp_path: Path) -> None:
         items=30,
         clients=64,
         chaos=lambda fleet, clock: [
-            (50, crash(fleet[0])),
+            (50, crash_in_adaptation(url, fleet[0])),
             (150, crash(fleet[0])),
             (200, jump(clock, 3600)),
             (250, jump(clock, 1800)),
+            (300, crash_in_adaptation(url, fleet[0])),
         ],
     )
     assert crowd.events["counted"] > 200
-    assert crowd.events["repeated"] > 0
+    for what in ("repeated", "checked", "adapted", "killed in an adaptation"):
+        assert crowd.events.get(what, 0) > 0, (what, crowd.events)
 
 
-def test_postgresql_survives_its_own_restart(tmp_path: Path, postgres: Postgres) -> None:
+def test_postgresql_survives_its_own_restart_and_revisions(
+    tmp_path: Path, postgres: Postgres
+) -> None:
     url = postgres.database()
     crowd = play(
         url,
@@ -95,13 +103,17 @@ def test_postgresql_survives_its_own_restart(tmp_path: Path, postgres: Postgres)
         items=40,
         clients=64,
         chaos=lambda fleet, clock: [
+            # The table of an owner is tested with new items only, so adaptations come first.
+            (50, crash_in_adaptation(url, fleet[0])),
             (100, crash(fleet[1])),
-            (150, postgres.restart),
+            (150, lambda _: postgres.restart()),
+            (200, revise(url, fleet, 1.2)),
             (250, jump(clock, 3600)),
         ],
     )
     assert crowd.events["counted"] > 200
-    assert crowd.events["repeated"] > 0
+    for what in ("repeated", "checked", "adapted", "killed in an adaptation"):
+        assert crowd.events.get(what, 0) > 0, (what, crowd.events)
 
 
 @pytest.mark.slow
@@ -114,12 +126,12 @@ def test_long_history(database: str, tmp_path: Path, postgres: Postgres) -> None
     def chaos(fleet: list[Server], clock: Path) -> list[Any]:
         rounds: list[Any] = []
         for turn in range(6):
-            done = 600 * turn
-            rounds += [(done + 100, crash(fleet[turn % len(fleet)]))]
+            done, server = 600 * turn, fleet[turn % len(fleet)]
+            rounds += [(done + 100, crash(server))]
             rounds += [(done + 250, jump(clock, 3600 * turn))]
-            factor = 2.0 if turn % 2 else 1.0 + 0.1 * turn
-            rounds += [(done + 300, revise(url, fleet, factor, kill=turn % 3 == 0))]
-            rounds += [] if sqlite else [(done + 400, postgres.restart)]
+            rounds += [(done + 300, revise(url, fleet, 2.0 if turn % 2 else 1.0 + 0.1 * turn))]
+            rounds += [] if sqlite else [(done + 400, lambda _: postgres.restart())]
+            rounds += [(done + 450, crash_in_adaptation(url, server))] if turn % 3 == 0 else []
             rounds += [(done + 500, jump(clock, 1800 * turn))]
         return rounds
 

@@ -12,8 +12,8 @@ from crowdtree.campaign import Event
 from crowdtree.errors import CrowdtreeError
 from crowdtree.likelihood import AnswerModel
 from crowdtree.policy import AdaptivePolicy, Answer, BatchPolicy, PlanPolicy, SubtypePolicy
-from crowdtree.policy import monitor as module
 from crowdtree.policy.monitor import Monitor, Revision
+from crowdtree.policy.monitor import watch as module
 from crowdtree.policy.revising import Gathered, estimate, revised, table_of
 from crowdtree.simulation import Crowd, simulate
 
@@ -45,8 +45,8 @@ def test_evidence_has_expectation_one_under_the_table(dependence, monkeypatch):
     policy = AdaptivePolicy(TINY.replace(dependence=dependence), strict=False)
     plan = [  # items take turns, questions come twice, a second kind of worker joins in
         ("x", 0, 0.0, "people"),
-        ("y", 1, 0.5, "people"),
-        ("x", 0, -0.3, "model"),
+        ("y", 1, 0.0, "people"),
+        ("x", 0, 0.0, "model"),
         ("z", 0, 0.0, "people"),
         ("x", 1, 0.0, "people"),
         ("y", 1, 0.0, "model"),
@@ -222,7 +222,7 @@ def test_a_monitor_is_a_function_of_the_ordered_answers_and_survives_json():
         if parts.due:
             parts.revise()
         if place % 50 == 25:
-            parts = Monitor.from_dict(policy, json.loads(json.dumps(parts.to_dict())))
+            parts = Monitor.from_dict(policy, json.loads(json.dumps(parts.to_dict())), parts.past)
     assert json.dumps(parts.to_dict()) == json.dumps(whole.to_dict())
     assert len(whole.revisions) >= 3
     assert parts.policy.problem == whole.policy.problem
@@ -233,8 +233,8 @@ def test_items_that_left_the_cache_are_computed_again_alike(monkeypatch):
     policy, said = campaign_answers(TINY, times(TINY, 1.5), items=30)
     order = sorted(range(len(said)), key=lambda i: (i * 7919) % len(said))
     monitors = []
-    for most in (1000, 2):
-        monkeypatch.setattr(module, "CACHED", most)
+    for most in (100_000, 1):
+        monkeypatch.setattr(module, "MOST_HELD", most)
         monitors.append(Monitor(policy))
         for place in order:
             monitors[-1].observe(*said[place])
@@ -341,3 +341,42 @@ def test_revised_keeps_what_is_not_in_the_table():
     made = revised(policy, table_of(policy))
     kept = {k: v for k, v in policy.to_dict().items() if k != "strict"}
     assert {k: v for k, v in made.to_dict().items() if k != "strict"} == kept
+
+
+def test_errors_about_one_class_are_named():
+    problem = ct.Problem(["a", "b", "c"], None, ["p", "q"], [[0, 1, 1], [0, 0, 1]], 0.08)
+    error = problem.worker_error.copy()
+    error[:, 2] = 0.35
+    policy, said = campaign_answers(problem, problem.replace(worker_error=error), items=150)
+    monitor = Monitor(policy)
+    for item, answer in said:
+        monitor.observe(item, answer)
+    assert ("class", "c") in [(alarm.subject, alarm.name) for alarm in monitor.alarms]
+    found = next(row for row in monitor.findings() if row.subject == "class")
+    assert (found.name, found.differs) == ("c", True)
+    assert 'class "c": people are wrong about' in str(found)
+
+
+def test_skills_are_left_out():
+    """A server learns them from the same answers; live and simulated alarms must agree."""
+    policy, said = campaign_answers(TINY, times(TINY, 2), items=20)
+    plain, skilful = Monitor(policy), Monitor(policy)
+    for item, answer in said:
+        plain.observe(item, answer)
+        skilful.observe(item, answer._replace(skill=-0.7))
+    assert plain.to_dict() == skilful.to_dict()
+    assert plain.revise().to_dict() == skilful.revise().to_dict()
+
+
+def test_what_is_held_does_not_grow_with_the_answers(monkeypatch):
+    monkeypatch.setattr(module, "MOST_HELD", 500)
+    policy, said = campaign_answers(TINY, TINY, items=200)
+    monitor, sizes = Monitor(policy), []
+    for place, (item, answer) in enumerate(said, start=1):
+        monitor.observe(item, answer)
+        if place % 200 == 0:
+            held = sum(found.size for found in monitor._held.values())
+            assert held == monitor._size <= 500
+            sizes.append(len(json.dumps(monitor.to_dict())))
+    assert len(sizes) > 3
+    assert sizes[-1] < 1.2 * sizes[0] + 500  # class shares are kept whenever items grow by half

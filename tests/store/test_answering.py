@@ -118,7 +118,7 @@ def test_a_workers_skill_affects_the_label(app: Lab) -> None:
     for skill in (-1.0, 0.0, 2.0):
         number = app.campaign(ONE, example="table1", workers=0)
         worker = app.worker(number)
-        known = workers.update().where(workers.c.id == worker.id).values(skill=skill)
+        known = workers.update().where(workers.c.id == worker.id).values(used_skill=skill)
         app.store.write(lambda c, s=known: c.execute(s))
         worker.work("yes")
         row = app.get(f"/api/campaigns/{number}/labels?format=jsonl").json()

@@ -21,6 +21,7 @@ from crowdtree.store.db import statements as sql
 from crowdtree.store.db.engine import is_sqlite, make_engine, migrate
 from crowdtree.store.db.sql import Query
 from crowdtree.store.db.tables import leases
+from crowdtree.store.queries import monitor_log
 from crowdtree.store.replay import stored
 from crowdtree.store.serving import worker_quality
 
@@ -56,7 +57,7 @@ def queries(namespace: Any) -> Iterator[tuple[str, Query[Any]]]:
                 yield name, found
 
 
-MODULES = (sql, assignment, stalled, watching, worker_quality, stored)
+MODULES = (sql, assignment, stalled, watching, monitor_log, worker_quality, stored)
 QUERIES = sorted({name: query for module in MODULES for name, query in queries(module)}.items())
 CHOICES = [(f"CHOOSE {key}", query) for key, query in assignment.CHOOSE.items()]
 POSTGRESQL_ONLY = ("OFFERS", "NEW_ITEMS", "TAKE_OFFERS", "START_ITEMS", "SNAPSHOT")

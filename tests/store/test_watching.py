@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -216,6 +217,39 @@ def test_a_restart_in_the_middle_changes_nothing(
             assert game.agrees()
     assert found[0] == found[1]
     assert len(found[0][2]) > 1
+
+
+def test_a_restarted_server_goes_on_from_the_stored_state(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with live(f"sqlite:///{tmp_path / 'x.db'}", 0.2) as game:
+        game.work(every=5, most=60)
+        before = game.watching.watched[game.number].monitor.to_dict()
+        game.watching = Watching(game.clock)
+        game.answer(game.workers[0])
+        read: list[int] = []
+        plain = watching.take
+        monkeypatch.setattr(watching, "take", lambda *all: (read.append(1), plain(*all)))
+        game.watch()
+        after = game.watching.watched[game.number].monitor.to_dict()
+        assert len(read) == 1
+        assert after["answers"] == before["answers"] + 1
+        assert after["revisions"][: len(before["revisions"])] == before["revisions"]
+        assert game.agrees()
+
+
+@pytest.mark.parametrize("part", ["totals", "mass", "answers", "alarms"])
+def test_a_state_that_does_not_follow_from_the_log_is_found(tmp_path: Any, part: str) -> None:
+    with live(f"sqlite:///{tmp_path / 'x.db'}", 0.35, n=20, adapt=False) as game:
+        game.work(every=5)
+        assert game.agrees()
+        state = json.loads(game.read(sa.select(monitors.c.state))[0].state)
+        found = state["monitor"][part]
+        state["monitor"][part] = found[1:] if isinstance(found, list) else found + 1
+        changed = monitors.update().values(state=json.dumps(state))
+        game.store.write(lambda c: c.execute(changed))
+        told = game.store.read(lambda c: verify(c, game.number))["differences"]
+        assert told[0] == "what its answers say about its table is not the replay of its log"
 
 
 class Failing(Watching):

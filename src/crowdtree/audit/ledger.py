@@ -9,9 +9,18 @@ from numpy.typing import NDArray
 
 from crowdtree.audit.strata import expectations, totals_to_test
 
-__all__ = ["Ledger"]
+__all__ = ["Ledger", "allowed_wrong"]
 
 FloatArray = NDArray[np.float64]
+
+
+def allowed_wrong(bound: float, items: int) -> int:
+    """Count the wrong items that a bound allows.
+
+    >>> allowed_wrong(0.07, 100)
+    7
+    """
+    return math.floor(bound * items + 1e-9)
 
 
 class Ledger:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.audit.ledger import Ledger
+from crowdtree.audit.forecast import REPLAYS, forecast_rest
+from crowdtree.audit.inputs import checked_labels, checked_share
+from crowdtree.audit.ledger import Ledger, allowed_wrong
+from crowdtree.audit.records import Check, Draw, Forecast, Standing
 from crowdtree.audit.runs import draw_weights
 from crowdtree.audit.strata import stratify
 from crowdtree.errors import CrowdtreeError, one_line
@@ -21,97 +22,11 @@ from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.rng import generator
 from crowdtree.text import percent, plural
 
-__all__ = ["Audit", "Check", "Draw", "Forecast", "Labels", "Standing", "plan_audit"]
+__all__ = ["Audit"]
 
 FloatArray = NDArray[np.float64]
-REPLAYS = 200
 UNSURE = "cannot tell"
 """Truth of a known item about which nobody could tell; its label counts as wrong."""
-
-
-class Labels(NamedTuple):
-    """Labels with stated errors, one entry per item."""
-
-    items: list[str]
-    labels: list[str]
-    errors: list[float]
-
-
-@dataclass(frozen=True)
-class Standing:
-    """What an audit says about a set of labels; shares of its items.
-
-    `upper` is exceeded with a probability of at most one minus the confidence, at any time; so is
-    the interval from `low` to `high` missed. `estimate` lies in the interval.
-    """
-
-    items: int
-    checks: int
-    wrong: int
-    upper: float
-    low: float
-    high: float
-    estimate: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data, ready for JSON."""
-        return asdict(self)
-
-
-@dataclass
-class Check:
-    """An item that was drawn, and what was found; `after` results were in when it was drawn."""
-
-    place: int
-    after: int
-    right: bool | None = None
-    truth: str | None = None
-    by: list[str] = field(default_factory=list)
-
-
-class Draw(Protocol):
-    """A draw as it was written down; see :class:`Check`."""
-
-    @property
-    def item(self) -> str:
-        """Name of the item."""
-
-    @property
-    def after(self) -> int:
-        """Results that counted when it was drawn."""
-
-    @property
-    def right(self) -> bool | None:
-        """Whether the label is right; none before the result."""
-
-    @property
-    def truth(self) -> str | None:
-        """The true label, where it was given."""
-
-    @property
-    def by(self) -> Sequence[str]:
-        """Who checked it."""
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """How many more checks a bound takes: quantiles over simulated audits.
-
-    `reached` is the share of the simulations in which the bound holds, so that it can be reached.
-    Numbers of checks are over those; none where there are none.
-    """
-
-    bound: float
-    mean: float | None
-    low: int | None
-    median: int | None
-    high: int | None
-    reached: float
-    replays: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data, ready for JSON."""
-        return asdict(self)
 
 
 class Audit(Framed, Saved, Plotted):
@@ -160,9 +75,9 @@ class Audit(Framed, Saved, Plotted):
         known: Mapping[str, str] | None = None,
         correct: bool = False,
     ) -> None:
-        self.items, self.labels, self.errors = _checked(items, labels, errors)
-        self.bound = None if bound is None else _share(bound, "bound")
-        self.confidence = _share(confidence, "confidence")
+        self.items, self.labels, self.errors = checked_labels(items, labels, errors)
+        self.bound = None if bound is None else checked_share(bound, "bound")
+        self.confidence = checked_share(confidence, "confidence")
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
             raise CrowdtreeError(f"seed: expected a whole number of 0 or more, got {seed!r}")
         self.seed = seed
@@ -224,7 +139,7 @@ class Audit(Framed, Saved, Plotted):
     @property
     def _allowed(self) -> int | None:
         """Wrong items that the wanted bound allows."""
-        return None if self.bound is None else math.floor(self.bound * len(self.items) + 1e-9)
+        return None if self.bound is None else allowed_wrong(self.bound, len(self.items))
 
     @property
     def _to_reject(self) -> int | None:
@@ -469,27 +384,9 @@ class Audit(Framed, Saved, Plotted):
         """
         if self.bound is None or self._to_reject is None:
             return None
-        ledger, rng = self._all, generator(seed)
-
-        def errors() -> FloatArray:
-            from crowdtree.audit import kernels
-
-            belief = rng.choice(len(ledger.beliefs), p=ledger.beliefs)
-            mean, strength = ledger.rates[belief], kernels.STRENGTH
-            share = rng.beta(
-                strength * mean + ledger.found,
-                strength * (1 - mean) + ledger.checked - ledger.found,
-            )
-            return rng.binomial(ledger.left.astype(np.int64), share).astype(np.float64)
-
-        crossed = [-1]
-        if self.state == "reached":
-            crossed = [0]
-        elif self.correct or self.state != "impossible":
-            crossed = _replays(
-                ledger, self._to_reject, [errors() for _ in range(replays)], False, rng
-            )
-        return _forecast(self.bound, crossed)
+        state = "open" if self.correct and self.state == "impossible" else self.state
+        rng = generator(seed)
+        return forecast_rest(self._all, self.bound, self._to_reject, state, replays, rng)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is known, as plain data, ready for JSON."""
@@ -513,99 +410,6 @@ class Audit(Framed, Saved, Plotted):
         )
 
 
-def plan_audit(
-    errors: Iterable[float],
-    bound: float,
-    *,
-    confidence: float = 0.95,
-    replays: int = REPLAYS,
-    seed: int = 0,
-    truth: Iterable[bool] | None = None,
-    uniform: bool = False,
-) -> Forecast:
-    """Say how many checks an audit takes, if the stated errors are right.
-
-    Parameters
-    ----------
-    errors
-        The stated error of each label.
-    bound
-        The share of wrong labels that is to be certified.
-    confidence
-        Of the bound.
-    replays
-        Simulated audits.
-    seed
-        Of the simulation.
-    truth
-        Which labels are wrong, instead of chance by the stated errors.
-    uniform
-        Draw all items with the same chance and bet without stated errors, to compare.
-
-    Examples
-    --------
-    >>> found = plan_audit([0.001] * 900 + [0.1] * 100, 0.03)
-    >>> found.low <= found.median <= found.high
-    True
-    """
-    stated = _errors(list(errors), "errors")
-    bound, confidence = _share(bound, "bound"), _share(confidence, "confidence")
-    if isinstance(replays, bool) or not isinstance(replays, int) or replays < 1:
-        raise CrowdtreeError(f"replays: expected a whole number of 1 or more, got {replays!r}")
-    rng = generator(seed)
-    said = np.array(stated)
-    used = np.full(len(said), said.mean()) if uniform else said
-    codes = stratify(used)
-    sizes = np.bincount(codes).astype(np.float64)
-    allowed = math.floor(bound * len(said) + 1e-9)
-    ledger = Ledger(sizes, np.bincount(codes, used) / sizes, (0, 0), 1 - confidence, allowed + 1)
-    fixed = None if truth is None else np.array([bool(x) for x in truth])
-    cases = [
-        np.bincount(
-            codes, (rng.random(len(said)) < said) if fixed is None else fixed, minlength=len(sizes)
-        ).astype(np.float64)
-        for _ in range(replays)
-    ]
-    return _forecast(bound, _replays(ledger, allowed + 1, cases, uniform, rng))
-
-
-def _replays(
-    ledger: Ledger,
-    total: int,
-    cases: list[FloatArray],
-    uniform: bool,
-    rng: np.random.Generator,
-) -> list[int]:
-    """Checks until at least `total` wrong items are rejected, in each case; -1 for never."""
-    from crowdtree.audit import kernels
-
-    left = np.array([float(total - ledger.wrong)])
-    logs = np.array([ledger.wealth_against(total) if total <= ledger.items else ledger.need])
-    crossed = np.empty(1, dtype=np.int64)
-    batch = max(10, ledger.remaining // 100)
-    made = []
-    for bad in cases:
-        if left[0] > ledger.remaining:
-            made.append(0)
-            continue
-        chances = rng.random((ledger.remaining, 2))
-        kernels.replay(
-            ledger.left, bad, ledger.beliefs, ledger.rates, ledger.checked, ledger.found, left,
-            logs, ledger.need, batch, uniform, chances, crossed,
-        )  # fmt: skip
-        made.append(int(crossed[0]))
-    return made
-
-
-def _forecast(bound: float, crossed: list[int]) -> Forecast:
-    checks = np.array([count for count in crossed if count >= 0])
-    reached = len(checks) / len(crossed)
-    if not len(checks):
-        return Forecast(bound, None, None, None, None, 0.0, len(crossed))
-    low, median, high = (math.ceil(q) for q in np.quantile(checks, [0.1, 0.5, 0.9]))
-    return Forecast(bound, float(checks.mean()), low, median, high, reached, len(crossed))
-
-
 def _standing(ledger: Ledger) -> Standing:
     n, (low, high), estimate = ledger.items, ledger.interval(), ledger.estimate
     return Standing(
@@ -621,48 +425,3 @@ def _standing(ledger: Ledger) -> Standing:
 
 def _found(right: bool, truth: str | None) -> str:
     return one_line(truth) if truth is not None else "right" if right else "wrong"
-
-
-def _share(value: Any, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
-        raise CrowdtreeError(f"{what}: expected a number between 0 and 1, got {value!r}")
-    return float(value)
-
-
-def _checked(
-    items: Sequence[Any], labels: Sequence[Any], errors: Sequence[float]
-) -> tuple[list[str], list[str], list[float]]:
-    names, said = [str(item) for item in items], [str(label) for label in labels]
-    if not len(names) == len(said) == len(errors):
-        raise CrowdtreeError(
-            f"labels: {len(names)} items, {len(said)} labels and {len(errors)} errors; expected "
-            "one label and one error per item"
-        )
-    if not names:
-        raise CrowdtreeError("labels: no items; expected at least one")
-    seen: set[str] = set()
-    for number, (name, label) in enumerate(zip(names, said, strict=True), start=1):
-        if not name.strip() or not label.strip():
-            what = "item" if not name.strip() else f"label of item {one_line(name)}"
-            raise CrowdtreeError(f"labels: entry {number}: the {what} is blank; fill it in")
-        if name in seen:
-            raise CrowdtreeError(
-                f"labels: item {one_line(name)} occurs twice; expected one label per item"
-            )
-        seen.add(name)
-    return names, said, _errors(list(errors), "labels", names)
-
-
-def _errors(errors: list[Any], what: str, names: list[str] | None = None) -> list[float]:
-    if not errors:
-        raise CrowdtreeError(f"{what}: no errors; expected one per label")
-    for number, error in enumerate(errors):
-        if isinstance(error, bool) or not isinstance(error, int | float | np.floating | np.integer):
-            error = math.nan
-        if not 0 <= error <= 1:
-            where = f"entry {number + 1}" if names is None else f"item {one_line(names[number])}"
-            raise CrowdtreeError(
-                f"{what}: {where} has the stated error {one_line(errors[number])}; expected a "
-                "number from 0 to 1"
-            )
-    return [float(error) for error in errors]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from crowdtree.audit.run import Forecast
+from crowdtree.audit.records import Forecast
 from crowdtree.text import percent, plural
 
 __all__ = ["next_step", "sum_up"]

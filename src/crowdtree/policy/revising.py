@@ -80,16 +80,15 @@ class Gathered:
 
     Attributes
     ----------
-    question, value, skill, yes, asked
+    question, value, yes, asked
         Of each kind of answer; `yes` and `asked` are the earlier answers to the same question
-        about the same item.
+        about the same item. Skills of workers are left out: the table is about people in general.
     count
         Sparse matrix (items x kinds of answers).
     """
 
     question: NDArray[np.int64]
     value: NDArray[np.int64]
-    skill: FloatArray
     yes: FloatArray
     asked: FloatArray
     count: Any
@@ -99,33 +98,28 @@ class Gathered:
         """Gather the answers of each item, in their order."""
         from scipy.sparse import csr_array
 
-        rows: list[tuple[float, ...]] = []
+        rows: list[tuple[int, ...]] = []
         place: list[int] = []
         total = 0
         for item, answers in enumerate(items):
             total += 1
             seen: dict[int, list[int]] = {}
-            for question, value, skill in answers:
+            for question, value, _ in answers:
                 before = seen.setdefault(question, [0, 0])
-                rows.append((question, value, skill, before[0], before[1]))
+                rows.append((question, value, before[0], before[1]))
                 place.append(item)
                 before[0] += value
                 before[1] += 1
-        kinds, kind = np.unique(np.array(rows).reshape(-1, 5), axis=0, return_inverse=True)
+        told = np.array(rows, dtype=np.int64).reshape(-1, 4)
+        kinds, kind = np.unique(told, axis=0, return_inverse=True)
         shape = (total, len(kinds))
         count = csr_array((np.ones(len(rows)), (place, np.ravel(kind))), shape=shape)
-        whole = kinds[:, :2].astype(np.int64)
-        return cls(whole[:, 0], whole[:, 1], kinds[:, 2], kinds[:, 3], kinds[:, 4], count)
-
-    def share(self, model: AnswerModel) -> FloatArray:
-        """P(yes | hypothesis) of each kind of answer before earlier answers count."""
-        yes, sign = model.yes[self.question], model.sign[self.question]
-        return skilled(yes, sign, self.skill[:, None]) if self.skill.any() else yes
+        question, value, yes, asked = kinds.T
+        return cls(question, value, yes.astype(np.float64), asked.astype(np.float64), count)
 
     def log_likelihood(self, model: AnswerModel) -> FloatArray:
         """Logarithm of the probability of all answers about each item, per hypothesis."""
-        skill = self.skill if self.skill.any() else None
-        evidence = model.evidence(self.question, self.value, skill, self.yes, self.asked)
+        evidence = model.evidence(self.question, self.value, None, self.yes, self.asked)
         return np.asarray(self.count @ evidence)
 
 
@@ -141,8 +135,8 @@ class Estimated:
         Answers per question and hypothesis, by posterior weight.
     wrong
         How many of them were wrong.
-    sd
-        Standard deviation of the log odds of each question's errors.
+    sd, class_sd
+        Standard deviation of the log odds of the errors of each question, and of each hypothesis.
     items
         Number of items.
     """
@@ -151,6 +145,7 @@ class Estimated:
     answers: FloatArray
     wrong: FloatArray
     sd: FloatArray
+    class_sd: FloatArray
     items: int
 
     def error(self, table: Table, question: int) -> float:
@@ -220,7 +215,7 @@ def _slopes(
 def _per_answer(gathered: Gathered, model: AnswerModel) -> tuple[FloatArray, FloatArray]:
     """Score and curvature of one answer of each kind, by the shift of its cell."""
     rho, sign = model.shared_difficulty, model.sign[gathered.question]
-    share = gathered.share(model)
+    share = model.yes[gathered.question]
     asked = gathered.asked[:, None]
     now = urn(share, rho, gathered.yes[:, None], asked)
     slope = -sign * share * (1 - share) * (1 - rho) / ((1 - rho) + rho * asked)
@@ -297,7 +292,7 @@ def _finished(gathered: Gathered, table: Table, posterior: FloatArray, items: in
     answers, wrong = np.zeros(shape), np.zeros(shape)
     np.add.at(answers, gathered.question, weight)
     np.add.at(wrong, gathered.question, weight * against)
-    # Observed information per question: squared scores of the items, classes unknown.
+    # Observed information: squared scores of the items, classes unknown.
     each, _ = _per_answer(gathered, model)
     entry = gathered.count.tocoo()
     row, kind = entry.coords
@@ -305,9 +300,11 @@ def _finished(gathered: Gathered, table: Table, posterior: FloatArray, items: in
     of_item = np.bincount(
         row * shape[0] + gathered.question[kind], score, minlength=items * shape[0]
     )
+    of_class = np.asarray(gathered.count @ each) * posterior
+    least = 1 / (TABLE_SD**2 + max(QUESTION_SDS) ** 2)
     told = (of_item.reshape(items, shape[0]) ** 2).sum(axis=0)
-    sd = (told + 1 / (TABLE_SD**2 + max(QUESTION_SDS) ** 2)) ** -0.5
-    return Estimated(table, answers, wrong, sd, items)
+    sds = [(one + least) ** -0.5 for one in (told, (of_class**2).sum(axis=0))]
+    return Estimated(table, answers, wrong, sds[0], sds[1], items)
 
 
 def revised(policy: Policy[Any], table: Table) -> Policy[Any]:

@@ -1,4 +1,4 @@
-"""Reliability of a worker in one number: the expected share of right answers.
+"""Reliability of a worker in one number, and how far it counts when answers are weighed.
 
 The skill behind it is learned answer by answer
 (:class:`crowdtree.learning.worker_tracker.WorkerTracker`): from gold items, whose class is known,
@@ -8,12 +8,14 @@ and from labelled items, weighted by the error of their label.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
+from crowdtree.learning.worker_tracker import SPREAD
 from crowdtree.problem import DASH, Problem
 
-__all__ = ["expected_right"]
+__all__ = ["expected_right", "skill_variance", "used_skill"]
 
 LEAST_ERROR = 1e-4
 
@@ -30,3 +32,41 @@ def expected_right(problem: Problem, skill: float) -> float:
         return 0.5
     odds = (1 - error) / error * math.exp(skill)
     return float(np.mean(odds / (1 + odds)))
+
+
+def skill_variance(skills: Sequence[float], precisions: Sequence[float]) -> float:
+    """Estimate how much skills differ, beyond what so few answers make them seem to.
+
+    By moments, as for the spread of effects between studies (DerSimonian and Laird 1986). Skills
+    and precisions are those of :class:`crowdtree.learning.worker_tracker.WorkerTracker`; the prior
+    is taken out of them.
+
+    >>> skill_variance([0.3, -0.3, 0.2, -0.2], [6.0, 6.0, 6.0, 6.0])
+    0.0
+    >>> round(skill_variance([1.5, -1.5, 1.0, -1.0], [50.0, 50.0, 50.0, 50.0]), 2)
+    2.33
+    """
+    told = np.asarray(precisions, dtype=np.float64) - SPREAD**-2
+    known = told > 0
+    told = told[known]
+    if len(told) < 2:
+        return 0.0
+    alone = np.asarray(skills)[known] * (told + SPREAD**-2) / told
+    mean = (told @ alone) / told.sum()
+    excess = told @ (alone - mean) ** 2 - (len(told) - 1)
+    return max(0.0, float(excess / (told.sum() - told @ told / told.sum())))
+
+
+def used_skill(skill: float, precision: float, variance: float) -> float:
+    """Skill to weigh answers with: shrunk as much as people are alike.
+
+    What looks like skill is mostly chance where few answers were judged, and labels that lean on it
+    state errors that are too small.
+
+    >>> used_skill(0.5, 6.0, variance=0.0), round(used_skill(0.5, 600.0, variance=0.5), 2)
+    (0.0, 0.5)
+    """
+    told = precision - SPREAD**-2
+    if told <= 0 or variance <= 0:
+        return 0.0
+    return skill * precision / (told + 1 / variance)

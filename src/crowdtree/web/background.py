@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from functools import partial
 
 from sqlalchemy.engine import Connection
@@ -10,10 +11,12 @@ from sqlalchemy.engine import Connection
 from crowdtree.store.background.stalled import Findings
 from crowdtree.web.state import AppState
 
-__all__ = ["check_stalled", "maintain", "watch"]
+__all__ = ["WATCH_SECONDS", "check_stalled", "maintain", "watch"]
 
-PAUSE_SECONDS = 0.1
-"""Between two looks at answers, as long as a look takes, so that workers do not wait."""
+WATCH_SECONDS = 0.25
+"""Between two looks at the answers, so that workers do not wait for them."""
+IDLE_SECONDS = 1.0
+"""Between two looks where this process has written nothing; others may have."""
 
 
 async def maintain(state: AppState) -> None:
@@ -25,9 +28,11 @@ async def maintain(state: AppState) -> None:
 
 
 async def watch(state: AppState) -> None:
-    """Compare new answers with the tables of their campaigns."""
-    while await asyncio.to_thread(state.watching.round, state.store):
-        await asyncio.sleep(PAUSE_SECONDS)
+    """Compare new answers with the tables of their campaigns, then wait for more."""
+    state.changed.clear()
+    if not await asyncio.to_thread(state.watching.round, state.store):
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(state.changed.wait(), IDLE_SECONDS)
 
 
 async def check_stalled(state: AppState) -> None:

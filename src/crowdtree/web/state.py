@@ -134,6 +134,8 @@ class AppState:
     policies: dict[tuple[int, int], AnyPolicy] = field(default_factory=dict)
     charts: dict[tuple[int, float, int], str] = field(default_factory=dict)
     """Charts of audits: by campaign, start and number of checks."""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Something was written since the last look at the answers."""
     loop: asyncio.AbstractEventLoop | None = None
     stopping: bool = False
     """The server is shutting down: streams and long polls end."""
@@ -172,8 +174,12 @@ class AppState:
     def listen(self, loop: asyncio.AbstractEventLoop) -> Callable[[dict[int, int]], None]:
         """Make the listener that passes changes from the store's threads to the event loop."""
 
+        def told(opened: dict[int, int]) -> None:
+            self.waiters.wake(opened)
+            self.changed.set()
+
         def changed(opened: dict[int, int]) -> None:
             if not loop.is_closed():
-                loop.call_soon_threadsafe(self.waiters.wake, opened)
+                loop.call_soon_threadsafe(told, opened)
 
         return changed

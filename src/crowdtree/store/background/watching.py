@@ -1,8 +1,8 @@
 """Watching the answers of running campaigns: alarms where the table is wrong, and revised tables.
 
 The log is read in the order of its ids, beside the answers that come in. Alarms and revisions
-follow from it: a process that takes over reads it again from the start, and adopts the revisions
-that are stored. Only answers that counted when they came are compared with the table.
+follow from it. What has been computed is stored with the place in the log, so that a process that
+takes over goes on from there.
 """
 
 from __future__ import annotations
@@ -21,19 +21,25 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.policy import Answer
 from crowdtree.policy.monitor import GROWTH, Finding, Monitor, Revision
 from crowdtree.policy.revising import table_of
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import get_campaign, read_policy
 from crowdtree.store.db.engine import is_sqlite
-from crowdtree.store.db.sql import Query, fetch, fetch_one
+from crowdtree.store.db.sql import Query, fetch
 from crowdtree.store.db.tables import answers, campaigns, monitors, revisions
 from crowdtree.store.owner.revisions import revise
+from crowdtree.store.queries.monitor_log import (
+    LoggedPast,
+    Tested,
+    lines_after,
+    take,
+    tested,
+    tested_policy,
+)
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.item import ServedCampaign
-from crowdtree.store.types import JsonObject
 
 if TYPE_CHECKING:
     from crowdtree.store import Store
@@ -42,6 +48,7 @@ __all__ = ["Watching"]
 
 log = logging.getLogger("crowdtree.store")
 
+_Row = sa.Row[Any]
 AT_ONCE = 1000
 SECONDS_AT_ONCE = 0.1
 """How long a look compares answers, of each campaign."""
@@ -49,19 +56,6 @@ CLAIM_SECONDS = 30.0
 """How long a process that is gone keeps others from reading the log of its campaigns."""
 FEW_FINDINGS = 3
 MOST_TEXT = 2000
-
-
-class Line(NamedTuple):
-    """A line of the log, as far as it concerns the table."""
-
-    id: int
-    item_id: int
-    lease_id: int
-    question: int
-    value: int | None
-    skill: float
-    kind: str
-    fate: str
 
 
 class Snapshot(NamedTuple):
@@ -73,15 +67,6 @@ class Snapshot(NamedTuple):
     """The greatest id in the log."""
 
 
-_LINE = f"SELECT {', '.join(Line._fields)} FROM answers"
-LINES = Query(
-    Line,
-    f"""{_LINE} WHERE campaign_id = :campaign AND id > :after AND id <= :last
-    ORDER BY id LIMIT :most""",
-)
-TAKEN_BACK = Query(
-    Line, f"{_LINE} WHERE lease_id = :lease AND id < :before ORDER BY id DESC LIMIT 1"
-)
 SNAPSHOT = Query(
     Snapshot,
     """SELECT pg_snapshot_xmin(now.snapshot)::text::bigint AS low,
@@ -95,16 +80,33 @@ SNAPSHOT = Query(
 class Watched:
     """The monitor of a campaign, and how far it has read the log."""
 
-    tested: int
-    """Number of the revision whose table is tested: the last that does not follow from the log."""
-    after: int
-    """Last line before it. Items asked about by then are left out: their later answers depend on
-    earlier ones, by which the table may have been estimated."""
+    tested: Tested
     monitor: Monitor
-    position: int = 0
-    left_out: set[int] = field(default_factory=set)
+    position: int
     findings: list[Finding] = field(default_factory=list)
     findings_after: int = 0
+
+    @classmethod
+    def stored(cls, tested: Tested, policy: Any, past: LoggedPast) -> Watched:
+        """Go on from what is stored, or begin where the table was chosen."""
+        mine = monitors.c.campaign_id == past.campaign
+        columns = (monitors.c.tested, monitors.c.state, monitors.c.findings)
+        row = past.connection.execute(sa.select(*columns).where(mine)).one()
+        if not row.state or row.tested != tested.revision:
+            return cls(tested, Monitor(policy, past=past), tested.after)
+        state = json.loads(row.state)
+        monitor = Monitor.from_dict(policy, {**state["monitor"], "revisions": []}, past)
+        said = [{k: v for k, v in one.items() if k != "text"} for one in json.loads(row.findings)]
+        findings = [Finding(**one) for one in said]
+        return cls(tested, monitor, state["position"], findings, state["findings_after"])
+
+    def to_json(self) -> str:
+        """Write what has been computed; revisions are stored by themselves."""
+        found = self.monitor.to_dict()
+        del found["revisions"]
+        return json.dumps(
+            {"position": self.position, "findings_after": self.findings_after, "monitor": found}
+        )
 
 
 @dataclass(frozen=True)
@@ -148,8 +150,6 @@ class Watching:
         for number in self.failed:
             store.write(partial(self._pass_over, number=number))
         for seen in found:
-            if seen.watched.position < seen.began:
-                continue  # read again after a restart: it is stored
             if not store.write(partial(self._apply, seen=seen)):
                 del self.watched[seen.campaign]
         return bool(unclaimed) or any(seen.more for seen in found)
@@ -168,7 +168,7 @@ class Watching:
         found = [self._compared(connection, row) for row in held if row.id not in self.failed]
         return unclaimed, [seen for seen in found if seen is not None]
 
-    def _compared(self, connection: Connection, row: sa.Row[tuple[object, ...]]) -> Seen | None:
+    def _compared(self, connection: Connection, row: _Row) -> Seen | None:
         """Compare new answers; a campaign on which that fails does not stop the others."""
         try:
             return self._compare(connection, row)
@@ -185,7 +185,7 @@ class Watching:
             monitors.update().where(*mine, done).values(last_answer_id=self.complete)
         )
 
-    def _may_claim(self, row: sa.Row[tuple[object, ...]], now: float, alone: bool) -> bool:
+    def _may_claim(self, row: _Row, now: float, alone: bool) -> bool:
         """Whether nobody reads the log of a campaign, or this claim has to be renewed."""
         if row.holder is None:
             return True
@@ -213,43 +213,52 @@ class Watching:
         elif self.pending is None:
             self.pending = now
 
-    def _compare(self, connection: Connection, row: sa.Row[tuple[object, ...]]) -> Seen | None:
+    def _compare(self, connection: Connection, row: _Row) -> Seen | None:
         """Compare new answers of a campaign with its table, up to a revision or the time limit."""
+        if row.last_answer_id >= self.complete:
+            return None
         state = sql.CampaignState(row.id, row.version, row.status, row.status_reason)
         campaign = self.cache.campaign(connection, state)
-        watched = self._monitor(connection, campaign)
-        stored = _stored_revisions(connection, campaign, watched.tested)
-        began, end = row.last_answer_id, time.monotonic() + SECONDS_AT_ONCE
-        values = {"campaign": row.id, "after": watched.position, "last": self.complete}
-        lines = fetch(connection, LINES, most=AT_ONCE, **values)
+        watched, past = self._monitor(connection, campaign)
+        stored = _stored_revisions(connection, campaign, watched)
+        end = time.monotonic() + SECONDS_AT_ONCE
+        lines = lines_after(connection, row.id, watched.position, self.complete, AT_ONCE)
         made: Revision | None = None
         for line in lines:
-            _take(connection, watched, line)
+            take(watched.monitor, past, line)
+            watched.position = line.id
             if line.id in stored:
-                watched.monitor.adopt(_read(connection, row.id, stored[line.id]))
-            elif line.id > began and watched.monitor.due and row.status == "running":
+                watched.monitor.adopt(stored[line.id])
+            elif watched.monitor.due and row.status == "running":
                 made = watched.monitor.revise()
             if made is not None or time.monotonic() > end:
                 break
         if not lines:
             return None
         more = watched.position < lines[-1].id or len(lines) == AT_ONCE
-        if watched.position >= began:
-            _find(watched, made is not None)
-        return Seen(row.id, began, watched, made, more)
+        _find(watched, made is not None)
+        return Seen(row.id, row.last_answer_id, watched, made, more)
 
-    def _monitor(self, connection: Connection, campaign: ServedCampaign) -> Watched:
-        """Take the monitor of a campaign, or begin a new one."""
-        tested, after = _tested(connection, campaign.id) if campaign.revision else (0, 0)
+    def _monitor(
+        self, connection: Connection, campaign: ServedCampaign
+    ) -> tuple[Watched, LoggedPast]:
+        """Take the monitor of a campaign, go on from the stored one, or begin a new one."""
+        now = tested(connection, campaign.id) if campaign.revision else Tested(0, 0)
+        past = LoggedPast(connection, campaign.id, now.after)
         found = self.watched.get(campaign.id)
-        if found is None or found.tested != tested:
+        if found is None or found.tested != now:
             policy = campaign.policy
-            if campaign.revision > tested:
-                policy = _policy(connection, campaign.id, tested)
-            found = self.watched[campaign.id] = Watched(tested, after, Monitor(policy))
-        kind = campaign.policy.to_dict()["policy"]
-        found.monitor.adapt = campaign.settings.adapts(kind)
-        return found
+            if campaign.revision > now.revision:
+                policy = tested_policy(connection, campaign.id, now.revision)
+            found = self.watched[campaign.id] = Watched.stored(now, policy, past)
+            after = found.monitor.revised_after
+            for position, revision in _stored_revisions(connection, campaign, found).items():
+                if position <= found.position:
+                    found.monitor.adopt(revision)
+            found.monitor.revised_after = after  # one that was refused is not stored
+        found.monitor.past = past
+        found.monitor.adapt = campaign.settings.adapts(campaign.policy.to_dict()["policy"])
+        return found, past
 
     # ---------------------------------------------------------------- writing
 
@@ -277,11 +286,9 @@ class Watching:
         row = connection.execute(sa.select(monitors).where(mine).with_for_update()).one()
         if (row.holder, row.last_answer_id) != (self.name, seen.began):
             return False
-        if _tested(connection, number)[0] != watched.tested:
+        if tested(connection, number) != watched.tested:
             return False
-        if (row.tested, row.last_answer_id) == (watched.tested, watched.position):
-            return True
-        known = json.loads(row.alarms) if row.tested == watched.tested else []
+        known = json.loads(row.alarms) if row.tested == watched.tested.revision else []
         alarms = watched.monitor.alarms
         now = self.cache.clock()
         for alarm in alarms[len(known) :]:
@@ -291,7 +298,8 @@ class Watching:
             self._revise(connection, seen, seen.revision, now)
         values = {
             "last_answer_id": watched.position,
-            "tested": watched.tested,
+            "tested": watched.tested.revision,
+            "state": watched.to_json(),
             "answers": watched.monitor.answers,
             "alarms": json.dumps([{**a._asdict(), "text": str(a)} for a in alarms]),
             "findings": json.dumps([{**f._asdict(), "text": str(f)} for f in watched.findings]),
@@ -331,26 +339,6 @@ def _to_watch() -> sa.Select[Any]:
     return sa.select(*columns).select_from(joined).where(sa.or_(running, ended))
 
 
-def _take(connection: Connection, watched: Watched, line: Line) -> None:
-    """Show a line of the log to the monitor, if it changes what has counted."""
-    watched.position = line.id
-    if line.id <= watched.after:
-        watched.left_out.add(line.item_id)
-    if line.item_id in watched.left_out:
-        return
-    item = str(line.item_id)
-    if line.kind == "answer" and line.fate == "counted":
-        watched.monitor.observe(item, _answer(line))
-    elif line.kind == "undo" and line.fate == "undone":
-        gone = fetch_one(connection, TAKEN_BACK, lease=line.lease_id, before=line.id)
-        if gone is not None and gone.kind == "answer" and gone.fate == "counted":
-            watched.monitor.withdraw(item, _answer(gone))
-
-
-def _answer(line: Line) -> Answer:
-    return Answer(line.question, int(line.value or 0), line.skill)
-
-
 def _find(watched: Watched, now: bool) -> None:
     """Estimate what is wrong: after an alarm and a revision, then when answers have grown."""
     monitor = watched.monitor
@@ -367,40 +355,19 @@ def _words(watched: Watched, revision: Revision) -> str:
     return "; ".join([first, *said[:FEW_FINDINGS]])[:MOST_TEXT]
 
 
-def _tested(connection: Connection, number: int) -> tuple[int, int]:
-    """Number of the last revision that did not follow from the log, and the last line before it.
-
-    Those are the revisions of owners and of audits.
-    """
-    columns = (revisions.c.number, revisions.c.after_answer_id, revisions.c.reason)
-    found = sa.select(*columns).where(revisions.c.campaign_id == number)
-    for row in connection.execute(found.order_by(revisions.c.number.desc())):
-        if "last_answer_id" not in json.loads(row.reason):
-            return row.number, row.after_answer_id
-    return 0, 0
-
-
 def _stored_revisions(
-    connection: Connection, campaign: ServedCampaign, after: int
-) -> dict[int, tuple[int, JsonObject]]:
-    """Number and reason of the revisions after one, by the last line that they follow from."""
-    if campaign.revision == after:
+    connection: Connection, campaign: ServedCampaign, watched: Watched
+) -> dict[int, Revision]:
+    """Revisions that the server made, by the last line that each follows from."""
+    first = watched.tested.revision + len(watched.monitor.revisions) + 1
+    if campaign.revision < first:
         return {}
-    made = (revisions.c.campaign_id == campaign.id, revisions.c.number > after)
-    rows = connection.execute(sa.select(revisions.c.number, revisions.c.reason).where(*made))
-    found = [(row.number, json.loads(row.reason)) for row in rows]
-    return {reason["last_answer_id"]: (number, reason) for number, reason in found}
-
-
-def _read(connection: Connection, number: int, stored: tuple[int, JsonObject]) -> Revision:
-    """Read a revision that the server made before."""
-    revision, reason = stored
-    table = table_of(_policy(connection, number, revision)).to_dict()
-    return Revision(reason["answers"], reason["why"], table)
-
-
-def _policy(connection: Connection, number: int, revision: int) -> Any:
-    mine = (revisions.c.campaign_id == number, revisions.c.number == revision)
-    found = sa.select(revisions.c.problem, revisions.c.policy).where(*mine)
-    row = connection.execute(found).one()
-    return read_policy(row.problem, row.policy)
+    mine = (revisions.c.campaign_id == campaign.id, revisions.c.number >= first)
+    columns = (revisions.c.reason, revisions.c.problem, revisions.c.policy)
+    rows = connection.execute(sa.select(*columns).where(*mine).order_by(revisions.c.number)).all()
+    made = {}
+    for row in rows:
+        reason = json.loads(row.reason)
+        table = table_of(read_policy(row.problem, row.policy)).to_dict()
+        made[reason["last_answer_id"]] = Revision(reason["answers"], reason["why"], table)
+    return made

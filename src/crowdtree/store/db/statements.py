@@ -61,7 +61,7 @@ class Worker(NamedTuple):
     status_reason: str
     question: int | None
     last_question: int
-    skill: float
+    used_skill: float
     answers: int
     campaign_version: int
     campaign_status: str
@@ -115,7 +115,8 @@ WORKERS = Query(
     Worker,
     """SELECT credentials.token_hash, credentials.role, credentials.expires_at,
     workers.id, workers.campaign_id, workers.status, workers.status_reason, workers.question,
-    workers.last_question, workers.skill, workers.answers, campaigns.version AS campaign_version,
+    workers.last_question, workers.used_skill, workers.answers,
+    campaigns.version AS campaign_version,
     campaigns.status AS campaign_status, campaigns.status_reason AS campaign_reason
     FROM credentials JOIN workers ON workers.id = credentials.worker_id
     JOIN campaigns ON campaigns.id = workers.campaign_id
@@ -405,6 +406,7 @@ class WorkerRecord(NamedTuple):
     status_reason: str
     skill: float
     precision: float
+    used_skill: float
     gold_right: int
     gold_asked: int
     agreed: int
@@ -426,13 +428,13 @@ TAKE_JUDGEMENTS = Query(
 )
 LOCK_RECORDS = Query(
     WorkerRecord,
-    """SELECT id, campaign_id, status, status_reason, skill, precision, gold_right, gold_asked,
-    agreed, judged FROM workers WHERE id IN :ids ORDER BY id {lock workers}""",
+    """SELECT id, campaign_id, status, status_reason, skill, precision, used_skill, gold_right,
+    gold_asked, agreed, judged FROM workers WHERE id IN :ids ORDER BY id {lock workers}""",
 )
 SAVE_RECORD = many(
     """UPDATE workers SET gold_right = :gold_right, gold_asked = :gold_asked, agreed = :agreed,
-    judged = :judged, skill = :skill, precision = :precision, status = :status,
-    status_reason = :status_reason WHERE id = :id"""
+    judged = :judged, skill = :skill, precision = :precision, used_skill = :used_skill,
+    status = :status, status_reason = :status_reason WHERE id = :id"""
 )
 ADD_TALLY = many(
     """INSERT INTO tallies (campaign_id, name, shard, value)

@@ -122,7 +122,8 @@ revisions = sa.Table(
 # What the answers say about the table of a campaign. Written only by
 # crowdtree.store.background.watching; all but `holder` and `until` follows from the log and the
 # revisions. `last_answer_id` is the last line that was read, `tested` the number of the revision
-# whose table is tested. Until the time `until` the log is read by the process `holder`.
+# whose table is tested, `state` what the monitor has computed from the lines so far
+# (crowdtree.store.replay.monitors checks it). Until the time `until` the log is read by `holder`.
 monitors = sa.Table(
     "monitors",
     metadata,
@@ -132,6 +133,7 @@ monitors = sa.Table(
     _count("answers"),
     _text("alarms", "[]"),
     _text("findings", "[]"),
+    _text("state"),
     _text("holder"),
     _number("until", sa.Float),
 )
@@ -205,6 +207,7 @@ workers = sa.Table(
     _count("last_question"),
     _number("skill", sa.Float),
     _number("precision", sa.Float),
+    _number("used_skill", sa.Float),  # with which answers are weighed
     _count("gold_right"),
     _count("gold_asked"),
     _count("agreed"),

@@ -23,6 +23,7 @@ from crowdtree.store.db.states import ItemStatus, LeaseState
 from crowdtree.store.db.tables import revisions
 from crowdtree.store.errors import NotFound
 from crowdtree.store.replay.audits import check_audits
+from crowdtree.store.replay.monitors import check_monitor
 from crowdtree.store.replay.reconcile import Sums, check_references, check_sums
 from crowdtree.store.replay.stored import StoredItem, stored_items
 from crowdtree.store.serving.cache import ServingCache
@@ -71,7 +72,8 @@ def verify(connection: Connection, number: int) -> Verification:
     reason and path; no vote got more answers than it takes and nobody counted twice; exactly the
     questions are open that the engine asks for. Checked per campaign: rows refer to each other
     consistently; counts, money and workers' records are the sums over the log; audits are the
-    replay of their checks, and cover the labels that there are.
+    replay of their checks, and cover the labels that there are; what the answers say about the
+    table, and the alarms, follow from the log.
 
     Where the policy was revised, each item is replayed under the policy of its own revision:
     answers up to its revision with their fates decided anew, later ones as they came.
@@ -92,6 +94,7 @@ def verify(connection: Connection, number: int) -> Verification:
         differences.append("items were labelled by a finish that is not in the activity log")
     differences += check_sums(connection, campaign, sums)
     differences += check_audits(connection, number, list(campaign.problem.classes))
+    differences += check_monitor(connection, number)
     return {
         "campaign": number,
         "items": sums.items,

@@ -107,7 +107,7 @@ def _advance(
         value=request.value,
         kind=request.kind,
         key=f"{lease.id}:{request.key}",
-        skill=worker.skill,
+        skill=worker.used_skill,
     )
     fate = item.take(event)
     unit.count_move(item.campaign, before, item.node)
@@ -178,7 +178,7 @@ def _line(
         kind="undo",
         value=None,
         key=key,
-        skill=worker.skill,
+        skill=worker.used_skill,
         fate="undone",
         overdue=int(lease.overdue(unit.now)),
         price=0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from crowdtree.store.db import statements as sql
 from crowdtree.store.db.sql import Query, Sql, exists, fetch, run, run_many
 from crowdtree.store.db.statements import RELEARN, Judgement, WorkerRecord
 from crowdtree.store.db.states import STANDS, ItemStatus
-from crowdtree.store.reliability import expected_right
+from crowdtree.store.reliability import expected_right, skill_variance, used_skill
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.item import ServedCampaign
 
@@ -25,6 +26,22 @@ SECONDS_AT_ONCE = 0.2
 """How long one transaction recomputes records from the log; the others wait for the next."""
 UNRELIABLE = "reliability"
 """First word of the reason where the server paused a worker."""
+MOST_COMPARED = 1000
+"""Workers by whom it is estimated how much skills differ, the best known ones."""
+
+
+class Skill(NamedTuple):
+    """What is known about the skill of a worker."""
+
+    skill: float
+    precision: float
+
+
+SKILLS = Query(
+    Skill,
+    """SELECT skill, precision FROM workers WHERE campaign_id = :campaign AND precision > 0
+    ORDER BY precision DESC LIMIT :most""",
+)
 DROP_PENDING = Sql(
     """DELETE FROM judgements WHERE id IN
     (SELECT id FROM judgements WHERE worker_id = :worker {skip judgements})"""
@@ -63,6 +80,7 @@ def apply_judgements(connection: Connection, cache: ServingCache) -> bool:
         for state in fetch(connection, sql.CAMPAIGNS, ids=numbers)
     }
     trackers = {number: WorkerTracker(campaign.problem) for number, campaign in campaigns.items()}
+    spreads = {number: _spread(connection, number) for number in numbers}
     rows, later = [], []
     end = time.monotonic() + SECONDS_AT_ONCE
     for record in records:
@@ -74,10 +92,18 @@ def apply_judgements(connection: Connection, cache: ServingCache) -> bool:
             record, judgements = _blank(record), _from_log(connection, record.id)
         if judgements is not None:
             number = record.campaign_id
-            rows.append(_learned(campaigns[number], trackers[number], record, judgements))
+            made = _learned(campaigns[number], trackers[number], record, judgements)
+            used = used_skill(made.skill, made.precision, spreads[number])
+            rows.append(made._replace(used_skill=used))
     run_many(connection, sql.SAVE_RECORD, (row._asdict() for row in rows))
     run_many(connection, sql.ADD_JUDGEMENT, (row._asdict() for row in later))
     return bool(later) or len(taken) == AT_ONCE
+
+
+def _spread(connection: Connection, number: int) -> float:
+    """Estimate how much the skills of the people of a campaign differ."""
+    rows = fetch(connection, SKILLS, campaign=number, most=MOST_COMPARED)
+    return skill_variance([row.skill for row in rows], [row.precision for row in rows])
 
 
 def relearn(worker: int) -> Judgement:
@@ -90,7 +116,7 @@ def _blank(record: WorkerRecord) -> WorkerRecord:
     status, reason = record.status, record.status_reason
     if status == "paused" and reason.startswith(UNRELIABLE):
         status, reason = "active", ""
-    return WorkerRecord(record.id, record.campaign_id, status, reason, 0.0, 0.0, 0, 0, 0, 0)
+    return WorkerRecord(record.id, record.campaign_id, status, reason, 0.0, 0.0, 0.0, 0, 0, 0, 0)
 
 
 def _from_log(connection: Connection, worker: int) -> list[Judgement] | None:

@@ -1,0 +1,156 @@
+"""How many checks an audit takes: before it begins, and for the rest of one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.audit.inputs import checked_errors, checked_share
+from crowdtree.audit.ledger import Ledger, allowed_wrong
+from crowdtree.audit.records import Forecast
+from crowdtree.audit.strata import stratify
+from crowdtree.errors import CrowdtreeError
+from crowdtree.rng import generator
+
+__all__ = ["REPLAYS", "forecast_rest", "ledger_of", "plan_audit"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+REPLAYS = 200
+
+
+def plan_audit(
+    errors: Iterable[float],
+    bound: float,
+    *,
+    confidence: float = 0.95,
+    replays: int = REPLAYS,
+    seed: int = 0,
+    truth: Iterable[bool] | None = None,
+    uniform: bool = False,
+) -> Forecast:
+    """Say how many checks an audit takes, if the stated errors are right.
+
+    Parameters
+    ----------
+    errors
+        The stated error of each label.
+    bound
+        The share of wrong labels that is to be certified.
+    confidence
+        Of the bound.
+    replays
+        Simulated audits.
+    seed
+        Of the simulation.
+    truth
+        Which labels are wrong, instead of chance by the stated errors.
+    uniform
+        Draw all items with the same chance and bet without stated errors, to compare.
+
+    Examples
+    --------
+    >>> found = plan_audit([0.001] * 900 + [0.1] * 100, 0.03)
+    >>> found.low <= found.median <= found.high
+    True
+    """
+    stated = checked_errors(list(errors), "errors")
+    bound, confidence = checked_share(bound, "bound"), checked_share(confidence, "confidence")
+    if isinstance(replays, bool) or not isinstance(replays, int) or replays < 1:
+        raise CrowdtreeError(f"replays: expected a whole number of 1 or more, got {replays!r}")
+    rng = generator(seed)
+    said = np.array(stated)
+    used = np.full(len(said), said.mean()) if uniform else said
+    ledger, codes = ledger_of(used, bound, confidence)
+    fixed = None if truth is None else np.array([bool(x) for x in truth])
+    cases = [
+        np.bincount(
+            codes,
+            (rng.random(len(said)) < said) if fixed is None else fixed,
+            minlength=len(ledger.left),
+        ).astype(np.float64)
+        for _ in range(replays)
+    ]
+    total = allowed_wrong(bound, len(said)) + 1
+    return _forecast(bound, _replays(ledger, total, cases, uniform, rng))
+
+
+def forecast_rest(
+    ledger: Ledger,
+    bound: float,
+    total: int,
+    state: str,
+    replays: int,
+    rng: np.random.Generator,
+) -> Forecast:
+    """Say how many more checks a bound takes, if the working model of a ledger is right.
+
+    The bound is reached when `total` wrong items are ruled out.
+    """
+
+    def errors() -> FloatArray:
+        from crowdtree.audit import kernels
+
+        belief = rng.choice(len(ledger.beliefs), p=ledger.beliefs)
+        mean, strength = ledger.rates[belief], kernels.STRENGTH
+        share = rng.beta(
+            strength * mean + ledger.found,
+            strength * (1 - mean) + ledger.checked - ledger.found,
+        )
+        return rng.binomial(ledger.left.astype(np.int64), share).astype(np.float64)
+
+    crossed = [-1]
+    if state == "reached":
+        crossed = [0]
+    elif state != "impossible":
+        crossed = _replays(ledger, total, [errors() for _ in range(replays)], False, rng)
+    return _forecast(bound, crossed)
+
+
+def ledger_of(errors: FloatArray, bound: float, confidence: float) -> tuple[Ledger, IntArray]:
+    """Open a ledger for labels of these stated errors; returns the stratum of each as well."""
+    codes = stratify(errors)
+    sizes = np.bincount(codes).astype(np.float64)
+    means = np.bincount(codes, errors) / sizes
+    wanted = allowed_wrong(bound, len(errors)) + 1
+    return Ledger(sizes, means, (0, 0), 1 - confidence, wanted), codes
+
+
+def _replays(
+    ledger: Ledger,
+    total: int,
+    cases: list[FloatArray],
+    uniform: bool,
+    rng: np.random.Generator,
+) -> list[int]:
+    """Checks until at least `total` wrong items are rejected, in each case; -1 for never."""
+    from crowdtree.audit import kernels
+
+    left = np.array([float(total - ledger.wrong)])
+    logs = np.array([ledger.wealth_against(total) if total <= ledger.items else ledger.need])
+    crossed = np.empty(1, dtype=np.int64)
+    batch = max(10, ledger.remaining // 100)
+    made = []
+    for bad in cases:
+        if left[0] > ledger.remaining:
+            made.append(0)
+            continue
+        chances = rng.random((ledger.remaining, 2))
+        kernels.replay(
+            ledger.left, bad, ledger.beliefs, ledger.rates, ledger.checked, ledger.found, left,
+            logs, ledger.need, batch, uniform, chances, crossed,
+        )  # fmt: skip
+        made.append(int(crossed[0]))
+    return made
+
+
+def _forecast(bound: float, crossed: list[int]) -> Forecast:
+    checks = np.array([count for count in crossed if count >= 0])
+    reached = len(checks) / len(crossed)
+    if not len(checks):
+        return Forecast(bound, None, None, None, None, 0.0, len(crossed))
+    low, median, high = (math.ceil(q) for q in np.quantile(checks, [0.1, 0.5, 0.9]))
+    return Forecast(bound, float(checks.mean()), low, median, high, reached, len(crossed))

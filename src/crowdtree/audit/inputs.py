@@ -1,0 +1,60 @@
+"""Check what an audit is given; mistakes are reported in one line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from crowdtree.audit.records import Labels
+from crowdtree.errors import CrowdtreeError, one_line
+
+__all__ = ["checked_errors", "checked_labels", "checked_share"]
+
+
+def checked_share(value: Any, what: str) -> float:
+    """Accept a number between 0 and 1, or raise."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+        raise CrowdtreeError(f"{what}: expected a number between 0 and 1, got {value!r}")
+    return float(value)
+
+
+def checked_labels(items: Sequence[Any], labels: Sequence[Any], errors: Sequence[float]) -> Labels:
+    """Accept items with one label and one stated error each, or raise."""
+    names, said = [str(item) for item in items], [str(label) for label in labels]
+    if not len(names) == len(said) == len(errors):
+        raise CrowdtreeError(
+            f"labels: {len(names)} items, {len(said)} labels and {len(errors)} errors; expected "
+            "one label and one error per item"
+        )
+    if not names:
+        raise CrowdtreeError("labels: no items; expected at least one")
+    seen: set[str] = set()
+    for number, (name, label) in enumerate(zip(names, said, strict=True), start=1):
+        if not name.strip() or not label.strip():
+            what = "item" if not name.strip() else f"label of item {one_line(name)}"
+            raise CrowdtreeError(f"labels: entry {number}: the {what} is blank; fill it in")
+        if name in seen:
+            raise CrowdtreeError(
+                f"labels: item {one_line(name)} occurs twice; expected one label per item"
+            )
+        seen.add(name)
+    return Labels(names, said, checked_errors(list(errors), "labels", names))
+
+
+def checked_errors(errors: list[Any], what: str, names: list[str] | None = None) -> list[float]:
+    """Accept stated errors from 0 to 1, or raise with the place of the first that is none."""
+    if not errors:
+        raise CrowdtreeError(f"{what}: no errors; expected one per label")
+    for number, error in enumerate(errors):
+        if isinstance(error, bool) or not isinstance(error, int | float | np.floating | np.integer):
+            error = math.nan
+        if not 0 <= error <= 1:
+            where = f"entry {number + 1}" if names is None else f"item {one_line(names[number])}"
+            raise CrowdtreeError(
+                f"{what}: {where} has the stated error {one_line(errors[number])}; expected a "
+                "number from 0 to 1"
+            )
+    return [float(error) for error in errors]

@@ -1,0 +1,202 @@
+"""Bets against a table: the alternatives to it, and their likelihood ratios for one item.
+
+Skills of workers are left out: a server learns them from the same answers, so that they would
+follow the errors that are to be noticed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.likelihood import urn
+from crowdtree.policy.base import FloatArray
+from crowdtree.policy.monitor.past import Said
+from crowdtree.policy.revising import Table
+
+__all__ = ["ALIKE", "CHANCES", "DEPENDENCES", "SHARES", "Bets", "ItemBets", "Key"]
+
+MULTIPLES = (1 / 2, 2 / 3, 3 / 2, 2.0, 3.0)
+"""Errors, in multiples of those of the table, that it is compared with."""
+GUESSES = 0.2
+"""Share of answers that are guessed in one more alternative, also where nobody should err."""
+CHANCES = (0.15, 0.1, 0.2, 0.25, 0.15, 0.15)
+"""Weights of these alternatives: the multiples, and the guesses."""
+DEPENDENCES = np.array([0.0, 0.1, 0.3, 0.6])[:, None]
+"""Correlations of answers to one question about an item that it is compared with."""
+SHARES = {
+    "table": 0.5,
+    "question": 0.15,
+    "class": 0.1,
+    "kind": 0.05,
+    "dependence": 0.1,
+    "prior": 0.1,
+}
+"""Weights of the ways to be wrong; those of questions, classes and kinds are shared among them."""
+ALIKE = ("dependence", "prior")
+"""Subjects whose alternatives have equal weights."""
+_NEAR_HALF = 0.49
+_LEAST = 1e-300  # a hypothesis that is ruled out can come back
+_HIGHEST = 700.0  # logarithm beyond which numbers overflow
+
+Key = tuple[str, str]
+"""A way to be wrong: subject, and number of the question or class or name of the kind."""
+
+
+class _Asked(NamedTuple):
+    """One answer: its probability per hypothesis, and the ratios of the alternatives to it."""
+
+    plain: FloatArray
+    ratio: FloatArray
+    log_ratio: FloatArray
+
+
+class ItemBets:
+    """Likelihood of the answers about an item: under the table, and of each alternative.
+
+    Attributes
+    ----------
+    rows
+        Places of the alternatives among those of the campaign; errors about each class come first.
+    log_ratios
+        Logarithm of the likelihood ratio of each alternative to the table.
+    """
+
+    def __init__(self, prior: FloatArray, classes: int) -> None:
+        self.chance = prior[None].copy()  # first the table, then a row per alternative
+        self.logs = np.zeros(1)
+        self.cells = np.zeros((len(CHANCES), len(prior)))
+        self.place: dict[Key, slice] = {}
+        self.rows: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.log_ratios: FloatArray = np.zeros(classes * len(CHANCES))
+        self.counts: dict[int, list[int]] = {}
+        """Yeses and answers per question."""
+
+    @property
+    def posterior(self) -> FloatArray:
+        """Posterior of the hypotheses under the table."""
+        return np.asarray(self.chance[0])
+
+    @property
+    def size(self) -> int:
+        """Numbers that are held."""
+        return self.chance.size + self.cells.size + self.log_ratios.size
+
+    def add(self, key: Key, first: int, chance: FloatArray) -> None:
+        """Add alternatives; `first` is the place of the first one among those of the campaign."""
+        here, count = len(self.chance), len(chance)
+        self.place[key] = slice(here, here + count)
+        self.rows = np.concatenate([self.rows, np.arange(first, first + count)])
+        self.chance = np.concatenate([self.chance, chance])
+        self.logs = np.concatenate([self.logs, np.full(count, self.logs[0])])
+
+    def add_like_table(self, key: Key, first: int, count: int) -> None:
+        """Add alternatives that agree with the table so far."""
+        self.add(key, first, np.repeat(self.chance[:1], count, axis=0))
+
+
+class Bets:
+    """The alternatives to a table.
+
+    Parameters
+    ----------
+    table
+        The table.
+    class_of
+        Class of each hypothesis, counted from 0.
+    """
+
+    def __init__(self, table: Table, class_of: NDArray[np.int64]) -> None:
+        self.table = table
+        self.classes = int(class_of.max()) + 1
+        one_each = np.array_equal(class_of, np.arange(len(class_of)))
+        self._member = None if one_each else np.eye(self.classes)[class_of]
+        self._asked: dict[tuple[int, int], _Asked] = {}
+
+    def yes_given(self, item: ItemBets, question: int) -> FloatArray:
+        """P(yes | hypothesis) of the next answer to a question about an item."""
+        return self.table.model.yes_given(question, 0.0, *item.counts.get(question, (0, 0)))
+
+    def tell(self, item: ItemBets, said: Said) -> None:
+        """Multiply the likelihoods of an item by those of one more answer.
+
+        The item must have the alternatives that :meth:`needs` names.
+        """
+        question, value, _ = said.answer
+        before = item.counts.setdefault(question, [0, 0])
+        asked = self._one(question, value, *before)
+        for key in self._errors(said):
+            item.chance[item.place[key]] *= asked.ratio
+        if before[1]:
+            other = _urns(self.table.model.yes[question], *before)
+            item.chance[item.place["dependence", ""]] *= _of(other, value) / asked.plain
+        item.cells += asked.log_ratio
+        chance = item.chance
+        chance *= asked.plain
+        total = np.add.reduce(chance, axis=1)
+        chance /= total[:, None]
+        np.maximum(chance, _LEAST, out=chance)
+        item.logs += np.log(total)
+        before[0] += value
+        before[1] += 1
+
+    def refresh(self, item: ItemBets) -> None:
+        """Compute the likelihood ratios from what was told."""
+        posterior = item.posterior
+        if self._member is None:
+            rest, mine = 1 - posterior, posterior * np.exp(np.minimum(item.cells, _HIGHEST))
+        else:
+            grown = posterior * np.exp(np.minimum(item.cells, _HIGHEST))
+            rest, mine = 1 - posterior @ self._member, grown @ self._member
+        of_classes = np.log(np.maximum(rest + mine, _LEAST))
+        item.log_ratios = np.concatenate([of_classes.T.ravel(), item.logs[1:] - item.logs[0]])
+
+    def needs(self, item: ItemBets, said: Said) -> list[tuple[Key, int]]:
+        """Alternatives that an answer concerns and that the item does not have yet."""
+        keys = [(key, len(CHANCES)) for key in self._errors(said)]
+        if item.counts.get(said.answer.question, (0, 0))[1]:
+            keys.append((("dependence", ""), len(DEPENDENCES)))
+        return [(key, count) for key, count in keys if key not in item.place]
+
+    def _errors(self, said: Said) -> tuple[Key, ...]:
+        """Ways to be wrong about the errors that an answer tells about."""
+        return ("table", ""), ("question", str(said.answer.question)), ("kind", said.kind)
+
+    def _one(self, question: int, value: int, yes: int, asked: int) -> _Asked:
+        model, rho = self.table.model, self.table.model.shared_difficulty
+        if rho and asked:
+            others = urn(self._alternatives(question), rho, yes, asked)
+            return _asked(urn(model.yes[question], rho, yes, asked), others, value)
+        found = self._asked.get((question, value))
+        if found is None:
+            found = _asked(model.yes[question], self._alternatives(question), value)
+            self._asked[question, value] = found
+        return found
+
+    def _alternatives(self, question: int) -> FloatArray:
+        """P(yes | hypothesis) with other errors, one row per alternative."""
+        yes, sign = self.table.model.yes[question], self.table.model.sign[question]
+        error = np.where(sign > 0, 1 - yes, yes)
+        most = np.maximum(error, _NEAR_HALF)
+        others = [np.minimum(error * times, most) for times in MULTIPLES]
+        others.append(error + GUESSES * (0.5 - error))
+        made = np.stack(others)
+        return np.where(sign > 0, 1 - made, np.where(sign < 0, made, yes))
+
+
+def _asked(yes: FloatArray, others: FloatArray, value: int) -> _Asked:
+    plain = _of(yes, value)
+    ratio = _of(others, value) / plain
+    return _Asked(plain, ratio, np.log(ratio))
+
+
+def _urns(share: FloatArray, yes: int, asked: int) -> FloatArray:
+    """Probability of yes under each of the dependences; see :func:`crowdtree.likelihood.urn`."""
+    own = 1 - DEPENDENCES
+    return np.asarray((own * share + DEPENDENCES * yes) / (own + DEPENDENCES * asked))
+
+
+def _of(yes: FloatArray, value: int) -> FloatArray:
+    return yes if value else 1 - yes

@@ -1,0 +1,166 @@
+"""The log of a campaign as its monitor reads it: line by line, and the past of one item.
+
+Only answers that counted when they came are compared with the table. Items that were asked about
+before the table was chosen are left out: their later answers depend on earlier ones, by which the
+table may have been estimated.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.policy import Answer
+from crowdtree.policy.monitor import Monitor, PastItem, Said
+from crowdtree.store.db.campaign_row import get_campaign, read_policy
+from crowdtree.store.db.sql import Query, Sql, exists, fetch, fetch_ids, fetch_one
+from crowdtree.store.db.tables import revisions
+from crowdtree.store.types import AnyPolicy
+
+__all__ = ["Line", "LoggedPast", "Tested", "lines_after", "take", "tested", "tested_policy"]
+
+AT_ONCE = 1000
+ITEMS_AT_ONCE = 500
+
+
+class Line(NamedTuple):
+    """A line of the log, as far as it concerns the table."""
+
+    id: int
+    item_id: int
+    lease_id: int
+    question: int
+    value: int | None
+    kind: str
+    fate: str
+
+    @property
+    def counted(self) -> bool:
+        """Whether it is an answer that counted when it came."""
+        return self.kind == "answer" and self.fate == "counted"
+
+    @property
+    def answer(self) -> Answer:
+        """The answer."""
+        return Answer(self.question, int(self.value or 0))
+
+
+_LINE = f"SELECT {', '.join(Line._fields)} FROM answers"
+LINES = Query(
+    Line,
+    f"""{_LINE} WHERE campaign_id = :campaign AND id > :after AND id <= :last
+    ORDER BY id LIMIT :most""",
+)
+LINES_OF_ITEMS = Query(Line, f"{_LINE} WHERE item_id IN :ids AND id < :before ORDER BY item_id, id")
+TAKEN_BACK = Query(
+    Line, f"{_LINE} WHERE lease_id = :lease AND id < :before ORDER BY id DESC LIMIT 1"
+)
+ITEMS = Sql(
+    """SELECT id FROM items WHERE campaign_id = :campaign AND id > :after
+    ORDER BY id LIMIT :most"""
+)
+ASKED_BEFORE = Sql("SELECT 1 FROM answers WHERE item_id = :item AND id <= :after LIMIT 1")
+
+
+class Tested(NamedTuple):
+    """The revision whose table is tested, and the last line before it."""
+
+    revision: int
+    after: int
+
+
+def tested(connection: Connection, number: int) -> Tested:
+    """Find whose table is tested: the last that an owner or an audit made, else the first."""
+    columns = (revisions.c.number, revisions.c.after_answer_id, revisions.c.reason)
+    found = sa.select(*columns).where(revisions.c.campaign_id == number)
+    for row in connection.execute(found.order_by(revisions.c.number.desc())):
+        if "last_answer_id" not in json.loads(row.reason):
+            return Tested(row.number, row.after_answer_id)
+    return Tested(0, 0)
+
+
+def tested_policy(connection: Connection, number: int, revision: int) -> AnyPolicy:
+    """Read the policy of a revision; that of the campaign where none was ever made."""
+    mine = (revisions.c.campaign_id == number, revisions.c.number == revision)
+    found = sa.select(revisions.c.problem, revisions.c.policy).where(*mine)
+    row = connection.execute(found).one_or_none()
+    if row is None:
+        return get_campaign(connection, number).make_policy()
+    return read_policy(row.problem, row.policy)
+
+
+def lines_after(
+    connection: Connection, number: int, after: int, last: int, most: int = AT_ONCE
+) -> list[Line]:
+    """Read the next lines of a log, up to one."""
+    return fetch(connection, LINES, campaign=number, after=after, last=last, most=most)
+
+
+class LoggedPast:
+    """The answers of a campaign before a line of its log."""
+
+    def __init__(self, connection: Connection, campaign: int, after: int) -> None:
+        self.connection, self.campaign, self.after = connection, campaign, after
+        self.before = after + 1
+        """Id of the first line that is not there yet."""
+
+    def left_out(self, item: int) -> bool:
+        """Whether an item was asked about before the table was chosen."""
+        return self.after > 0 and exists(self.connection, ASKED_BEFORE, item=item, after=self.after)
+
+    def taken_back(self, undo: Line) -> Line | None:
+        """Find the line that an undo is about."""
+        return fetch_one(self.connection, TAKEN_BACK, lease=undo.lease_id, before=undo.id)
+
+    def of(self, item: str) -> PastItem:
+        """Find the answers about an item."""
+        return self._past(self._lines([int(item)]))
+
+    def items(self) -> Iterator[Sequence[Answer]]:
+        """Go through the answers of every item that has some."""
+        last = 0
+        page = {"campaign": self.campaign, "most": ITEMS_AT_ONCE}
+        while ids := fetch_ids(self.connection, ITEMS, after=last, **page):
+            last = ids[-1]
+            for _, lines in groupby(self._lines(ids), key=lambda line: line.item_id):
+                said = self._past(list(lines)).said
+                if said:
+                    yield [one.answer for one in said]
+
+    def add(self, _item: str, position: int, _said: Said, /) -> None:
+        """Go on to the next line."""
+        self.before = position + 1
+
+    def remove(self, _item: str, _said: Said, /) -> None:
+        """Go on past the undo, which takes the answer back."""
+        self.before += 1
+
+    def _lines(self, ids: list[int]) -> list[Line]:
+        return fetch(self.connection, LINES_OF_ITEMS, ids=ids, before=self.before)
+
+    def _past(self, lines: Sequence[Line]) -> PastItem:
+        if not lines or lines[0].id <= self.after:
+            return PastItem(None, [])
+        counted = [line for line in lines if line.counted]
+        undone: dict[int, int] = {line.lease_id: line.id for line in lines if line.kind == "undo"}
+        standing = [line for line in counted if line.id > undone.get(line.lease_id, 0)]
+        return PastItem(counted[0].id if counted else None, [Said(x.answer) for x in standing])
+
+
+def take(monitor: Monitor, past: LoggedPast, line: Line) -> None:
+    """Show a line of the log to a monitor, if it changes what has counted."""
+    past.before = line.id
+    item = str(line.item_id)
+    if line.counted:
+        if not past.left_out(line.item_id):
+            monitor.observe(item, line.answer, position=line.id)
+    elif line.kind == "undo" and line.fate == "undone" and not past.left_out(line.item_id):
+        gone = past.taken_back(line)
+        if gone is not None and gone.counted:
+            monitor.withdraw(item, gone.answer)
+    past.before = line.id + 1
