@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
+from crowdtree.loss import Loss, make_loss
 
 __all__ = ["DASH", "LINE_BREAKS", "Dash", "Problem", "check_dependence", "check_names"]
 
@@ -57,6 +58,10 @@ class Problem:
     dependence
         Correlation of two people's answers to one question on one item, given its class, from 0
         (independent) to below 1: how strongly people's errors coincide (:mod:`crowdtree.voting`).
+    loss
+        What mistakes cost, in any spelling of :func:`crowdtree.loss.make_loss`: a matrix
+        ``loss[truth][label]``, or groups, pairs, confusions that must never happen, and the price
+        of an expert. ``None``: every mistake costs 1 (0/1 loss).
 
     Examples
     --------
@@ -81,6 +86,7 @@ class Problem:
     dash: Dash = "inapplicable"
     normalise: bool = field(default=False, repr=False)
     dependence: float = 0.0
+    loss: Loss | None = None
 
     def __init__(
         self,
@@ -95,6 +101,7 @@ class Problem:
         dash: Dash = "inapplicable",
         normalise: bool = False,
         dependence: float = 0.0,
+        loss: Any = None,
     ) -> None:
         put = object.__setattr__
         put(self, "classes", check_names(classes, "classes", at_least=2))
@@ -109,6 +116,7 @@ class Problem:
         put(self, "dash", dash)
         put(self, "normalise", False)
         put(self, "dependence", check_dependence(dependence, "dependence"))
+        put(self, "loss", make_loss(loss, self.classes))
 
     @classmethod
     def from_strength(
@@ -218,6 +226,7 @@ class Problem:
             and self.questions == other.questions
             and self.dash == other.dash
             and self.dependence == other.dependence
+            and self.loss == other.loss
             and self.texts == other.texts
             and self.descriptions == other.descriptions
             and np.array_equal(self.prior, other.prior)
@@ -233,7 +242,8 @@ class Problem:
         dash = ', dash="either"' if self.dash == "either" else ""
         size = f"{self.n_classes} classes x {self.n_questions} questions"
         together = f", dependence={self.dependence:g}" if self.dependence else ""
-        return f"Problem({size}, worker error {error}{dash}{together})"
+        costs = "" if self.loss is None else f", {self.loss!r}"
+        return f"Problem({size}, worker error {error}{dash}{together}{costs})"
 
 
 def check_dependence(value: float, name: str) -> float:

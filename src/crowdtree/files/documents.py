@@ -25,6 +25,7 @@ def problem_from_dict(
     dash: Dash | None = None,
     normalise: bool = False,
     dependence: float | None = None,
+    loss: Any = None,
 ) -> Problem:
     """Make a problem from the data of a document; given arguments take precedence."""
     from crowdtree.files.schema import ProblemFile, check
@@ -58,6 +59,7 @@ def problem_from_dict(
         dash=dash or found.dash,
         normalise=normalise,
         dependence=found.dependence if dependence is None else dependence,
+        loss=found.loss if loss is None else loss,
     )
 
 
@@ -201,6 +203,7 @@ def problem_to_dict(problem: Problem) -> dict[str, Any]:
         "kind": "problem",
         "dash": problem.dash,
         **({"dependence": problem.dependence} if problem.dependence else {}),
+        **({} if problem.loss is None else {"loss": problem.loss.to_dict()}),
         "classes": classes,
         "questions": questions,
     }

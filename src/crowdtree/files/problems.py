@@ -38,7 +38,11 @@ if TYPE_CHECKING:
 
 __all__ = ["EXAMPLES", "example", "load_problem", "save_problem", "to_frame"]
 
-EXAMPLES: Mapping[str, str] = {"table1": "table1.csv", "animals": "animals.yaml"}
+EXAMPLES: Mapping[str, str] = {
+    "table1": "table1.csv",
+    "animals": "animals.yaml",
+    "mushrooms": "mushrooms.yaml",
+}
 """Names of the example problems, and their files."""
 
 
@@ -320,7 +324,9 @@ def to_frame(problem: Problem, part: str = "outcome") -> pl.DataFrame:
 
 
 def example(name: str) -> Problem:
-    """Load a problem that comes with the package: ``"table1"`` (the paper's) or ``"animals"``.
+    """Load a problem of the package: ``"table1"`` (the paper's), ``"animals"`` or ``"mushrooms"``.
+
+    The last one says what mistakes cost.
 
     >>> example("table1")
     Problem(5 classes x 5 questions, worker error 0.05)

@@ -15,18 +15,22 @@ from typing import Any
 import numpy as np
 
 from crowdtree.likelihood import binary_entropy
+from crowdtree.loss import Loss
 from crowdtree.policy.base import FloatArray
 
 __all__ = ["CRITERIA", "Dense", "Pairs", "first_best"]
 
 TIE = 1e-9
+Value = Callable[[FloatArray, Loss | None], FloatArray]
 
 
 class _Tables:
     """Functions of P(yes | class) that the criteria need, each computed when first used."""
 
-    def __init__(self, yes: FloatArray, side: FloatArray | None = None) -> None:
-        self.yes = yes
+    def __init__(
+        self, yes: FloatArray, side: FloatArray | None = None, loss: Loss | None = None
+    ) -> None:
+        self.yes, self.loss = yes, loss
         self.side = yes if side is None else side
         """Which answer each class should give: 1 yes, 0 no, one half either."""
 
@@ -64,15 +68,15 @@ class Dense(_Tables):
     def _flat(self) -> bool:
         return bool(np.ptp(self.entropy, axis=1).max(initial=0.0) < 1e-12)
 
-    def peak(self, posterior: FloatArray, table: FloatArray) -> FloatArray:
-        """Largest over the classes of posterior x table."""
+    def each(self, value: Value, posterior: FloatArray, table: FloatArray) -> FloatArray:
+        """A function of the classes' weights, posterior x table."""
         found = np.empty((len(posterior), len(table)))
         if len(posterior) < len(table):  # along the shorter side: no three-dimensional array
             for item, row in enumerate(posterior):
-                found[item] = (row * table).max(axis=1)
+                found[item] = value(row * table, self.loss)
         else:
             for question, row in enumerate(table):
-                found[:, question] = (posterior * row).max(axis=1)
+                found[:, question] = value(posterior * row, self.loss)
         return found
 
 
@@ -87,9 +91,20 @@ class Pairs(_Tables):
         """Expected noise in the answer."""
         return self.mean(posterior, self.entropy)
 
-    def peak(self, posterior: FloatArray, table: FloatArray) -> FloatArray:
-        """Largest over the classes of posterior x table, row by row."""
-        return np.asarray((posterior * table).max(axis=1))
+    def each(self, value: Value, posterior: FloatArray, table: FloatArray) -> FloatArray:
+        """A function of the classes' weights, posterior x table, row by row."""
+        return value(posterior * table, self.loss)
+
+
+def best_value(weight: FloatArray, loss: Loss | None) -> FloatArray:
+    """Value of the best decision: the weight of the likeliest class, or the loss avoided."""
+    return np.asarray(weight.max(axis=1) if loss is None else -loss.decide(weight).risk)
+
+
+def confused(weight: FloatArray, loss: Loss | None) -> FloatArray:
+    """Loss of confusing two classes, over all pairs, each weighing the product of its weights."""
+    assert loss is not None
+    return np.asarray(((weight @ loss.matrix) * weight).sum(axis=1))
 
 
 def information(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
@@ -107,18 +122,23 @@ def information(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
 def accuracy(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
     """Expected rise of the likeliest class's probability after the next answer.
 
+    Where mistakes have different costs: expected fall of the expected loss of the best decision.
+
     >>> accuracy(np.array([[0.5, 0.5]]), Dense(np.array([[0.11, 0.89]]))).round(3).tolist()
     [[0.39]]
     """
-    now = _column(posterior.max(axis=1), tables)
-    return np.asarray(tables.peak(posterior, tables.yes) + tables.peak(posterior, tables.no) - now)
+    now = _column(best_value(posterior, tables.loss), tables)
+    after = (tables.each(best_value, posterior, table) for table in (tables.yes, tables.no))
+    return np.asarray(sum(after) - now)
 
 
 def ec2(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
     """Expected fall of the weight of edges between different classes (EC2).
 
     An edge joins two classes and weighs the product of their probabilities, so all edges weigh
-    ``1 - sum p^2``; the expectation is over the noisy answer, by Bayes' rule.
+    ``1 - sum p^2``; the expectation is over the noisy answer, by Bayes' rule. Where mistakes have
+    different costs, an edge also weighs the loss of confusing its classes: all of them weigh the
+    expected loss of a label that is drawn from the posterior.
 
     References
     ----------
@@ -130,6 +150,12 @@ def ec2(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
     [[0.304]]
     """
     yes = tables.mean(posterior, tables.yes)
+    if tables.loss is not None:
+        said_yes, said_no = (
+            tables.each(confused, posterior, table) for table in (tables.yes, tables.no)
+        )
+        now = _column(confused(posterior, tables.loss), tables)
+        return np.asarray(now - said_yes / yes - said_no / (1 - yes))
     square = posterior**2
     after = tables.mean(square, tables.yes_squared) / yes + tables.mean(
         square, tables.no_squared
