@@ -34,7 +34,7 @@ from crowdtree.stats import mean_half_width
 
 __all__ = ["AdaptivePolicy", "AdaptiveState", "Criterion"]
 
-Criterion = Literal["information", "accuracy", "ec2", "gbs"]
+Criterion = Literal["information", "accuracy", "ec2", "gbs", "loss"]
 IntArray = NDArray[np.int16]
 BEAM = 16
 """Joint answers of the outstanding questions that are considered, the likeliest first."""
@@ -70,9 +70,9 @@ class AdaptivePolicy(Guaranteed):
     criterion
         ``"information"`` (mutual information in bits), ``"accuracy"`` (expected probability of
         the likeliest class; where mistakes have different costs, expected loss of the best
-        decision), ``"ec2"`` (Golovin, Krause and Ray 2010; pairs of classes weigh what confusing
-        them costs) or ``"gbs"`` (generalised binary search); each divided by the price of the
-        question. ``None``: ``"ec2"`` for a problem with a loss, else ``"information"``.
+        decision), ``"ec2"`` (Golovin, Krause and Ray 2010), ``"gbs"`` (generalised binary search)
+        or ``"loss"`` (information, and the fall of the loss at stake); each divided by the price
+        of the question. ``None``: ``"loss"`` for a problem with a loss, else ``"information"``.
     price
         Price of an answer: one number, or one per question.
     repeats
@@ -140,10 +140,15 @@ class AdaptivePolicy(Guaranteed):
         self.target_error = _checked_target(target_error)
         self.target_loss = _checked_loss(target_loss, problem)
         self.max_answers = _checked_count(max_answers, "max_answers")
-        criterion = criterion or ("information" if problem.loss is None else "ec2")
+        criterion = criterion or ("information" if problem.loss is None else "loss")
         if criterion not in CRITERIA:
             raise CrowdtreeError(
                 f"criterion: {criterion!r} is unknown; choose from {', '.join(CRITERIA)}"
+            )
+        if criterion == "loss" and problem.loss is None:
+            raise CrowdtreeError(
+                'criterion: "loss" is for a problem with a loss; use "information", or give the '
+                "problem a loss"
             )
         self.criterion: Criterion = criterion
         self.price = checked_price(price, problem)

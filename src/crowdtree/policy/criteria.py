@@ -1,4 +1,4 @@
-"""What one more answer is expected to be worth: four criteria, one signature.
+"""What one more answer is expected to be worth: five criteria, one signature.
 
 Each criterion takes posteriors (rows) and tables of ``P(yes | class)`` and returns a score, larger
 is better. The tables come in two shapes with the same two operations: :class:`Dense` scores every
@@ -21,6 +21,8 @@ from crowdtree.policy.base import FloatArray
 __all__ = ["CRITERIA", "Dense", "Pairs", "first_best"]
 
 TIE = 1e-9
+LOSS_WEIGHT = 0.25
+"""Weight of a halving of the loss at stake, in bits of information."""
 Value = Callable[[FloatArray, Loss | None], FloatArray]
 
 
@@ -101,10 +103,11 @@ def best_value(weight: FloatArray, loss: Loss | None) -> FloatArray:
     return np.asarray(weight.max(axis=1) if loss is None else -loss.decide(weight).risk)
 
 
-def confused(weight: FloatArray, loss: Loss | None) -> FloatArray:
-    """Loss of confusing two classes, over all pairs, each weighing the product of its weights."""
+def log_confused(weight: FloatArray, loss: Loss | None) -> FloatArray:
+    """Log2 of the loss of confusing two classes, over all pairs, weighed by their weights."""
     assert loss is not None
-    return np.asarray(((weight @ loss.matrix) * weight).sum(axis=1))
+    found = ((weight @ loss.matrix) * weight).sum(axis=1)
+    return np.asarray(np.log2(np.maximum(found, 1e-300)))
 
 
 def information(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
@@ -136,9 +139,7 @@ def ec2(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
     """Expected fall of the weight of edges between different classes (EC2).
 
     An edge joins two classes and weighs the product of their probabilities, so all edges weigh
-    ``1 - sum p^2``; the expectation is over the noisy answer, by Bayes' rule. Where mistakes have
-    different costs, an edge also weighs the loss of confusing its classes: all of them weigh the
-    expected loss of a label that is drawn from the posterior.
+    ``1 - sum p^2``; the expectation is over the noisy answer, by Bayes' rule.
 
     References
     ----------
@@ -150,17 +151,31 @@ def ec2(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
     [[0.304]]
     """
     yes = tables.mean(posterior, tables.yes)
-    if tables.loss is not None:
-        said_yes, said_no = (
-            tables.each(confused, posterior, table) for table in (tables.yes, tables.no)
-        )
-        now = _column(confused(posterior, tables.loss), tables)
-        return np.asarray(now - said_yes / yes - said_no / (1 - yes))
     square = posterior**2
     after = tables.mean(square, tables.yes_squared) / yes + tables.mean(
         square, tables.no_squared
     ) / (1 - yes)
     return np.asarray(after - _column(square.sum(axis=1), tables))
+
+
+def loss(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
+    """Information in bits, and the expected fall of the logarithm of the loss that is at stake.
+
+    At stake is the expected loss of a label that is drawn from the posterior, and that must fall
+    by a factor before an item is labelled: hence the logarithm. Alone it is myopic, as any
+    reduction of loss is; the weight of a quarter is not critical (docs/measured/losses.md).
+
+    >>> costs = Loss(np.array([[0.0, 9.0], [1.0, 0.0]]))
+    >>> loss(np.array([[0.5, 0.5]]), Dense(np.array([[0.11, 0.89]]), None, costs)).round(3).tolist()
+    [[0.838]]
+    """
+    yes = tables.mean(posterior, tables.yes)
+    said_yes, said_no = (
+        tables.each(log_confused, posterior, table) for table in (tables.yes, tables.no)
+    )
+    after = yes * (said_yes - 2 * np.log2(yes)) + (1 - yes) * (said_no - 2 * np.log2(1 - yes))
+    fall = _column(log_confused(posterior, tables.loss), tables) - after
+    return np.asarray(information(posterior, tables) + LOSS_WEIGHT * fall)
 
 
 def gbs(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
@@ -179,7 +194,7 @@ def _column(values: FloatArray, tables: Dense | Pairs) -> FloatArray:
 
 
 CRITERIA: Mapping[str, Callable[[FloatArray, Any], FloatArray]] = MappingProxyType(
-    {"information": information, "accuracy": accuracy, "ec2": ec2, "gbs": gbs}
+    {"information": information, "accuracy": accuracy, "ec2": ec2, "gbs": gbs, "loss": loss}
 )
 
 
