@@ -55,7 +55,9 @@ def staff(
         (Fox 1966); from there on the cheaper pairs that fit are an approximation;
         ``"paper-fm"`` and ``"paper-fc"``: Algorithm 1 of the paper; ``"single"``: all extra
         workers to one random node; ``"random"``: each extra worker to a random node;
-        ``"everyone"``: all workers answer every question.
+        ``"everyone"``: all workers answer every question. Where mistakes have different costs,
+        an error weighs the largest loss that its wrong branch can cause, so ``"marginal"``
+        is optimal for the additive risk in the same sense.
     answers
         In place of `workers`: the expected answers allowed per item, on its error-free path.
     pool
@@ -119,6 +121,8 @@ class _Teams:
         error = tree.problem.worker_error[tree.question[node], cls]
         dash = np.concatenate([step.answer for step in tree.steps]) == DASH
         share = np.concatenate([step.share for step in tree.steps])
+        if tree.problem.loss is not None:  # a mistake weighs the largest loss that it can cause
+            share = share * np.concatenate(tree.stakes) / tree.problem.loss.largest
         order = np.lexsort((node, of_node[node]))  # nodes are numbered level by level
         node = node[order]
         self.row_error = error[order]
