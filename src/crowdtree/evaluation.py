@@ -291,12 +291,17 @@ class Evaluation:
             printed_correct=scores.printed_correct_interval(entropy, printed),
         )
 
+    @property
+    def tree_dict(self) -> dict[str, Any]:
+        """The tree as nested JSON; with the plan's labels where mistakes have different costs."""
+        return self.tree.to_dict() if self.tree.problem.loss is None else nested_plan(self.plan)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything about the plan as plain JSON: an infinite score is ``None``."""
         plan, tree = self.plan, self.tree
         return {
             "method": tree.method,
-            "tree": tree.to_dict() if tree.problem.loss is None else nested_plan(plan),
+            "tree": self.tree_dict,
             "misclassification": self.misclassification,
             "risk": self.risk,
             "undecided": self.undecided,

@@ -138,7 +138,7 @@ class Plan:
         visited = arrived.any(axis=1)  # without errors some leaves may be reached by nobody
         return made._replace(label=np.where(visited, made.label, self.tree.leaf_label))
 
-    @property
+    @cached_property
     def leaf_label(self) -> NDArray[np.int32]:
         """Label of each leaf: that of the tree for 0/1 loss, else of the least expected loss.
 

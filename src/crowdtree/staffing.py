@@ -29,6 +29,10 @@ __all__ = ["STAFFERS", "random_mean", "single_mean", "staff"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 MOST_WORKERS = 10_000_000
+CAUTIONS = (1.0, 0.5, 0.0)
+"""Powers of the loss at stake with which an error may weigh. The additive risk, the first, is a
+poor guide where votes are so few that the best label of many leaves is another than the tree's.
+"""
 
 
 def staff(
@@ -56,8 +60,9 @@ def staff(
         ``"paper-fm"`` and ``"paper-fc"``: Algorithm 1 of the paper; ``"single"``: all extra
         workers to one random node; ``"random"``: each extra worker to a random node;
         ``"everyone"``: all workers answer every question. Where mistakes have different costs,
-        an error weighs the largest loss that its wrong branch can cause, so ``"marginal"``
-        is optimal for the additive risk in the same sense.
+        ``"marginal"`` weighs an error with the largest loss that its wrong branch can cause, which
+        is optimal for the additive risk in the same sense; with the square root of that loss; and
+        not at all. The plan of the least exact risk is returned. The other methods weigh nothing.
     answers
         In place of `workers`: the expected answers allowed per item, on its error-free path.
     pool
@@ -82,15 +87,18 @@ def staff(
         raise CrowdtreeError(f"method: {method!r} is unknown; choose from {', '.join(STAFFERS)}")
     if pool not in ("node", "question"):
         raise CrowdtreeError(f'pool: must be "node" or "question", got {pool!r}')
-    teams = _Teams(tree, pool)
-    budget = _Budget.of(workers, answers, teams)
     if method not in ("random", "everyone") and workers is not None and workers % 2:
         raise CrowdtreeError(
             f"workers: {method!r} adds workers in pairs, so that votes stay odd; "
             f"got {workers}, use {workers - 1} or {workers + 1}"
         )
-    votes = staffer(teams, budget, generator(rng))
-    return Plan(tree, votes[teams.of_node], method=method, pool=pool)
+    weighs = method == "marginal" and tree.problem.loss is not None
+    plans = []
+    for caution in CAUTIONS if weighs else (0.0,):
+        teams = _Teams(tree, pool, caution)
+        votes = staffer(teams, _Budget.of(workers, answers, teams), generator(rng))
+        plans.append(Plan(tree, votes[teams.of_node], method=method, pool=pool))
+    return plans[0] if len(plans) == 1 else min(plans, key=lambda plan: evaluate(plan).risk)
 
 
 class _Teams:
@@ -101,7 +109,7 @@ class _Teams:
     what one team does in one level: a pooled team may have several.
     """
 
-    def __init__(self, tree: Tree, pool: Pool) -> None:
+    def __init__(self, tree: Tree, pool: Pool, caution: float = 1.0) -> None:
         self.tree = tree
         self.dependence = tree.problem.dependence
         if pool == "question":
@@ -122,7 +130,7 @@ class _Teams:
         dash = np.concatenate([step.answer for step in tree.steps]) == DASH
         share = np.concatenate([step.share for step in tree.steps])
         if tree.problem.loss is not None:  # a mistake weighs the largest loss that it can cause
-            share = share * np.concatenate(tree.stakes) / tree.problem.loss.largest
+            share = share * np.concatenate(tree.stakes) ** caution
         order = np.lexsort((node, of_node[node]))  # nodes are numbered level by level
         node = node[order]
         self.row_error = error[order]

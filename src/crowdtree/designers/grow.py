@@ -6,7 +6,6 @@ how much entropy that removes and how much error it adds. The chooser uses nothi
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -62,8 +61,7 @@ class LevelTable:
     """Input of a chooser at one level; one row per open node, one column per question.
 
     `gain` is the fall of the entropy (-inf where the question does not split the node), `error`
-    the additive error ``sum_i p_i e_i`` (weighed by what is at stake, for a problem with a loss),
-    `entropy` is ``H(L_{d-1})``.
+    the additive error ``sum_i p_i e_i``, `entropy` is ``H(L_{d-1})``.
     """
 
     gain: FloatArray
@@ -98,8 +96,6 @@ def grow(problem: Problem, choose: Chooser, method: str, unresolved: float = 0.0
             gain, error = read_level_compiled(problem, frontier)
         else:
             gain, error = read_level_plain(problem, frontier)
-        if problem.loss is not None:
-            error = _at_stake(problem, frontier)
         splits = _splittable(gain)
         unresolved -= _entropy(_keep(frontier, ~splits))
         frontier, pending = _keep(frontier, splits), pending[splits]
@@ -149,20 +145,6 @@ def read_level_plain(problem: Problem, frontier: OpenNodes) -> tuple[FloatArray,
     yes, either, wrong = sums
     gain = scores.split_gain(frontier.total[:, None], yes + either / 2, either)
     return np.where(splits, np.maximum(gain, 0.0), -np.inf), np.ascontiguousarray(wrong)
-
-
-def _at_stake(problem: Problem, frontier: OpenNodes) -> FloatArray:
-    """Error of every question at every node, weighed by the largest loss of a wrong branch.
-
-    In units of the largest loss of all, so that it is at most the plain error.
-    """
-    assert problem.loss is not None
-    found = np.empty((len(frontier.start) - 1, problem.n_questions))
-    for node, (first, last) in enumerate(itertools.pairwise(frontier.start.tolist())):
-        cls = frontier.cls[first:last]
-        stake = problem.loss.stakes(problem.outcome[:, cls], cls)
-        found[node] = (stake * problem.worker_error[:, cls]) @ frontier.share[first:last]
-    return found / problem.loss.largest
 
 
 def _splittable(gain: FloatArray, step: int = 64) -> NDArray[np.bool_]:

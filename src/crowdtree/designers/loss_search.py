@@ -21,7 +21,7 @@ from crowdtree.problem import DASH, Problem
 __all__ = ["MOST_SETS", "LossSearch", "Shape", "TooLarge", "class_weights"]
 
 FloatArray = NDArray[np.float64]
-MOST_SETS = 30_000
+MOST_SETS = 10_000
 """Sets of classes that are searched; each takes about a tenth of a millisecond."""
 
 
@@ -39,12 +39,12 @@ class Shape(NamedTuple):
 
 
 class _Split(NamedTuple):
-    """Questions that split a set: their numbers, the two parts, weights of errors and of costs."""
+    """Questions that split a set, the two parts of each, and its risk and cost per option."""
 
     question: NDArray[np.intp]
     parts: list[tuple[int, int]]
-    members: NDArray[np.intp]
-    stake: FloatArray
+    risk: FloatArray
+    cost: FloatArray | None
 
 
 class LossSearch:
@@ -54,6 +54,10 @@ class LossSearch:
     ----------
     problem
         The problem; ``-`` must mean inapplicable.
+    error
+        Error of every option (number of votes), question and class; by default those of one worker.
+    cost
+        What the answers cost, in the same layout.
     most_sets
         Sets after which :class:`TooLarge` is raised.
     deadline
@@ -61,9 +65,17 @@ class LossSearch:
     """
 
     def __init__(
-        self, problem: Problem, most_sets: int = MOST_SETS, deadline: float | None = None
+        self,
+        problem: Problem,
+        error: FloatArray | None = None,
+        cost: FloatArray | None = None,
+        *,
+        most_sets: int = MOST_SETS,
+        deadline: float | None = None,
     ) -> None:
         self.problem, self.most_sets, self.deadline = problem, most_sets, deadline
+        self.error = problem.worker_error[None] if error is None else error
+        self.cost = cost
         self.splits: dict[int, _Split] = {}
 
     def reachable(self) -> bool:
@@ -101,25 +113,24 @@ class LossSearch:
         for row in part[question].tolist():
             yes = sum(bit for bit, answer in zip(bits, row, strict=True) if answer)
             parts.append((key ^ yes, yes))
-        stake = problem.loss.stakes(part[question], members) * problem.prior[members]
-        return _Split(question, parts, members, stake)
+        share = problem.prior[members]
+        stake = problem.loss.stakes(part[question], members) * share
+        cells = np.ix_(np.arange(len(self.error)), question, members)
+        risk = (self.error[cells] * stake).sum(axis=2)
+        return _Split(
+            question, parts, risk, None if self.cost is None else self.cost[cells] @ share
+        )
 
-    def solve(self, error: FloatArray, cost: FloatArray | None = None) -> Shape:
-        """Best tree for errors (and costs, weighed by the prior alone) per option and cell."""
-        prior = self.problem.prior
+    def solve(self, price: float = 0.0) -> Shape:
+        """Tree (and options) of least ``additive risk + price x cost``."""
         best: dict[int, tuple[float, int, int]] = {}
 
         def value(key: int) -> float:
-            if key in best:
-                return best[key][0]
             split = self._split(key)
             if not len(split.question):  # one class, or a group that nothing separates
                 best[key] = (0.0, -1, 0)
                 return 0.0
-            cells = np.ix_(np.arange(len(error)), split.question, split.members)
-            own = (error[cells] * split.stake).sum(axis=2)
-            if cost is not None:
-                own = own + cost[cells] @ prior[split.members]
+            own = split.risk if split.cost is None else split.risk + price * split.cost
             option = np.argmin(own, axis=0)
             least = own.min(axis=0)
             top: tuple[float, int, int] = (np.inf, -1, 0)
@@ -128,7 +139,8 @@ class LossSearch:
                 if total >= top[0]:
                     break
                 for part in split.parts[place]:
-                    total += value(part)
+                    known = best.get(part)
+                    total += value(part) if known is None else known[0]
                     if total >= top[0]:
                         break
                 else:

@@ -126,19 +126,20 @@ def _least_risk(problem: Problem, limits: Limits) -> Tree:
     compiled search serves. It also brackets large problems: with each class's smallest loss its
     bound holds for the risk, with the largest one its tree is a candidate.
     """
-    least, most = class_weights(problem)
-    if np.array_equal(least, most):
-        tree, below, status, nodes = _weighted(problem, most, limits)
+    least, largest = class_weights(problem)
+    if np.array_equal(least, largest):
+        tree, below, status, nodes = _weighted(problem, largest, limits)
         return _certified(tree, "additive", below, status, nodes)
     time_limit, node_limit = limits["time_limit"], limits["node_limit"]
     deadline = None if time_limit is None else time.monotonic() + time_limit / 2
-    search = LossSearch(problem, min(node_limit or MOST_SETS, MOST_SETS), deadline)
+    most = min(node_limit or MOST_SETS, MOST_SETS)
+    search = LossSearch(problem, most_sets=most, deadline=deadline)
     try:
-        shape = search.solve(problem.worker_error[None])
+        shape = search.solve()
     except (TooLarge, KeyboardInterrupt):
         halved: Limits = {**limits, "time_limit": None if time_limit is None else time_limit / 4}
         _, proven, _, _ = _weighted(problem, least, halved, bound=True)
-        trees = [_weighted(problem, most, halved)[0], fm(problem)]
+        trees = [_weighted(problem, largest, halved)[0], fm(problem)]
         tree = min(trees, key=lambda tree: evaluate(tree).additive_risk)
         tree = replace(tree, method="optimal")
         below = _value(tree, "additive") - proven

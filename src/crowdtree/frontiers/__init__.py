@@ -1,7 +1,8 @@
 """Co-design: the frontier of error against price (docs/model.md, section 8).
 
 Questions and votes are chosen together: each price of an answer gives the plan that minimises
-``additive error + price x expected answers``, and the plans of all prices are the frontier.
+``additive error + price x expected answers``, and the plans of all prices are the frontier. For a
+problem with a loss the additive risk takes the place of the additive error.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.designers import design, refuse_groups
+from crowdtree.designers.loss_search import MOST_SETS, LossSearch
 from crowdtree.designers.optimal import check_limits
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import Evaluation, evaluate
@@ -64,6 +66,11 @@ class Point:
     def misclassification(self) -> float:
         """Exact share of items that get a wrong label."""
         return self.value.misclassification
+
+    @property
+    def risk(self) -> float:
+        """Exact expected loss per item; for 0/1 loss the misclassification."""
+        return self.value.risk
 
     @property
     def additive(self) -> float:
@@ -169,9 +176,14 @@ class Frontier:
         return all(point.status == "optimal" for point in self.points)
 
     def plan_for(
-        self, error: float | None = None, answers: float | None = None, *, undecided: float = 0.0
+        self,
+        error: float | None = None,
+        answers: float | None = None,
+        *,
+        undecided: float = 0.0,
+        loss: float | None = None,
     ) -> Plan:
-        """Cheapest plan of at most some misclassification, or best plan of at most some answers.
+        """Cheapest plan of at most some error or loss, or best plan of at most some answers.
 
         Between two points of the frontier, the trees of the neighbouring points and the paper's
         tree get more votes, one step at a time where the additive error falls most per price;
@@ -188,9 +200,11 @@ class Frontier:
             Share of items that may be reported as undecided, with their likeliest label: the error
             is then that of the other items. A plan that reaches the error on most items costs far
             less than one that reaches it on all, and may exist where that one does not.
+        loss
+            Expected loss per item to stay below; exact.
         """
-        if (error is None) == (answers is None):
-            raise CrowdtreeError("plan_for: expected either error or answers")
+        if [error, answers, loss].count(None) != 2:
+            raise CrowdtreeError("plan_for: expected one of error, answers and loss")
         if not 0 <= undecided < 1:
             raise CrowdtreeError(
                 f"undecided: expected a share from 0 to below 1, got {undecided!r}"
@@ -199,6 +213,8 @@ class Frontier:
             return self._for_error(error, undecided)
         if undecided:
             raise CrowdtreeError("undecided: give an error that the decided items must keep")
+        if loss is not None:
+            return self._for_loss(loss)
         assert answers is not None
         return self._for_answers(answers)
 
@@ -211,19 +227,41 @@ class Frontier:
             made = point.deciding(error)
             return made if made is not None and made.undecided <= undecided else None
 
+        found, best = self._keeping(kept, lambda point: point.misclassification)
+        if not found:
+            raise CrowdtreeError(self._out_of_reach(error, best))
+        return min(found, key=lambda point: point.expected_cost).plan
+
+    def _for_loss(self, loss: float) -> Plan:
+        if not 0 < loss < np.inf:
+            raise CrowdtreeError(f"loss: expected a number above 0, got {loss!r}")
+
+        def kept(point: Point) -> Point | None:
+            return point if point.risk <= loss else None
+
+        found, best = self._keeping(kept, lambda point: point.risk)
+        if not found:
+            raise CrowdtreeError(
+                f"loss: {loss:g} is out of reach with at most {self.max_votes} votes per node; the "
+                f"best possible here is {best.risk:.4g}: raise max_votes or add better questions"
+            )
+        return min(found, key=lambda point: point.expected_cost).plan
+
+    def _keeping(
+        self, kept: Callable[[Point], Point | None], measure: Callable[[Point], float]
+    ) -> tuple[list[Point], Point]:
+        """Plans that keep a limit, and the best of all by what is limited."""
         found = [made for made in map(kept, self.points) if made is not None]
         place = len(self) - len(found)
         best = self.points[-1]
         for tree in self._trees_around(place):
             for point in self._staffed(tree, lambda _: True):
-                best = min(best, point, key=lambda point: point.misclassification)
+                best = min(best, point, key=measure)
                 made = kept(point)
                 if made is not None:
                     found.append(made)
                     break
-        if not found:
-            raise CrowdtreeError(self._out_of_reach(error, best))
-        return min(found, key=lambda point: point.expected_cost).plan
+        return found, best
 
     def _out_of_reach(self, error: float, best: Point) -> str:
         ways = ["raise max_votes", "add better questions"]
@@ -254,7 +292,7 @@ class Frontier:
                 f"answers: {answers:g} is too low; the cheapest plan takes "
                 f"{least.expected_cost:.4g} per item with an error of {least.misclassification:.4g}"
             )
-        return min(found, key=lambda point: point.misclassification).plan
+        return min(found, key=lambda point: point.risk).plan
 
     def _algorithm_1(self, affordable: Callable[[Point], bool]) -> Iterator[Point]:
         """Yield the paper's own plans up to the budget, which can be best for some budgets."""
@@ -299,13 +337,14 @@ class Frontier:
                 "expected_cost": point.expected_cost,
                 "planned_cost": point.planned_cost,
                 "misclassification": point.misclassification,
+                "risk": point.risk,
                 "undecided": point.undecided,
                 "decided_error": point.decided_error,
                 "additive": point.additive,
                 "status": point.status,
                 "gap": point.gap,
                 "votes": point.plan.votes.tolist(),
-                "tree": point.plan.tree.to_dict(),
+                "tree": point.value.tree_dict,
             }
             for point in self.points
         ]
@@ -345,7 +384,8 @@ def frontier(
         until one side leads by its margin, for about half the answers.
     method
         ``"optimal"`` proves every point; ``"greedy"`` builds on level-greedy trees and proves
-        nothing. Optimal by default, greedy where ``-`` means either.
+        nothing. Optimal by default, greedy where ``-`` means either, and for large problems with a
+        loss.
     price
         Price of an answer: one number, one per question, or by question name.
     max_votes
@@ -375,12 +415,18 @@ def frontier(
         raise CrowdtreeError(f"max_points: expected at least 2, got {max_points!r}")
     check_limits(time_limit, 0.0, node_limit, memory_limit)
     either = problem.dash == "either" and bool((problem.outcome == DASH).any())
-    chosen = method or ("greedy" if either else "optimal")
+    large = problem.loss is not None and not either and not LossSearch(problem).reachable()
+    chosen = method or ("greedy" if either or large else "optimal")
     if chosen not in ("optimal", "greedy"):
         raise CrowdtreeError(f'method: must be "optimal" or "greedy", got {chosen!r}')
     if chosen == "optimal" and either:
         raise CrowdtreeError(
             'frontier: method "optimal" requires that - means inapplicable; use "greedy"'
+        )
+    if chosen == "optimal" and large:
+        raise CrowdtreeError(
+            'frontier: method "optimal" for a loss is for small problems (at most '
+            f'{MOST_SETS:,} sets of classes); use "greedy"'
         )
     quick = design(problem, "gain", allow_groups=True)  # refuses a root that no question splits
     if not allow_groups:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.designers import design
+from crowdtree.designers.loss_search import LossSearch
 from crowdtree.frontiers.vote_options import Options
 from crowdtree.problem import DASH
 from crowdtree.tree import Tree
@@ -24,7 +25,8 @@ class Priced:
     """A plan that minimises ``error + price x cost``, with a proven lower bound.
 
     `error` and `cost` are those of the error-free path, without the errors inside groups; no plan
-    has ``error + price x cost`` below `lower_bound`.
+    has ``error + price x cost`` below `lower_bound`. For a problem with a loss, `error` is the
+    additive risk.
     """
 
     tree: Tree
@@ -49,9 +51,11 @@ def exact_solver(
     options: Options, time_limit: float | None, node_limit: int | None, memory_limit: float
 ) -> Solver:
     """Make the proven solver: branch and bound over questions and votes at once."""
+    problem = options.problem
+    if problem.loss is not None:
+        return _loss_solver(options)
     from crowdtree.designers import exact
 
-    problem = options.problem
     # A table of all sets is enough where there are few classes, and quicker to make.
     memory = int(min(memory_limit, 128 * 2.0 ** min(problem.n_classes, 40) + 1e6))
 
@@ -70,6 +74,19 @@ def exact_solver(
         option = first[found.question] + found.variant
         error, cost = _worth(tree, options, option)
         return Priced(tree, option, error, cost, price, found.lower_bound, found.status)
+
+    return solve
+
+
+def _loss_solver(options: Options) -> Solver:
+    """Make the proven solver of the additive risk; the sets of classes are few enough."""
+    search = LossSearch(options.problem, options.error, options.cost)
+
+    def solve(price: float) -> Priced:
+        found = search.solve(price)
+        tree = Tree(options.problem, found.question, found.children, "optimal")
+        risk, cost = _worth(tree, options, found.option)
+        return Priced(tree, found.option, risk, cost, price, found.value, "optimal")
 
     return solve
 
@@ -147,12 +164,12 @@ def _worth(tree: Tree, options: Options, option: NDArray[np.intp]) -> tuple[floa
 
 
 def _by_node(tree: Tree, options: Options) -> tuple[FloatArray, FloatArray]:
-    """Additive error and cost of every option at every node."""
+    """Additive error (additive risk, for a problem with a loss) and cost of every option."""
     shape = (len(options.votes), tree.n_nodes)
     error, cost = np.zeros(shape), np.zeros(shape)
-    for step in tree.steps:
+    for step, stakes in zip(tree.steps, tree.stakes, strict=True):
         question = tree.question[step.node]
-        wrong = np.where(step.answer == DASH, 0.0, options.error[:, question, step.cls])
+        wrong = np.where(step.answer == DASH, 0.0, options.error[:, question, step.cls] * stakes)
         for total, part in ((error, wrong), (cost, options.cost[:, question, step.cls])):
             np.add.at(total.T, step.node, (part * step.share).T)
     return error, cost
