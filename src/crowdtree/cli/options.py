@@ -96,6 +96,10 @@ class Reading:
             show_default=False,
         ),
     ] = None
+    loss: Annotated[
+        Path | None,
+        typer.Option("--loss", metavar="FILE", help="What mistakes cost (.csv .xlsx .yaml .json)."),
+    ] = None
 
     def given(self) -> list[tuple[str, object]]:
         """Options that differ from their defaults, as written on the command line.

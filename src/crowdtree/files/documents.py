@@ -25,9 +25,12 @@ def problem_from_dict(
     dash: Dash | None = None,
     normalise: bool = False,
     dependence: float | None = None,
-    loss: Any = None,
+    loss: Callable[[Sequence[str]], Any] | None = None,
 ) -> Problem:
-    """Make a problem from the data of a document; given arguments take precedence."""
+    """Make a problem from the data of a document; given arguments take precedence.
+
+    `loss` makes the loss from the names of the classes, which only the document has.
+    """
     from crowdtree.files.schema import ProblemFile, check
 
     if isinstance(data, dict) and data.get("kind") == "plan":
@@ -59,7 +62,7 @@ def problem_from_dict(
         dash=dash or found.dash,
         normalise=normalise,
         dependence=found.dependence if dependence is None else dependence,
-        loss=found.loss if loss is None else loss,
+        loss=found.loss if loss is None else loss(classes),
     )
 
 

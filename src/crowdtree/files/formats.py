@@ -8,7 +8,7 @@ from pathlib import Path
 from crowdtree.errors import CrowdtreeError
 from crowdtree.reading import MB, shown
 
-__all__ = ["DOCUMENTS", "ENDINGS", "MOST_BYTES", "ending_of", "errors_beside"]
+__all__ = ["DOCUMENTS", "ENDINGS", "MOST_BYTES", "beside", "ending_of"]
 
 MOST_BYTES = {
     ".csv": 4_000 * MB,
@@ -40,11 +40,11 @@ def ending_of(path: str | os.PathLike[str]) -> str:
     )
 
 
-def errors_beside(path: Path) -> Path:
-    """Where the per-cell errors of a table are kept: ``birds.csv`` -> ``birds.errors.csv``.
+def beside(path: Path, what: str) -> Path:
+    """Where a second table of a problem is kept: ``birds.csv`` -> ``birds.errors.csv``.
 
-    >>> errors_beside(Path("birds.csv.gz")).name
+    >>> beside(Path("birds.csv.gz"), "errors").name
     'birds.errors.csv.gz'
     """
     ending = path.name[-len(ending_of(path)) :]
-    return path.with_name(f"{path.name[: -len(ending)]}.errors{ending}")
+    return path.with_name(f"{path.name[: -len(ending)]}.{what}{ending}")

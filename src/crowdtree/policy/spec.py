@@ -17,6 +17,7 @@ from crowdtree.problem import Problem
 from crowdtree.staffing import staff
 
 __all__ = [
+    "LIMITS",
     "PolicyKind",
     "PolicySpec",
     "check_same_problem",
@@ -28,6 +29,7 @@ __all__ = [
 PolicyKind = Literal["plan", "adaptive", "batch", "subtypes"]
 OPTIONS = {"plan": ("calibration",), "batch": ("calibration", "votes", "decoder")}
 """Options of the policies that are made of arguments; the others check theirs."""
+LIMITS = ("target_error", "max_answers", "target_loss")
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,9 @@ class PolicySpec:
     workers, answers, workers_per_node, staffing
         Plan: workers beyond one per node, or expected answers per item; without either,
         `workers_per_node` more at every node. `staffing` is the method.
-    target_error, max_answers
-        Adaptive and subtypes: the error at which an item is labelled, and most answers per item.
+    target_error, max_answers, target_loss
+        Adaptive and subtypes: the error at which an item is labelled, and most answers per item;
+        the expected loss at which it is labelled, in place of the error.
     options
         Further options of the policy, as its ``to_dict()`` names them; they take precedence.
     seed
@@ -66,6 +69,7 @@ class PolicySpec:
     max_answers: int = 50
     options: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+    target_loss: float | None = None
 
 
 def make_policy(source: Problem | Plan, spec: PolicySpec) -> Policy[Any]:
@@ -87,6 +91,7 @@ def make_policy(source: Problem | Plan, spec: PolicySpec) -> Policy[Any]:
         "policy": spec.kind,
         "target_error": spec.target_error,
         "max_answers": spec.max_answers,
+        **({} if spec.target_loss is None else {"target_loss": spec.target_loss}),
         **({"strict": False} if spec.kind == "adaptive" else {}),
         **spec.options,
     }
@@ -125,7 +130,7 @@ def spec_of(policy: Policy[Any]) -> tuple[Problem | Plan, PolicySpec]:
     if isinstance(policy, PlanPolicy):
         options = {name: data[name] for name in ("calibration",) if name in data}
         return policy.plan, PolicySpec(kind, policy.stopping, options=options)
-    limits = {name: data.pop(name) for name in ("target_error", "max_answers") if name in data}
+    limits = {name: data.pop(name) for name in LIMITS if name in data}
     return policy.problem, PolicySpec(kind, options=data, **limits)
 
 
