@@ -204,7 +204,7 @@ class Frontier:
             Expected loss per item to stay below; exact.
         """
         if [error, answers, loss].count(None) != 2:
-            raise CrowdtreeError("plan_for: expected one of error, answers and loss")
+            raise CrowdtreeError("plan_for: expected either error or answers, or a loss")
         if not 0 <= undecided < 1:
             raise CrowdtreeError(
                 f"undecided: expected a share from 0 to below 1, got {undecided!r}"
