@@ -182,8 +182,7 @@ def test_labels_of_leaves_are_the_best_of_all_labellings(seed: int, refer: float
     value = evaluate(plan)
     assert value.risk == pytest.approx(best, rel=1e-12)
     mine = [
-        -1 if leaf in plan.handed_over else int(label)
-        for leaf, label in enumerate(plan.leaf_label)
+        -1 if leaf in plan.handed_over else int(label) for leaf, label in enumerate(plan.leaf_label)
     ]
     assert risk(tuple(mine)) == pytest.approx(best, rel=1e-12)
     assert value.risk <= value.additive_risk * (1 + 1e-12)

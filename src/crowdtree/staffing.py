@@ -87,16 +87,17 @@ def staff(
         raise CrowdtreeError(f"method: {method!r} is unknown; choose from {', '.join(STAFFERS)}")
     if pool not in ("node", "question"):
         raise CrowdtreeError(f'pool: must be "node" or "question", got {pool!r}')
+    weighs = method == "marginal" and tree.problem.loss is not None
+    ways = [_Teams(tree, pool, caution) for caution in (CAUTIONS if weighs else (0.0,))]
+    budgets = [_Budget.of(workers, answers, teams) for teams in ways]
     if method not in ("random", "everyone") and workers is not None and workers % 2:
         raise CrowdtreeError(
             f"workers: {method!r} adds workers in pairs, so that votes stay odd; "
             f"got {workers}, use {workers - 1} or {workers + 1}"
         )
-    weighs = method == "marginal" and tree.problem.loss is not None
     plans = []
-    for caution in CAUTIONS if weighs else (0.0,):
-        teams = _Teams(tree, pool, caution)
-        votes = staffer(teams, _Budget.of(workers, answers, teams), generator(rng))
+    for teams, budget in zip(ways, budgets, strict=True):
+        votes = staffer(teams, budget, generator(rng))
         plans.append(Plan(tree, votes[teams.of_node], method=method, pool=pool))
     return plans[0] if len(plans) == 1 else min(plans, key=lambda plan: evaluate(plan).risk)
 

@@ -18,9 +18,7 @@ def birds(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_verbs_show_the_expected_loss(
-    birds: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verbs_show_the_expected_loss(birds: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = (birds / "birds.csv", "--loss", birds / "costs.csv")
     assert run("design", *words) == 0
     assert "Expected loss" in capsys.readouterr().out
@@ -44,9 +42,7 @@ def test_verbs_show_the_expected_loss(
     assert "expected loss per item (exact)" in page
 
 
-def test_a_loss_beside_the_table_is_found(
-    birds: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_loss_beside_the_table_is_found(birds: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (birds / "costs.csv").rename(birds / "birds.loss.csv")
     found = result(capsys, "design", birds / "birds.csv", "--method", "optimal")
     assert found["certificate"]["status"] == "optimal"

@@ -53,7 +53,9 @@ def test_a_loss_is_given_in_place_of_the_files(tmp_path: Path) -> None:
     assert (found.loss.matrix.tolist(), found.loss.refer) == (expected, 2.5)
     document = tmp_path / "costs.yaml"
     document.write_text("loss:\n  pairs: {a: {b: 7.25}, b: {c: 0.5}}\n  refer: 2.5\n")
-    frame = pl.DataFrame({"truth": ["a", "b", "refer"], "b": [7.25, None, 2.5], "c": [1.0, 0.5, None]})
+    frame = pl.DataFrame(
+        {"truth": ["a", "b", "refer"], "b": [7.25, None, 2.5], "c": [1.0, 0.5, None]}
+    )
     for other in (document, frame, {"matrix": expected, "refer": 2.5}):
         assert load_problem(path, loss=other) == found
     whole = tmp_path / "problem.yaml"
@@ -87,15 +89,15 @@ def test_bad_tables_are_refused_in_one_line(tmp_path: Path, text: str, words: st
 
 
 @pytest.mark.parametrize("loss", [3, "x", [[0, 1], [1, 0]], {"never": [["a", "z"]]}])
-def test_bad_losses_of_documents_name_the_file(tmp_path: Path, loss: Any) -> None:
+def test_bad_losses_of_documents_name_the_file(loss: Any) -> None:
     data = problem_to_dict(PROBLEM) | {"loss": loss}
-    with pytest.raises(CrowdtreeError, match="^birds.json: loss: "):
+    with pytest.raises(CrowdtreeError, match=r"^birds\.json: loss: "):
         problem_from_dict(data, "birds.json")
 
 
 def test_a_class_named_refer_needs_a_document(tmp_path: Path) -> None:
     problem = Problem(["refer", "b"], None, ["q"], [[0, 1]], 0.1, loss={"refer": 2})
-    with pytest.raises(CrowdtreeError, match="save it as .yaml"):
+    with pytest.raises(CrowdtreeError, match=r"save it as \.yaml"):
         ct.save_problem(problem, tmp_path / "it.csv")
     assert not list(tmp_path.iterdir())
     other = problem.replace(loss=[[0, 3], [1, 0]])

@@ -267,7 +267,9 @@ def test_a_finish_must_have_been_requested(tmp_path: Path) -> None:
         assert "finish that is not in the activity log" in found[0]
 
 
-@pytest.mark.parametrize(("kind", "reason"), [("calibrated", "undecided"), ("referring", "referred")])
+@pytest.mark.parametrize(
+    ("kind", "reason"), [("calibrated", "undecided"), ("referring", "referred")]
+)
 def test_undecided_items_are_counted(tmp_path: Path, kind: str, reason: str) -> None:
     from crowdtree.store.queries.progress import progress
 
