@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 import crowdtree as ct
 from crowdtree import CrowdtreeError, Plan, Problem, Tree, evaluate
 from crowdtree.designers.loss_search import LossSearch, TooLarge
+from crowdtree.frontiers.priced_search import exact_solver
+from crowdtree.frontiers.vote_options import Options
 from crowdtree.loss import Loss, make_loss
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, policy_from_dict
 from crowdtree.policy.base import decide
@@ -228,24 +230,24 @@ def test_a_search_that_is_stopped_brackets_the_additive_risk() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_point_of_the_frontier_is_the_best_of_all_trees_and_votes(seed: int) -> None:
+def test_the_plan_at_a_price_is_the_best_of_all_trees_and_votes(seed: int) -> None:
     problem = small(seed, n=3, m=3)
     front = ct.frontier(problem, max_votes=5)
     assert front.proven
-    point = front[len(front) // 2]
-    prices = [
-        (a.value.additive_risk - b.value.additive_risk) / (b.planned_answers - a.planned_answers)
-        for a, b in itertools.pairwise(front)
-    ]
-    price = prices[min(len(front) // 2, len(prices) - 1)]
+    for cheap, good in itertools.pairwise(front):
+        assert good.risk < cheap.risk
+        assert good.expected_cost > cheap.expected_cost
+    price = 10.0 ** (-1 - seed)
     best = np.inf
     for tree in all_trees(problem, (0, 1, 2)):
         made = Tree.from_dict(problem, nested(problem, tree))
         for votes in itertools.product((1, 3, 5), repeat=made.n_nodes):
             value = evaluate(Plan(made, np.array(votes)))
             best = min(best, value.additive_risk + price * value.planned_answers)
-    mine = point.value.additive_risk + price * point.planned_answers
-    assert mine == pytest.approx(best, rel=1e-9)
+    options = Options.of(problem, "majority", 5, np.ones(problem.n_questions))
+    found = exact_solver(options, None, None, 1e9)(price)
+    assert found.gap == pytest.approx(0.0, abs=1e-9)
+    assert found.error + price * found.cost == pytest.approx(best, rel=1e-9)
 
 
 def test_a_plan_for_a_loss_keeps_it_and_costs_least() -> None:

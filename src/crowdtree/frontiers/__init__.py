@@ -447,7 +447,16 @@ def frontier(
         )
         for priced in found
     )
-    return Frontier(points, options)
+    return Frontier(points if problem.loss is None else _undominated(points), options)
+
+
+def _undominated(points: tuple[Point, ...]) -> tuple[Point, ...]:
+    """Points of less risk than every cheaper one: the least additive risk need not have that."""
+    kept: list[Point] = []
+    for point in sorted(points, key=lambda point: (point.expected_cost, point.risk)):
+        if not kept or point.risk < kept[-1].risk:
+            kept.append(point)
+    return tuple(kept)
 
 
 def _supported(

@@ -167,8 +167,8 @@ class Learned:
         Examples
         --------
         >>> import crowdtree as ct
-        >>> said = [("x", "a", "safe"), ("x", "b", "safe"), ("x", "c", "toxic"), ("y", "a", "safe")]
-        >>> learned = ct.learn([*said, ("y", "b", "safe"), ("y", "c", "safe")])
+        >>> said = ["safe", "safe", "toxic", "safe", "safe", "safe", "toxic", "toxic", "toxic"]
+        >>> learned = ct.learn({"task": list("xxxyyyzzz"), "worker": list("abc" * 3), "label": said})
         >>> learned.labels["x"], learned.labels_for({"never": [["toxic", "safe"]]})["x"]
         ('safe', 'toxic')
         """

@@ -34,12 +34,15 @@ class Facts:
         """Title of the whole drawing."""
         n = self.tree.problem.n_classes
         asked = plural(self.tree.n_nodes, "question")
-        wrong = percent(self.value.misclassification)
-        risk = ""
-        if self.tree.problem.loss is not None:
-            risk = f", expected loss {number(self.value.risk)}"
-        size = plural(n, "class", "classes")
-        return f"{asked} for {size}: {wrong} of items get a wrong label{risk}"
+        wrong = f"{percent(self.value.decided_error)} of "
+        loss = self.tree.problem.loss
+        if self.plan.handed_over:
+            left = "undecided" if loss is None or loss.refer is None else "go to an expert"
+            wrong += f"labels are wrong, {percent(self.value.undecided)} of items {left}"
+        else:
+            wrong += "items get a wrong label"
+        risk = "" if loss is None else f", expected loss {number(self.value.risk)}"
+        return f"{asked} for {plural(n, 'class', 'classes')}: {wrong}{risk}"
 
     def name(self, node: int) -> str:
         """Name of the question."""

@@ -95,7 +95,7 @@ def _heading(value: Evaluation) -> str:
     size = plural(value.tree.problem.n_classes, "class", "classes")
     risk = "" if value.tree.problem.loss is None else f"expected loss {number(value.risk)}, "
     return (
-        f"{size}, {risk}{percent(value.misclassification)} misclassified with "
+        f"{size}, {risk}{percent(value.decided_error)} misclassified with "
         f"{number(value.expected_answers)} answers per item"
     )
 
