@@ -168,7 +168,8 @@ class Learned:
         --------
         >>> import crowdtree as ct
         >>> said = ["safe", "safe", "toxic", "safe", "safe", "safe", "toxic", "toxic", "toxic"]
-        >>> learned = ct.learn({"task": list("xxxyyyzzz"), "worker": list("abc" * 3), "label": said})
+        >>> who = {"task": list("xxxyyyzzz"), "worker": list("abcabcabc")}
+        >>> learned = ct.learn({**who, "label": said})
         >>> learned.labels["x"], learned.labels_for({"never": [["toxic", "safe"]]})["x"]
         ('safe', 'toxic')
         """
