@@ -19,6 +19,7 @@ from crowdtree.frontiers.vote_options import Options
 from crowdtree.loss import Loss, make_loss
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, policy_from_dict
 from crowdtree.policy.base import decide
+from crowdtree.policy.spec import revised_policy
 from crowdtree.simulation import simulate
 from crowdtree.simulation.crowd import Crowd
 from crowdtree.simulation.engine import run_block, run_steps
@@ -507,3 +508,15 @@ def test_bad_losses_are_refused_in_one_line(loss: Any, words: str) -> None:
     with pytest.raises(CrowdtreeError, match=f"^loss: {words}") as caught:
         Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1, loss=loss)
     assert "\n" not in str(caught.value)
+
+
+def test_a_revised_table_keeps_what_mistakes_cost() -> None:
+    policy = AdaptivePolicy(MUSHROOMS, target_loss=0.1)
+    table = MUSHROOMS.replace(worker_error=0.2, loss=None)
+    again = revised_policy(policy, table)
+    assert again.problem.loss == MUSHROOMS.loss
+    assert again.target_loss == 0.1
+    with pytest.raises(CrowdtreeError, match="what mistakes cost is not that of the campaign"):
+        revised_policy(policy, MUSHROOMS.replace(loss={"refer": 1}))
+    with pytest.raises(CrowdtreeError, match="what mistakes cost is not that of the campaign"):
+        revised_policy(policy, Plan(ct.design(table), np.ones(11, dtype=int)))

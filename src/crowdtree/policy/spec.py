@@ -142,8 +142,9 @@ def revised_policy(policy: Policy[Any], source: Problem | Plan) -> Policy[Any]:
     policy
         The present policy.
     source
-        A problem: the new table. A policy that follows a plan keeps its tree and its votes, and
-        states other errors. Or a plan, with the problem that it was made for.
+        A problem: the new table; what mistakes cost stays as it is. A policy that follows a plan
+        keeps its tree and its votes, and states other errors. Or a plan, with the problem that it
+        was made for.
 
     Examples
     --------
@@ -154,6 +155,8 @@ def revised_policy(policy: Policy[Any], source: Problem | Plan) -> Policy[Any]:
     >>> again, again.model.shared_difficulty
     (AdaptivePolicy(information, target_error=0.02, max_answers=100), 0.1)
     """
+    if isinstance(source, Problem) and source.loss is None:  # a table may leave it out
+        source = source.replace(loss=policy.problem.loss)
     new = source.tree.problem if isinstance(source, Plan) else source
     check_same_problem(policy.problem, new)
     if isinstance(source, Problem):
@@ -187,6 +190,11 @@ def check_same_problem(present: Problem, new: Problem) -> None:
         raise CrowdtreeError(
             f"{what}: expected those of the campaign in the same order; number {place + 1} is "
             f"{old[place]!r} there, but {given[place]!r} here"
+        )
+    if present.loss != new.loss:
+        raise CrowdtreeError(
+            "loss: what mistakes cost is not that of the campaign; only errors, the prior and the "
+            "dependence can be revised"
         )
     differ = np.argwhere(present.outcome != new.outcome)
     if len(differ):
