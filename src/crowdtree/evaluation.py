@@ -178,7 +178,10 @@ class Evaluation:
 
     @cached_property
     def additive(self) -> float:
-        """``sum_d g(d)`` plus the group errors (eq. 3, 4): at least the misclassification."""
+        """``sum_d g(d)`` plus the group errors (eq. 3, 4): at least the misclassification.
+
+        For a problem with a loss that holds for the tree's own labels; see :attr:`additive_risk`.
+        """
         return float(self.plan.node_error.sum()) + self.group_error
 
     @cached_property
@@ -276,7 +279,10 @@ class Evaluation:
 
     @cached_property
     def bounds(self) -> Bounds:
-        """Bounds from the level scores, corrected and as printed, side by side."""
+        """Bounds from the level scores, corrected and as printed, side by side.
+
+        Of the misclassification under 0/1 loss: other labels may be wrong more often.
+        """
         levels = self.plan.levels
         entropy = levels[0].entropy
         fm = [level.fm for level in levels if level.fm is not None]
