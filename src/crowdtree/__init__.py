@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from crowdtree.learning.dependence import Accuracy
     from crowdtree.learning.model import Learned
     from crowdtree.learning.pilot import plan_pilot
+    from crowdtree.loss import Loss
     from crowdtree.plots import draw_frontier, draw_tree
     from crowdtree.policy import SubtypePolicy
     from crowdtree.policy.monitor import Monitor, Revision
@@ -53,6 +54,7 @@ _LAZY = {
     "Audit": "crowdtree.audit",
     "Client": "crowdtree.client",
     "Learned": "crowdtree.learning.model",
+    "Loss": "crowdtree.loss",
     "Monitor": "crowdtree.policy.monitor",
     "Recorded": "crowdtree.simulation",
     "Revision": "crowdtree.policy.monitor",
@@ -102,6 +104,7 @@ __all__ = [
     "Frontier",
     "Learned",
     "Level",
+    "Loss",
     "Monitor",
     "Node",
     "Plan",
