@@ -45,3 +45,19 @@ def test_a_choice_is_found_again(animals):
         animals.get("tree-7")
     assert isinstance(animals.get("adaptive-0.01").policy, AdaptivePolicy)
     assert isinstance(animals.get("tree-0.01").policy, PlanPolicy)
+
+
+def test_plans_for_a_problem_with_a_loss_are_offered_by_expected_loss():
+    problem = files.example("mushrooms")
+    offer = make_offer(silent, problem)
+    trees = [choice for choice in offer.choices if choice.kind == "tree"]
+    assert len(trees) > 3
+    for choice in trees:
+        assert choice.risk <= choice.target
+        assert choice.promise.risk == choice.risk
+    assert {c.policy.target_loss for c in offer.choices if c.kind == "adaptive"} <= {
+        c.target for c in offer.choices
+    }
+    assert offer.first() in trees
+    assert "expected loss per item" in offer.chart
+    assert "Fano" not in offer.chart

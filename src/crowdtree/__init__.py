@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from crowdtree.learning.dependence import Accuracy
     from crowdtree.learning.model import Learned
     from crowdtree.learning.pilot import plan_pilot
+    from crowdtree.loss import Loss
     from crowdtree.output import load
     from crowdtree.plots import draw_frontier, draw_tree
     from crowdtree.policy import SubtypePolicy
@@ -58,6 +59,7 @@ _LAZY = {
     "Checkup": "crowdtree.checkup",
     "Client": "crowdtree.client",
     "Learned": "crowdtree.learning.model",
+    "Loss": "crowdtree.loss",
     "Monitor": "crowdtree.policy.monitor",
     "Recorded": "crowdtree.simulation",
     "Revision": "crowdtree.policy.monitor",
@@ -115,6 +117,7 @@ __all__ = [
     "Frontier",
     "Learned",
     "Level",
+    "Loss",
     "Monitor",
     "Node",
     "Plan",

@@ -44,6 +44,8 @@ MOST_ANSWERS = 200
 MOST_LEAD = 25
 MOST_POINTS = 40
 SAME = 1e-9
+REACHED = 0.99
+"""Share of items that must reach a target loss so that it holds for all of them."""
 DEFAULT = ("tree-0.02", "tree-0.05", "tree-0.01", "tree-0.1")
 
 
@@ -56,21 +58,23 @@ class Choice:
     target: float
     error: float
     answers: float
+    risk: float
     policy: Policy[Any]
 
     @property
     def promise(self) -> Promise:
         """Its expected performance: exact for trees, simulated for others."""
-        return Promise(self.error, self.answers, self.kind == "tree")
+        return Promise(self.error, self.answers, self.kind == "tree", self.risk)
 
 
 @dataclass(frozen=True)
 class Promise:
-    """Expected performance of a policy, per item."""
+    """Expected performance of a policy, per item; `risk` is the expected loss."""
 
     error: float
     answers: float
     exact: bool
+    risk: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,9 @@ class Offer:
 
     def first(self) -> Choice:
         """The default choice."""
+        if self.problem.loss is not None:
+            trees = [choice for choice in self.choices if choice.kind == "tree"] or self.choices
+            return trees[len(trees) // 2]
         keys = {choice.key: choice for choice in self.choices}
         return next((keys[key] for key in DEFAULT if key in keys), self.choices[0])
 
@@ -115,7 +122,8 @@ def make_offer(report: Report, problem: Problem) -> Offer:
         trees = tuple(_trees(problem))
         choices = (*trees, *_adaptive(problem, report))
     if not choices:
-        raise CrowdtreeError("plan: no plan reaches an error below 20 %; add better questions")
+        what = "an error below 20 %" if problem.loss is None else "a useful expected loss"
+        raise CrowdtreeError(f"plan: no plan reaches {what}; add better questions")
     return Offer(problem, choices, _chart(problem, choices))
 
 
@@ -194,35 +202,57 @@ def _trees(problem: Problem) -> Iterator[Choice]:
         allow_groups=True,
     )
     last: Choice | None = None
-    for target in reversed(TARGETS):
+    for target in reversed(targets_of(problem)):
         try:
-            plan = front.plan_for(error=target)
+            plan = front.plan_for(**{"error" if problem.loss is None else "loss": target})
         except CrowdtreeError:
             continue
         value = evaluate(plan)
-        made = (value.misclassification, value.expected_answers)
-        if last is not None and abs(made[0] - last.error) < SAME:
+        made = (value.misclassification, value.expected_answers, value.risk)
+        if last is not None and abs(value.risk - last.risk) < SAME:
             continue  # the stricter target costs no more
         last = Choice(f"tree-{target:g}", "tree", target, *made, PlanPolicy(plan))
         yield last
 
 
+def targets_of(problem: Problem) -> tuple[float, ...]:
+    """Errors to choose from; for a problem with a loss, expected losses.
+
+    These are shares of what the best decision without any answer costs, rounded.
+
+    >>> import crowdtree as ct
+    >>> targets_of(ct.example("mushrooms"))
+    (0.2, 0.08, 0.04, 0.02, 0.008, 0.004, 0.0008)
+    """
+    if problem.loss is None:
+        return TARGETS
+    blind = float(problem.loss.decide(problem.prior).risk)
+    return tuple(float(f"{blind * target:.1g}") for target in TARGETS)
+
+
 def _adaptive(problem: Problem, report: Report) -> Iterator[Choice]:
     last: Choice | None = None
-    for done, target in enumerate(reversed(TARGETS)):
+    for done, target in enumerate(reversed(targets_of(problem))):
         share = 0.5 + 0.5 * done / len(TARGETS)
         report(share, f"Simulating the adaptive policy, {done + 1} of {len(TARGETS)}")
-        policy = AdaptivePolicy(problem, target, MOST_ANSWERS, strict=False)
-        error, answers = _simulated(policy)
-        if error > target or (last is not None and answers >= last.answers * 0.995):
+        options: dict[str, Any] = {"max_answers": MOST_ANSWERS, "strict": False}
+        options["target_error" if problem.loss is None else "target_loss"] = target
+        policy = AdaptivePolicy(problem, **options)
+        error, answers, risk = _simulated(policy)
+        if risk > target or (last is not None and answers >= last.answers * 0.995):
             continue
-        last = Choice(f"adaptive-{target:g}", "adaptive", target, error, answers, policy)
+        last = Choice(f"adaptive-{target:g}", "adaptive", target, error, answers, risk, policy)
         yield last
 
 
-def _simulated(policy: Policy[Any]) -> tuple[float, float]:
+def _simulated(policy: Policy[Any]) -> tuple[float, float, float]:
     run = simulate(policy.problem, policy, items=SIMULATED, rng=0)
-    return float(run.misclassification), float(run.answers_per_item)
+    risk = float(run.risk)
+    target = getattr(policy, "target_loss", None)
+    if target is not None and run.reasons.get("target", 0) >= REACHED * run.items:
+        # Rare large losses make few simulated items a poor estimate; each item stops at the target.
+        risk = target
+    return float(run.misclassification), float(run.answers_per_item), risk
 
 
 def promise_of(policy: Policy[Any]) -> Promise:
@@ -235,9 +265,11 @@ def promise_of(policy: Policy[Any]) -> Promise:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if isinstance(policy, PlanPolicy):
-            error = evaluate(policy.voted).misclassification
-            return Promise(error, expected_answers(policy.plan, policy.stopping), True)
-        return Promise(*_simulated(policy), exact=False)
+            value = evaluate(policy.voted)
+            answers = expected_answers(policy.plan, policy.stopping)
+            return Promise(value.misclassification, answers, True, value.risk)
+        error, answers, risk = _simulated(policy)
+        return Promise(error, answers, False, risk)
 
 
 def _chart(problem: Problem, choices: tuple[Choice, ...]) -> str:
@@ -251,20 +283,25 @@ def _chart(problem: Problem, choices: tuple[Choice, ...]) -> str:
     for choice in choices:
         series, dash = names[choice.kind]
         look = {"series": series, "kind": "ours", "dash": dash}
-        rows.append(look | {"x": choice.answers, "y": max(choice.error, 1e-6)})
-    floor = {"series": "Fano floor", "kind": "baseline", "dash": "floor"}
-    wrong = sorted({max(choice.error, 1e-6) for choice in choices})
-    rows += [floor | {"x": fano_floor(problem, error), "y": error} for error in wrong]
+        rows.append(look | {"x": choice.answers, "y": max(choice.risk, 1e-6)})
+    plain = problem.loss is None
+    if plain:
+        floor = {"series": "Fano floor", "kind": "baseline", "dash": "floor"}
+        wrong = sorted({max(choice.error, 1e-6) for choice in choices})
+        rows += [floor | {"x": fano_floor(problem, error), "y": error} for error in wrong]
     points = [{"x": row["x"], "y": row["y"], "label": ""} for row in rows[: len(choices)]]
     svg = chart_svg(
         curve_chart(
             rows,
-            title="What each error costs: lower left is better",
+            title=f"What each {'error' if plain else 'loss'} costs: lower left is better",
             x="expected answers per item",
+            y="misclassified items" if plain else "expected loss per item",
             subtitle=[
-                "Click a point, or choose in the table. No plan can go below the Fano floor."
+                "Click a point, or choose in the table."
+                + (" No plan can go below the Fano floor." if plain else "")
             ],
             points=points,
+            share=plain,
         ),
         page=True,
     )

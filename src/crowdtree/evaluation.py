@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from crowdtree import scores
 from crowdtree.errors import CrowdtreeError
-from crowdtree.plan import Plan, as_plan
+from crowdtree.plan import Plan, as_plan, nested_plan
 from crowdtree.problem import DASH, Problem
 from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.scores import Interval
@@ -82,6 +82,7 @@ class _Walked(NamedTuple):
     answers: FloatArray
     leaf_share: FloatArray
     leaf_wrong: FloatArray
+    leaf_loss: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +114,9 @@ class Evaluation(Framed, Saved, Plotted):
         1 keep their digits.
         """
         tree = self.tree
+        if tree.problem.loss is not None:  # its own label may await a class at any leaf
+            others = self.confusion * (1 - np.eye(len(self.confusion)))
+            return np.asarray(tree.problem.prior * others.sum(axis=1))
         wrong = np.zeros(tree.problem.n_classes)
         log_right = wrong
         for step, rows in zip(tree.steps, tree.leaf_rows, strict=True):
@@ -135,17 +139,33 @@ class Evaluation(Framed, Saved, Plotted):
         return float(self.wrong.sum())
 
     @cached_property
+    def risk(self) -> float:
+        """Expected loss per item, wrong turns and experts included. Exact.
+
+        For 0/1 loss the misclassification.
+        """
+        loss = self.tree.problem.loss
+        if loss is None:
+            return self.misclassification
+        risk = self._walked.leaf_loss
+        if loss.refer is not None:
+            referred = list(self.plan.handed_over)
+            risk = risk.copy()
+            risk[referred] = loss.refer * self.leaf_share[referred]
+        return float(risk.sum())
+
+    @cached_property
     def undecided(self) -> float:
-        """Share of items that the plan reports as undecided, wrong turns included. Exact."""
-        return float(self.leaf_share[list(self.plan.undecided)].sum())
+        """Share of items that are undecided or referred, wrong turns included. Exact."""
+        return float(self.leaf_share[list(self.plan.handed_over)].sum())
 
     @cached_property
     def decided_error(self) -> float:
         """Share of wrong labels among the items that are decided. Exact."""
-        if not self.plan.undecided:
+        if not self.plan.handed_over:
             return self.misclassification
         decided = np.ones(self.tree.n_leaves, dtype=bool)
-        decided[list(self.plan.undecided)] = False
+        decided[list(self.plan.handed_over)] = False
         share = float(self.leaf_share[decided].sum())
         return float(self.leaf_wrong[decided].sum()) / share if share > 0 else 0.0
 
@@ -159,8 +179,26 @@ class Evaluation(Framed, Saved, Plotted):
 
     @cached_property
     def additive(self) -> float:
-        """``sum_d g(d)`` plus the group errors (eq. 3, 4): at least the misclassification."""
+        """``sum_d g(d)`` plus the group errors (eq. 3, 4): at least the misclassification.
+
+        For a problem with a loss that holds for the tree's own labels; see :attr:`additive_risk`.
+        """
         return float(self.plan.node_error.sum()) + self.group_error
+
+    @cached_property
+    def additive_risk(self) -> float:
+        """Sum over the nodes of error x largest loss of a wrong branch, plus the loss in groups.
+
+        At least the risk; for 0/1 loss the additive error. What designers and staffing minimise.
+        """
+        tree, loss = self.tree, self.tree.problem.loss
+        if loss is None:
+            return self.additive
+        total = 0.0
+        for step, stakes, rows in zip(tree.steps, tree.stakes, tree.leaf_rows, strict=True):
+            total += float((step.share * stakes) @ self.plan.error_at(step.node, step.cls))
+            total += float(rows.share @ loss.matrix[rows.cls, tree.leaf_label[rows.node]])
+        return total
 
     @cached_property
     def multiplicative(self) -> float:
@@ -210,7 +248,7 @@ class Evaluation(Framed, Saved, Plotted):
     @cached_property
     def _walked(self) -> _Walked:
         n, nodes, leaves = self.tree.problem.n_classes, self.tree.n_nodes, self.tree.n_leaves
-        sizes = ((n, n), nodes, nodes, leaves, leaves)
+        sizes = ((n, n), nodes, nodes, leaves, leaves, leaves)
         walked = _Walked(*(np.zeros(size) for size in sizes))
         for classes in self._blocks():
             self._walk_block(classes, walked)
@@ -225,30 +263,27 @@ class Evaluation(Framed, Saved, Plotted):
 
     def _walk_block(self, classes: NDArray[np.intp], walked: _Walked) -> None:
         """Follow some classes through the whole tree and add to the totals."""
-        tree, problem = self.tree, self.tree.problem
-        reach = np.ones((len(classes), 1))
-        nodes = np.zeros(1, dtype=np.int32)
-        prior = problem.prior[classes]
-        while len(nodes):
-            grid = nodes[None, :], classes[:, None]
-            wrong = self.plan.error_at(*grid)
-            outcome = problem.outcome[tree.question[nodes][None, :], classes[:, None]]
-            yes = np.where(outcome == 1, 1 - wrong, wrong)  # wrong is 0.5 where the cell is -
+        prior = self.tree.problem.prior[classes]
+        loss = self.tree.problem.loss
+        for nodes, reach, leaf, arrived in self.plan.walk(classes):
+            answers = self.plan.answers_at(nodes[None, :], classes[:, None])
             walked.visits[nodes] += prior @ reach
-            walked.answers[nodes] += prior @ (reach * self.plan.answers_at(*grid))
-            child = tree.children[nodes].ravel()
-            flow = np.stack([reach * (1 - yes), reach * yes], axis=2).reshape(len(classes), -1)
-            leaf = child < 0
-            ended, arrived = ~child[leaf], flow[:, leaf]
-            labels = tree.leaf_label[ended]
+            walked.answers[nodes] += prior @ (reach * answers)
+            labels = self.plan.leaf_label[leaf]
             np.add.at(walked.confusion, (classes[:, None], labels[None, :]), arrived)
-            walked.leaf_share[ended] += prior @ arrived
-            walked.leaf_wrong[ended] += prior @ (arrived * (classes[:, None] != labels[None, :]))
-            nodes, reach = child[~leaf], flow[:, ~leaf]
+            walked.leaf_share[leaf] += prior @ arrived
+            wrong = prior @ (arrived * (classes[:, None] != labels[None, :]))
+            walked.leaf_wrong[leaf] += wrong
+            if loss is not None:
+                costs = loss.matrix[classes[:, None], labels[None, :]]
+                walked.leaf_loss[leaf] += prior @ (arrived * costs)
 
     @cached_property
     def bounds(self) -> Bounds:
-        """Bounds from the level scores, corrected and as printed, side by side."""
+        """Bounds from the level scores, corrected and as printed, side by side.
+
+        Of the misclassification under 0/1 loss: other labels may be wrong more often.
+        """
         levels = self.plan.levels
         entropy = levels[0].entropy
         fm = [level.fm for level in levels if level.fm is not None]
@@ -263,13 +298,19 @@ class Evaluation(Framed, Saved, Plotted):
             printed_correct=scores.printed_correct_interval(entropy, printed),
         )
 
+    @property
+    def tree_dict(self) -> dict[str, Any]:
+        """The tree as nested JSON; with the plan's labels where mistakes have different costs."""
+        return self.tree.to_dict() if self.tree.problem.loss is None else nested_plan(self.plan)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything about the plan as plain JSON: an infinite score is ``None``."""
         plan, tree = self.plan, self.tree
         return {
             "method": tree.method,
-            "tree": tree.to_dict(),
+            "tree": self.tree_dict,
             "misclassification": self.misclassification,
+            "risk": self.risk,
             "undecided": self.undecided,
             "decided_error": self.decided_error,
             "additive": self.additive,
@@ -306,7 +347,8 @@ class Evaluation(Framed, Saved, Plotted):
     def __repr__(self) -> str:
         return (
             f"Evaluation(misclassification={self.misclassification:.6g}, "
-            f"additive={self.additive:.6g}, planned_answers={self.planned_answers:.4g})"
+            f"additive={self.additive:.6g}, planned_answers={self.planned_answers:.4g}"
+            f"{'' if self.tree.problem.loss is None else f', risk={self.risk:.6g}'})"
         )
 
 

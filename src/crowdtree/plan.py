@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree import voting
 from crowdtree.errors import CrowdtreeError, one_line
+from crowdtree.loss import Decision
 from crowdtree.problem import DASH, Problem
 from crowdtree.result_methods import Drawn, Framed, Saved
 from crowdtree.tree import Certificate, Level, Tree
@@ -23,6 +24,18 @@ Pool = Literal["node", "question"]
 FloatArray = NDArray[np.float64]
 MOST_NESTED = 100
 """Levels up to which a tree is written nested; readers of JSON give up on very deep nests."""
+
+
+class Flow(NamedTuple):
+    """Where items are at one level: `reach` at inner nodes, `arrived` at leaves below them.
+
+    One row per class, one column per node or leaf: the probability of an item of the class.
+    """
+
+    node: NDArray[np.int32]
+    reach: FloatArray
+    leaf: NDArray[np.int32]
+    arrived: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +57,9 @@ class Plan(Framed, Saved, Drawn):
         Whether a team serves one ``"node"`` or all nodes that ask the same ``"question"``.
     undecided
         Leaves whose items are reported as undecided, with the leaf's label as the best guess
-        (see :meth:`leaving_undecided`).
+        (see :meth:`leaving_undecided`). Where the problem has an expert, undecided items are
+        referred, and so are those of leaves where that is cheaper than any label
+        (:attr:`handed_over`).
 
     Examples
     --------
@@ -94,6 +109,54 @@ class Plan(Framed, Saved, Drawn):
                 f"votes: the nodes of question {name!r} differ in votes, but one team serves them "
                 'all; use equal votes, or pool="node"'
             )
+
+    # ---------------------------------------------------------------- labels
+
+    def walk(self, classes: NDArray[Any]) -> Iterator[Flow]:
+        """Follow items of some classes through the tree, level by level, wrong turns included."""
+        tree, problem = self.tree, self.tree.problem
+        reach = np.ones((len(classes), 1))
+        nodes = np.zeros(1, dtype=np.int32)
+        while len(nodes):
+            wrong = self.error_at(nodes[None, :], classes[:, None])
+            outcome = problem.outcome[tree.question[nodes][None, :], classes[:, None]]
+            yes = np.where(outcome == 1, 1 - wrong, wrong)  # wrong is 0.5 where the cell is -
+            child = tree.children[nodes].ravel()
+            flow = np.stack([reach * (1 - yes), reach * yes], axis=2).reshape(len(classes), -1)
+            leaf = child < 0
+            yield Flow(nodes, reach, ~child[leaf], flow[:, leaf])
+            nodes, reach = child[~leaf], flow[:, ~leaf]
+
+    @cached_property
+    def _decision(self) -> Decision:
+        """Best decision at each leaf, given who arrives there."""
+        problem = self.tree.problem
+        assert problem.loss is not None
+        arrived = np.zeros((self.tree.n_leaves, problem.n_classes))
+        for flow in self.walk(np.arange(problem.n_classes)):
+            arrived[flow.leaf] = flow.arrived.T * problem.prior
+        made = problem.loss.decide(arrived)
+        visited = arrived.any(axis=1)  # without errors some leaves may be reached by nobody
+        return made._replace(label=np.where(visited, made.label, self.tree.leaf_label))
+
+    @cached_property
+    def leaf_label(self) -> NDArray[np.int32]:
+        """Label of each leaf: that of the tree for 0/1 loss, else of the least expected loss.
+
+        Then every item that arrives counts, those that took a wrong turn included.
+        """
+        if self.tree.problem.loss is None:
+            return self.tree.leaf_label
+        return self._decision.label.astype(np.int32)
+
+    @cached_property
+    def handed_over(self) -> tuple[int, ...]:
+        """Leaves whose items are not decided by their label: undecided, or for the expert."""
+        loss = self.tree.problem.loss
+        if loss is None or loss.refer is None:
+            return self.undecided
+        dearer = np.flatnonzero(self._decision.referred).tolist()
+        return tuple(sorted({*self.undecided, *dearer}))
 
     @property
     def workers(self) -> int:
@@ -276,15 +339,26 @@ def nested_plan(plan: Plan) -> dict[str, Any]:
     """Nest the tree of a plan with its votes: ``{"question", "votes", "no", "yes"}``.
 
     A leaf has its ``"label"``, a leaf of several classes these as ``"group"``, and one whose items
-    are left undecided ``"undecided": true``.
+    are left undecided ``"undecided": true``. Where mistakes have different costs, the label may be
+    another class than the table leads there (which is then the ``"group"``), and a leaf whose items
+    go to the expert has ``"refer": true``.
     """
     nested = plan.tree.to_dict()
     votes = iter(plan.votes.tolist())
     for node in _inner(nested):
         no, yes = node.pop("no"), node.pop("yes")
         node |= {"votes": next(votes), "no": no, "yes": yes}
+    undecided, handed_over = set(plan.undecided), set(plan.handed_over)
+    loss, names = plan.tree.problem.loss, plan.tree.problem.classes
     for place, leaf in enumerate(_leaves(nested)):
-        if place in plan.undecided:
+        if loss is not None:
+            label = names[plan.leaf_label[place]]
+            if label not in leaf.get("group", [leaf["label"]]):
+                leaf.setdefault("group", [leaf["label"]])
+            leaf["label"] = label
+            if loss.refer is not None and place in handed_over:
+                leaf["refer"] = True
+        if place in undecided:
             leaf["undecided"] = True
     return nested
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
+from crowdtree.loss import Loss, make_loss
 from crowdtree.result_methods import Framed, HtmlShown, Saved
 
 __all__ = [
@@ -75,6 +76,10 @@ class Problem(Framed, Saved, HtmlShown):
     dependence
         Correlation of two people's answers to one question on one item, given its class, from 0
         (independent) to below 1: how strongly people's errors coincide (:mod:`crowdtree.voting`).
+    loss
+        What mistakes cost, in any spelling of :func:`crowdtree.loss.make_loss`: a matrix
+        ``loss[truth][label]``, or groups, pairs, confusions that must never happen, and the price
+        of an expert. ``None``: every mistake costs 1 (0/1 loss).
 
     Attributes
     ----------
@@ -105,6 +110,7 @@ class Problem(Framed, Saved, HtmlShown):
     dash: Dash = "inapplicable"
     normalise: bool = field(default=False, repr=False)
     dependence: float = 0.0
+    loss: Loss | None = None
     notes: tuple[str, ...] = field(default=(), init=False, repr=False)
 
     def __init__(
@@ -120,6 +126,7 @@ class Problem(Framed, Saved, HtmlShown):
         dash: Dash = "inapplicable",
         normalise: bool = False,
         dependence: float = 0.0,
+        loss: Any = None,
     ) -> None:
         put = object.__setattr__
         put(self, "classes", check_names(classes, "classes", at_least=2))
@@ -134,6 +141,7 @@ class Problem(Framed, Saved, HtmlShown):
         put(self, "dash", dash)
         put(self, "normalise", False)
         put(self, "dependence", check_dependence(dependence, "dependence"))
+        put(self, "loss", make_loss(loss, self.classes))
 
     @classmethod
     def from_strength(
@@ -245,6 +253,7 @@ class Problem(Framed, Saved, HtmlShown):
             and self.questions == other.questions
             and self.dash == other.dash
             and self.dependence == other.dependence
+            and self.loss == other.loss
             and self.texts == other.texts
             and self.descriptions == other.descriptions
             and np.array_equal(self.prior, other.prior)
@@ -260,7 +269,8 @@ class Problem(Framed, Saved, HtmlShown):
         dash = ', dash="either"' if self.dash == "either" else ""
         size = f"{self.n_classes} classes x {self.n_questions} questions"
         together = f", dependence={self.dependence:g}" if self.dependence else ""
-        return f"Problem({size}, worker error {error}{dash}{together})"
+        costs = "" if self.loss is None else f", {self.loss!r}"
+        return f"Problem({size}, worker error {error}{dash}{together}{costs})"
 
 
 def check_problem(value: Any, call: str) -> None:

@@ -84,6 +84,7 @@ class Trace(Framed):
             "questions": "no question could add information",
             "leaf": "end of the plan",
             "undecided": "undecided: more answers would hardly help",
+            "referred": "referred: an expert costs less than any label",
         }.get(self.label.reason, self.label.reason)
         count = plural(len(self.steps), "answer")
         words = f"Label: {name} after {count} ({why}); "

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from crowdtree import scores
 from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.loss import Loss
 from crowdtree.problem import DASH, Problem
 from crowdtree.result_methods import Drawn, Framed, Saved
 
@@ -230,12 +231,23 @@ class Tree(Framed, Saved, Drawn):
 
     @cached_property
     def leaf_label(self) -> IntArray:
-        """Label of each leaf: its likeliest class (the first of equals)."""
+        """Label of each leaf where nobody errs: the best of its classes for these.
+
+        The likeliest (the first of equals); where mistakes have different costs, the one of the
+        smallest expected loss. A plan also weighs items that arrive by mistake
+        (:attr:`crowdtree.plan.Plan.leaf_label`).
+        """
         label = np.full(self.n_leaves, -1, dtype=np.int32)
+        loss = self.problem.loss
         for rows in self.leaf_rows:
             order = np.lexsort((rows.cls, -rows.share, rows.node))
             leaf, first = np.unique(rows.node[order], return_index=True)
             label[leaf] = rows.cls[order][first]
+            if loss is not None and len(leaf) < len(order):
+                for at in leaf.tolist():
+                    here = np.flatnonzero(rows.node == at)
+                    within = Loss(loss.matrix[np.ix_(rows.cls[here], rows.cls[here])])
+                    label[at] = rows.cls[here][int(within.decide(rows.share[here]).label)]
         if np.any(label < 0):
             empty = int(np.argmin(label))
             node = int(np.argmax(np.any(self.children == ~empty, axis=1)))
@@ -244,6 +256,23 @@ class Tree(Framed, Saved, Drawn):
                 f"{self.problem.questions[self.question[node]]!r}; leave that question out"
             )
         return label
+
+    @cached_property
+    def stakes(self) -> tuple[FloatArray, ...]:
+        """Largest loss that a wrong answer can cause, for the rows of each step.
+
+        An item that takes the wrong branch gets a label of that branch. 1 for 0/1 loss.
+        """
+        if self.problem.loss is None:
+            return tuple(np.ones(len(step.node)) for step in self.steps)
+        found = []
+        for step in self.steps:
+            rows = [
+                self.problem.loss.stakes(step.answer[here][None], step.cls[here])[0]
+                for _, here in _grouped(step.node, np.arange(len(step.node), dtype=np.int32))
+            ]
+            found.append(np.concatenate(rows))
+        return tuple(found)
 
     @cached_property
     def share(self) -> FloatArray:
@@ -368,7 +397,7 @@ class Tree(Framed, Saved, Drawn):
                     queue.append((entry[key], place, branch))
             elif "label" in entry:
                 place = ~len(leaves)
-                leaves.append((str(entry["label"]), parent))
+                leaves.append((_led_to(problem, entry), parent))
             else:
                 raise CrowdtreeError('tree: every entry needs a "question" or a "label"')
             if parent >= 0:
@@ -378,7 +407,7 @@ class Tree(Framed, Saved, Drawn):
         return tree
 
     def check_labels(self, labels: list[str]) -> None:
-        """Raise unless every leaf holds its given label and nothing that contradicts the table."""
+        """Raise unless the table leads the given class of every leaf there."""
         for leaf, name in enumerate(labels):
             here = [self.problem.classes[c] for c in self.leaf_classes[leaf]]
             if name not in here:
@@ -429,6 +458,14 @@ class Tree(Framed, Saved, Drawn):
 
     def __repr__(self) -> str:
         return f"Tree({self.method}: {self.n_nodes} questions asked, depth {self.depth})"
+
+
+def _led_to(problem: Problem, leaf: Mapping[str, Any]) -> str:
+    """A class that the table leads to a leaf; under a loss the label may be another one."""
+    group = leaf.get("group")
+    if problem.loss is not None and isinstance(group, list) and group:
+        return str(group[0])
+    return str(leaf["label"])
 
 
 def _some_rows(step: Step, kept: NDArray[np.bool_]) -> Step:

@@ -45,6 +45,9 @@ def policy(kind: str) -> Any:
     if kind == "calibrated":
         discount = Calibration(0.9, 0.5)
         return AdaptivePolicy(problem, 0.03, 9, strict=False, calibration=discount)
+    if kind == "referring":
+        problem = problem.replace(loss={"never": [["c1", "c4"]], "refer": 0.5})
+        return AdaptivePolicy(problem, target_loss=0.01, max_answers=3, strict=False)
     return PlanPolicy(ct.staff(ct.design(problem), workers=8), kind)  # type: ignore[arg-type]
 
 
@@ -264,18 +267,22 @@ def test_a_finish_must_have_been_requested(tmp_path: Path) -> None:
         assert "finish that is not in the activity log" in found[0]
 
 
-def test_undecided_items_are_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "reason"), [("calibrated", "undecided"), ("referring", "referred")]
+)
+def test_undecided_items_are_counted(tmp_path: Path, kind: str, reason: str) -> None:
     from crowdtree.store.queries.progress import progress
 
-    game = Played(tmp_path / "undecided.db", "calibrated")
+    game = Played(tmp_path / "undecided.db", kind)
     try:
+        assert game.differences() == []
         found = game.write(lambda c: progress(c, game.number, game.clock()))
         with game.store.engine.connect() as connection:
             rows = connection.execute(
                 sa.select(labels.c.reason).where(labels.c.campaign_id == game.number)
             )
             reasons = [row.reason for row in rows]
-        assert found["undecided"] == reasons.count("undecided") > 0
+        assert found["undecided"] == reasons.count(reason) > 0
     finally:
         game.store.close()
 

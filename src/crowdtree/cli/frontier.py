@@ -44,6 +44,10 @@ class Choice:
     answers: Annotated[
         float | None, typer.Option("--answers", help="Choose the best plan of at most this cost.")
     ] = None
+    loss_limit: Annotated[
+        float | None,
+        typer.Option("--max-loss", help="Choose the cheapest plan of at most this expected loss."),
+    ] = None
     undecided: Annotated[
         float,
         typer.Option(
@@ -64,11 +68,13 @@ class Choice:
     @property
     def given(self) -> bool:
         """Whether a plan is to be chosen."""
-        return self.error is not None or self.answers is not None
+        return [self.error, self.answers, self.loss_limit].count(None) < 3
 
     def __post_init__(self) -> None:
         if self.output is not None and not self.given:
-            raise CrowdtreeError("-o: add --error or --answers to choose the plan to write")
+            raise CrowdtreeError(
+                "-o: add --error, --answers or --max-loss to choose the plan to write"
+            )
         if self.undecided and self.error is None:
             raise CrowdtreeError("--undecided: give the --error that the decided items must keep")
         if self.given:
@@ -122,6 +128,8 @@ def frontier_verb(
       crowdtree frontier birds.csv --error 0.01 -o plan.json
 
       crowdtree frontier birds.csv --error 0.01 --undecided 0.1
+
+      crowdtree frontier example:mushrooms --max-loss 0.1
 
       crowdtree frontier birds.csv --vote margin --price 0.02 --price hunts=0.05 --draw front.svg
     """
@@ -177,17 +185,22 @@ def _search(problem: Problem, search: Search, price: list[float] | None, allow_g
 def _choose(front: Any, choice: Choice) -> Any:
     if not choice.given:
         return None
-    plan = front.plan_for(choice.error, choice.answers, undecided=choice.undecided)
+    plan = front.plan_for(
+        choice.error, choice.answers, undecided=choice.undecided, loss=choice.loss_limit
+    )
     return Point(plan, front.options.price, float("nan"), "chosen")
 
 
 def _promise(chosen: Any) -> str:
     """What the chosen plan gets wrong, and what it leaves undecided."""
+    loss = chosen.plan.tree.problem.loss
+    risk = "" if loss is None else f"[bold]Expected loss {number(chosen.risk)}[/], "
     if not chosen.undecided:
-        return f"[bold]{percent(chosen.misclassification)}[/] misclassified"
+        return f"{risk}[bold]{percent(chosen.misclassification)}[/] misclassified"
+    left = "referred to an expert" if loss and loss.refer is not None else "left undecided"
     return (
-        f"[bold]{percent(chosen.decided_error)}[/] of the labelled items misclassified, "
-        f"[bold]{percent(chosen.undecided)}[/] of all items left undecided"
+        f"{risk}[bold]{percent(chosen.decided_error)}[/] of the labelled items misclassified, "
+        f"[bold]{percent(chosen.undecided)}[/] of all items {left}"
     )
 
 
@@ -205,6 +218,12 @@ def _proof(front: Any) -> str:
 
 
 def _draw(front: Any, chosen: Any, path: Path, cost: str, allow_groups: bool) -> None:
+    if front.options.problem.loss is not None:
+        from crowdtree.plots.frontiers import loss_chart
+        from crowdtree.plots.vega import draw_chart
+
+        draw_chart(loss_chart(front, chosen, cost=cost), path)
+        return
     draw_frontier(compare(front, allow_groups), path, chosen, cost=cost)
 
 

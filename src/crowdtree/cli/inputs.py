@@ -59,6 +59,8 @@ def read_problem(file: str, reading: Reading | None = None, *, quiet: bool = Fal
         name: getattr(reading, name) for name in ("worker_error", "dash", "dependence")
     }
     changes = {name: value for name, value in changes.items() if value is not None}
+    if reading.loss is not None:
+        changes["loss"] = files.read_loss(reading.loss, problem.classes)
     return problem.replace(**changes) if changes else problem
 
 

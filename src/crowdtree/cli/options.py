@@ -123,6 +123,10 @@ class Reading:
         Literal["questions", "classes"] | None,
         typer.Option("--rows", help="What the rows of a table are.", show_default=False),
     ] = None
+    loss: Annotated[
+        Path | None,
+        typer.Option("--loss", metavar="FILE", help="What mistakes cost (.csv .xlsx .yaml .json)."),
+    ] = None
 
     def given(self) -> list[tuple[str, object]]:
         """Options that differ from their defaults, as written on the command line.

@@ -31,11 +31,20 @@ class PolicyOptions:
     target_error: Annotated[
         float, typer.Option("--target-error", help="Error at which the adaptive policy stops.")
     ] = 0.01
+    target_loss: Annotated[
+        float | None,
+        typer.Option("--target-loss", help="Expected loss at which it stops instead."),
+    ] = None
     max_answers: Annotated[int, typer.Option("--max-answers", help="Most answers per item.")] = 100
     criterion: Annotated[
-        Literal["information", "accuracy", "ec2", "gbs"],
-        typer.Option("--criterion", help="Criterion that the adaptive policy maximises."),
-    ] = "information"
+        Literal["information", "accuracy", "ec2", "gbs", "loss"] | None,
+        typer.Option(
+            "--criterion",
+            help="Criterion that the adaptive policy maximises: information, or loss for a "
+            "problem with a loss.",
+            show_default=False,
+        ),
+    ] = None
     workers: Annotated[
         int | None,
         typer.Option("--workers", help="Extra workers of a plan; six per node by default."),
@@ -49,6 +58,7 @@ class PolicyOptions:
             return PolicySpec(
                 "adaptive",
                 target_error=self.target_error,
+                target_loss=self.target_loss,
                 max_answers=self.max_answers,
                 options={"criterion": self.criterion, "strict": True},
             )

@@ -223,9 +223,15 @@ def _show_run(console: Any, run: Any, problem: Problem) -> None:
         f"{percent(wrong.high)})[/] with [bold]{number(cost)} answers[/] per item "
         f"[dim](95 %: {number(cost.low, 4)} to {number(cost.high, 4)})[/]."
     )
-    if run.undecided:
+    if problem.loss is not None:
         console.print(
-            f"{percent(run.undecided)} of the items were left undecided; "
+            f"[bold]Loss {number(run.risk)}[/] per item "
+            f"[dim](95 %: {number(max(run.risk.low, 0.0))} to {number(run.risk.high)})[/]."
+        )
+    if run.undecided:
+        left = "referred to an expert" if "referred" in run.reasons else "left undecided"
+        console.print(
+            f"{percent(run.undecided)} of the items were {left}; "
             f"of the others {percent(run.decided_error)} got a wrong label."
         )
     console.print(f"The policy itself estimated {percent(run.stated_error)} wrong.\n")

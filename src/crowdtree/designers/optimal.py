@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crowdtree.designers.greedy import fc, fm
 from crowdtree.designers.grow import refuse_unsplit
+from crowdtree.designers.loss_search import MOST_SETS, LossSearch, TooLarge, class_weights
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
 from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Certificate, Tree
+
+if TYPE_CHECKING:  # importing it compiles
+    from crowdtree.designers.exact.solution import Limits
 
 __all__ = ["LESS_MISCLASSIFIED", "Objective", "Progress", "check_limits", "optimal", "verify"]
 
 Objective = Literal["additive", "exact"]
 LESS_MISCLASSIFIED = "less misclassified"
 """Status of a greedy tree that misclassifies less than the tree of least additive error."""
+FloatArray = NDArray[np.float64]
 Progress = Callable[[float, float, int], None]
 """Called about once a second with the best value, the proven lower bound and the sets searched."""
 
@@ -39,6 +46,8 @@ def optimal(
     Without an `objective` the search minimises the additive error, an upper bound of the
     misclassification, and its tree is compared with the greedy ones: the tree that misclassifies
     least is returned, and the certificate says how far its additive error is from the bound.
+    For a problem with a loss the additive risk is minimised: an error weighs the largest loss of
+    the labels in the wrong branch (docs/model.md, section 15).
 
     ``V(S) = min_q [sum_{i in S} p_i e_{q,i} + V(S_0) + V(S_1)]`` for the additive error; for the
     exact misclassification the weights of the classes shrink along the path by ``1 - e``.
@@ -84,19 +93,23 @@ def optimal(
     applies = np.all(problem.outcome != DASH, axis=1)
     if not np.any(applies & np.any(problem.outcome != problem.outcome[:, :1], axis=1)):
         refuse_unsplit(problem)
+    limits: Limits = {
+        "time_limit": time_limit,
+        "gap_limit": gap_limit,
+        "node_limit": node_limit,
+        "memory_limit_bytes": int(memory_limit),
+        "progress": progress,
+    }
+    if problem.loss is not None:
+        if objective == "exact":
+            raise CrowdtreeError(
+                'objective: "exact" is for 0/1 loss; use "additive" for a problem with a loss'
+            )
+        return _least_risk(problem, limits)
     from crowdtree.designers import exact
 
     solve = exact.solve_additive if searched == "additive" else exact.solve_exact
-    found = solve(
-        problem.outcome,
-        problem.worker_error,
-        problem.prior,
-        time_limit=time_limit,
-        gap_limit=gap_limit,
-        node_limit=node_limit,
-        memory_limit_bytes=int(memory_limit),
-        progress=progress,
-    )
+    found = solve(problem.outcome, problem.worker_error, problem.prior, **limits)
     if not len(found.question):
         refuse_unsplit(problem)
     shape = found.question.astype(np.int32), found.children.astype(np.int32)
@@ -109,9 +122,7 @@ def optimal(
         if best is not tree:
             tree = best
             status = LESS_MISCLASSIFIED if status == "optimal" else status
-    value = _value(tree, searched)
-    gap = (value - lower) / value if value > 0 else 0.0
-    return replace(tree, certificate=Certificate(searched, value, lower, gap, status, found.nodes))
+    return _certified(tree, searched, _value(tree, searched) - lower, status, found.nodes)
 
 
 def _least_misclassified(tree: Tree) -> Tree:
@@ -123,6 +134,62 @@ def _least_misclassified(tree: Tree) -> Tree:
         if wrong < least * (1 - 1e-12):
             best, least = replace(rival, method=f"optimal ({rival.method})"), wrong
     return best
+
+
+def _certified(tree: Tree, objective: str, below: float, status: str, nodes: int) -> Tree:
+    """The tree with its certificate; no tree has a value that is smaller by more than `below`."""
+    value = _value(tree, objective)
+    lower = max(value - below, 0.0)
+    gap = (value - lower) / value if value > 0 else 0.0
+    return replace(tree, certificate=Certificate(objective, value, lower, gap, status, nodes))
+
+
+def _least_risk(problem: Problem, limits: Limits) -> Tree:
+    """Tree of least additive risk, proven; a bracketed one where there are too many sets.
+
+    Where a mistake costs a class the same whatever the label, weights of classes are enough and the
+    compiled search serves. It also brackets large problems: with each class's smallest loss its
+    bound holds for the risk, with the largest one its tree is a candidate.
+    """
+    least, largest = class_weights(problem)
+    if np.array_equal(least, largest):
+        tree, below, status, nodes = _weighted(problem, largest, limits)
+        return _certified(tree, "additive", below, status, nodes)
+    time_limit, node_limit = limits["time_limit"], limits["node_limit"]
+    deadline = None if time_limit is None else time.monotonic() + time_limit / 2
+    most = min(node_limit or MOST_SETS, MOST_SETS)
+    search = LossSearch(problem, most_sets=most, deadline=deadline)
+    try:
+        shape = search.solve()
+    except (TooLarge, KeyboardInterrupt):
+        halved: Limits = {**limits, "time_limit": None if time_limit is None else time_limit / 4}
+        _, proven, _, _ = _weighted(problem, least, halved, bound=True)
+        trees = [_weighted(problem, largest, halved)[0], fm(problem)]
+        tree = min(trees, key=lambda tree: evaluate(tree).additive_risk)
+        tree = replace(tree, method="optimal")
+        below = _value(tree, "additive") - proven
+        status = "time limit" if time_limit is not None else "node limit"
+        return _certified(tree, "additive", below, status, len(search.splits))
+    tree = Tree(problem, shape.question, shape.children, "optimal")
+    return _certified(tree, "additive", 0.0, "optimal", len(search.splits))
+
+
+def _weighted(
+    problem: Problem, weight: FloatArray, limits: Limits, bound: bool = False
+) -> tuple[Tree, float, str, int]:
+    """Tree for errors weighed by class, how far it may be from the best, and how it was found.
+
+    With `bound`: the proven lower bound itself in place of the distance.
+    """
+    from crowdtree.designers import exact
+
+    found = exact.solve_additive(
+        problem.outcome, problem.worker_error * weight, problem.prior, **limits
+    )
+    shape = found.question.astype(np.int32), found.children.astype(np.int32)
+    tree = Tree(problem, *shape, "optimal")
+    proven = found.lower_bound if bound else max(found.value - found.lower_bound, 0.0)
+    return tree, proven, found.status, found.nodes
 
 
 def verify(tree: Tree, certificate: Certificate | None = None) -> Certificate:
@@ -163,7 +230,7 @@ def verify(tree: Tree, certificate: Certificate | None = None) -> Certificate:
 
 def _value(tree: Tree, objective: str) -> float:
     worth = evaluate(tree)
-    return worth.additive if objective == "additive" else worth.misclassification
+    return worth.additive_risk if objective == "additive" else worth.misclassification
 
 
 def check_limits(

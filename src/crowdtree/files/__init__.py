@@ -9,6 +9,7 @@ files. Files are opened by :mod:`crowdtree.reading`.
 """
 
 from crowdtree.files.documents import problem_from_dict, problem_to_dict
+from crowdtree.files.losses import read_loss
 from crowdtree.files.plans import (
     find_plan,
     load_plan,
@@ -29,6 +30,7 @@ __all__ = [
     "plan_to_dict",
     "problem_from_dict",
     "problem_to_dict",
+    "read_loss",
     "save_plan",
     "save_problem",
     "to_frame",

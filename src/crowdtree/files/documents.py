@@ -38,8 +38,12 @@ def problem_from_dict(
     dash: Dash | None = None,
     normalise: bool = False,
     dependence: float | None = None,
+    loss: Callable[[Sequence[str]], Any] | None = None,
 ) -> Problem:
-    """Make a problem from the data of a document; given arguments take precedence."""
+    """Make a problem from the data of a document; given arguments take precedence.
+
+    `loss` makes the loss from the names of the classes, which only the document has.
+    """
     from crowdtree.files.schema import ProblemFile, check
 
     kind = data.get("kind") if isinstance(data, dict) else None
@@ -75,6 +79,7 @@ def problem_from_dict(
         dash=dash or found.dash,
         normalise=normalise,
         dependence=found.dependence if dependence is None else dependence,
+        loss=found.loss if loss is None else loss(classes),
     )
     return with_notes(made, [*([] if prior is not None else notes), *spellings.notes()])
 
@@ -244,6 +249,7 @@ def problem_to_dict(problem: Problem) -> dict[str, Any]:
         "kind": "problem",
         "dash": problem.dash,
         **({"dependence": problem.dependence} if problem.dependence else {}),
+        **({} if problem.loss is None else {"loss": problem.loss.to_dict()}),
         "classes": classes,
         "questions": questions,
     }

@@ -14,9 +14,9 @@ __all__ = [
     "DOCUMENTS",
     "ENDINGS",
     "MOST_BYTES",
+    "beside",
     "ending_of",
     "ending_of_content",
-    "errors_beside",
 ]
 
 MOST_BYTES = {
@@ -84,11 +84,11 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def errors_beside(path: Path) -> Path:
-    """Where the per-cell errors of a table are kept: ``birds.csv`` -> ``birds.errors.csv``.
+def beside(path: Path, what: str) -> Path:
+    """Where a second table of a problem is kept: ``birds.csv`` -> ``birds.errors.csv``.
 
-    >>> errors_beside(Path("birds.csv.gz")).name
+    >>> beside(Path("birds.csv.gz"), "errors").name
     'birds.errors.csv.gz'
     """
     ending = path.name[-len(ending_of(path)) :]
-    return path.with_name(f"{path.name[: -len(ending)]}.errors{ending}")
+    return path.with_name(f"{path.name[: -len(ending)]}.{what}{ending}")

@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from crowdtree.errors import CrowdtreeError, one_line, squeeze
 from crowdtree.files.atomic import write_atomically
@@ -20,7 +20,14 @@ from crowdtree.files.formats import MOST_BYTES, ending_of
 from crowdtree.files.layouts import MOST_TITLE, Grid, has_header
 from crowdtree.reading import Source, csv_rows, separator_of, shown
 
-__all__ = ["delimited_grid", "frame_grid", "workbook_grids", "write_delimited", "write_workbook"]
+__all__ = [
+    "Sheets",
+    "delimited_grid",
+    "frame_grid",
+    "workbook_grids",
+    "write_delimited",
+    "write_workbook",
+]
 
 MOST_BLANK = 100_000
 """Blank lines in a row after which a file is refused."""
@@ -28,6 +35,8 @@ MOST_UNPACKED = 500_000_000
 """Bytes that a workbook may unpack to."""
 MOST_CELL_TEXT = 32_767
 """Characters that a cell of a workbook holds."""
+BESIDE = ("errors", "loss")
+"""Names of sheets that belong to the table on the first one."""
 MOST_COLUMNS, MOST_ROWS = 16_384, 1_048_576
 """Size of a sheet of a workbook."""
 
@@ -87,8 +96,16 @@ def write_delimited(path: Path, rows: Iterable[list[Any]]) -> None:
 # ---------------------------------------------------------------- workbooks
 
 
-def workbook_grids(source: Source) -> tuple[Grid, Grid | None]:
-    """Read a workbook: its first sheet, and the sheet named errors if there is one."""
+class Sheets(NamedTuple):
+    """The first sheet of a workbook, and the sheets named errors and loss if there are any."""
+
+    main: Grid
+    errors: Grid | None
+    loss: Grid | None
+
+
+def workbook_grids(source: Source) -> Sheets:
+    """Read a workbook: its table, and what is beside it."""
     name = source.name
     source.check(MOST_BYTES[".xlsx"])
     _check_zip(source, name)
@@ -103,15 +120,20 @@ def workbook_grids(source: Source) -> tuple[Grid, Grid | None]:
             f"{name}: is not a readable XLSX workbook ({type(error).__name__}: "
             f"{squeeze(error)[:80]}); save it again as .xlsx"
         ) from None
-    errors = next((title for title in sheets if _is_errors(title)), None)
-    tables = [title for title in sheets if title != errors]
+    beside = {title.strip().casefold(): title for title in sheets if _is_beside(title)}
+    tables = [title for title in sheets if title not in beside.values()]
     if not tables:
         raise CrowdtreeError(f"{name}: expected a sheet with a table, got none")
     main = next((title for title in tables if has_header(sheets[title])), tables[0])
     grid = _sheet_grid(name, main, sheets)
     if main != tables[0]:
         grid.note = f"sheet {one_line(main)} read"
-    return grid, _sheet_grid(name, errors, sheets) if errors else None
+    extra = (_sheet_grid(name, beside[t], sheets) if t in beside else None for t in BESIDE)
+    return Sheets(grid, *extra)
+
+
+def _is_beside(title: str) -> bool:
+    return title.strip().casefold() in BESIDE
 
 
 def _sheet_grid(name: str, title: str, sheets: dict[str, list[tuple[int, list[str]]]]) -> Grid:
@@ -143,15 +165,15 @@ def _check_zip(source: Source, name: str) -> None:
 
 
 def _sheets(source: Source) -> dict[str, list[tuple[int, list[str]]]]:
-    """Rows of the sheets up to the first with a table, and of errors; blank rows left out."""
+    """Rows of the sheets up to the first with a table, and of those beside it; no blank rows."""
     import openpyxl
 
     found: dict[str, list[tuple[int, list[str]]]] = {}
     with source.open() as file:  # the library does not close it on errors
         book = openpyxl.load_workbook(file, read_only=True, data_only=True)
         for sheet in book.worksheets:
-            known = any(has_header(rows) for title, rows in found.items() if not _is_errors(title))
-            if _is_errors(sheet.title) or not known:
+            known = any(has_header(rows) for title, rows in found.items() if not _is_beside(title))
+            if _is_beside(sheet.title) or not known:
                 sheet.reset_dimensions()  # some programs write wrong dimensions
                 found[sheet.title] = [
                     (number, [cell_text(value) for value in row])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +21,7 @@ from crowdtree.files.documents import (
     problem_to_dict,
     with_notes,
 )
-from crowdtree.files.formats import DOCUMENTS, ending_of, errors_beside
+from crowdtree.files.formats import DOCUMENTS, beside, ending_of
 from crowdtree.files.grids import (
     delimited_grid,
     frame_grid,
@@ -30,6 +30,7 @@ from crowdtree.files.grids import (
     write_workbook,
 )
 from crowdtree.files.layouts import Grid, Rows
+from crowdtree.files.losses import loss_rows, read_loss
 from crowdtree.files.table_reader import Kind, Table, read_table
 from crowdtree.files.table_writer import error_rows, problem_rows
 from crowdtree.files.yaml_json import parse_document, write_document
@@ -41,7 +42,11 @@ if TYPE_CHECKING:
 
 __all__ = ["EXAMPLES", "example", "load_problem", "save_problem", "table_columns", "to_frame"]
 
-EXAMPLES: Mapping[str, str] = {"table1": "table1.csv", "animals": "animals.yaml"}
+EXAMPLES: Mapping[str, str] = {
+    "table1": "table1.csv",
+    "animals": "animals.yaml",
+    "mushrooms": "mushrooms.yaml",
+}
 """Names of the example problems, and their files."""
 
 
@@ -60,6 +65,7 @@ def load_problem(
     missing_error: float = 0.25,
     dependence: float | None = None,
     rows: Rows | None = None,
+    loss: str | os.PathLike[str] | Any | None = None,
 ) -> Problem:
     """Load a problem from a file or a data frame.
 
@@ -95,6 +101,11 @@ def load_problem(
     rows
         What the rows of a table are: ``"questions"`` or ``"classes"``. By default the name of the
         first column tells.
+    loss
+        What mistakes cost, in place of what the file says: a file (see
+        :func:`crowdtree.files.losses.read_loss`), a matrix, or fields as in
+        :func:`crowdtree.loss.make_loss`. Found automatically as the sheet ``loss`` of the workbook,
+        as ``birds.loss.csv`` beside ``birds.csv``, and as the field ``loss`` of YAML and JSON.
 
     Notes
     -----
@@ -155,12 +166,17 @@ def load_problem(
                     f"{what}: expected a table (.csv, .xlsx, a frame), got {source.name}"
                 )
         data = parse_document(source)
+        if loss is not None:
+            options["loss"] = lambda classes: read_loss(loss, classes)
         return problem_from_dict(data, source.name, prior, worker_error, **options)
     kind: Kind = "strength" if strengths is True else "outcome"
-    table, beside = _read(source, kind, "frame", rows)
+    table, near = _read(source, kind, "frame", rows)
     if prior is None:
         table.prior, said = as_shares(table.prior, normalise)
         table.notes += said
+    loss = near.loss if loss is None else loss
+    if loss is not None:
+        options["loss"] = read_loss(loss, table.classes)
     options |= {"texts": table.texts, "descriptions": table.descriptions}
     options["dash"] = dash or table.dash or "inapplicable"
     options["dependence"] = table.dependence if dependence is None else dependence
@@ -168,7 +184,7 @@ def load_problem(
     parts = (table.classes, shares, table.questions)
     if strengths is False:
         if worker_error is None:
-            worker_error = _errors_of(table, errors, beside)
+            worker_error = _errors_of(table, errors, near.errors)
         made = named(table.grid.source, Problem, *parts, table.body, worker_error, **options)
         return with_notes(made, table.notes)
     options |= {"unclear": unclear, "least_error": least_error, "missing_error": missing_error}
@@ -179,35 +195,44 @@ def load_problem(
     return with_notes(made, table.notes)
 
 
-def _read(source: Any, kind: Kind, what: str, rows: Rows | None = None) -> tuple[Table, Any]:
-    """Read a table, and the possible sources of its per-cell errors."""
+class _Near(NamedTuple):
+    """What was found next to a table: its per-cell errors, and its losses."""
+
+    errors: Any = None
+    loss: Any = None
+
+
+def _read(source: Any, kind: Kind, what: str, rows: Rows | None = None) -> tuple[Table, _Near]:
+    """Read a table, and what is next to it."""
     if rows not in (None, *get_args(Rows)):
         raise CrowdtreeError(f'rows: expected "questions" or "classes", got {rows!r}')
     if isinstance(source, Grid):
-        return read_table(source, kind, rows), None
+        return read_table(source, kind, rows), _Near()
     if not isinstance(source, Source):
         if not has_content(source):
-            return read_table(frame_grid(source, what), kind, rows), None
+            return read_table(frame_grid(source, what), kind, rows), _Near()
         source = open_source(source, what)
     ending = ending_of(source.name)
     if ending in DOCUMENTS:
         raise CrowdtreeError(f"{what}: expected a table (.csv, .tsv, .xlsx), got {source.name}")
     if ending == ".xlsx":
-        main, errors = workbook_grids(source)
-        return read_table(main, kind, rows), errors
+        sheets = workbook_grids(source)
+        return read_table(sheets.main, kind, rows), _Near(sheets.errors, sheets.loss)
     with delimited_grid(source) as grid:
         table = read_table(grid, kind, rows)
-    beside = None if source.path is None else errors_beside(source.path)
-    return table, beside if beside is not None and beside.is_file() else None
+    if source.path is None:
+        return table, _Near()
+    paths = (beside(source.path, part) for part in _Near._fields)
+    return table, _Near(*(path if path.is_file() else None for path in paths))
 
 
-def _errors_of(table: Table, errors: Any, beside: Any) -> NDArray[np.float64]:
+def _errors_of(table: Table, errors: Any, near: Any) -> NDArray[np.float64]:
     """Errors of a table: given ones, else its own column, else those found next to it."""
     own = table.error
     blank = own is None or bool(np.isnan(own).any())
-    if errors is None and beside is not None:
+    if errors is None and near is not None:
         if own is not None and not np.isnan(own).all():
-            name = beside.source if isinstance(beside, Grid) else shown(beside)
+            name = near.source if isinstance(near, Grid) else shown(near)
             warnings.warn(
                 f"{table.grid.source}: {name} is ignored because the column error is filled in; "
                 "empty that column, or pass errors=",
@@ -215,7 +240,7 @@ def _errors_of(table: Table, errors: Any, beside: Any) -> NDArray[np.float64]:
                 stacklevel=3,
             )
         else:
-            errors = beside
+            errors = near
     if errors is None:
         if own is not None and not blank:
             return own
@@ -281,8 +306,8 @@ def save_problem(problem: Problem, path: str | os.PathLike[str]) -> None:
 
     Per-cell errors of a CSV file go to a second file next to it (``birds.csv`` and
     ``birds.errors.csv``, which together are one document: saving a problem without per-cell
-    errors removes the second), those of a workbook to a sheet ``errors``. Each file is written
-    wholly or not at all.
+    errors removes the second), those of a workbook to a sheet ``errors``; losses likewise to
+    ``birds.loss.csv`` and a sheet ``loss``. Each file is written wholly or not at all.
 
     >>> import tempfile
     >>> problem = example("table1")
@@ -296,16 +321,24 @@ def save_problem(problem: Problem, path: str | os.PathLike[str]) -> None:
     if ending in DOCUMENTS:
         write_document(path, problem_to_dict(problem))
     elif ending == ".xlsx":
-        sheets = {"problem": problem_rows(problem)}
-        if not problem.error_per_question:
-            sheets["errors"] = error_rows(problem)
-        write_workbook(path, sheets)
+        write_workbook(path, {"problem": problem_rows(problem)} | _tables_beside(problem))
     else:
-        if not problem.error_per_question:
-            write_delimited(errors_beside(path), error_rows(problem))
+        tables = _tables_beside(problem)
+        for part, rows in tables.items():
+            write_delimited(beside(path, part), rows)
         write_delimited(path, problem_rows(problem))
-        if problem.error_per_question:
-            errors_beside(path).unlink(missing_ok=True)
+        for part in set(_Near._fields) - set(tables):
+            beside(path, part).unlink(missing_ok=True)
+
+
+def _tables_beside(problem: Problem) -> dict[str, Iterable[list[Any]]]:
+    """Rows of the tables that are kept next to that of the outcomes."""
+    found: dict[str, Iterable[list[Any]]] = {}
+    if not problem.error_per_question:
+        found["errors"] = error_rows(problem)
+    if problem.loss is not None:
+        found["loss"] = list(loss_rows(problem))  # what cannot be written is refused first
+    return found
 
 
 def to_frame(problem: Problem, part: str = "outcome") -> pl.DataFrame:
@@ -346,7 +379,9 @@ def table_columns(problem: Problem, part: str) -> dict[str, list[str]]:
 
 
 def example(name: str) -> Problem:
-    """Load a problem that comes with the package: ``"table1"`` (the paper's) or ``"animals"``.
+    """Load a problem of the package: ``"table1"`` (the paper's), ``"animals"`` or ``"mushrooms"``.
+
+    The last one says what mistakes cost.
 
     >>> example("table1")
     Problem(5 classes x 5 questions, worker error 0.05)

@@ -64,6 +64,7 @@ class ProblemFile(_Entry):
     kind: Literal["problem"] = "problem"
     dash: Literal["inapplicable", "either"] = "inapplicable"
     dependence: float = 0.0
+    loss: list[Any] | dict[Any, Any] | None = None
     worker_error: Share | None = None
     notes: Any = None
     classes: list[ClassEntry | Text]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdtree.designers import design, refuse_groups
+from crowdtree.designers.loss_search import MOST_SETS, LossSearch
 from crowdtree.designers.optimal import check_limits
 from crowdtree.errors import CrowdtreeError
 from crowdtree.frontiers.choice import Frontier
@@ -99,12 +100,18 @@ def frontier(
         raise CrowdtreeError(f"max_points: expected at least 2, got {max_points!r}")
     check_limits(time_limit, 0.0, node_limit, memory_limit)
     either = problem.dash == "either" and bool((problem.outcome == DASH).any())
-    chosen = method or ("greedy" if either else "optimal")
+    large = problem.loss is not None and not either and not LossSearch(problem).reachable()
+    chosen = method or ("greedy" if either or large else "optimal")
     if chosen not in ("optimal", "greedy"):
         raise CrowdtreeError(f'method: must be "optimal" or "greedy", got {chosen!r}')
     if chosen == "optimal" and either:
         raise CrowdtreeError(
             'frontier: method "optimal" requires that - means inapplicable; use "greedy"'
+        )
+    if chosen == "optimal" and large:
+        raise CrowdtreeError(
+            'frontier: method "optimal" for a loss is for small problems (at most '
+            f'{MOST_SETS:,} sets of classes); use "greedy"'
         )
     quick = design(problem, "fm", allow_groups=True)  # refuses a root that no question splits
     if not allow_groups:
@@ -125,7 +132,7 @@ def frontier(
         if not curve.points:
             raise
         curve.ended = "interrupted"
-    shown = shown_plans(curve, designs)
+    shown = shown_plans(curve, designs) if problem.loss is None else curve.points
     if len(shown) > max_points:
         shown = [shown[round(i)] for i in np.linspace(0, len(shown) - 1, max_points)]
 
@@ -138,12 +145,21 @@ def frontier(
         )
 
     return Frontier(
-        points=tuple(map(point, shown)),
+        points=_undominated(map(point, shown)),
         options=options,
         supported=tuple(map(point, curve.points)),
         gap=curve.gap,
         status=curve.ended,
     )
+
+
+def _undominated(points: Iterable[Point]) -> tuple[Point, ...]:
+    """Points of less risk than every cheaper one: the least additive risk need not have that."""
+    kept: list[Point] = []
+    for point in sorted(points, key=lambda point: (point.expected_cost, point.risk)):
+        if not kept or point.risk < kept[-1].risk:
+            kept.append(point)
+    return tuple(kept)
 
 
 def _first_curve(curve: Curve, designs: list[Tree], quick: Tree) -> None:

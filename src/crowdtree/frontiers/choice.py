@@ -24,10 +24,17 @@ from crowdtree.tree import Tree
 __all__ = ["Frontier", "check_wish"]
 
 
-def check_wish(error: float | None, answers: float | None, undecided: float = 0.0) -> None:
+def check_wish(
+    error: float | None,
+    answers: float | None,
+    undecided: float = 0.0,
+    loss: float | None = None,
+) -> None:
     """Raise for what no plan can be chosen by, whatever the frontier is."""
-    if (error is None) == (answers is None):
-        raise CrowdtreeError("plan_for: expected either error or answers")
+    if [error, answers, loss].count(None) != 2:
+        raise CrowdtreeError("plan_for: expected either error or answers, or a loss")
+    if loss is not None and not 0 < loss < np.inf:
+        raise CrowdtreeError(f"loss: expected a number above 0, got {loss!r}")
     if not 0 <= undecided < 1:
         raise CrowdtreeError(f"undecided: expected a share from 0 to below 1, got {undecided!r}")
     if undecided and error is None:
@@ -96,9 +103,14 @@ class Frontier(Framed, Saved, Plotted):
         return self.status == "optimal" and all(p.status == "optimal" for p in self.supported)
 
     def plan_for(
-        self, error: float | None = None, answers: float | None = None, *, undecided: float = 0.0
+        self,
+        error: float | None = None,
+        answers: float | None = None,
+        *,
+        undecided: float = 0.0,
+        loss: float | None = None,
     ) -> Plan:
-        """Cheapest plan of at most some misclassification, or best plan of at most some answers.
+        """Cheapest plan of at most some error or loss, or best plan of at most some answers.
 
         Between two points of the frontier, the trees of the neighbouring points and the paper's
         tree get more votes, one step at a time where the additive error falls most per price;
@@ -115,10 +127,14 @@ class Frontier(Framed, Saved, Plotted):
             Share of items that may be reported as undecided, with their likeliest label: the error
             is then that of the other items. A plan that reaches the error on most items costs far
             less than one that reaches it on all, and may exist where that one does not.
+        loss
+            Expected loss per item to stay below; exact.
         """
-        check_wish(error, answers, undecided)
+        check_wish(error, answers, undecided, loss)
         if error is not None:
             return self._for_error(error, undecided)
+        if loss is not None:
+            return self._for_loss(loss)
         assert answers is not None
         return self._for_answers(answers)
 
@@ -128,19 +144,38 @@ class Frontier(Framed, Saved, Plotted):
             made = point.deciding(error)
             return made if made is not None and made.undecided <= undecided else None
 
+        found, best = self._keeping(kept, lambda point: point.misclassification)
+        if not found:
+            raise CrowdtreeError(self._out_of_reach(error, best))
+        return min(found, key=lambda point: point.expected_cost).plan
+
+    def _for_loss(self, loss: float) -> Plan:
+        def kept(point: Point) -> Point | None:
+            return point if point.risk <= loss else None
+
+        found, best = self._keeping(kept, lambda point: point.risk)
+        if not found:
+            raise CrowdtreeError(
+                f"loss: {loss:g} is out of reach with at most {self.max_votes} votes per node; the "
+                f"best possible here is {best.risk:.4g}: raise max_votes or add better questions"
+            )
+        return min(found, key=lambda point: point.expected_cost).plan
+
+    def _keeping(
+        self, kept: Callable[[Point], Point | None], measure: Callable[[Point], float]
+    ) -> tuple[list[Point], Point]:
+        """Plans that keep a limit, and the best of all by what is limited."""
         found = [made for made in map(kept, self.points) if made is not None]
         place = len(self) - len(found)
         best = self.points[-1]
         for tree in self._trees_around(place):
             for point in self._staffed(tree, lambda _: True):
-                best = min(best, point, key=lambda point: point.misclassification)
+                best = min(best, point, key=measure)
                 made = kept(point)
                 if made is not None:
                     found.append(made)
                     break
-        if not found:
-            raise CrowdtreeError(self._out_of_reach(error, best))
-        return min(found, key=lambda point: point.expected_cost).plan
+        return found, best
 
     def _out_of_reach(self, error: float, best: Point) -> str:
         ways = ["raise max_votes", "add better questions"]
@@ -171,7 +206,7 @@ class Frontier(Framed, Saved, Plotted):
                 f"answers: {answers:g} is too low; the cheapest plan found takes "
                 f"{least.expected_cost:.4g} per item with an error of {least.misclassification:.4g}"
             )
-        return min(found, key=lambda point: point.misclassification).plan
+        return min(found, key=lambda point: point.risk).plan
 
     def _algorithm_1(self, affordable: Callable[[Point], bool]) -> Iterator[Point]:
         """Yield the paper's own plans up to the budget, which can be best for some budgets."""
@@ -222,13 +257,14 @@ class Frontier(Framed, Saved, Plotted):
                 "expected_cost": point.expected_cost,
                 "planned_cost": point.planned_cost,
                 "misclassification": point.misclassification,
+                "risk": point.risk,
                 "undecided": point.undecided,
                 "decided_error": point.decided_error,
                 "additive": point.additive,
                 "status": point.status,
                 "gap": point.gap,
                 "votes": point.plan.votes.tolist(),
-                "tree": point.plan.tree.to_dict(),
+                "tree": point.value.tree_dict,
             }
             for point in self.points
         ]

@@ -41,6 +41,11 @@ class Point:
         return self.value.misclassification
 
     @property
+    def risk(self) -> float:
+        """Exact expected loss per item; for 0/1 loss the misclassification."""
+        return self.value.risk
+
+    @property
     def additive(self) -> float:
         """Additive error: an upper bound of the misclassification."""
         return self.value.additive

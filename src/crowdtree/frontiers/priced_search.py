@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.designers import design
+from crowdtree.designers.loss_search import LossSearch
 from crowdtree.frontiers.vote_options import Options
 from crowdtree.problem import DASH
 from crowdtree.tree import Tree
@@ -26,6 +27,7 @@ class Priced:
 
     `error` and `cost` are those of the error-free path, without the errors inside groups; no plan
     has ``error + price x cost`` below `lower_bound` at this price. `sets` of classes were searched.
+    For a problem with a loss, `error` is the additive risk.
     """
 
     tree: Tree
@@ -43,15 +45,18 @@ class Priced:
 
 
 class Staffed:
-    """A tree with the additive error and the cost of every number of votes at every node."""
+    """A tree with the additive error and cost of every number of votes at every node.
+
+    For a problem with a loss: the additive risk in place of the error.
+    """
 
     def __init__(self, tree: Tree, options: Options) -> None:
         self.tree = tree
         shape = (len(options.votes), tree.n_nodes)
         self.error, self.cost = np.zeros(shape), np.zeros(shape)
-        for step in tree.steps:
+        for step, stakes in zip(tree.steps, tree.stakes, strict=True):
             error, cost = options.at(tree.question[step.node], step.cls)
-            wrong = np.where(step.answer == DASH, 0.0, error)
+            wrong = np.where(step.answer == DASH, 0.0, error * stakes)
             for total, part in ((self.error, wrong), (self.cost, cost)):
                 np.add.at(total.T, step.node, (part * step.share).T)
 
@@ -77,9 +82,11 @@ def exact_solver(
     options: Options, memory_limit: float, progress: Callable[[], None] | None = None
 ) -> Solver:
     """Make the proven solver: branch and bound over questions and votes at once."""
+    problem = options.problem
+    if problem.loss is not None:
+        return _loss_solver(options)
     from crowdtree.designers import exact
 
-    problem = options.problem
     # A table of all sets is enough where there are few classes, and quicker to make.
     memory = int(min(memory_limit, 128 * 2.0 ** min(problem.n_classes, 40) + 1e6))
 
@@ -99,6 +106,20 @@ def exact_solver(
         option = first[found.question] + found.variant
         plan = Staffed(tree, options).with_votes(option, price)
         return replace(plan, lower_bound=found.lower_bound, status=found.status, sets=found.nodes)
+
+    return solve
+
+
+def _loss_solver(options: Options) -> Solver:
+    """Make the proven solver of the additive risk; the sets of classes are few enough."""
+    search = LossSearch(options.problem, options.error, options.cost)
+
+    def solve(price: float, node_limit: int, seconds: float | None) -> Priced:
+        del node_limit, seconds  # one search of few sets
+        found = search.solve(price)
+        tree = Tree(options.problem, found.question, found.children, "optimal")
+        plan = Staffed(tree, options).with_votes(found.option, price)
+        return replace(plan, lower_bound=found.value, status="optimal", sets=len(search.splits))
 
     return solve
 

@@ -23,6 +23,7 @@ from crowdtree.learning.learned_problem import (
     stated,
 )
 from crowdtree.learning.skills import ClassFit, SkillFit
+from crowdtree.loss import make_loss
 from crowdtree.problem import DASH, Problem
 from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.stats import normal_quantile
@@ -160,6 +161,36 @@ class Learned(Framed, Saved, Plotted):
         if self._online is not None:
             made |= {task: self.classes[int(np.argmax(p))] for task, p in self._online.items()}
         return made
+
+    def labels_for(self, loss: Any) -> Mapping[str, str | None]:
+        """Label of least expected loss of each item, by the stated probabilities.
+
+        Parameters
+        ----------
+        loss
+            What mistakes cost, in any spelling of :func:`crowdtree.loss.make_loss`. An item that is
+            cheaper to refer to the expert has ``None``.
+
+        Examples
+        --------
+        >>> import crowdtree as ct
+        >>> said = ["safe", "safe", "toxic", "safe", "safe", "safe", "toxic", "toxic", "toxic"]
+        >>> who = {"task": list("xxxyyyzzz"), "worker": list("abcabcabc")}
+        >>> learned = ct.learn({**who, "label": said})
+        >>> learned.labels["x"], learned.labels_for({"never": [["toxic", "safe"]]})["x"]
+        ('safe', 'toxic')
+        """
+        made = make_loss(loss, self.classes)
+        tasks = list(self.labels)
+        if made is None or not tasks:
+            return dict(self.labels)
+        found = made.decide(np.array([self.item(task) for task in tasks]))
+        return {
+            task: None if referred else self.classes[label]
+            for task, label, referred in zip(
+                tasks, found.label.tolist(), found.referred.tolist(), strict=True
+            )
+        }
 
     def label_frame(self) -> pl.DataFrame:
         """Frame of ``task, label, probability``, which crowd-kit's metrics read."""

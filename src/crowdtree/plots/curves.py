@@ -66,6 +66,7 @@ def curve_chart(
     log_x: bool = False,
     subtitle: Sequence[str] = (),
     points: Sequence[Row] = (),
+    share: bool = True,
 ) -> Chart:
     """Lines of error over cost, labelled at their ends.
 
@@ -84,6 +85,8 @@ def curve_chart(
         A logarithmic cost axis.
     points
         Single points to mark: ``x``, ``y`` and ``label``.
+    share
+        Whether `y` is a share, written in per cent.
     """
     log = log and any(row["y"] >= LOWEST for row in rows)
     floor = _floor(rows) if log else 0.0
@@ -91,7 +94,8 @@ def curve_chart(
     scale, ticks = _error_scale(shown, floor, log)
     ends = [min(row["x"] for row in shown), max(row["x"] for row in shown)]
     across = _cost_axis(x, ends, log_x)
-    up = alt.Y("y:Q", title=y, scale=scale, axis=alt.Axis(labelExpr=PER_CENT, **ticks))
+    words: dict[str, Any] = {"labelExpr": PER_CENT} if share else {}
+    up = alt.Y("y:Q", title=y, scale=scale, axis=alt.Axis(**words, **ticks))
     layers: list[Chart] = []
     bands = [
         row | {"low": max(row["low"], floor)}

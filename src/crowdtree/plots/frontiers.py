@@ -70,6 +70,24 @@ def frontier_chart(
     )
 
 
+def loss_chart(points: Iterable[Any], chosen: Any = None, *, cost: str = "answers") -> Chart:
+    """Expected loss over cost, for a problem whose mistakes have different costs."""
+    look = {"series": "this frontier", "kind": "ours", "dash": "plain"}
+    rows = [look | {"x": point.expected_cost, "y": point.risk} for point in points]
+    marks = []
+    if chosen is not None:
+        words = f"loss {number(chosen.risk)}, {cost} {number(chosen.expected_cost)}"
+        marks = [{"x": chosen.expected_cost, "y": chosen.risk, "label": words}]
+    return curve_chart(
+        rows,
+        title="What each expected loss costs: lower left is better",
+        x=f"expected {cost} per item",
+        y="expected loss per item",
+        points=marks,
+        share=False,
+    )
+
+
 def draw_frontier(
     rows: Iterable[CurvePoint],
     path: str | os.PathLike[str],

@@ -11,7 +11,7 @@ from crowdtree.evaluation import Evaluation, evaluate
 from crowdtree.plan import Plan, as_plan
 from crowdtree.plots.text import clean
 from crowdtree.plots.tree_fold import leaf_counts
-from crowdtree.text import percent, plural
+from crowdtree.text import number, percent, plural
 from crowdtree.tree import Tree
 
 __all__ = ["Facts", "tree_table"]
@@ -34,8 +34,15 @@ class Facts:
         """Title of the whole drawing."""
         n = self.tree.problem.n_classes
         asked = plural(self.tree.n_nodes, "question")
-        wrong = percent(self.value.misclassification)
-        return f"{asked} for {plural(n, 'class', 'classes')}: {wrong} of items get a wrong label"
+        wrong = f"{percent(self.value.decided_error)} of "
+        loss = self.tree.problem.loss
+        if self.plan.handed_over:
+            left = "undecided" if loss is None or loss.refer is None else "go to an expert"
+            wrong += f"labels are wrong, {percent(self.value.undecided)} of items {left}"
+        else:
+            wrong += "items get a wrong label"
+        risk = "" if loss is None else f", expected loss {number(self.value.risk)}"
+        return f"{asked} for {plural(n, 'class', 'classes')}: {wrong}{risk}"
 
     def name(self, node: int) -> str:
         """Name of the question."""
@@ -61,21 +68,28 @@ class Facts:
 
     def label(self, leaf: int) -> str:
         """Label of a leaf."""
-        return self.tree.problem.classes[int(self.tree.leaf_label[leaf])]
+        return self.tree.problem.classes[int(self.plan.leaf_label[leaf])]
 
     def verdict(self, leaf: int) -> str:
-        """What becomes of an item at a leaf: how often its label is right, or undecided."""
-        if leaf in self.value.plan.undecided:
-            return "undecided"
+        """What becomes of an item at a leaf: how often its label is right, or who decides."""
+        loss = self.tree.problem.loss
+        if leaf in self.plan.handed_over:
+            return "undecided" if loss is None or loss.refer is None else "to the expert"
         return f"right {percent(self.right(leaf))}"
 
     def others(self, leaf: int) -> list[str]:
         """Classes that share a leaf with its label."""
-        mine = self.tree.leaf_label[leaf]
+        mine = self.plan.leaf_label[leaf]
         return [self.tree.problem.classes[c] for c in self.tree.leaf_classes[leaf] if c != mine]
 
     def right(self, leaf: int) -> float:
-        """Chance that an item of the leaf's class gets its own label."""
+        """Chance that an item of the leaf's class gets its own label.
+
+        Under a loss several leaves may have one label: then the share of the leaf's items that
+        are of its class.
+        """
+        if self.tree.problem.loss is not None:
+            return 1 - float(self.value.leaf_wrong[leaf] / max(self.value.leaf_share[leaf], 1e-300))
         return float(self.value.correct[self.tree.leaf_label[leaf]])
 
     def leaf_dict(self, leaf: int) -> dict[str, Any]:
@@ -83,7 +97,7 @@ class Facts:
         found: dict[str, Any] = {"label": self.label(leaf)}
         if self.others(leaf):
             found["group"] = [self.label(leaf), *self.others(leaf)]
-        if leaf in self.value.plan.undecided:
+        if leaf in self.plan.handed_over:
             found["undecided"] = True
         return found | {"share": float(self.leaf_share[leaf]), "correct": self.right(leaf)}
 

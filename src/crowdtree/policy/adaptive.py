@@ -20,8 +20,9 @@ from crowdtree.policy.base import (
     Ask,
     FloatArray,
     Label,
-    best_label,
+    Stated,
     check_answer,
+    decide,
     normalised,
 )
 from crowdtree.policy.calibrating import Guaranteed
@@ -33,7 +34,7 @@ from crowdtree.stats import mean_half_width
 
 __all__ = ["AdaptivePolicy", "AdaptiveState", "Criterion"]
 
-Criterion = Literal["information", "accuracy", "ec2", "gbs"]
+Criterion = Literal["information", "accuracy", "ec2", "gbs", "loss"]
 IntArray = NDArray[np.int16]
 BEAM = 16
 """Joint answers of the outstanding questions that are considered, the likeliest first."""
@@ -68,8 +69,10 @@ class AdaptivePolicy(Guaranteed):
         Stop after this many answers to an item.
     criterion
         ``"information"`` (mutual information in bits), ``"accuracy"`` (expected probability of
-        the likeliest class), ``"ec2"`` (Golovin, Krause and Ray 2010) or ``"gbs"`` (generalised
-        binary search); each divided by the price of the question.
+        the likeliest class; where mistakes have different costs, expected loss of the best
+        decision), ``"ec2"`` (Golovin, Krause and Ray 2010), ``"gbs"`` (generalised binary search)
+        or ``"loss"`` (information, and the fall of the loss at stake); each divided by the price
+        of the question. ``None``: ``"loss"`` for a problem with a loss, else ``"information"``.
     price
         Price of an answer: one number, or one per question.
     repeats
@@ -97,6 +100,10 @@ class AdaptivePolicy(Guaranteed):
         is labelled with the reason ``"undecided"`` as soon as more answers hardly make its label
         better. Only a calibration limits what answers can show, so without one there are no such
         items.
+    target_loss
+        In place of `target_error`: stop when the expected loss of the best decision is at most
+        this. An item that does not get there is referred where the problem has an expert and that
+        is cheaper than any label.
 
     Examples
     --------
@@ -117,7 +124,7 @@ class AdaptivePolicy(Guaranteed):
         target_error: float = 0.01,
         max_answers: int = 100,
         *,
-        criterion: Criterion = "information",
+        criterion: Criterion | None = None,
         price: ArrayLike | None = None,
         repeats: int | None = None,
         shared_difficulty: float | None = None,
@@ -127,14 +134,22 @@ class AdaptivePolicy(Guaranteed):
         strict: bool = True,
         calibration: Calibration = INDEPENDENT,
         undecided: bool = True,
+        target_loss: float | None = None,
     ) -> None:
         check_problem(problem, type(self).__name__)
         self.problem = problem
         self.target_error = _checked_target(target_error)
+        self.target_loss = _checked_loss(target_loss, problem)
         self.max_answers = _checked_count(max_answers, "max_answers")
+        criterion = criterion or ("information" if problem.loss is None else "loss")
         if criterion not in CRITERIA:
             raise CrowdtreeError(
                 f"criterion: {criterion!r} is unknown; choose from {', '.join(CRITERIA)}"
+            )
+        if criterion == "loss" and problem.loss is None:
+            raise CrowdtreeError(
+                'criterion: "loss" is for a problem with a loss; use "information", or give the '
+                "problem a loss"
             )
         self.criterion: Criterion = criterion
         self.price = checked_price(price, problem)
@@ -152,7 +167,9 @@ class AdaptivePolicy(Guaranteed):
         self.calibration = calibration
         self.undecided = bool(undecided)
         self._warned = False
-        if self.strict and self.target_error > 0:
+        if self.strict and self.target_loss:
+            self._refuse_unreachable_loss()
+        elif self.strict and self.target_error > 0:
             self._refuse_unreachable()
 
     # ---------------------------------------------------------------- the protocol
@@ -187,12 +204,12 @@ class AdaptivePolicy(Guaranteed):
     ) -> Ask | Label:
         """Next questions, up to `width` out at once, or the label."""
         stated = self.stated(self.by_class(state.log_posterior), state.answers)
-        label, error = best_label(stated)
-        if self.sure(error):
-            return Label(label, error, "target")
+        found = decide(stated[None], self.problem.loss)
+        if self.sure(found)[0]:
+            return found.as_label("target")
         left = self.max_answers - state.answers - len(outstanding)
         if left <= 0 and not outstanding:
-            return Label(label, error, "budget")
+            return found.as_label("budget")
         if self.may_give_up and self.hopeless(
             stated[None],
             self.by_class(state.log_posterior)[None],
@@ -200,7 +217,7 @@ class AdaptivePolicy(Guaranteed):
             state.no[None],
             np.array([state.answers]),
         ):
-            return Label(label, error, "undecided")
+            return found.as_label("undecided")
         chosen: list[int] = []
         while len(outstanding) + len(chosen) < self.width and left > 0:
             question = self._next(state, [*outstanding, *chosen], exclude, left)
@@ -209,17 +226,19 @@ class AdaptivePolicy(Guaranteed):
             chosen.append(question)
             left -= 1
         if not chosen and not outstanding and (not exclude or self._next(state, [], (), left) < 0):
-            return Label(label, error, "questions")
+            return found.as_label("questions")
         return Ask(tuple(chosen))
 
-    def sure(self, error: FloatArray | float) -> Any:
-        """Whether a posterior error reaches the target, up to rounding."""
-        return error <= self.target_error * (1 + 1e-9)
+    def sure(self, found: Stated) -> NDArray[np.bool_]:
+        """Whether each decision reaches the target, up to rounding."""
+        if self.target_loss is not None:
+            return found.risk <= self.target_loss * (1 + 1e-9)
+        return found.error <= self.target_error * (1 + 1e-9)
 
     def conclude(self, state: AdaptiveState, reason: str) -> Label:
-        """Give the likeliest class on present evidence."""
+        """Give the best label on present evidence."""
         stated = self.stated(self.by_class(state.log_posterior), state.answers)
-        return Label(*best_label(stated), reason)
+        return decide(stated[None], self.problem.loss).as_label(reason)
 
     def posterior(self, state: AdaptiveState) -> FloatArray:
         """Stated probability of each class given the answers so far."""
@@ -228,7 +247,15 @@ class AdaptivePolicy(Guaranteed):
     @property
     def may_give_up(self) -> bool:
         """Whether some items may be labelled as undecided."""
-        return self.undecided and bool(self.calibration) and self.target_error > 0
+        return self.undecided and bool(self.calibration) and 0 < self._error_to_reach < 1
+
+    @property
+    def _error_to_reach(self) -> float:
+        """Error without which the target is not reached: even the cheapest mistakes cost more."""
+        if self.target_loss is None:
+            return self.target_error
+        least = 1.0 if self.problem.loss is None else self.problem.loss.least
+        return 1.0 if self.target_loss >= least else self.target_loss / least
 
     def hopeless(
         self,
@@ -260,7 +287,7 @@ class AdaptivePolicy(Guaranteed):
             self.log_prior,
             self._class_yes,
             self.calibration,
-            self.target_error,
+            self._error_to_reach,
             self.model.shared_difficulty,
         )
 
@@ -282,7 +309,8 @@ class AdaptivePolicy(Guaranteed):
         """Label of each recorded item, and whether it was given because the target was reached."""
         end = replay_adaptive(self, values, stopping=True).last()
         stated = self.stated(end.log_posterior, end.answers)
-        return np.argmax(stated, axis=1), self.sure(-np.expm1(stated.max(axis=1)))
+        found = decide(stated, self.problem.loss)
+        return found.label, self.sure(found)
 
     @property
     def _prior(self) -> FloatArray:
@@ -340,7 +368,8 @@ class AdaptivePolicy(Guaranteed):
     def _tables(self) -> Dense:
         outcome = self.problem.outcome
         side = np.where(outcome == DASH, 0.5, outcome)
-        return Dense(self.model.yes, np.where(side == 0.5, np.round(self.model.yes, 9), side))
+        side = np.where(side == 0.5, np.round(self.model.yes, 9), side)
+        return Dense(self.model.yes, side, self.problem.loss)
 
     def _score(
         self, name: str, posterior: FloatArray, yes: IntArray | None, no: IntArray | None
@@ -355,7 +384,7 @@ class AdaptivePolicy(Guaranteed):
                 n = y + no[row, question][:, None]
                 table = urn(self.model.yes[question], rho, y, n)
                 scores[row, question] = criterion(
-                    posterior[row], Pairs(table, self._tables.side[question])
+                    posterior[row], Pairs(table, self._tables.side[question], self.problem.loss)
                 )
         return scores
 
@@ -422,6 +451,8 @@ class AdaptivePolicy(Guaranteed):
 
     def _short_of_target(self) -> str | None:
         """Say what the items of the calibration reach, if that is not the target."""
+        if self.target_loss is not None:
+            return None
         reached, doubt = self.calibration.reached or (0.0, 0.0)
         if reached - doubt <= self.target_error:
             return None
@@ -473,6 +504,33 @@ class AdaptivePolicy(Guaranteed):
                 f"(± {doubt:.1g}); raise repeats or target_error, or pass strict=False"
             )
 
+    def _refuse_unreachable_loss(self) -> None:
+        """Raise if classes that no question tells apart, or too few answers, leave more loss."""
+        loss, target = self.problem.loss, self.target_loss
+        if target is None or (loss is not None and loss.refer is not None):
+            return  # what does not reach the target is referred
+        ways = "raise target_loss, or pass strict=False"
+        group = self._alike
+        weight = np.where(group == np.unique(group)[:, None], self.problem.prior, 0.0)
+        risk = decide(np.log(np.maximum(weight, 1e-300)), loss).risk / weight.sum(axis=1)
+        worst = int(np.argmax(risk))
+        if risk[worst] > target * (1 + 1e-9) and np.sum(group == worst) > 1:
+            names = [self.problem.classes[c] for c in np.flatnonzero(group == worst)]
+            raise CrowdtreeError(
+                f"target_loss: {target:g} is out of reach: no question tells {{{listing(names)}}} "
+                f"apart, which leaves an expected loss of {risk[worst]:.4g}; add a question, {ways}"
+            )
+        if self.repeats is None:
+            return
+        found = decide(self._after_all_answers(1000), loss).risk
+        reached, doubt = float(found.mean()), mean_half_width(found)
+        if reached - doubt > target:
+            raise CrowdtreeError(
+                f"target_loss: {target:g} is out of reach with {self.repeats} answers per "
+                f"question: all of them together leave an expected loss of about {reached:.3g} "
+                f"(± {doubt:.1g}); raise repeats, {ways}"
+            )
+
     def _refuse_too_few_answers(self) -> None:
         """Raise if information alone forbids the target within `max_answers` (Fano)."""
         if self.model.shared_difficulty:  # the floor is for independent answers
@@ -505,6 +563,12 @@ class AdaptivePolicy(Guaranteed):
             return self.calibration.reached
         if self.repeats is None:
             raise CrowdtreeError("reachable_error: expected a policy with a limit of repeats")
+        error = 1 - np.exp(self._after_all_answers(items)).max(axis=1)
+        return float(error.mean()), mean_half_width(error)
+
+    def _after_all_answers(self, items: int) -> FloatArray:
+        """Log posterior of simulated items after every question was answered `repeats` times."""
+        assert self.repeats is not None
         rng = np.random.default_rng(0)
         cls = rng.choice(len(self._prior), size=items, p=self._prior)
         log_joint = np.tile(np.log(self._prior), (items, 1))
@@ -516,15 +580,11 @@ class AdaptivePolicy(Guaranteed):
                 said = rng.random(items) < table[np.arange(items) % len(table), cls]
                 log_joint += np.where(said[:, None], np.log(table), np.log1p(-table))
                 yes += said[:, None]
-        stated = self.by_class(normalised(log_joint))
-        error = 1 - np.exp(stated).max(axis=1)
-        return float(error.mean()), mean_half_width(error)
+        return self.by_class(normalised(log_joint))
 
     def _inseparable(self) -> tuple[float, float, list[str]]:
         """Worst group of classes that answer alike: its error, the error over all, its names."""
-        prior = self.problem.prior
-        _, group = np.unique(self.model.yes.T.round(12), axis=0, return_inverse=True)
-        group = np.ravel(group)
+        prior, group = self.problem.prior, self._alike
         total = np.bincount(group, weights=prior)
         top = np.zeros_like(total)
         np.maximum.at(top, group, prior)
@@ -533,6 +593,12 @@ class AdaptivePolicy(Guaranteed):
         names = [self.problem.classes[c] for c in np.flatnonzero(group == worst)]
         alone = np.bincount(group)[worst] == 1
         return (0.0 if alone else float(error[worst])), float((total - top).sum()), names
+
+    @property
+    def _alike(self) -> NDArray[np.intp]:
+        """Number of each class's group of classes that answer alike."""
+        _, group = np.unique(self.model.yes.T.round(12), axis=0, return_inverse=True)
+        return np.ravel(group)
 
     # ---------------------------------------------------------------- in and out
 
@@ -571,6 +637,7 @@ class AdaptivePolicy(Guaranteed):
             "endgame": self.endgame,
             "strict": self.strict,
             **({} if self.undecided else {"undecided": False}),
+            **({} if self.target_loss is None else {"target_loss": self.target_loss}),
             **self.discounting,
         }
 
@@ -582,10 +649,30 @@ class AdaptivePolicy(Guaranteed):
         return cls(problem, **options)
 
     def __repr__(self) -> str:
-        return (
-            f"AdaptivePolicy({self.criterion}, target_error={self.target_error:g}, "
-            f"max_answers={self.max_answers})"
+        return f"AdaptivePolicy({self.criterion}, {self.target}, max_answers={self.max_answers})"
+
+    @property
+    def target(self) -> str:
+        """When an item is labelled, in words."""
+        if self.target_loss is not None:
+            return f"target_loss={self.target_loss:g}"
+        return f"target_error={self.target_error:g}"
+
+
+def _checked_loss(target_loss: float | None, problem: Problem) -> float | None:
+    if target_loss is None:
+        return None
+    if not isinstance(target_loss, int | float | np.number) or not 0 <= target_loss < np.inf:
+        raise CrowdtreeError(
+            f"target_loss: expected an expected loss per item, 0 or more, got {target_loss!r}"
         )
+    refer = None if problem.loss is None else problem.loss.refer
+    if refer is not None and target_loss >= refer:
+        raise CrowdtreeError(
+            f"target_loss: {target_loss:g} is not below the price of an expert ({refer:g}), so "
+            "every item would be referred without a question; lower target_loss"
+        )
+    return float(target_loss)
 
 
 def _checked_target(target_error: float) -> float:

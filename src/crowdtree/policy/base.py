@@ -15,11 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.loss import Loss
 from crowdtree.problem import Problem
 
-__all__ = ["Answer", "Ask", "FloatArray", "Label", "Policy"]
+__all__ = ["HANDED_OVER", "Answer", "Ask", "FloatArray", "Label", "Policy", "Stated", "decide"]
 
 FloatArray = NDArray[np.float64]
+HANDED_OVER = ("undecided", "referred")
+"""Reasons of labels that are only the best guess: somebody else must decide."""
 S = TypeVar("S")
 
 
@@ -46,8 +49,9 @@ class Label(NamedTuple):
 
     `reason` is one of ``"target"`` (sure enough), ``"budget"`` (no answers left), ``"questions"``
     (no question left that could tell more), ``"undecided"`` (all answers that may still come are
-    unlikely to reach the target), ``"leaf"`` (the plan's end), or what the caller of
-    :meth:`Policy.conclude` said.
+    unlikely to reach the target), ``"referred"`` (an expert costs less than the expected loss of
+    any label), ``"leaf"`` (the plan's end), or what the caller of :meth:`Policy.conclude` said.
+    The label of an undecided or referred item is the best guess.
     """
 
     label: int
@@ -129,14 +133,49 @@ def normalised(log_posterior: FloatArray) -> FloatArray:
     return shifted
 
 
-def best_label(log_posterior: FloatArray) -> tuple[int, float]:
-    """Likeliest class (the first of equals, up to rounding) and the probability of all others."""
-    label = int(np.argmax(log_posterior >= log_posterior.max() - 1e-9))
-    return label, label_error(log_posterior, label)
+class Stated(NamedTuple):
+    """What is stated about each row: the label, its error, the expected loss, whether to refer.
+
+    `risk` is the expected loss of the decision: for 0/1 loss the error, and the price of the
+    expert where the item is referred.
+    """
+
+    label: NDArray[np.intp]
+    error: FloatArray
+    risk: FloatArray
+    referred: NDArray[np.bool_]
+
+    def as_label(self, reason: str) -> Label:
+        """Label of the only row; the reason is ``"referred"`` where an expert is cheaper."""
+        reason = "referred" if self.referred[0] else reason
+        return Label(int(self.label[0]), float(self.error[0]), reason)
+
+
+def decide(log_posterior: FloatArray, loss: Loss | None) -> Stated:
+    """Best decision for each row of log posteriors: the only place where policies choose labels.
+
+    For 0/1 loss the likeliest class (the first of equals, up to rounding). The error is summed over
+    the other classes, so that tiny errors stay exact.
+
+    >>> decide(np.log([[0.7, 0.3]]), None)
+    Stated(label=array([0]), error=array([0.3]), risk=array([0.3]), referred=array([False]))
+    """
+    posterior = np.exp(log_posterior)
+    if loss is None:
+        top = log_posterior.max(axis=1, keepdims=True)
+        label = np.argmax(log_posterior >= top - 1e-9, axis=1)
+        error = _label_errors(posterior, label)
+        return Stated(label, error, error, np.zeros(len(label), dtype=bool))
+    label, risk, referred = loss.decide(posterior)
+    return Stated(label, _label_errors(posterior, label), risk, referred)
+
+
+def _label_errors(posterior: FloatArray, label: NDArray[np.intp]) -> FloatArray:
+    rest = posterior.copy()
+    rest[np.arange(len(rest)), label] = 0.0
+    return np.asarray(np.minimum(1.0, rest.sum(axis=1)))
 
 
 def label_error(log_posterior: FloatArray, label: int) -> float:
-    """Probability that a label is wrong, summed over the others so that tiny errors stay exact."""
-    posterior = np.exp(log_posterior)
-    posterior[label] = 0.0
-    return float(min(1.0, posterior.sum()))
+    """Probability that a label is wrong."""
+    return float(_label_errors(np.exp(log_posterior)[None], np.array([label]))[0])

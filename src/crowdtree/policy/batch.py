@@ -19,8 +19,8 @@ from crowdtree.policy.base import (
     Ask,
     FloatArray,
     Label,
-    best_label,
     check_answer,
+    decide,
     label_error,
     normalised,
 )
@@ -59,8 +59,8 @@ class BatchPolicy(Calibrated):
         Answers to each question.
     decoder
         ``"nearest"``: majority vote per question, then the class whose outcomes differ least from
-        the verdicts (``-`` differs by one half); ``"posterior"``: the likeliest class given
-        every single answer.
+        the verdicts (``-`` differs by one half), whatever mistakes cost; ``"posterior"``: the
+        label of the least expected loss (for 0/1 loss the likeliest class) given every answer.
     calibration
         How far the evidence is discounted before an error is stated (see :meth:`calibrate`).
 
@@ -144,7 +144,7 @@ class BatchPolicy(Calibrated):
         """Decode the votes so far."""
         stated = self.stated(state.log_posterior, state.answers)
         if self.decoder == "posterior":
-            return Label(*best_label(stated), reason)
+            return decide(stated[None], self.problem.loss).as_label(reason)
         tie = np.where(state.first < 0, 0.5, state.first)  # given a tie, a fair coin
         verdict = np.where(state.yes == state.no, tie, state.yes > state.no)
         label = int(nearest_codeword(self.problem, verdict[None, :])[0])

@@ -152,6 +152,7 @@ class Guaranteed(Calibrated):
     """What a policy with a target can do beyond stating its errors."""
 
     target_error: float
+    target_loss: float | None
 
     def guarantee(
         self, answers: Any, truth: Any = None, target_error: float | None = None,
@@ -193,6 +194,11 @@ class Guaranteed(Calibrated):
         >>> policy.guarantee(said, truth).target_error <= 0.2
         True
         """
+        if self.target_loss is not None:
+            raise CrowdtreeError(
+                "guarantee: is for a target_error, but this policy stops at a target_loss; make it "
+                "without target_loss"
+            )
         target = self.target_error if target_error is None else target_error
         if not 0 < target < 1:
             raise CrowdtreeError(

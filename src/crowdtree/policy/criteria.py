@@ -1,4 +1,4 @@
-"""What one more answer is expected to be worth: four criteria, one signature.
+"""What one more answer is expected to be worth: five criteria, one signature.
 
 Each criterion takes posteriors (rows) and tables of ``P(yes | class)`` and returns a score, larger
 is better. The tables come in two shapes with the same two operations: :class:`Dense` scores every
@@ -15,18 +15,24 @@ from typing import Any
 import numpy as np
 
 from crowdtree.likelihood import binary_entropy
+from crowdtree.loss import Loss
 from crowdtree.policy.base import FloatArray
 
 __all__ = ["CRITERIA", "Dense", "Pairs", "first_best"]
 
 TIE = 1e-9
+LOSS_WEIGHT = 0.25
+"""Weight of a halving of the loss at stake, in bits of information."""
+Value = Callable[[FloatArray, Loss | None], FloatArray]
 
 
 class _Tables:
     """Functions of P(yes | class) that the criteria need, each computed when first used."""
 
-    def __init__(self, yes: FloatArray, side: FloatArray | None = None) -> None:
-        self.yes = yes
+    def __init__(
+        self, yes: FloatArray, side: FloatArray | None = None, loss: Loss | None = None
+    ) -> None:
+        self.yes, self.loss = yes, loss
         self.side = yes if side is None else side
         """Which answer each class should give: 1 yes, 0 no, one half either."""
 
@@ -64,15 +70,15 @@ class Dense(_Tables):
     def _flat(self) -> bool:
         return bool(np.ptp(self.entropy, axis=1).max(initial=0.0) < 1e-12)
 
-    def peak(self, posterior: FloatArray, table: FloatArray) -> FloatArray:
-        """Largest over the classes of posterior x table."""
+    def each(self, value: Value, posterior: FloatArray, table: FloatArray) -> FloatArray:
+        """A function of the classes' weights, posterior x table."""
         found = np.empty((len(posterior), len(table)))
         if len(posterior) < len(table):  # along the shorter side: no three-dimensional array
             for item, row in enumerate(posterior):
-                found[item] = (row * table).max(axis=1)
+                found[item] = value(row * table, self.loss)
         else:
             for question, row in enumerate(table):
-                found[:, question] = (posterior * row).max(axis=1)
+                found[:, question] = value(posterior * row, self.loss)
         return found
 
 
@@ -87,9 +93,21 @@ class Pairs(_Tables):
         """Expected noise in the answer."""
         return self.mean(posterior, self.entropy)
 
-    def peak(self, posterior: FloatArray, table: FloatArray) -> FloatArray:
-        """Largest over the classes of posterior x table, row by row."""
-        return np.asarray((posterior * table).max(axis=1))
+    def each(self, value: Value, posterior: FloatArray, table: FloatArray) -> FloatArray:
+        """A function of the classes' weights, posterior x table, row by row."""
+        return value(posterior * table, self.loss)
+
+
+def best_value(weight: FloatArray, loss: Loss | None) -> FloatArray:
+    """Value of the best decision: the weight of the likeliest class, or the loss avoided."""
+    return np.asarray(weight.max(axis=1) if loss is None else -loss.decide(weight).risk)
+
+
+def log_confused(weight: FloatArray, loss: Loss | None) -> FloatArray:
+    """Log2 of the loss of confusing two classes, over all pairs, weighed by their weights."""
+    assert loss is not None
+    found = ((weight @ loss.matrix) * weight).sum(axis=1)
+    return np.asarray(np.log2(np.maximum(found, 1e-300)))
 
 
 def information(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
@@ -107,11 +125,14 @@ def information(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
 def accuracy(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
     """Expected rise of the likeliest class's probability after the next answer.
 
+    Where mistakes have different costs: expected fall of the expected loss of the best decision.
+
     >>> accuracy(np.array([[0.5, 0.5]]), Dense(np.array([[0.11, 0.89]]))).round(3).tolist()
     [[0.39]]
     """
-    now = _column(posterior.max(axis=1), tables)
-    return np.asarray(tables.peak(posterior, tables.yes) + tables.peak(posterior, tables.no) - now)
+    now = _column(best_value(posterior, tables.loss), tables)
+    after = (tables.each(best_value, posterior, table) for table in (tables.yes, tables.no))
+    return np.asarray(sum(after) - now)
 
 
 def ec2(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
@@ -137,6 +158,26 @@ def ec2(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
     return np.asarray(after - _column(square.sum(axis=1), tables))
 
 
+def loss(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
+    """Information in bits, and the expected fall of the logarithm of the loss that is at stake.
+
+    At stake is the expected loss of a label that is drawn from the posterior, and that must fall
+    by a factor before an item is labelled: hence the logarithm. Alone it is myopic, as any
+    reduction of loss is; the weight of a quarter is not critical (docs/measured/losses.md).
+
+    >>> costs = Loss(np.array([[0.0, 9.0], [1.0, 0.0]]))
+    >>> loss(np.array([[0.5, 0.5]]), Dense(np.array([[0.11, 0.89]]), None, costs)).round(3).tolist()
+    [[0.838]]
+    """
+    yes = tables.mean(posterior, tables.yes)
+    said_yes, said_no = (
+        tables.each(log_confused, posterior, table) for table in (tables.yes, tables.no)
+    )
+    after = yes * (said_yes - 2 * np.log2(yes)) + (1 - yes) * (said_no - 2 * np.log2(1 - yes))
+    fall = _column(log_confused(posterior, tables.loss), tables) - after
+    return np.asarray(information(posterior, tables) + LOSS_WEIGHT * fall)
+
+
 def gbs(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
     """Generalised binary search: the most even split by the error-free answers, noise ignored.
 
@@ -153,7 +194,7 @@ def _column(values: FloatArray, tables: Dense | Pairs) -> FloatArray:
 
 
 CRITERIA: Mapping[str, Callable[[FloatArray, Any], FloatArray]] = MappingProxyType(
-    {"information": information, "accuracy": accuracy, "ec2": ec2, "gbs": gbs}
+    {"information": information, "accuracy": accuracy, "ec2": ec2, "gbs": gbs, "loss": loss}
 )
 
 

@@ -21,8 +21,8 @@ from crowdtree.policy.base import (
     Ask,
     FloatArray,
     Label,
-    best_label,
     check_answer,
+    decide,
     label_error,
     normalised,
 )
@@ -64,7 +64,7 @@ class PlanPolicy(Calibrated):
     Parameters
     ----------
     plan
-        The plan, or a tree, which is the plan of one worker a node.
+        The plan, or a tree, which is the plan of one worker per node.
     stopping
         ``"none"``: all votes of a node are collected; ``"curtailed"``: a vote ends once its
         verdict is certain (same verdicts, fewer answers); ``"margin"``: a vote ends when one
@@ -215,14 +215,20 @@ class PlanPolicy(Calibrated):
         return Ask((question,) * max(0, sure - list(outstanding).count(question)))
 
     def conclude(self, state: PlanState, reason: str) -> Label:
-        """Give the tree's label at a leaf, else the likeliest class on present evidence."""
+        """Give the plan's label at a leaf, else the best label on present evidence."""
         stated = self.stated(state.log_posterior, state.answers)
         if state.node < 0:
-            label = int(self.plan.tree.leaf_label[~state.node])
-            if reason == "leaf" and ~state.node in self.plan.undecided:
-                reason = "undecided"
+            label = int(self.voted.leaf_label[~state.node])
+            if reason == "leaf" and ~state.node in self.voted.handed_over:
+                reason = self.handing_over
             return Label(label, label_error(stated, label), reason)
-        return Label(*best_label(stated), reason)
+        return decide(stated[None], self.problem.loss).as_label(reason)
+
+    @property
+    def handing_over(self) -> str:
+        """Reason of the labels at leaves whose items are handed over."""
+        loss = self.problem.loss
+        return "undecided" if loss is None or loss.refer is None else "referred"
 
     def posterior(self, state: PlanState) -> FloatArray:
         """Stated probability of each class given all answers so far."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.policy.base import Answer, Label, normalised
+from crowdtree.policy.base import Answer, Label, decide, normalised
 
 if TYPE_CHECKING:
     from crowdtree.policy.adaptive import AdaptivePolicy
@@ -214,7 +214,7 @@ def _settled(
     """Whether the policy labels each item now: sure enough, or hopeless."""
     plain = policy.by_class(log_posterior)
     stated = policy.stated(plain, answers)
-    over = np.asarray(policy.sure(-np.expm1(stated.max(axis=1))))
+    over = np.asarray(policy.sure(decide(stated, policy.problem.loss)))
     if policy.may_give_up:
         over |= policy.hopeless(stated, plain, yes, no, answers)
     return over

@@ -17,6 +17,7 @@ from crowdtree.problem import Problem
 from crowdtree.staffing import staff
 
 __all__ = [
+    "LIMITS",
     "PolicyKind",
     "PolicySpec",
     "check_same_problem",
@@ -28,6 +29,7 @@ __all__ = [
 PolicyKind = Literal["plan", "adaptive", "batch", "subtypes"]
 OPTIONS = {"plan": ("calibration",), "batch": ("calibration", "votes", "decoder")}
 """Options of the policies that are made of arguments; the others check theirs."""
+LIMITS = ("target_error", "max_answers", "target_loss")
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,9 @@ class PolicySpec:
     workers, answers, workers_per_node, staffing
         Plan: workers beyond one per node, or expected answers per item; without either,
         `workers_per_node` more at every node. `staffing` is the method.
-    target_error, max_answers
-        Adaptive and subtypes: the error at which an item is labelled, and most answers per item.
+    target_error, max_answers, target_loss
+        Adaptive and subtypes: the error at which an item is labelled, and most answers per item;
+        the expected loss at which it is labelled, in place of the error.
     options
         Further options of the policy, as its ``to_dict()`` names them; they take precedence.
     seed
@@ -66,6 +69,7 @@ class PolicySpec:
     max_answers: int = 50
     options: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+    target_loss: float | None = None
 
 
 def make_policy(source: Problem | Plan, spec: PolicySpec) -> Policy[Any]:
@@ -87,6 +91,7 @@ def make_policy(source: Problem | Plan, spec: PolicySpec) -> Policy[Any]:
         "policy": spec.kind,
         "target_error": spec.target_error,
         "max_answers": spec.max_answers,
+        **({} if spec.target_loss is None else {"target_loss": spec.target_loss}),
         **({"strict": False} if spec.kind == "adaptive" else {}),
         **spec.options,
     }
@@ -125,7 +130,7 @@ def spec_of(policy: Policy[Any]) -> tuple[Problem | Plan, PolicySpec]:
     if isinstance(policy, PlanPolicy):
         options = {name: data[name] for name in ("calibration",) if name in data}
         return policy.plan, PolicySpec(kind, policy.stopping, options=options)
-    limits = {name: data.pop(name) for name in ("target_error", "max_answers") if name in data}
+    limits = {name: data.pop(name) for name in LIMITS if name in data}
     return policy.problem, PolicySpec(kind, options=data, **limits)
 
 
@@ -137,8 +142,9 @@ def revised_policy(policy: Policy[Any], source: Problem | Plan) -> Policy[Any]:
     policy
         The present policy.
     source
-        A problem: the new table. A policy that follows a plan keeps its tree and its votes, and
-        states other errors. Or a plan, with the problem that it was made for.
+        A problem: the new table; what mistakes cost stays as it is. A policy that follows a plan
+        keeps its tree and its votes, and states other errors. Or a plan, with the problem that it
+        was made for.
 
     Examples
     --------
@@ -149,6 +155,8 @@ def revised_policy(policy: Policy[Any], source: Problem | Plan) -> Policy[Any]:
     >>> again, again.model.shared_difficulty
     (AdaptivePolicy(information, target_error=0.02, max_answers=100), 0.1)
     """
+    if isinstance(source, Problem) and source.loss is None:  # a table may leave it out
+        source = source.replace(loss=policy.problem.loss)
     new = source.tree.problem if isinstance(source, Plan) else source
     check_same_problem(policy.problem, new)
     if isinstance(source, Problem):
@@ -182,6 +190,11 @@ def check_same_problem(present: Problem, new: Problem) -> None:
         raise CrowdtreeError(
             f"{what}: expected those of the campaign in the same order; number {place + 1} is "
             f"{old[place]!r} there, but {given[place]!r} here"
+        )
+    if present.loss != new.loss:
+        raise CrowdtreeError(
+            "loss: what mistakes cost is not that of the campaign; only errors, the prior and the "
+            "dependence can be revised"
         )
     differ = np.argwhere(present.outcome != new.outcome)
     if len(differ):

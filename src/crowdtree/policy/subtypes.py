@@ -39,7 +39,7 @@ class SubtypePolicy(AdaptivePolicy):
         How often each sub-type occurs; they add up to 1.
     yes_probability
         ``P(yes | sub-type)``, one row per question.
-    target_error, max_answers, price, repeats, width, endgame, calibration, undecided
+    target_error, max_answers, price, repeats, width, endgame, calibration, undecided, target_loss
         As in :class:`AdaptivePolicy`. A target that cannot be reached is not refused: items are
         labelled when nothing more can be learnt.
 
@@ -72,11 +72,12 @@ class SubtypePolicy(AdaptivePolicy):
         endgame: int | None = None,
         calibration: Calibration = INDEPENDENT,
         undecided: bool = True,
+        target_loss: float | None = None,
     ) -> None:
         super().__init__(
             problem, target_error, max_answers, price=price, repeats=repeats, width=width,
             endgame=endgame, shared_difficulty=0.0, strict=False, calibration=calibration,
-            undecided=undecided,
+            undecided=undecided, criterion="information", target_loss=target_loss,
         )  # fmt: skip
         self.label, self.share = _checked_mixture(problem, label, share)
         yes = np.asarray(yes_probability, dtype=np.float64)
@@ -163,12 +164,13 @@ class SubtypePolicy(AdaptivePolicy):
             "width": self.width,
             "endgame": self.endgame,
             **({} if self.undecided else {"undecided": False}),
+            **({} if self.target_loss is None else {"target_loss": self.target_loss}),
             **self.discounting,
         }
 
     def __repr__(self) -> str:
         return (
-            f"SubtypePolicy({len(self.label)} sub-types, target_error={self.target_error:g}, "
+            f"SubtypePolicy({len(self.label)} sub-types, {self.target}, "
             f"max_answers={self.max_answers})"
         )
 

@@ -93,8 +93,9 @@ def report_html(
 
 def _heading(value: Evaluation) -> str:
     size = plural(value.tree.problem.n_classes, "class", "classes")
+    risk = "" if value.tree.problem.loss is None else f"expected loss {number(value.risk)}, "
     return (
-        f"{size}, {percent(value.misclassification)} misclassified with "
+        f"{size}, {risk}{percent(value.decided_error)} misclassified with "
         f"{number(value.expected_answers)} answers per item"
     )
 
@@ -104,6 +105,12 @@ def _heading(value: Evaluation) -> str:
 
 def _bound_rows(value: Evaluation) -> Rows:
     """Exact values, bounds and approximations, each labelled as such."""
+    if value.tree.problem.loss is not None:  # the paper's bounds are for its own labels
+        return [
+            _bound("expected loss per item", "exact", value.risk),
+            _bound("additive risk: at least the expected loss", "bound", value.additive_risk),
+            _bound("misclassification", "exact", value.misclassification),
+        ]
     bounds = value.bounds
     right = 1 - value.misclassification
     inside = bounds.printed_correct.lower <= right <= bounds.printed_correct.upper
@@ -157,11 +164,12 @@ def _node_rows(value: Evaluation) -> Rows:
 
 
 def _confused_pairs(value: Evaluation) -> Rows:
-    """The most likely confusions, by share of all items."""
+    """The worst confusions, by share of all items, or by expected loss where there is a loss."""
     problem = value.tree.problem
     joint = problem.prior[:, None] * value.confusion
     np.fill_diagonal(joint, 0.0)
-    order = np.argsort(-joint, axis=None, kind="stable")[:PAIRS_SHOWN]
+    cost = joint if problem.loss is None else joint * problem.loss.matrix
+    order = np.argsort(-cost, axis=None, kind="stable")[:PAIRS_SHOWN]
     rows = []
     for truth, label in zip(*np.unravel_index(order, joint.shape), strict=True):
         if joint[truth, label] > 0:
@@ -171,6 +179,7 @@ def _confused_pairs(value: Evaluation) -> Rows:
                     "label": problem.classes[label],
                     "given": float(value.confusion[truth, label]),
                     "overall": float(joint[truth, label]),
+                    "loss": float(cost[truth, label]),
                 }
             )
     return rows
@@ -188,7 +197,6 @@ def _charts(value: Evaluation, designs: Rows, staffing: Rows) -> dict[str, str]:
         "levels": charts.level_chart(
             plan.levels, title="Entropy removed and error added by each level of questions"
         ),
-        "bounds": charts.bounds_chart(value),
         "staffing": charts.curve_chart(
             staffing,
             title="More workers, fewer wrong labels",
@@ -211,6 +219,8 @@ def _charts(value: Evaluation, designs: Rows, staffing: Rows) -> dict[str, str]:
             title=_best_designs(designs),
         ),
     }
+    if problem.loss is None:
+        made["bounds"] = charts.bounds_chart(value)
     return {name: charts.chart_svg(chart, page=True) for name, chart in made.items()}
 
 

@@ -16,6 +16,7 @@ from crowdtree.evaluation import evaluate
 from crowdtree.frontiers import Frontier, frontier
 from crowdtree.plan import Plan
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, Policy, expected_answers
+from crowdtree.policy.adaptive import Criterion
 from crowdtree.problem import Problem
 from crowdtree.result_methods import Framed, Plotted
 from crowdtree.simulation.batch_dawid_skene import simulate_dawid_skene
@@ -122,7 +123,7 @@ def compare_policies(
     items: int = 10_000,
     rng: int = 0,
     max_answers: int = 1000,
-    criterion: Literal["information", "accuracy", "ec2", "gbs"] = "information",
+    criterion: Criterion | None = None,
     time_limit: float = 5.0,
     allow_groups: bool = False,
     progress: Callable[[str], None] | None = None,
@@ -135,7 +136,7 @@ def compare_policies(
     Parameters
     ----------
     problem
-        The problem.
+        The problem; what mistakes cost is ignored, since the table compares at equal error.
     error
         Misclassification at which the table compares.
     items, rng
@@ -162,6 +163,8 @@ def compare_policies(
         raise CrowdtreeError(
             f"target_error: expected a number between 0 and 0.5 for a comparison, got {error}"
         )
+
+    problem = problem.replace(loss=None)
 
     def run(policy: Policy[Any]) -> Run:
         return simulate(problem, policy, items, rng)

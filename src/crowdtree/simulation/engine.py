@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.policy import AdaptivePolicy, Answer, BatchPolicy, Label, PlanPolicy, Policy
-from crowdtree.policy.base import normalised
+from crowdtree.policy.base import decide, normalised
 from crowdtree.policy.batch import nearest_codeword
 from crowdtree.policy.replay import MISSING
 from crowdtree.simulation.crowd import Answers, Block, CrowdBlock
@@ -20,7 +20,7 @@ __all__ = ["REASONS", "BlockRun", "Walk", "blank", "run_block", "run_steps"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-REASONS = ("target", "budget", "questions", "leaf", "skipped", "undecided")
+REASONS = ("target", "budget", "questions", "leaf", "skipped", "undecided", "referred")
 CHUNK = 2048
 """Rows of posteriors scored at once: the scores of a chunk stay in the processor's cache."""
 COMPILE_FROM = 5000
@@ -45,8 +45,8 @@ def run_block(policy: Policy[Any], block: Block) -> BlockRun:
         return _Adaptive(policy, block).run()
     if type(policy) is PlanPolicy and not _repeats_on_a_path(policy):
         fast = isinstance(block, CrowdBlock) and block.plain and len(block.truth) >= COMPILE_FROM
-        plain = not (policy.calibration or policy.model.shared_difficulty or policy.plan.undecided)
-        if fast and plain:
+        plain = not (policy.calibration or policy.model.shared_difficulty)
+        if fast and plain and not policy.voted.handed_over:
             assert isinstance(block, CrowdBlock)
             return _run_plan_compiled(policy, block)
         return _run_plan(policy, block)
@@ -199,13 +199,9 @@ class _Adaptive:
         """Label what is sure enough or cannot go on; return the next question of every state."""
         policy = self.policy
         stated = policy.stated(self.log_posterior, self.answers)
-        top = stated.max(axis=1, keepdims=True)
-        label = np.argmax(stated >= top - 1e-9, axis=1)
+        best = decide(stated, policy.problem.loss)
         posterior = np.exp(self.log_posterior)
-        rest = np.exp(stated) if policy.calibration else posterior.copy()
-        rest[np.arange(len(rest)), label] = 0.0
-        error = np.minimum(1.0, rest.sum(axis=1))
-        reason = np.where(policy.sure(error), 0, -1)
+        reason = np.where(policy.sure(best), 0, -1)
         reason = np.where((reason < 0) & (self.answers >= policy.max_answers), 1, reason)
         if policy.may_give_up:
             rows = np.flatnonzero(reason < 0)
@@ -216,10 +212,11 @@ class _Adaptive:
             reason[rows[given_up]] = REASONS.index("undecided")
         question = self._questions(np.flatnonzero(reason < 0), posterior)
         reason = np.where((reason < 0) & (question < 0), 2, reason)
+        reason = np.where((reason >= 0) & best.referred, REASONS.index("referred"), reason)
         done = reason[self.state] >= 0
         rows, state = self.item[done], self.state[done]
-        self.found.label[rows] = label[state]
-        self.found.posterior_error[rows] = error[state]
+        self.found.label[rows] = best.label[state]
+        self.found.posterior_error[rows] = best.error[state]
         self.found.reason[rows] = reason[state]
         self.found.answers[rows] = self.answers[state]
         self.item, self.state = self.item[~done], self.state[~done]
@@ -296,7 +293,7 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
     yes, no, first = (np.zeros(n, dtype=np.int64) for _ in range(3))
     children, questions = tree.children.astype(np.int64), tree.question.astype(np.int64)
     reason = np.full(tree.n_leaves, REASONS.index("leaf"), dtype=np.int8)
-    reason[list(policy.plan.undecided)] = REASONS.index("undecided")
+    reason[list(policy.voted.handed_over)] = REASONS.index(policy.handing_over)
     while len(item):
         question = questions[node]
         said = block.answer(item, question, yes + no, yes)
@@ -324,7 +321,7 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
         yes, no = np.where(over, 0, yes), np.where(over, 0, no)
         leaf = node < 0
         if leaf.any():
-            found.label[item[leaf]] = tree.leaf_label[~node[leaf]]
+            found.label[item[leaf]] = policy.voted.leaf_label[~node[leaf]]
             found.reason[item[leaf]] = reason[~node[leaf]]
             stay = ~leaf
             item, node, yes, no, first = item[stay], node[stay], yes[stay], no[stay], first[stay]
@@ -349,7 +346,7 @@ def _run_plan_compiled(policy: PlanPolicy, block: CrowdBlock) -> BlockRun:
         how,
         policy.model.logs,
         np.log(policy.problem.prior),
-        tree.leaf_label.astype(np.int64),
+        policy.voted.leaf_label.astype(np.int64),
     )
     reason = np.full(len(block.truth), REASONS.index("leaf"), dtype=np.int8)
     return BlockRun(block.truth, walked.label, walked.answers, walked.error, reason, walked.asked)
@@ -399,13 +396,14 @@ def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
         verdict[:, q] = np.where(yes == no, first, yes > no)
         found.answers[:] += (yes + no).astype(np.int32)
         found.asked[q] = int((yes + no).sum())
+    found.reason[:] = REASONS.index("questions")
     if policy.decoder == "nearest":
         found.label[:] = nearest_codeword(problem, verdict)
     else:
         stated = policy.stated(normalised(log_posterior), found.answers)
-        top = stated.max(axis=1, keepdims=True)
-        found.label[:] = np.argmax(stated >= top - 1e-9, axis=1)
-    found.reason[:] = REASONS.index("questions")
+        best = decide(stated, problem.loss)
+        found.label[:] = best.label
+        found.reason[best.referred] = REASONS.index("referred")
     found.posterior_error[:] = _errors(policy, log_posterior, found)
     return found
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.policy.base import HANDED_OVER
 from crowdtree.policy.monitor import Alarm, Finding, Revision
 from crowdtree.problem import Problem
 from crowdtree.result_methods import Framed, Plotted, Saved
@@ -163,6 +164,17 @@ class Run(Framed, Saved, Plotted):
         return share_estimate(int((self.label != self.truth).sum()), self.items)
 
     @property
+    def risk(self) -> Estimate:
+        """Mean loss per item, experts included; for 0/1 loss the misclassification."""
+        loss = self.problem.loss
+        if loss is None:
+            return self.misclassification
+        cost = loss.matrix[self.truth, self.label]
+        if loss.refer is not None:
+            cost = np.where(self.reason == REASONS.index("referred"), loss.refer, cost)
+        return mean_estimate(cost)
+
+    @property
     def answers_per_item(self) -> Estimate:
         """Mean answers per item: an estimate, with its 95 % interval."""
         return mean_estimate(self.answers)
@@ -180,13 +192,17 @@ class Run(Framed, Saved, Plotted):
 
     @property
     def undecided(self) -> Estimate:
-        """Share of items that were labelled as undecided, with its 95 % interval."""
-        return share_estimate(self.reasons.get("undecided", 0), self.items)
+        """Share of items that were left undecided or referred, with its 95 % interval."""
+        return share_estimate(int(self._handed_over.sum()), self.items)
+
+    @property
+    def _handed_over(self) -> NDArray[np.bool_]:
+        return np.isin(self.reason, [REASONS.index(reason) for reason in HANDED_OVER])
 
     @property
     def decided_error(self) -> Estimate:
-        """Share of wrong labels among the items that were not left undecided, with its interval."""
-        decided = self.reason != REASONS.index("undecided")
+        """Share of wrong labels among the items that were decided, with its interval."""
+        decided = ~self._handed_over
         wrong = (self.label != self.truth) & decided
         return share_estimate(int(wrong.sum()), int(decided.sum()))
 
@@ -235,6 +251,8 @@ class Run(Framed, Saved, Plotted):
             "items": self.items,
             "misclassification": float(wrong),
             "misclassification_interval": list(wrong.interval),
+            "risk": float(self.risk),
+            "risk_interval": list(self.risk.interval),
             "answers_per_item": float(answers),
             "answers_per_item_interval": list(answers.interval),
             "stated_error": float(self.stated_error),

@@ -16,7 +16,7 @@ from crowdtree.advise import Offer, Report
 from crowdtree.designers import design, refuse_groups
 from crowdtree.errors import CrowdtreeError
 from crowdtree.plan import Plan
-from crowdtree.policy.spec import PolicyKind, PolicySpec, make_policy, spec_of
+from crowdtree.policy.spec import LIMITS, PolicyKind, PolicySpec, make_policy, spec_of
 from crowdtree.problem import Problem
 from crowdtree.store.types import AnyPolicy, JsonObject
 
@@ -34,7 +34,7 @@ __all__ = [
 EXAMPLE = "example:"
 SUFFIXES = (".csv", ".xlsx", ".yaml", ".yml", ".json")
 MOST_UNPACKED = 64 * 2**20
-CHECKED = ("policy", "target_error", "max_answers")
+CHECKED = ("policy", *LIMITS)
 
 
 class Wish(BaseModel):
@@ -55,6 +55,7 @@ class Wish(BaseModel):
     answers: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
     staffing: Annotated[str, Field(max_length=40)] = "marginal"
     target_error: Annotated[float, Field(ge=0, lt=1)] = 0.05
+    target_loss: Annotated[float, Field(ge=0, le=1e9)] | None = None
     max_answers: Annotated[int, Field(ge=1, le=32_000)] = 50
     allow_groups: bool = False
     options: dict[str, Any] = {}
@@ -110,6 +111,8 @@ def wish_of(policy: AnyPolicy) -> JsonObject:
         made = {"problem": files.problem_to_dict(source), "kind": spec.kind}
         if spec.kind != "batch":
             made |= {"target_error": spec.target_error, "max_answers": spec.max_answers}
+        if spec.target_loss is not None:
+            made["target_loss"] = spec.target_loss
     return {**made, "options": dict(spec.options)} if spec.options else made
 
 

@@ -34,3 +34,14 @@ def test_the_wizard_receives_progress():
         again = app.client.post("/c/1/plan/ready", data={}, headers=headers)
         assert json.loads(again.text.splitlines()[-1]) == {"go": "/c/1/plan"}
         assert "How accurate should the labels be?" in app.get("/c/1/plan").text
+
+
+def test_the_wizard_offers_plans_by_expected_loss():
+    with lab() as app:
+        headers = {**app.owner, "accept": "application/json"}
+        app.client.post("/new", data={"example": "mushrooms", "name": "Mine"}, headers=headers)
+        page = app.get("/c/1/plan").text
+        assert "Loss, at most" in page
+        assert "Wrong, at most" not in page
+        assert "expected loss per item" in page
+        assert app.get("/api/campaigns/1").status_code == 200

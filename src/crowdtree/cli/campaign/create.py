@@ -30,6 +30,10 @@ class PolicyOptions:
     target_error: Annotated[
         float, typer.Option("--target-error", help="Adaptive: stop at this error.")
     ] = 0.05
+    target_loss: Annotated[
+        float | None,
+        typer.Option("--target-loss", help="Adaptive: stop at this expected loss instead."),
+    ] = None
     max_answers: Annotated[
         int, typer.Option("--max-answers", help="Adaptive: most answers per item.")
     ] = 50
@@ -55,6 +59,7 @@ class PolicyOptions:
             workers=self.workers,
             answers=self.answers,
             target_error=self.target_error,
+            target_loss=self.target_loss,
             max_answers=self.max_answers,
             seed=self.seed,
         )

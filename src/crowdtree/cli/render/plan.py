@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from crowdtree import files
@@ -61,15 +61,22 @@ def show_summary(console: Any, value: Evaluation) -> None:
     tree = plan.tree
     console.print(
         f"[bold]Misclassifies {percent(value.decided_error)}[/] of "
-        f"{'the labelled ' if plan.undecided else ''}items "
+        f"{'the labelled ' if plan.handed_over else ''}items "
         f"[dim](exact)[/] with {number(value.expected_answers)} answers per item."
     )
-    if plan.undecided:
-        console.print(f"[bold]{percent(value.undecided)}[/] of all items are left undecided.")
+    loss = tree.problem.loss
+    if plan.handed_over:
+        left = "referred to an expert" if loss and loss.refer is not None else "left undecided"
+        console.print(f"[bold]{percent(value.undecided)}[/] of all items are {left}.")
+    if loss is not None:
+        console.print(f"[bold]Expected loss {number(value.risk)}[/] per item [dim](exact)[/].")
     kind = "one worker per question" if int(plan.votes.max()) == 1 else plan.method
+    bound = f"additive {percent(value.additive)} (upper bound)"
+    if loss is not None:
+        bound = f"additive risk {number(value.additive_risk)} (upper bound)"
     console.print(
         f"[dim]{tree.method} · {plural(tree.n_nodes, 'node')}, depth {tree.depth} · {kind} · "
-        f"additive {percent(value.additive)} (upper bound)[/]\n"
+        f"{bound}[/]\n"
     )
 
 
@@ -79,8 +86,11 @@ def show_certificate(console: Any, tree: Tree) -> None:
     if proof is None:
         return
     what = "additive error" if proof.objective == "additive" else "misclassification"
+    shown: Callable[[float], str] = percent
+    if tree.problem.loss is not None:
+        what, shown = "additive risk", number
     if proof.status == "optimal":
-        console.print(f"Proven: no tree has a smaller {what} than {percent(proof.value)}.")
+        console.print(f"Proven: no tree has a smaller {what} than {shown(proof.value)}.")
     elif proof.status == LESS_MISCLASSIFIED:
         console.print(
             f"Proven: no tree has a smaller {what} than {percent(proof.lower_bound)}. This one has "
@@ -89,8 +99,8 @@ def show_certificate(console: Any, tree: Tree) -> None:
     else:
         stop = proof.status if proof.status == "interrupted" else f"stopped by the {proof.status}"
         console.print(
-            f"{stop.capitalize()}: {what} {percent(proof.value)}, and no tree is below "
-            f"{percent(proof.lower_bound)} (gap {percent(proof.gap)})."
+            f"{stop.capitalize()}: {what} {shown(proof.value)}, and no tree is below "
+            f"{shown(proof.lower_bound)} (gap {percent(proof.gap)})."
         )
     console.print(f"[dim]{plural(proof.nodes, 'set')} of classes searched.[/]\n")
 
@@ -142,15 +152,20 @@ def _node_words(plan: Plan, node: int) -> str:
 
 def _leaf_words(value: Evaluation, leaf: int) -> list[tuple[str, str]]:
     tree = value.tree
-    label = int(tree.leaf_label[leaf])
+    label = int(value.plan.leaf_label[leaf])
     others = [tree.problem.classes[c] for c in tree.leaf_classes[leaf] if c != label]
     found = [(tree.problem.classes[label], "bold dark_cyan")]
     if others:
         found.append((f" (or {', '.join(others)})", "dark_cyan"))
     share = percent(float(tree.problem.prior[label]))
     right = percent(float(value.correct[label]))
-    if leaf in value.plan.undecided:
-        return [("undecided, perhaps ", "italic"), *found, (f"   {share} of items", "dim")]
+    loss = tree.problem.loss
+    if loss is not None:  # several leaves may have one label: what matters is who arrives
+        share = percent(float(value.leaf_share[leaf]))
+        right = percent(1 - float(value.leaf_wrong[leaf] / value.leaf_share[leaf]))
+    if leaf in value.plan.handed_over:
+        word = "to the expert" if loss and loss.refer is not None else "undecided"
+        return [(f"{word}, perhaps ", "italic"), *found, (f"   {share} of items", "dim")]
     return [*found, (f"   {share} of items · right {right}", "dim")]
 
 

@@ -19,6 +19,9 @@ def show_frontier(console: Any, points: Any, chosen: Any, *, priced: bool, undec
     table = Table(box=None, pad_edge=False, header_style="dim")
     paid = ["price per item"] if priced else []
     left = ["undecided", "wrong of the others"] if undecided else ["misclassified", "additive"]
+    costly = len(points) > 0 and points[0].plan.tree.problem.loss is not None
+    if costly and not undecided:
+        left = ["expected loss", "misclassified"]
     for name in (*paid, "answers per item", *left, "votes", "proof"):
         table.add_column(name, justify="right")
     step = max(1, -(-len(points) // MOST_POINTS))
@@ -31,7 +34,7 @@ def show_frontier(console: Any, points: Any, chosen: Any, *, priced: bool, undec
         table.add_row(
             *([number(point.expected_cost)] if priced else []),
             number(point.expected_answers),
-            *map(percent, _errors(point, undecided)),
+            *_errors(point, undecided, costly),
             _votes(point.plan),
             "your plan" if style else proof,
             style=style,
@@ -40,10 +43,12 @@ def show_frontier(console: Any, points: Any, chosen: Any, *, priced: bool, undec
     console.print(f"[dim]{len(shown)} of {plural(len(points), 'point')} shown[/]\n")
 
 
-def _errors(point: Any, undecided: bool) -> tuple[float, float]:
+def _errors(point: Any, undecided: bool, costly: bool) -> tuple[str, str]:
     if undecided:
-        return point.undecided, point.decided_error
-    return point.misclassification, point.additive
+        return percent(point.undecided), percent(point.decided_error)
+    if costly:
+        return number(point.risk), percent(point.misclassification)
+    return percent(point.misclassification), percent(point.additive)
 
 
 def _votes(plan: Plan) -> str:

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.campaign import ItemState, after_undos, stands
+from crowdtree.policy.base import HANDED_OVER
 from crowdtree.problem import Problem
 from crowdtree.store.db.campaign_row import tally
 from crowdtree.store.db.sql import Sql, exists, fetch_ids
@@ -117,7 +118,7 @@ class Sums:
             self.tallies["estimated"] += 1
             self.tallies["taken"] += label.answers
             self.tallies["error_nanos"] += round(label.posterior_error * 1e9)
-        if label.reason == "undecided":
+        if label.reason in HANDED_OVER:
             self.tallies["undecided"] += 1
         if stored.status == ItemStatus.LABELLED:
             self.tallies[f"label:{label.label}"] += 1

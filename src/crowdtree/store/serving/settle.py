@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from crowdtree.policy import Label
+from crowdtree.policy.base import HANDED_OVER
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.serving.changes import Changes
@@ -63,7 +64,7 @@ def count_label(unit: Changes, item: OpenItem, label: Label, answers: int, by: i
     unit.count(number, "estimated", by)
     unit.count(number, "taken", by * answers)
     unit.count(number, "error_nanos", by * round(label.posterior_error * 1e9))
-    if label.reason == "undecided":
+    if label.reason in HANDED_OVER:
         unit.count(number, "undecided", by)
     if item.status == ItemStatus.LABELLED:
         unit.count(number, f"label:{label.label}", by)

@@ -54,6 +54,7 @@ REASONS = {
     "budget": "no answers left for this item",
     "questions": "no question was informative any more",
     "undecided": "more answers were unlikely to decide it; this is the best guess",
+    "referred": "an expert costs less than the expected loss of any label; this is the best guess",
     "skipped": "too many people could not tell",
     "finished": "the campaign was finished early",
     "never asked": "the campaign was finished before anybody was asked",

@@ -355,11 +355,18 @@ def _item_notes(seen: Situation) -> Iterator[Note]:
         )
     if undecided:
         yield Note(
-            f"{plural(undecided, 'item')} undecided: labelled with the best guess, because more "
-            "answers were unlikely to reach the requested error.",
+            f"{plural(undecided, 'item')} undecided: labelled with the best guess, because "
+            f"{_why_undecided(seen)}.",
             f"{seen.link}/items?status=labelled",
             "See them",
         )
+
+
+def _why_undecided(seen: Situation) -> str:
+    loss = seen.policy.problem.loss
+    if loss is not None and loss.refer is not None:
+        return "an expert costs less than the expected loss of any label"
+    return "more answers were unlikely to reach the requested error"
 
 
 def _budget_notes(seen: Situation) -> Iterator[Note]:

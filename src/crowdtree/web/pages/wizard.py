@@ -52,6 +52,7 @@ async def plan(request: Request, number: Number, owner: OwnerNeeded) -> Response
         return render(request, "working.html", **values)
     promise = await state.plans.promise(policy)
     values |= {"promise": promise, "tree": await asyncio.to_thread(_tree, request, policy)}
+    values["costs"] = policy.problem.loss is not None
     if found is not None:
         chosen = found.nearest(policy, promise).key
         values |= {"offer": found, "chosen": chosen, "simulated": SIMULATED}
