@@ -55,7 +55,7 @@ Output = Annotated[
 Draw = Annotated[
     Path | None, typer.Option("--draw", metavar="FILE", help="Draw to FILE.svg, .png or .html.")
 ]
-Full = Annotated[bool, typer.Option("--full", help="Print large trees without folding.")]
+Full = Annotated[bool, typer.Option("--full", help="Print and draw large trees without folding.")]
 AllowGroups = Annotated[
     bool, typer.Option("--allow-groups", help="Accept classes that no question separates.")
 ]

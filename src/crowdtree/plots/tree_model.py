@@ -20,10 +20,10 @@ __all__ = ["Facts", "tree_table"]
 class Facts:
     """Texts and numbers of each node, from the plan and its evaluation."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, value: Evaluation | None = None) -> None:
         self.plan = plan
         self.tree = plan.tree
-        self.value: Evaluation = evaluate(plan)
+        self.value = evaluate(plan) if value is None else value
         self.leaves = leaf_counts(plan.tree)
         self.leaf_share = np.zeros(plan.tree.n_leaves)
         for rows in plan.tree.leaf_rows:
@@ -32,10 +32,14 @@ class Facts:
     @property
     def title(self) -> str:
         """Title of the whole drawing."""
-        n = self.tree.problem.n_classes
-        asked = plural(self.tree.n_nodes, "question")
-        wrong = percent(self.value.misclassification)
-        return f"{asked} for {plural(n, 'class', 'classes')}: {wrong} of items get a wrong label"
+        tree, value = self.tree, self.value
+        asked = plural(len(np.unique(tree.question)), "question")
+        size = f"{plural(tree.problem.n_classes, 'class', 'classes')} by {asked}"
+        each = f"{size}, at most {tree.depth} per item"
+        if self.plan.undecided:
+            left = f"{percent(value.undecided)} of items are undecided"
+            return f"{each}: {left}, {percent(value.decided_error)} of the others get a wrong label"
+        return f"{each}: {percent(value.misclassification)} of items get a wrong label"
 
     def name(self, node: int) -> str:
         """Name of the question."""
@@ -63,35 +67,48 @@ class Facts:
         """Label of a leaf."""
         return self.tree.problem.classes[int(self.tree.leaf_label[leaf])]
 
-    def verdict(self, leaf: int) -> str:
-        """What becomes of an item at a leaf: how often its label is right, or undecided."""
-        if leaf in self.value.plan.undecided:
-            return "undecided"
-        return f"right {percent(self.right(leaf))}"
+    def leaf_small(self, leaf: int) -> tuple[str, ...]:
+        """Small print of a leaf: its share, and what the label or the best guess is worth."""
+        share = f"{percent(float(self.leaf_share[leaf]))} of items"
+        worth = percent(float(self.value.leaf_precision[leaf]))
+        if leaf in self.plan.undecided:
+            return share, "undecided", f"best guess right {worth}"
+        return share, f"recall {percent(self.recall(leaf))}", f"precision {worth}"
 
     def others(self, leaf: int) -> list[str]:
         """Classes that share a leaf with its label."""
         mine = self.tree.leaf_label[leaf]
         return [self.tree.problem.classes[c] for c in self.tree.leaf_classes[leaf] if c != mine]
 
-    def right(self, leaf: int) -> float:
-        """Chance that an item of the leaf's class gets its own label."""
-        return float(self.value.correct[self.tree.leaf_label[leaf]])
+    def recall(self, leaf: int) -> float:
+        """Share of the items of the leaf's class that get its label."""
+        return float(self.value.recall[self.tree.leaf_label[leaf]])
 
     def leaf_dict(self, leaf: int) -> dict[str, Any]:
-        """Small print of a leaf."""
+        """Facts of a leaf as plain JSON."""
         found: dict[str, Any] = {"label": self.label(leaf)}
         if self.others(leaf):
             found["group"] = [self.label(leaf), *self.others(leaf)]
-        if leaf in self.value.plan.undecided:
+        if leaf in self.plan.undecided:
             found["undecided"] = True
-        return found | {"share": float(self.leaf_share[leaf]), "correct": self.right(leaf)}
+        worth = float(self.value.leaf_precision[leaf])
+        return found | {
+            "share": float(self.leaf_share[leaf]),
+            "correct": float(self.value.correct[self.tree.leaf_label[leaf]]),
+            "recall": self.recall(leaf),
+            "precision": None if np.isnan(worth) else worth,
+        }
 
     def fold_text(self, node: int) -> str:
-        """Words of a pill."""
+        """Size of a folded subtree in words."""
         # an inner node has at least two leaves, but "either" may lead one class to several
         n = len(self.tree.nodes[node].classes)
         return f"{plural(n, 'class', 'classes')} · {percent(float(self.tree.share[node]))}"
+
+    def fold_small(self, node: int) -> tuple[str, ...]:
+        """Small print of a folded subtree below its size and classes."""
+        del node
+        return ()
 
     @cached_property
     def entropy(self) -> list[float]:
