@@ -129,7 +129,9 @@ def precision(right: FloatArray, wrong: FloatArray) -> FloatArray:
     array([0.75,  nan])
     """
     given = right + wrong
-    return np.divide(right, given, out=np.full(given.shape, np.nan), where=given > 0)
+    found = np.full(given.shape, np.nan)
+    np.divide(right, given, out=found, where=given > 0)
+    return found
 
 
 def as_frame(columns: Mapping[str, Sequence[Any]], library: str = "polars") -> Any:

@@ -13,35 +13,9 @@ import pytest
 
 import crowdtree as ct
 from crowdtree.plots import draw_tree, tree_svg
-from crowdtree.plots.text import text_width
 from crowdtree.plots.trees import tree_views
 from crowdtree.text import percent
-from plots.helpers import SVG, Box, comb_problem, some_problem
-
-
-def text_boxes(svg: str) -> list[Box]:
-    """Boxes of every line of text, in canvas pixels."""
-    root = ET.fromstring(svg)
-    found: list[Box] = []
-
-    def walk(element: ET.Element, dx: float, dy: float) -> None:
-        shift = re.match(r"translate\((\S+) (\S+)\)", element.get("transform", ""))
-        if shift:
-            dx, dy = dx + float(shift[1]), dy + float(shift[2])
-        if element.tag == SVG + "text":
-            kind = element.get("class", "").split()
-            size = 15 if "title" in kind else 11 if {"small", "answer"} & set(kind) else 13
-            bold = bool({"bold", "title", "answer"} & set(kind))
-            width = text_width(element.text or "", size, bold)
-            start = {"start": 0.0, "middle": 0.5, "end": 1.0}[element.get("text-anchor", "start")]
-            x = float(element.get("x", 0)) + dx - start * width
-            y = float(element.get("y", 0)) + dy
-            found.append(Box(element.text or "", x, y - 0.8 * size, x + width, y + 0.22 * size))
-        for child in element:
-            walk(child, dx, dy)
-
-    walk(root, 0.0, 0.0)
-    return found
+from plots.helpers import SVG, Box, comb_problem, some_problem, text_boxes
 
 
 def node_boxes(svg: str) -> list[Box]:

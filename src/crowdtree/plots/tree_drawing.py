@@ -14,7 +14,7 @@ from crowdtree.plots.text import clean, text_width, wrap
 from crowdtree.plots.tree_fold import Entry, View
 from crowdtree.plots.tree_model import Facts
 
-__all__ = ["Drawing", "drawing_css", "line_height", "text", "tree_css"]
+__all__ = ["LEGEND", "Drawing", "drawing_css", "line_height", "text", "tree_css"]
 
 _TEXT_WIDTH = 176.0
 _LINE, _SMALL_LINE = 17.0, 15.0
@@ -145,18 +145,13 @@ class Drawing:
         return boxes, layout
 
     def _caption(self, room: float) -> tuple[str, ...]:
-        """The legend, and the names that are written in no box."""
-        bits = () if self.view.parent is not None else (_BITS,)
-        lines = wrap(" ".join((_CAPTION, *bits)), min(room, 640.0), SMALL_SIZE, most=20)
-        notes = [box.note for box in self.boxes if box.note]
+        """The legend, which a page has outside of its drawings, and names written in no box."""
+        lines = () if self.prefix else wrap(LEGEND, min(room, 640.0), SMALL_SIZE, most=20)
+        notes = [box.note for box in self.boxes if box.note and not (self.prefix and box.node >= 0)]
         if not notes:
             return lines
         listed = wrap(" · ".join(notes), min(room, 1600.0), SMALL_SIZE, most=10_000)
-        return (
-            *lines,
-            "Classes that are not written out above, by the number of the node:",
-            *listed,
-        )
+        return (*lines, _NOTES, *listed)
 
     def _level_marks(self) -> list[tuple[str, ...]]:
         first = int(self.facts.tree.level[self.view.root])
@@ -269,11 +264,12 @@ class Drawing:
         return f'<g class="{box.kind}">{body}</g>'
 
 
-_CAPTION = (
+LEGEND = (
     "Under a question: probability that its vote is wrong · votes · share of items that pass. "
     "Lines are as thick as that share. At a label: the share of items that belong there; recall: "
     "of the items of the class, how many get the label; precision: of the items with the label, "
-    "how many are of the class."
+    "how many are of the class. Bits left: what is still unknown about the class at a level; a "
+    "question with two equally likely answers removes one bit."
 )
 _NOTES = "Classes that are not written out above, by the number of the node:"
 _BITS = (

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from crowdtree.evaluation import Evaluation
-from crowdtree.text import percent, plural, short
+from crowdtree.text import percent, percent_cell, plural, short
 
 __all__ = ["show_classes", "show_confusion"]
 
@@ -53,7 +53,7 @@ def _show_matrix(console: Any, value: Evaluation) -> None:
     for name in frame.columns[1:]:
         table.add_column(_name(name, COLUMN), justify="right", no_wrap=True)
     for name, *cells in frame.rows():
-        table.add_row(_name(name), *map(_cell, cells))
+        table.add_row(_name(name), *map(percent_cell, cells))
     console.print(table)
     console.print("Rows: true class. Columns: label.\n", style="dim")
 
@@ -90,16 +90,3 @@ def _name(name: str, most: int = NAME) -> Any:
     from rich.text import Text
 
     return Text(short(name, most))
-
-
-def _cell(share: float) -> str:
-    """A share in per cent, short.
-
-    >>> [_cell(share) for share in (0.9025, 0.00005, 0.0, 0.99999)]
-    ['90.2', '<0.1', '', '>99.9']
-    """
-    if share == 0:
-        return ""
-    if share < 0.0005:
-        return "<0.1"
-    return ">99.9" if 0.9995 <= share < 1 else f"{100 * share:.3g}"
