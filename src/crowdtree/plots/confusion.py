@@ -93,14 +93,14 @@ def _class_axes(names: Sequence[str], shown: Sequence[str]) -> tuple[alt.X, alt.
     }  # fmt: skip
     flat = wide < 44 and len(names) <= 8
     # space for the names in a wide font, so that the name of the axis stays clear of them
-    above = {"minExtent": 22 if flat else 16 + wide * math.sin(math.radians(60))}
+    above = 22 if flat else 16 + wide * math.sin(math.radians(60))
     return (
         alt.X(
             "label:N",
             sort=order,
             scale=alt.Scale(domain=order, paddingInner=0.04),
             title="label given",
-            axis=alt.Axis(orient="top", labelAngle=0 if flat else -60, **axis, **above),
+            axis=alt.Axis(orient="top", labelAngle=0 if flat else -60, minExtent=above, **axis),
         ),
         alt.Y(
             "truth:N",
