@@ -23,7 +23,7 @@ def fitted(svg: str) -> str:
     >>> small = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="20" viewBox="0 0 9 20">'
     >>> wide = fitted(small + '<text transform="translate(0,15)" font-size="10px">abc</text></svg>')
     >>> ET.fromstring(wide).get("viewBox")
-    '0 0 24 20'
+    '0 0 23 20'
     """
     root = ET.fromstring(svg)
     left, top, width, height = map(float, root.get("viewBox", "").split())
