@@ -57,6 +57,64 @@ def test_margin_plans_are_what_enumeration_finds(plan: Plan) -> None:
     check_against_enumeration(plan)
 
 
+@given(plans(), st.data())
+@settings(max_examples=80)
+def test_recall_and_precision_are_what_enumeration_finds(plan: Plan, data: st.DataObject) -> None:
+    """Bayes' rule over every class and leaf, with any set of leaves left undecided."""
+    every = plan.tree.n_leaves
+    left = data.draw(st.sets(st.integers(0, every - 1), max_size=every - 1))
+    plan = Plan(plan.tree, plan.votes, undecided=tuple(left))
+    value, truth, prior = evaluate(plan), worth(plan), plan.tree.problem.prior
+    n = len(prior)
+    for c, row in enumerate(value.classes):
+        leaves = [leaf for leaf in range(every) if truth.label[leaf] == c and leaf not in left]
+        given_label = [sum(prior[i] * truth.arrived[i, leaf] for leaf in leaves) for i in range(n)]
+        assert math.isclose(row.labelled, sum(given_label), abs_tol=1e-12)
+        assert math.isclose(row.recall, truth.arrived[c, leaves].sum(), abs_tol=1e-12)
+        undecided = sum(truth.arrived[c, leaf] for leaf in left)
+        assert math.isclose(row.undecided, undecided, abs_tol=1e-12)
+        if sum(given_label) > 0:
+            assert math.isclose(row.precision, given_label[c] / sum(given_label), abs_tol=1e-9)
+            others = [*given_label[:c], 0.0, *given_label[c + 1 :]]
+            if row.confused_with is not None:
+                worst = plan.tree.problem.classes.index(row.confused_with)
+                assert math.isclose(others[worst], max(others), rel_tol=1e-9)
+        else:
+            assert math.isnan(row.precision)
+            assert row.to_dict()["precision"] is None
+    for leaf in range(every):
+        there = prior * truth.arrived[:, leaf]
+        if there.sum() > 0:
+            right = there[truth.label[leaf]] / there.sum()
+            assert math.isclose(value.leaf_precision[leaf], right, abs_tol=1e-9)
+    np.testing.assert_array_equal(value.recall, [row.recall for row in value.classes])
+    np.testing.assert_array_equal(value.precision, [row.precision for row in value.classes])
+
+
+def test_precision_weighs_rare_classes() -> None:
+    """Most of what is called rare is the common class, although nearly all rare items are found."""
+    problem = Problem(["common", "rare"], [0.99, 0.01], ["q"], [[0, 1]], 0.05)
+    rare = evaluate(ct.design(problem)).classes[1]
+    assert math.isclose(rare.recall, 0.95)
+    assert math.isclose(rare.precision, 0.0095 / (0.0095 + 0.0495))
+    assert rare.confused_with == "common"
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_frames_hold_the_classes_and_the_confusions(library: str) -> None:
+    problem = Problem(["class", "b", "c"], None, ["q", "r"], [[0, 0, 1], [0, 1, 1]], 0.1)
+    tree = ct.design(problem)
+    value = evaluate(Plan(tree, [1, 1], undecided=(2,)))
+    per_class, matrix = value.class_frame(library), value.confusion_frame(library)
+    assert list(per_class["precision"]) == pytest.approx(value.precision, nan_ok=True)
+    assert list(per_class["class"]) == list(problem.classes)
+    assert list(matrix.columns) == ["class_", "class", "b", "c", "(undecided)"]
+    cells = np.array([list(matrix[name]) for name in list(matrix.columns)[1:]])
+    np.testing.assert_allclose(cells.sum(axis=0), 1)
+    with pytest.raises(CrowdtreeError, match='expected "polars" or "pandas", got \'arrow\''):
+        value.class_frame("arrow")
+
+
 def test_the_walk_in_blocks_is_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = ct.staff(ct.design(ct.example("table1")), workers=4)
     whole = evaluate(plan)

@@ -275,7 +275,7 @@ def promise_of(policy: Policy[Any]) -> Promise:
 def _chart(problem: Problem, choices: tuple[Choice, ...]) -> str:
     """Plot error over cost for both kinds, with a mark per choice."""
     # altair is slow to import, and only this function needs it
-    from crowdtree.plots.curves import curve_chart
+    from crowdtree.plots.curves import EXPLAINED, LIMITS, curve_chart
     from crowdtree.plots.vega import chart_svg
 
     names = {"tree": ("tree", "plain"), "adaptive": ("adaptive (estimate)", "dashed")}
@@ -286,7 +286,7 @@ def _chart(problem: Problem, choices: tuple[Choice, ...]) -> str:
         rows.append(look | {"x": choice.answers, "y": max(choice.risk, 1e-6)})
     plain = problem.loss is None
     if plain:
-        floor = {"series": "Fano floor", "kind": "baseline", "dash": "floor"}
+        floor = {"series": LIMITS["floor"], "kind": "baseline", "dash": "floor"}
         wrong = sorted({max(choice.error, 1e-6) for choice in choices})
         rows += [floor | {"x": fano_floor(problem, error), "y": error} for error in wrong]
     points = [{"x": row["x"], "y": row["y"], "label": ""} for row in rows[: len(choices)]]
@@ -296,10 +296,7 @@ def _chart(problem: Problem, choices: tuple[Choice, ...]) -> str:
             title=f"What each {'error' if plain else 'loss'} costs: lower left is better",
             x="expected answers per item",
             y="misclassified items" if plain else "expected loss per item",
-            subtitle=[
-                "Click a point, or choose in the table."
-                + (" No plan can go below the Fano floor." if plain else "")
-            ],
+            subtitle=["Click a point, or choose in the table.", *EXPLAINED[: int(plain)]],
             points=points,
             share=plain,
         ),

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree import scores
+from crowdtree import per_class, scores
 from crowdtree.errors import CrowdtreeError
+from crowdtree.per_class import UNDECIDED, ClassRow, Confusion
 from crowdtree.plan import Plan, as_plan, nested_plan
 from crowdtree.problem import DASH, Problem
 from crowdtree.result_methods import Framed, Plotted, Saved
@@ -77,7 +78,8 @@ class Bounds(NamedTuple):
 class _Walked(NamedTuple):
     """Tallies of all classes on every path through the tree, wrong turns included."""
 
-    confusion: FloatArray
+    labelled: FloatArray
+    undecided: FloatArray
     visits: FloatArray
     answers: FloatArray
     leaf_share: FloatArray
@@ -89,8 +91,8 @@ class _Walked(NamedTuple):
 class Evaluation(Framed, Saved, Plotted):
     """Error and cost of a plan. Every number is exact unless its name says otherwise.
 
-    What requires following every class through every node (`confusion`, `expected_questions`,
-    `expected_answers`) is computed on first use.
+    What requires following every class through every node (`confusion`, `precision`,
+    `expected_questions`, `expected_answers`) is computed on first use.
     """
 
     plan: Plan
@@ -210,10 +212,90 @@ class Evaluation(Framed, Saved, Plotted):
         """Expected answers per item on its error-free path. Exact for that path."""
         return self.plan.planned_answers
 
-    @property
+    @cached_property
     def confusion(self) -> FloatArray:
-        """Probability of each label (column) given the class (row), wrong turns included."""
-        return self._walked.confusion
+        """Probability of each label (column) given the class (row), wrong turns included.
+
+        Undecided items count with their best guess; `recall` and `precision` leave them out.
+        """
+        if not self.plan.handed_over:
+            return self._walked.labelled
+        return self._walked.labelled + self._walked.undecided
+
+    @cached_property
+    def classes(self) -> tuple[ClassRow, ...]:
+        """Recall, precision and the worst confusion of each class. Exact.
+
+        >>> import crowdtree as ct
+        >>> row = ct.evaluate(ct.design(ct.example("table1"))).classes[3]
+        >>> row.name, round(row.recall, 3), round(row.precision, 3), row.confused_with
+        ('c4', 0.95, 0.966, 'c1')
+        """
+        walked = self._walked
+        rows = per_class.class_rows(
+            self.tree.problem, walked.labelled, walked.undecided.sum(axis=1)
+        )
+        return tuple(rows)
+
+    def confusions(self, most: int = 12) -> list[Confusion]:
+        """List the most common confusions, by share of all items. Exact.
+
+        >>> import crowdtree as ct
+        >>> value = ct.evaluate(ct.design(ct.example("table1")))
+        >>> [(row.truth, row.label) for row in value.confusions(2)]
+        [('c4', 'c1'), ('c4', 'c3')]
+        """
+        return per_class.confusions(self.tree.problem, self._walked.labelled, most)
+
+    @property
+    def recall(self) -> FloatArray:
+        """Of the items of each class, the share that get its label. Exact."""
+        return self._walked.labelled.diagonal()
+
+    @cached_property
+    def precision(self) -> FloatArray:
+        """Of the items with each label, the share that are of its class. Exact.
+
+        NaN for a label that no item gets. Undecided items have no label.
+        """
+        return np.array([row.precision for row in self.classes])
+
+    @cached_property
+    def leaf_precision(self) -> FloatArray:
+        """Of the items that end at each leaf, the share that are of its class. Exact."""
+        wrong = self.leaf_wrong
+        return per_class.precision(self.leaf_share - wrong, wrong)
+
+    def class_frame(self, library: str = "polars") -> Any:
+        """The table `classes` as a data frame of ``"polars"`` or ``"pandas"``."""
+        columns = {
+            "class": [row.name for row in self.classes],
+            **{name: [getattr(row, name) for row in self.classes] for name in ClassRow._fields[1:]},
+        }
+        return per_class.as_frame(columns, library)
+
+    def confusion_frame(self, library: str = "polars") -> Any:
+        """The confusion matrix as a data frame: a row per class, a column per label.
+
+        Where a plan leaves items undecided, the last column has their share.
+
+        >>> import crowdtree as ct
+        >>> ct.evaluate(ct.design(ct.example("table1"))).confusion_frame().columns
+        ['class', 'c1', 'c2', 'c3', 'c4', 'c5']
+        """
+        names = self.tree.problem.classes
+        columns: dict[str, Any] = {self._free_name("class"): list(names)}
+        columns |= dict(zip(names, self._walked.labelled.T.tolist(), strict=True))
+        if self.plan.handed_over:
+            left = [row.undecided for row in self.classes]
+            columns[self._free_name(UNDECIDED)] = left
+        return per_class.as_frame(columns, library)
+
+    def _free_name(self, name: str) -> str:
+        """Name of a column that is not the name of a class."""
+        while name in self.tree.problem.classes:
+            name = f"{name}_"
+        return name
 
     @property
     def expected_questions(self) -> float:
@@ -248,7 +330,7 @@ class Evaluation(Framed, Saved, Plotted):
     @cached_property
     def _walked(self) -> _Walked:
         n, nodes, leaves = self.tree.problem.n_classes, self.tree.n_nodes, self.tree.n_leaves
-        sizes = ((n, n), nodes, nodes, leaves, leaves, leaves)
+        sizes = ((n, n), (n, n), nodes, nodes, leaves, leaves, leaves)
         walked = _Walked(*(np.zeros(size) for size in sizes))
         for classes in self._blocks():
             self._walk_block(classes, walked)
@@ -270,7 +352,9 @@ class Evaluation(Framed, Saved, Plotted):
             walked.visits[nodes] += prior @ reach
             walked.answers[nodes] += prior @ (reach * answers)
             labels = self.plan.leaf_label[leaf]
-            np.add.at(walked.confusion, (classes[:, None], labels[None, :]), arrived)
+            kept = ~np.isin(leaf, self.plan.handed_over)
+            for part, into in ((kept, walked.labelled), (~kept, walked.undecided)):
+                np.add.at(into, (classes[:, None], labels[None, part]), arrived[:, part])
             walked.leaf_share[leaf] += prior @ arrived
             wrong = prior @ (arrived * (classes[:, None] != labels[None, :]))
             walked.leaf_wrong[leaf] += wrong
@@ -318,6 +402,7 @@ class Evaluation(Framed, Saved, Plotted):
             "expected_questions": self.expected_questions,
             "expected_answers": self.expected_answers,
             "planned_answers": self.planned_answers,
+            "classes": [row.to_dict() for row in self.classes],
             "bounds": _finite(self.bounds._asdict()),
             "levels": [_finite(level._asdict()) for level in plan.levels],
             "nodes": [

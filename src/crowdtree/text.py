@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["duration", "number", "percent", "plural", "short"]
+__all__ = ["duration", "number", "percent", "percent_cell", "plural", "short"]
 
 
 def percent(share: float) -> str:
@@ -22,6 +22,19 @@ def percent(share: float) -> str:
     if text == "100" and missing > 1e-9:  # digits up to the first that differs from 100
         text = f"{100 - missing:.{-math.floor(math.log10(missing) + 1e-9)}f}"
     return f"{text} %"
+
+
+def percent_cell(share: float) -> str:
+    """Write a share in per cent for a narrow cell: without the sign, and empty for 0.
+
+    >>> [percent_cell(share) for share in (0.9025, 0.00005, 0.0, 0.99999, 1.0)]
+    ['90.2', '<0.1', '', '>99.9', '100']
+    """
+    if share == 0:
+        return ""
+    if share < 0.0005:
+        return "<0.1"
+    return ">99.9" if 0.9995 <= share < 1 else number(100 * share)
 
 
 def number(value: float, digits: int = 3) -> str:

@@ -175,6 +175,8 @@ class Worth(NamedTuple):
     questions: float
     answers: float
     visits: np.ndarray
+    arrived: np.ndarray  # probability of each leaf (column) given the class (row)
+    label: list[int]  # of each leaf
 
 
 def verdict(plan: Plan, node: int, cls: int) -> tuple[float, float]:
@@ -198,7 +200,7 @@ def worth(plan: Plan) -> Worth:
     n, size = problem.n_classes, tree.n_nodes
     _, leaves = walk(problem, tree.question.tolist(), tree.children.tolist())
     label = [max(rows, key=lambda row: (row.share, -row.cls)).cls for rows in leaves]
-    confusion, visits = np.zeros((n, n)), np.zeros(size)
+    confusion, visits, arrived = np.zeros((n, n)), np.zeros(size), np.zeros((n, size + 1))
     answers = 0.0
     for cls in range(n):
         facts = [verdict(plan, node, cls) for node in range(size)]
@@ -212,7 +214,8 @@ def worth(plan: Plan) -> Worth:
                 answers += problem.prior[cls] * chance * facts[node][1]
                 node = int(tree.children[node, pattern[node]])
             confusion[cls, label[~node]] += chance
-    return Worth(confusion, float(visits.sum()), answers, visits)
+            arrived[cls, ~node] += chance
+    return Worth(confusion, float(visits.sum()), answers, visits, arrived, label)
 
 
 # ------------------------------------------------------------------ the choice of a level

@@ -83,7 +83,7 @@ def test_curves_are_labelled_directly_and_leave_the_chart_below_what_matters() -
 
 
 def test_labels_at_the_end_of_lines_stay_apart() -> None:
-    from crowdtree.plots.curves import _apart
+    from crowdtree.plots.line_labels import _apart
 
     placed = _apart([3.0, 4.0, 5.0, 90.0, 3.5], [1, 1, 1, 1, 2], 14.0, lowest=8.0)
     column = sorted(placed[:4])
@@ -122,25 +122,17 @@ def test_confusion_labels_are_thinned(n: int, most: int) -> None:
         assert cells == np.count_nonzero(value.confusion >= 1e-12)
 
 
-def test_classes_with_long_or_like_names_keep_their_own_row() -> None:
-    from crowdtree.plots.confusion import _distinct
-
-    names = _distinct(["x" * 40 + "a", "x" * 40 + "b", "short"])
-    assert len(set(names)) == 3
-    assert max(map(len, names)) < 40
-
-
 def test_a_frontier_is_drawn(tmp_path: Path) -> None:
     from crowdtree.frontiers.compare import Row
     from crowdtree.plots import draw_frontier
 
     rows = [
-        Row(series, cost, 0.5**cost, 0.5**cost, 0.5**cost)
-        for series in ("ours", "paper", "random", "everyone", "floor", "guide")
+        Row(series, cost, wrong := (base / 10) ** cost, wrong, wrong)
+        for base, series in enumerate(("floor", "guide", "ours", "paper", "random", "everyone"), 3)
         for cost in (1.0, 2.0, 3.0)
     ]
     svg = draw_frontier(rows, tmp_path / "f.svg").read_text()
-    assert {"co-design", "paper", "Fano floor"} <= set(chart_texts(svg))
+    assert {"co-design", "paper", "lower limit (Fano)"} <= set(chart_texts(svg))
     assert "expected answers per item" in chart_texts(svg)
 
 
@@ -150,7 +142,8 @@ def test_a_priced_frontier_marks_the_plan_at_its_price() -> None:
     from crowdtree.frontiers.compare import Row
     from crowdtree.plots.frontiers import frontier_chart
 
-    rows = [Row(name, cost, 0.1, 0.1, 0.1) for name in ("ours", "paper") for cost in (1.0, 2.0)]
+    errors = {"ours": 0.1, "paper": 0.2}
+    rows = [Row(name, cost, e, e, e) for name, e in errors.items() for cost in (1.0, 2.0)]
     chosen = SimpleNamespace(
         decided_error=0.1, undecided=0.0, expected_cost=1.5, expected_answers=30.0
     )

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from crowdtree.plots.text import clean, text_width, wrap
+from crowdtree.plots.text import clean, distinct, text_width, wrap
 from crowdtree.text import percent
 
 
@@ -45,3 +45,9 @@ def test_percent_never_rounds_to_0_or_100() -> None:
     assert percent(1e-12) == "< 0.0000001 %"
     assert percent(1 - 1e-16) == "100 %"
     assert percent(0.082311) == "8.23 %"
+
+
+def test_classes_with_long_or_like_names_keep_their_own_row() -> None:
+    names = distinct(["x" * 40 + "a", "x" * 40 + "b", "short"], 28)
+    assert len(set(names)) == 3
+    assert max(map(len, names)) < 40

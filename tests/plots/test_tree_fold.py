@@ -37,7 +37,7 @@ def test_below_one_percent_folds_and_counts_its_classes() -> None:
         assert tree.share[node] < 0.01
         assert counts[node] == len(tree.nodes[node].classes)
         pill = f"{counts[node]} classes · {percent(float(tree.share[node]))}"
-        assert f">{pill}</text>" in svg
+        assert f">{node + 1}. {pill}</text>" in svg
         for name in tree.nodes[node].classes:
             assert name in svg  # in the pill's title
 

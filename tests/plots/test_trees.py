@@ -13,35 +13,9 @@ import pytest
 
 import crowdtree as ct
 from crowdtree.plots import draw_tree, tree_svg
-from crowdtree.plots.text import text_width
 from crowdtree.plots.trees import tree_views
 from crowdtree.text import percent
-from plots.helpers import SVG, Box, comb_problem, some_problem
-
-
-def text_boxes(svg: str) -> list[Box]:
-    """Boxes of every line of text, in canvas pixels."""
-    root = ET.fromstring(svg)
-    found: list[Box] = []
-
-    def walk(element: ET.Element, dx: float, dy: float) -> None:
-        shift = re.match(r"translate\((\S+) (\S+)\)", element.get("transform", ""))
-        if shift:
-            dx, dy = dx + float(shift[1]), dy + float(shift[2])
-        if element.tag == SVG + "text":
-            kind = element.get("class", "").split()
-            size = 15 if "title" in kind else 11 if {"small", "answer"} & set(kind) else 13
-            bold = bool({"bold", "title", "answer"} & set(kind))
-            width = text_width(element.text or "", size, bold)
-            start = {"start": 0.0, "middle": 0.5, "end": 1.0}[element.get("text-anchor", "start")]
-            x = float(element.get("x", 0)) + dx - start * width
-            y = float(element.get("y", 0)) + dy
-            found.append(Box(element.text or "", x, y - 0.8 * size, x + width, y + 0.22 * size))
-        for child in element:
-            walk(child, dx, dy)
-
-    walk(root, 0.0, 0.0)
-    return found
+from plots.helpers import SVG, Box, comb_problem, some_problem, text_boxes
 
 
 def node_boxes(svg: str) -> list[Box]:
@@ -78,11 +52,10 @@ def test_every_label_and_number_is_there(n: int) -> None:
     plan = ct.staff(tree, workers=2 * n)
     svg = tree_svg(plan)
     titles = [element.text or "" for element in ET.fromstring(svg).iter(SVG + "title")]
-    correct = ct.evaluate(plan).correct
-    for place, name in enumerate(tree.problem.classes):
-        right = percent(float(correct[place]))
-        share = percent(float(tree.problem.prior[place]))
-        assert f"{name}: {share} of items, right {right}" in titles
+    for row in ct.evaluate(plan).classes:
+        share, recall, precision = map(percent, (row.share, row.recall, row.precision))
+        small = f"{share} of items, recall {recall}, precision {precision}"
+        assert f"{row.name}: {small}" in titles
     words = {box.name for box in text_boxes(svg)}
     for node in tree.nodes:
         assert any(title.startswith(f"{node.question}: {node.text}") for title in titles)
@@ -90,10 +63,44 @@ def test_every_label_and_number_is_there(n: int) -> None:
         votes = int(plan.votes[node.index])
         small = f"{error} error · {votes} vote{'s' * (votes > 1)} · {percent(node.share)}"
         assert small in words
+        assert any(word.startswith(f"{node.index + 1}. ") for word in words)
     for level in tree.levels:
         assert {f"level {level.depth}", f"{level.entropy:.3g} bits left"} <= words
     assert sum(box.name == "no" for box in text_boxes(svg)) == tree.n_nodes
     assert sum(box.name == "yes" for box in text_boxes(svg)) == tree.n_nodes
+
+
+@pytest.mark.parametrize("n", [8, 30, 100, 200])
+@pytest.mark.parametrize("fold", [None, 0.0])
+def test_every_class_is_named_in_the_picture_itself(n: int, fold: float | None) -> None:
+    """In a PNG there is no title to hover over: folded classes are written out as well."""
+    tree = ct.design(some_problem(n, even=True))
+    svg = tree_svg(tree, fold=fold)
+    written = " ".join(box.name for box in text_boxes(svg))
+    missing = [name for name in tree.problem.classes if not re.search(rf"{name}\b", written)]
+    assert missing == []
+    kinds = [box.name for box in node_boxes(svg)]
+    assert kinds.count("question") == tree.n_nodes or fold is None
+
+
+def test_a_large_group_is_written_out() -> None:
+    names = [f"kind {i}" for i in range(12)]
+    problem = ct.Problem(["other", *names], None, ["q"], [[0] + [1] * 12], 0.1)
+    boxes = text_boxes(tree_svg(ct.design(problem, allow_groups=True)))
+    written = " ".join(box.name for box in boxes)
+    assert "and 8 more" in written
+    assert all(re.search(rf"{name}\b", written) for name in names)
+
+
+def test_undecided_leaves_state_how_often_the_guess_is_right() -> None:
+    plan = ct.staff(ct.design(ct.example("table1")), workers=8).leaving_undecided([0])
+    assert plan is not None
+    facts = ct.evaluate(plan)
+    words = {box.name for box in text_boxes(tree_svg(plan))}
+    worth = percent(float(facts.leaf_precision[plan.undecided[0]]))
+    assert {"undecided", f"best guess right {worth}"} <= words
+    title = f"{percent(facts.undecided)} of items are undecided"
+    assert title in str(ET.fromstring(tree_svg(plan)).get("aria-label"))
 
 
 def test_lines_and_boxes_grow_with_the_share_of_items() -> None:
@@ -152,7 +159,8 @@ def test_the_extension_determines_the_format(tmp_path: Path) -> None:
     data = json.loads(draw_tree(tree, str(tmp_path / "t.json")).read_text())
     assert data["question"] == "T1"
     assert data["yes"]["label"] == "c4"
-    assert data["yes"]["correct"] == pytest.approx(0.95)
+    assert data["yes"]["correct"] == data["yes"]["recall"] == pytest.approx(0.95)
+    assert data["yes"]["precision"] == pytest.approx(0.57 / 0.59)
     assert data["no"]["no"]["share"] == pytest.approx(0.2)
     assert sorted(file.suffix for file in tmp_path.iterdir()) == [".PNG", ".html", ".json", ".svg"]
 

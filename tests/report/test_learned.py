@@ -9,6 +9,7 @@ import pytest
 
 from crowdtree.learning import learn
 from crowdtree.report.learned import learned_page
+from crowdtree.report.learned_tables import label_worth
 from learn_crowds import many_questions, one_question
 
 
@@ -41,3 +42,28 @@ def test_page_of_one_question_without_an_assumed_table():
     html = learned_page(learn(one_question(np.random.default_rng(1), 200, 250, 6).answers))
     assert "Learned against assumed" not in html
     assert re.search(r"The 100 weakest and strongest of 2\d\d are shown", html)
+
+
+def test_the_page_says_what_a_label_is_worth() -> None:
+    """Recall and precision by the definition, from the stated probabilities."""
+    rng = np.random.default_rng(0)
+    truth = rng.choice(3, 60, p=[0.7, 0.2, 0.1])
+    said = np.where(rng.random((60, 4)) < 0.7, truth[:, None], rng.integers(0, 3, (60, 4)))
+    answers = {
+        "task": np.repeat(np.arange(60), 4).tolist(),
+        "worker": ["ann", "ben", "cy", "di"] * 60,
+        "label": [("cat", "dog", "owl")[value] for value in said.ravel()],
+    }
+    learned = learn(answers)
+    rows = label_worth(learned)
+    assert [row.precision for row in rows] == sorted(row.precision for row in rows)
+    stated = learned.stated_posterior
+    best = stated.argmax(axis=1)
+    for row in rows:
+        c = learned.classes.index(row.name)
+        mine = stated[best == c, c]
+        assert row.items == len(mine)
+        assert np.isclose(row.precision, mine.mean())
+        assert np.isclose(row.recall, mine.sum() / stated[:, c].sum())
+    page = learned_page(learned)
+    assert page.index("What a label is worth") < page.index("Workers, the weakest first")

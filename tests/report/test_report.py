@@ -72,8 +72,14 @@ def test_every_section_is_there(animals: tuple[ct.Plan, str]) -> None:
     plan, page = animals
     found = read(page)
     words = " ".join(found.text)
-    for heading in ("The tree", "The plan", "Staffing", "Levels", "Bounds", "Confusions", "Other"):
-        assert heading in words
+    headings = [
+        "What a label is worth", "What to do next", "The tree", "What each label is worth",
+        "Confusions", "Alternatives", "The plan, question by question", "Appendix", "Levels",
+        "Bounds", "Other designs",
+    ]  # fmt: skip
+    places = [words.index(f" {heading}") for heading in headings]
+    assert places == sorted(places)  # what a manager needs first, the paper's notation last
+    assert not re.search(r"F\^|entropy|H\(L0\)|P_m", words[: words.index("Appendix")])
     assert all(name in words for name in plan.tree.problem.classes)
     for node in plan.tree.nodes:
         assert node.text in words
@@ -81,6 +87,39 @@ def test_every_section_is_there(animals: tuple[ct.Plan, str]) -> None:
     for method in ("marginal", "paper-fm", "paper-fc", "random", "single", "everyone"):
         assert method in words
     assert len(found.ids) == len(set(found.ids))
+
+
+def test_the_summary_says_what_a_label_is_worth(animals: tuple[ct.Plan, str]) -> None:
+    plan, page = animals
+    words = " ".join(read(page).text)
+    head = words[: words.index("The tree")]
+    value = ct.evaluate(plan)
+    worst = min(value.classes, key=lambda row: row.precision)
+    assert f"{percent(worst.precision)} are {worst.name}" in head
+    assert f"mostly {worst.confused_with}" in head
+    for row in value.classes:
+        cells = [percent(share) for share in (row.share, row.labelled, row.recall, row.precision)]
+        assert re.search(rf"{row.name}\s+" + r"\s+".join(cells), words), row.name
+
+
+def test_the_adaptive_policy_stands_beside_the_plan(animals: tuple[ct.Plan, str]) -> None:
+    plan, page = animals
+    words = " ".join(read(page).text)
+    wrong = percent(ct.evaluate(plan).misclassification)
+    table = words[words.index(" Alternatives") :]
+    assert re.search(rf"this plan\s+{wrong}", table)
+    assert f"adaptive, target {wrong}" in table
+    assert "2,000 simulated items, 95 % interval" in table
+
+
+def test_undecided_items_are_reported() -> None:
+    plan = table_plan().leaving_undecided([0])
+    assert plan is not None
+    words = " ".join(read(report_html(plan)).text)
+    value = ct.evaluate(plan)
+    assert f"{percent(value.undecided)} of all items are left undecided" in words
+    assert "never given" in words
+    assert f"{percent(value.decided_error)} of the labelled items get a wrong label" in words
 
 
 def test_every_quantity_says_what_it_is(table_page: str) -> None:

@@ -201,7 +201,7 @@ def test_the_comparison_is_drawn_with_all_names(found, tmp_path: Path):
     words = words_of(svg)
     for row in found.rows:
         assert row.policy in words, row.policy
-    for name in ("Fano floor", "Burnashev guide, not a floor", "answers per item", "T1"):
+    for name in ("lower limit (Fano)", "ideal (Burnashev)", "answers per item", "T1"):
         assert name in words
     assert "stated chance of a wrong label" in words
     assert draw_comparison(found, tmp_path / "p.html").read_text().startswith("<!doctype html>")

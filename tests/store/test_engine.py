@@ -25,6 +25,7 @@ from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.engine import make_engine, migrate
 from crowdtree.store.db.tables import metadata, open_questions
 from crowdtree.store.owner import campaigns, people, tokens
+from crowdtree.store.queries.progress import progress
 from crowdtree.store.replay.verify import verify
 from storelab import filled, work
 from weblab import lab
@@ -145,6 +146,17 @@ def old(tmp_path: Path) -> Path:
     return Path(shutil.copy(OLD, tmp_path / "old.db"))
 
 
+def stated_precision(path: Path, campaign: int) -> dict[str, float | None]:
+    """Mean stated probability of the labels, read from the rows themselves."""
+    found: dict[str, float | None] = dict.fromkeys(ct.example("table1").classes)
+    query = """SELECT label, 1 - AVG(posterior_error) FROM labels JOIN items ON items.id = item_id
+        WHERE labels.campaign_id = ? AND items.status = 2 GROUP BY label"""
+    with sqlite3.connect(path) as connection:
+        for label, share in connection.execute(query, (campaign,)):
+            found[ct.example("table1").classes[label]] = share
+    return found
+
+
 def test_a_database_of_version_0_1_is_read_and_goes_on(old: Path) -> None:
     with Store(str(old), clock=lambda: 2_000_000.0, rng=0).opened() as store:
         for number in (1, 2):
@@ -152,6 +164,8 @@ def test_a_database_of_version_0_1_is_read_and_goes_on(old: Path) -> None:
             assert found["differences"] == []
             campaign = store.read(lambda c, n=number: get_campaign(c, n))
             assert campaign.problem == problem_to_dict(ct.example("table1"))
+            seen = store.read(lambda c, n=number: progress(c, n, 2e6))
+            assert seen["precision"] == pytest.approx(stated_precision(old, number))
             policy = campaign.make_policy()
             invited = [
                 store.write(lambda c, n=number, p=policy: people.invite(c, n, "", p, False, 2e6))[1]
@@ -162,6 +176,8 @@ def test_a_database_of_version_0_1_is_read_and_goes_on(old: Path) -> None:
             after = store.read(lambda c, n=number: verify(c, n))
             assert after["differences"] == []
             assert after["labelled"] > found["labelled"]
+            seen = store.read(lambda c, n=number: progress(c, n, 2e6))
+            assert seen["precision"] == pytest.approx(stated_precision(old, number))
 
 
 def test_added_and_removed_settings_are_accepted(old: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import AsJson, Full, PlanFile
+from crowdtree.cli.render.classes import show_classes, show_confusion
 from crowdtree.cli.render.plan import show_levels, show_summary, show_tree
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
@@ -14,7 +15,7 @@ __all__ = ["evaluate_verb"]
 
 
 def evaluate_verb(file: PlanFile, as_json: AsJson = False, full: Full = False) -> None:
-    """Compute the exact error and cost of a plan.
+    """Compute the exact error, cost and confusion matrix of a plan, and what each label is worth.
 
     Example:
 
@@ -30,6 +31,8 @@ def evaluate_verb(file: PlanFile, as_json: AsJson = False, full: Full = False) -
     def show(console: Any) -> None:
         show_summary(console, value)
         show_tree(console, value, full)
+        show_classes(console, value, full)
+        show_confusion(console, value, full)
         show_levels(console, value)
 
-    render.emit(as_json, value.to_dict(), show)
+    render.emit(as_json, value.to_dict() | {"confusion": value.confusion.tolist()}, show)

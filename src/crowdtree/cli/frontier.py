@@ -78,7 +78,7 @@ class Choice:
         if self.undecided and self.error is None:
             raise CrowdtreeError("--undecided: give the --error that the decided items must keep")
         if self.given:
-            check_wish(self.error, self.answers, self.undecided)
+            check_wish(self.error, self.answers, self.undecided, self.loss_limit)
         check_plan(self.output)
         check_draw(self.draw)
         check_outputs([self.output, self.draw])

@@ -71,7 +71,7 @@ Folder = Annotated[
         "-o", "--output", "--out", metavar="DIR", help="The folder to write to; made if missing."
     ),
 ]
-Full = Annotated[bool, typer.Option("--full", help="Print large trees without folding.")]
+Full = Annotated[bool, typer.Option("--full", help="Print and draw large trees without folding.")]
 AllowGroups = Annotated[
     bool, typer.Option("--allow-groups", help="Accept classes that no question separates.")
 ]

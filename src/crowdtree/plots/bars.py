@@ -41,6 +41,8 @@ def level_chart(levels: Sequence[Level], *, title: str | None = None) -> Chart:
 def _columns(rows: Sequence[Row], x: str, y: str, colour: str, form: str) -> Chart:
     order = [row["level"] for row in rows]
     many = len(rows) > 6
+    most = max(row["value"] for row in rows) or 1.0
+    top = alt.Scale(domain=[0.0, 1.12 * most], nice=False)  # space for the number on a bar
     base = alt.Chart(table(rows)).encode(
         x=alt.X(
             "level:N",
@@ -48,7 +50,7 @@ def _columns(rows: Sequence[Row], x: str, y: str, colour: str, form: str) -> Cha
             title=x,
             axis=alt.Axis(labelAngle=-60 if many else 0, ticks=False, labelOverlap=True),
         ),
-        y=alt.Y("value:Q", title=y, axis=alt.Axis(labelExpr=form, tickCount=5)),
+        y=alt.Y("value:Q", title=y, scale=top, axis=alt.Axis(labelExpr=form, tickCount=5)),
     )
     bars = base.mark_bar(color=colour, size=max(3, min(22, 190 // len(rows))))
     if many:
@@ -73,6 +75,7 @@ def bounds_chart(value: Evaluation) -> Chart:
     return alt.hconcat(
         _intervals(wrong, exact_m, "chance of a wrong label", None),
         _intervals(right, exact_c, "chance of the right label", 1.0),
+        spacing=72,
     ).properties(title=title_of(head, "The vertical line is the exact value."))
 
 

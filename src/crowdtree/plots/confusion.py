@@ -8,14 +8,16 @@ from typing import Any
 
 import altair as alt
 
-from crowdtree.plots.style import LIGHT
-from crowdtree.plots.text import clean, text_width
+from crowdtree.plots.style import LIGHT, SMALL_SIZE
+from crowdtree.plots.text import distinct, text_width
 from crowdtree.plots.vega import Chart, Row, table, title_of
-from crowdtree.text import percent
+from crowdtree.text import percent_cell
 
 __all__ = ["confusion_chart"]
 
 MOST_CELLS = 6000
+MOST_LETTERS = 28
+"""Characters of a name beside the chart."""
 
 
 def confusion_chart(
@@ -35,20 +37,23 @@ def confusion_chart(
         ),
         reverse=True,
     )[:MOST_CELLS]
-    names = _distinct(classes)
+    names = distinct(classes, MOST_LETTERS)
     size = _cell_size(n)
     rows: list[dict[str, Any]] = [
         {
             "truth": names[i],
             "label": names[j],
             "value": v,
-            "text": percent(v).replace(" %", "").replace("< ", "<").replace("> ", ">"),
+            "text": percent_cell(v),
         }
         for v, i, j in cells
     ]
     right = [row for row in rows if row["truth"] == row["label"]]
     wrong = [row for row in rows if row["truth"] != row["label"]]
     shown = _thinned(names, size)
+    if len(shown) < n:
+        every = f"{len(shown)} of {n} classes are named at the edges."
+        subtitle = [*subtitle, every]
     x, y = _class_axes(names, shown)
     layers = [
         _cells(right, x, y, LIGHT.accent, 1.0),
@@ -73,12 +78,6 @@ def _cell_size(n: int) -> float:
     return 48 if n <= 8 else max(3.2, min(26.0, 560 / n))
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
-    """Names cut to a length that fits beside a chart, still all different."""
-    cut = [name if len(name) <= 28 else name[:27] + "…" for name in map(clean, names)]
-    return [f"{name} ({i + 1})" if cut.count(name) > 1 else name for i, name in enumerate(cut)]
-
-
 def _thinned(names: Sequence[str], size: float) -> list[str]:
     """Every k-th name, so that labels of 11 px do not touch."""
     step = max(1, math.ceil(12.5 / size))
@@ -87,26 +86,28 @@ def _thinned(names: Sequence[str], size: float) -> list[str]:
 
 def _class_axes(names: Sequence[str], shown: Sequence[str]) -> tuple[alt.X, alt.Y]:
     order = list(names)
-    wide = max(text_width(name, 11) for name in names)
+    wide = max(text_width(name, SMALL_SIZE) for name in names)
     axis: dict[str, Any] = {
         "values": list(shown), "ticks": False, "domain": False,
-        "labelOverlap": False, "labelLimit": 220, "labelPadding": 6,
+        "labelOverlap": False, "labelLimit": 0, "labelPadding": 6,
     }  # fmt: skip
     flat = wide < 44 and len(names) <= 8
+    # space for the names in a wide font, so that the name of the axis stays clear of them
+    above = 22 if flat else 16 + wide * math.sin(math.radians(60))
     return (
         alt.X(
             "label:N",
             sort=order,
             scale=alt.Scale(domain=order, paddingInner=0.04),
             title="label given",
-            axis=alt.Axis(orient="top", labelAngle=0 if flat else -60, **axis),
+            axis=alt.Axis(orient="top", labelAngle=0 if flat else -60, minExtent=above, **axis),
         ),
         alt.Y(
             "truth:N",
             sort=order,
             scale=alt.Scale(domain=order, paddingInner=0.04),
             title="true class",
-            axis=alt.Axis(**axis),
+            axis=alt.Axis(titleX=-8 - wide, **axis),
         ),
     )
 

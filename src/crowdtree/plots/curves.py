@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, Protocol
 
 import altair as alt
 
-from crowdtree.plots.style import LIGHT, SMALL_SIZE
-from crowdtree.plots.text import clean, text_width
+from crowdtree.plots.line_labels import HEIGHT, POINT_DY, end_labels, positions
+from crowdtree.plots.style import LIGHT
 from crowdtree.plots.vega import (
     COLOURS,
-    LABEL_COLOURS,
     PER_CENT,
     WIDTH,
     Chart,
@@ -21,15 +22,33 @@ from crowdtree.plots.vega import (
     title_of,
 )
 
-__all__ = ["ErrorPoint", "curve_chart"]
+__all__ = ["EXPLAINED", "LIMITS", "ErrorPoint", "curve_chart"]
 
-HEIGHT = 320
-GAP = 14.0
-"""Pixels between the middles of two labels."""
-LEAST_HEIGHT = 8.0
 LOWEST = 1e-9
 """Errors below this leave every chart."""
-_DASHES = {"plain": [1, 0], "dashed": [6, 3], "dotted": [2, 3], "floor": [1, 2]}
+MOST_DIRECT = 6
+"""Lines that are named at their ends; more have a legend beside the chart."""
+WIDE = 20.0
+"""Ratio of costs from which their axis is logarithmic."""
+_LEGEND: dict[str, Any] = {
+    "title": None, "orient": "right", "symbolType": "stroke", "symbolSize": 900,
+    "symbolStrokeWidth": 2.25, "labelLimit": 0, "rowPadding": 6, "offset": 24,
+}  # fmt: skip
+_DASHES = {
+    "plain": [1, 0],
+    "dashed": [6, 3],
+    "dotted": [2, 3],
+    "floor": [1, 2],
+    "guide": [7, 3, 1, 3],
+}
+
+
+LIMITS = {"floor": "lower limit (Fano)", "guide": "ideal (Burnashev)"}
+"""Names of the limits in charts."""
+EXPLAINED = (
+    "Lower limit: fewer answers cannot carry the information, whatever is asked (Fano's bound).",
+    "Ideal: what the best adaptive questions approach as errors get small; not a strict limit.",
+)
 
 
 class ErrorPoint(Protocol):
@@ -63,12 +82,15 @@ def curve_chart(
     x: str,
     y: str = "misclassified items",
     log: bool = True,
-    log_x: bool = False,
+    log_x: bool | None = None,
+    least: float | None = None,
     subtitle: Sequence[str] = (),
     points: Sequence[Row] = (),
     share: bool = True,
 ) -> Chart:
-    """Lines of error over cost, labelled at their ends.
+    """Lines of error over cost, labelled at their ends or, if there are many, in a legend.
+
+    Lines that coincide become one with both names, and a line of one point is drawn as a dot.
 
     Parameters
     ----------
@@ -82,35 +104,92 @@ def curve_chart(
     log
         A logarithmic error axis, where any error is left to show on it.
     log_x
-        A logarithmic cost axis.
+        A logarithmic cost axis; by default where costs span more than a factor of `WIDE`.
+    least
+        Errors below this leave a logarithmic chart; by default a fourth of the least error of the
+        important lines.
     points
         Single points to mark: ``x``, ``y`` and ``label``.
     share
         Whether `y` is a share, written in per cent.
     """
     log = log and any(row["y"] >= LOWEST for row in rows)
-    floor = _floor(rows) if log else 0.0
-    shown = [dict(row) for row in rows if row["y"] >= floor]
+    floor = (least or _floor(rows)) if log else 0.0
+    rows = _merged(rows)
+    costs = [row["x"] for row in rows if row["y"] >= floor]
+    if log_x is None:
+        log_x = 0 < WIDE * min(costs) < max(costs)
+    shown = _above(rows, floor, log_x) if log else [dict(row) for row in rows]
     scale, ticks = _error_scale(shown, floor, log)
     ends = [min(row["x"] for row in shown), max(row["x"] for row in shown)]
     across = _cost_axis(x, ends, log_x)
     words: dict[str, Any] = {"labelExpr": PER_CENT} if share else {}
     up = alt.Y("y:Q", title=y, scale=scale, axis=alt.Axis(**words, **ticks))
     layers: list[Chart] = []
+    low, high = scale.to_dict()["domain"]
     bands = [
-        row | {"low": max(row["low"], floor)}
+        row | {"low": max(row["low"], low), "high": min(row["high"], high)}
         for row in shown
         if row.get("high", 0) > row.get("low", 0)
     ]
     if bands:
         layers.append(_band(bands, across, scale))
-    layers.append(_lines(shown, across, up))
-    layers += _end_labels(shown, scale, log, _positions(ends, log_x))
+    count = Counter(row["series"] for row in shown)
+    legend = len(count) > MOST_DIRECT
+    layers += _lines(shown, count, across, up, legend)
+    named = [row for row in shown if not legend or count[row["series"]] == 1]
+    if named:
+        layers += end_labels(named, scale, log, positions(ends, log_x), points)
     if points:
         layers += _marked(points, across, up)
     return alt.layer(*layers).properties(
         width=WIDTH, height=HEIGHT, title=title_of(title, *subtitle)
     )
+
+
+def _merged(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Give lines that coincide one name, in the look of the most important of them."""
+    lines: dict[str, list[Row]] = {}
+    for row in rows:
+        lines.setdefault(str(row["series"]), []).append(row)
+    same: dict[Any, list[str]] = {}
+    for name, line in lines.items():
+        places = sorted((float(f"{row['x']:.6g}"), float(f"{row['y']:.6g}")) for row in line)
+        same.setdefault(tuple(places), []).append(name)
+    rank = list(COLOURS)
+    found: list[dict[str, Any]] = []
+    for names in same.values():
+        first = min(names, key=lambda name: rank.index(lines[name][0].get("kind", "baseline")))
+        found += [dict(row) | {"series": ", ".join(names)} for row in lines[first]]
+    return found
+
+
+def _above(rows: Sequence[Row], floor: float, log_x: bool) -> list[dict[str, Any]]:
+    """Cut lines off where they pass below `floor`.
+
+    >>> line = [{"series": "a", "x": 1.0, "y": 0.1}, {"series": "a", "x": 3.0, "y": 0.001}]
+    >>> [(round(row["x"], 6), row["y"]) for row in _above(line, 0.01, False)]
+    [(1.0, 0.1), (2.0, 0.01)]
+    """
+    lines: dict[str, list[Row]] = {}
+    for row in rows:
+        lines.setdefault(row["series"], []).append(row)
+    return [row for line in lines.values() for row in _line_above(line, floor, log_x)]
+
+
+def _line_above(line: Sequence[Row], floor: float, log_x: bool) -> Iterator[dict[str, Any]]:
+    for row, after in zip_longest(line, line[1:]):
+        if row["y"] >= floor:
+            yield dict(row)
+        if after is None or (row["y"] >= floor) == (after["y"] >= floor):
+            continue
+        heights = [math.log(max(end["y"], floor / 1000)) for end in (row, after)]
+        way = (math.log(floor) - heights[0]) / (heights[1] - heights[0])
+        if 0 < way < 1:
+            ends = [math.log(end["x"]) if log_x else end["x"] for end in (row, after)]
+            at = ends[0] + way * (ends[1] - ends[0])
+            band = {k: row[k] + way * (after[k] - row[k]) for k in ("low", "high") if k in row}
+            yield dict(row) | band | {"x": math.exp(at) if log_x else at, "y": floor}
 
 
 def _cost_axis(title: str, ends: list[float], log: bool) -> alt.X:
@@ -144,27 +223,26 @@ def _error_scale(rows: Sequence[Row], floor: float, log: bool) -> tuple[alt.Scal
     return alt.Scale(type="log", domain=domain, nice=False), {"values": values}
 
 
-def _lines(rows: Sequence[dict[str, Any]], across: alt.X, up: alt.Y) -> Chart:
-    dashes: dict[str, str] = {}
+def _lines(
+    rows: Sequence[Row], count: Counter[str], across: alt.X, up: alt.Y, legend: bool
+) -> list[Chart]:
+    names = list(count)
+    looks: dict[str, Row] = {}
     for row in rows:
-        dashes.setdefault(str(row["series"]), str(row.get("dash", "plain")))
-    names = list(dashes)
-    coloured = [row | {"colour": COLOURS[row.get("kind", "baseline")]} for row in rows]
-    return (
-        alt.Chart(table(coloured))
-        .mark_line(strokeWidth=2.25)
-        .encode(
-            x=across,
-            y=up,
-            color=alt.Color("colour:N", scale=None),
-            description="series:N",  # text for screen readers, in place of the colour
-            strokeDash=alt.StrokeDash(
-                "series:N",
-                scale=alt.Scale(domain=names, range=[_DASHES[dashes[n]] for n in names]),
-                legend=None,
-            ),
-        )
-    )
+        looks.setdefault(row["series"], row)
+    colours = [COLOURS[looks[name].get("kind", "baseline")] for name in names]
+    dashes = [_DASHES[looks[name].get("dash", "plain")] for name in names]
+    drawn = [name for name in names if count[name] > 1]
+    key = alt.Legend(values=drawn, **_LEGEND) if legend else None
+    colour = alt.Color("series:N", scale=alt.Scale(domain=names, range=colours), legend=key)
+    dash = alt.StrokeDash("series:N", scale=alt.Scale(domain=names, range=dashes), legend=key)
+    base = alt.Chart(table(rows)).encode(x=across, y=up, color=colour, description="series:N")
+    alone = [row for row in rows if count[row["series"]] == 1]
+    dots = alt.Chart(table(alone)).mark_circle(size=40, opacity=1)
+    return [
+        base.mark_line(strokeWidth=2.25).encode(strokeDash=dash),
+        *([dots.encode(x=across, y=up, color=colour, description="series:N")] if alone else []),
+    ]
 
 
 def _band(rows: Sequence[Row], across: alt.X, scale: alt.Scale) -> Chart:
@@ -180,112 +258,11 @@ def _band(rows: Sequence[Row], across: alt.X, scale: alt.Scale) -> Chart:
     )
 
 
-def _positions(ends: list[float], log: bool) -> Callable[[float], float]:
-    """Pixels from the left of a cost."""
-    low, high = (math.log(ends[0]), math.log(ends[1])) if log else ends
-
-    def place(x: float) -> float:
-        return WIDTH * ((math.log(x) if log else x) - low) / ((high - low) or 1.0)
-
-    return place
-
-
-def _end_labels(
-    rows: Sequence[Row], scale: alt.Scale, log: bool, place: Callable[[float], float]
-) -> list[Chart]:
-    """Names at the ends of the lines, moved apart where they would touch."""
-    ends: dict[str, Row] = {}
-    for row in rows:
-        if row["series"] not in ends or row["x"] >= ends[row["series"]]["x"]:
-            ends[row["series"]] = row
-    low, high = scale.to_dict()["domain"]
-    low, high = (math.log(low), math.log(high)) if log else (low, high)
-    span = (high - low) / HEIGHT
-    # lines that stop early keep their label there; those that end together share one column
-    wanted = [((math.log(r["y"]) if log else r["y"]) - low) / span for r in ends.values()]
-    column = [place(r["x"]) for r in ends.values()]
-    widths = [text_width(str(name), SMALL_SIZE, bold=True) + 8 for name in ends]
-    placed = _free(_apart(wanted, column, GAP, lowest=LEAST_HEIGHT), column, widths)
-    labels = [
-        {
-            "x": row["x"],
-            "y": math.exp(low + at * span) if log else low + at * span,
-            "label": clean(str(row["series"])),
-            "colour": LABEL_COLOURS[row.get("kind", "baseline")],
-        }
-        for row, at in zip(ends.values(), placed, strict=True)
-    ]
-    base = alt.Chart(table(labels)).encode(
-        x="x:Q", y=alt.Y("y:Q", scale=scale), text="label:N", description="label:N"
-    )
-    look: dict[str, Any] = {"align": "left", "dx": 8, "baseline": "middle", "fontWeight": 600}
-    halo: dict[str, Any] = {
-        "stroke": LIGHT.background,
-        "strokeWidth": 4,
-        "strokeJoin": "round",
-        "aria": False,
-    }
-    return [  # a halo keeps a name readable where it lies across another line
-        *([base.mark_text(**look, **halo)] if len(set(column)) > 1 else []),
-        base.mark_text(**look).encode(color=alt.Color("colour:N", scale=None)),
-    ]
-
-
-def _free(heights: Sequence[float], left: Sequence[float], widths: Sequence[float]) -> list[float]:
-    """Move labels that lie across one that was placed before to the nearest free height.
-
-    >>> _free([50.0, 52.0, 52.0], [0.0, 30.0, 400.0], [60.0, 60.0, 60.0])
-    [50.0, 64.0, 52.0]
-    """
-    placed: list[float] = []
-    for at, height in enumerate(heights):
-        beside = [
-            placed[other]
-            for other in range(at)
-            if left[at] < left[other] + widths[other] and left[other] < left[at] + widths[at]
-        ]
-        # where it is, or just below or just above a label in the way
-        tries = [height, *(there + way * GAP for there in beside for way in (-1, 1))]
-        free = [
-            y for y in tries if y >= LEAST_HEIGHT and all(abs(y - z) > GAP - 1e-6 for z in beside)
-        ]
-        placed.append(min(free, key=lambda y: abs(y - height), default=height))
-    return placed
-
-
-def _apart(
-    wanted: Sequence[float], column: Sequence[float], gap: float, lowest: float
-) -> list[float]:
-    """Move heights of the same column apart, as little as possible; groups keep their mean.
-
-    >>> _apart([10.0, 12.0, 50.0], [1, 1, 1], 14.0, lowest=0.0)
-    [4.0, 18.0, 50.0]
-    """
-    placed = list(wanted)
-    for at in set(column):
-        crowds: list[list[int]] = []
-        for place in sorted((i for i, c in enumerate(column) if c == at), key=lambda i: wanted[i]):
-            crowds.append([place])
-            while len(crowds) > 1 and _start(crowds[-1], wanted, gap) < gap + _start(
-                crowds[-2], wanted, gap
-            ) + gap * (len(crowds[-2]) - 1):
-                last = crowds.pop()
-                crowds[-1] += last
-        for crowd in crowds:
-            for row, place in enumerate(crowd):
-                placed[place] = max(_start(crowd, wanted, gap), lowest) + gap * row
-    return placed
-
-
-def _start(crowd: Sequence[int], wanted: Sequence[float], gap: float) -> float:
-    return sum(wanted[place] for place in crowd) / len(crowd) - gap * (len(crowd) - 1) / 2
-
-
 def _marked(points: Sequence[Row], across: alt.X, up: alt.Y) -> list[Chart]:
     base = alt.Chart(table(points)).encode(x=across, y=up)
     return [
         base.mark_point(filled=True, size=90, color=LIGHT.accent, opacity=1),
-        base.mark_text(dy=-14, dx=4, align="left", fontWeight=600, color=LIGHT.accent).encode(
+        base.mark_text(dy=POINT_DY, dx=4, align="left", fontWeight=600, color=LIGHT.accent).encode(
             text="label:N"
         ),
     ]

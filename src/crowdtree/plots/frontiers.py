@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
-from crowdtree.plots.curves import ErrorPoint, curve_chart
+from crowdtree.plots.curves import EXPLAINED, LIMITS, ErrorPoint, curve_chart
 from crowdtree.plots.vega import Chart, draw_chart
 from crowdtree.text import number, percent
 
@@ -18,8 +18,8 @@ _LOOK = {
     "paper": ("paper", "paper", "plain"),
     "random": ("random", "baseline", "dashed"),
     "everyone": ("everyone", "baseline", "dotted"),
-    "floor": ("Fano floor", "baseline", "floor"),
-    "guide": ("Burnashev guide, not a floor", "baseline", "floor"),
+    "floor": (LIMITS["floor"], "baseline", "floor"),
+    "guide": (LIMITS["guide"], "baseline", "guide"),
 }
 
 
@@ -57,7 +57,9 @@ def frontier_chart(
     points = []
     if chosen is not None:
         error = chosen.decided_error
-        words = f"{percent(error)}, {cost} {number(chosen.expected_cost)}"
+        paid = number(chosen.expected_cost)
+        paid = f"{paid} answers" if cost == "answers" else f"{cost} {paid}"
+        words = f"{percent(error)} for {paid}"
         if chosen.undecided:
             words += f", {percent(chosen.undecided)} undecided"
         points = [{"x": chosen.expected_cost, "y": error, "label": words}]
@@ -65,7 +67,11 @@ def frontier_chart(
         table,
         title="What each error costs: lower left is better",
         x=f"expected {cost} per item",
-        subtitle=["No policy goes below the Fano floor; the guide is asymptotic."],
+        subtitle=[
+            "Co-design: questions and votes chosen together. Paper: first a tree, then its votes.",
+            "Everyone: all workers answer every question. Random: the mean of random plans.",
+            *EXPLAINED,
+        ],
         points=points,
     )
 

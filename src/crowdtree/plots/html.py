@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from crowdtree.plots.style import FONT, css_variables
 from crowdtree.plots.text import clean
-from crowdtree.plots.tree_drawing import tree_css
+from crowdtree.plots.tree_drawing import LEGEND, tree_css
 
 __all__ = ["TreeView", "page", "page_css", "tree_page", "tree_section"]
 
@@ -48,10 +48,10 @@ def tree_page(title: str, shown: Iterable[TreeView]) -> str:
 
 
 def tree_section(shown: Iterable[TreeView]) -> str:
-    """The views of a tree as HTML: one is shown at a time, with links to the views above it.
+    """The legend and the views of a tree as HTML; one view is shown at a time.
 
-    Pills are plain links to their views, so keyboards, the back button and browsers
-    without scripts work; the script only hides the views that are not asked for.
+    Pills are plain links to their views, and each view links to those above it, so keyboards, the
+    back button and browsers without scripts work; the script only hides the other views.
     """
     parts = []
     for view in shown:
@@ -70,7 +70,7 @@ def tree_section(shown: Iterable[TreeView]) -> str:
             f'aria-label="{escape(view.heading)}">{crumbs}'
             f'<div class="scroll" tabindex="0">{view.svg}</div></section>'
         )
-    return f'<div class="tree-views">{"".join(parts)}</div>'
+    return f'<p class="small">{LEGEND}</p><div class="tree-views">{"".join(parts)}</div>'
 
 
 FOLDING_JS = """
@@ -136,6 +136,9 @@ dl.facts div { min-width: 120px; }
 dl.facts dt { font-size: 13px; color: var(--ct-muted); }
 dl.facts dd { font-size: 26px; line-height: 1.2; font-weight: 600; margin: 0; }
 dl.facts dd.ours { color: var(--ct-accent); }
+dl.points dt { font-weight: 600; margin-top: 16px; }
+dl.points dd { margin: 0; }
+dl.points ul { margin: 0; padding-left: 20px; }
 table { border-collapse: collapse; margin: 16px 0; font-size: 13px; line-height: 1.4; }
 th { text-align: left; font-weight: 600; color: var(--ct-muted); vertical-align: bottom; }
 th, td { padding: 6px 24px 6px 0; border-bottom: 1px solid var(--ct-line); vertical-align: top; }

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from html import escape
 from typing import Any
 
 from crowdtree.plan import Plan
 from crowdtree.plots.style import SMALL_SIZE
-from crowdtree.plots.text import clean, wrap
-from crowdtree.plots.tree_drawing import Drawing
+from crowdtree.plots.text import wrap
+from crowdtree.plots.tree_drawing import Drawing, line_height, text
 from crowdtree.plots.tree_fold import views
 from crowdtree.plots.tree_model import Facts
 from crowdtree.text import plural
@@ -32,16 +31,24 @@ class _LiveFacts(Facts):
         del node
         return WIDEST
 
+    def leaf_small(self, leaf: int) -> tuple[str, ...]:
+        """Reserve the width of the number."""
+        del leaf
+        return ("888,888 items",)
+
+    def fold_small(self, node: int) -> tuple[str, ...]:
+        """Reserve the width of the numbers."""
+        return (self.small(node),)
+
 
 class Flow(Drawing):
     """A drawing whose numbers are filled in later."""
 
     def __init__(self, plan: Plan) -> None:
-        facts = _LiveFacts(plan)
-        super().__init__(facts, next(views(plan.tree)), None)
-        self.caption = wrap(CAPTION, min(self.width - 48, 640.0), SMALL_SIZE, most=9)
-        self.height = self.foot + 15.0 * len(self.caption) + 16
-        self.title = ()
+        super().__init__(_LiveFacts(plan), next(views(plan.tree)), None)
+
+    def _caption(self, room: float) -> tuple[str, ...]:
+        return wrap(CAPTION, min(room, 640.0), SMALL_SIZE, most=9)
 
     def _level_marks(self) -> list[tuple[str, ...]]:
         return [("",) for _ in self.layout.levels]
@@ -62,19 +69,15 @@ class Flow(Drawing):
     def _node(self, place: int) -> str:
         box, (x, y) = self.boxes[place], self.layout.corners[place]
         w, h = box.size
-        middle = f'x="{x + w / 2:.1f}" text-anchor="middle"'
-        words = [line for line in box.lines if line.style != "small"]
-        base = y + (h - 17.0 * len(words) - 15.0) / 2
+        # the live number takes the place of the last line
+        words, base = box.lines[:-1], y + (h - sum(map(line_height, box.lines))) / 2
         lines = []
         for line in words:
-            base += 17.0
-            text = escape(clean(line.text))
-            lines.append(f'<text class="{line.style}" {middle} y="{base - 4.5:.1f}">{text}</text>')
-        key = self._key(place)
-        lines.append(
-            f'<text class="small" data-flow="{key}" {middle} y="{base + 10.5:.1f}">0</text>'
-        )
-        corner = h / 2 if box.kind == "fold" else 6
+            base += line_height(line)
+            lines.append(text(line.text, x + w / 2, base - 4.5, line.style, "middle"))
+        live = text("0", x + w / 2, base + 10.5, "small", "middle")
+        lines.append(live.replace("<text ", f'<text data-flow="{self._key(place)}" ', 1))
+        corner = min(h / 2, 16) if box.kind == "fold" else 6
         return (
             f'<g class="{box.kind}">'
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" rx="{corner:.1f}"/>'
@@ -104,16 +107,16 @@ def flow_numbers(plan: Plan, nodes: dict[str, dict[str, int]]) -> dict[str, dict
     """
     tree = plan.tree
     total = nodes.get("0", {}).get("in", 0)
-    text: dict[str, str] = {}
+    words: dict[str, str] = {}
     thick: dict[str, float] = {}
     for key in (*range(tree.n_nodes), *(~leaf for leaf in range(tree.n_leaves))):
         found = nodes.get(str(key), {"in": 0, "out": 0})
         here = max(found["in"] - found["out"], 0)
-        text[str(key)] = (
+        words[str(key)] = (
             f"{here:,} here · {found['out']:,} passed"
             if key >= 0
             else f"{plural(found['in'], 'item')}"
         )
         share = found["in"] / total if total else 0.0
         thick[str(key)] = round(THINNEST + (THICKEST - THINNEST) * min(share, 1.0), 2)
-    return {"text": text, "thick": thick}
+    return {"text": words, "thick": thick}

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import altair as alt
 
-from crowdtree.plots.curves import ErrorPoint, curve_chart
-from crowdtree.plots.style import LIGHT
-from crowdtree.plots.text import clean
+from crowdtree.plots.curves import EXPLAINED, LIMITS, ErrorPoint, curve_chart
+from crowdtree.plots.style import LIGHT, SMALL_SIZE
+from crowdtree.plots.text import clean, distinct, wrap
 from crowdtree.plots.vega import (
     COLOURS,
     LABEL_COLOURS,
@@ -44,9 +44,12 @@ LOOKS = {
     "batch, posterior": ("baseline", "dashed"),
     "batch, Dawid-Skene": ("baseline", "dotted"),
 }
-LIMITS = {"floor": "Fano floor", "guide": "Burnashev guide, not a floor"}
 MOST_QUESTIONS = 16
 PANEL = 96
+LABEL_WIDTH = 230
+"""Pixels of a line of a question beside its bars."""
+MOST_LETTERS = 64
+"""Characters of a question beside its bars: two lines."""
 GROUPS = 8
 """Groups of items whose stated and observed errors are compared."""
 
@@ -63,8 +66,8 @@ def policy_chart(curves: Iterable[CurvePoint], error: float) -> Chart:
     rows: list[dict[str, Any]] = []
     for row in curves:
         name = LIMITS.get(row.series, row.series)
-        kind, dash = LOOKS.get(row.series, ("baseline", "floor"))
-        if row.answers > 0 and row.misclassification >= error / 10:
+        kind, dash = LOOKS.get(row.series, ("baseline", row.series))
+        if row.answers > 0:
             look = {"series": name, "kind": kind, "dash": dash}
             band = {"low": row.low, "high": row.high}
             rows.append(look | band | {"x": row.answers, "y": row.misclassification})
@@ -77,9 +80,10 @@ def policy_chart(curves: Iterable[CurvePoint], error: float) -> Chart:
         title="What each policy costs: lower left is better",
         x="answers per item",
         log_x=True,
+        least=error / 10,
         subtitle=[
             "Plans are exact; adaptive and batch are simulated, with 95 % intervals as bands.",
-            "No policy goes below the Fano floor; Burnashev's guide is asymptotic.",
+            *EXPLAINED,
         ],
     )
 
@@ -95,7 +99,8 @@ def spending_chart(runs: Mapping[str, Any]) -> Chart:
             total[question] = total.get(question, 0.0) + share / whole
     order = sorted(total, key=lambda q: -total[q])[:MOST_QUESTIONS]
     problem = first.problem
-    texts = {q: clean(problem.text(problem.question_index(q))) for q in order}
+    asked = [problem.text(problem.question_index(q)) for q in order]
+    texts = dict(zip(order, distinct(asked, MOST_LETTERS), strict=True))
     more = len(total) - len(order)
     panels = [
         _spent(name, spent[name], order, texts, first_panel=place == 0)
@@ -121,8 +126,9 @@ def _spent(
         {"question": texts[q], "value": shares.get(q, 0.0), "text": _brief(shares.get(q, 0.0))}
         for q in order
     ]
-    axis = alt.Axis(ticks=False, domain=False, labelLimit=240) if first_panel else None
-    down = alt.Y("question:N", sort=[texts[q] for q in order], title=None, axis=axis)
+    lines = {text: wrap(text, LABEL_WIDTH, SMALL_SIZE, most=2) for text in texts.values()}
+    step = 9 + 13 * max(map(len, lines.values()))
+    down = alt.Y("question:N", sort=[texts[q] for q in order], title=None, axis=None)
     most = max(row["value"] for row in rows) or 1.0
     scale = alt.Scale(domain=[0.0, most * 1.6], nice=False)
     base = alt.Chart(table(rows)).encode(y=down)
@@ -138,7 +144,24 @@ def _spent(
     return alt.layer(
         base.mark_bar(height=10, color=COLOURS[kind]).encode(x=across),
         base.mark_text(align="left", dx=4).encode(x=across, text="text:N"),
-    ).properties(width=PANEL, height=22 * len(rows), title=head)
+        *(_row_names(lines, down) if first_panel else ()),
+    ).properties(width=PANEL, height=step * len(rows), title=head)
+
+
+def _row_names(lines: Mapping[str, Sequence[str]], down: alt.Y) -> Iterator[Chart]:
+    """Names beside the rows, centred on them however many lines they take."""
+    for count in sorted(set(map(len, lines.values()))):
+        rows = [
+            {"question": name, "name": "\n".join(shown)}
+            for name, shown in lines.items()
+            if len(shown) == count
+        ]
+        look: dict[str, Any] = {"lineBreak": "\n", "lineHeight": 13, "align": "right", "dx": -6}
+        yield (
+            alt.Chart(table(rows))
+            .mark_text(**look, dy=-6.5 * (count - 1), color=LIGHT.muted)
+            .encode(x=alt.value(0), y=down, text="name:N")
+        )
 
 
 def _brief(value: float) -> str:
@@ -207,7 +230,7 @@ def comparison_chart(comparison: Any) -> Chart:
     for name in asked_alike:  # all of them ask every question equally often: one is enough
         del runs[name]
     simulated = {row.policy: row.run for row in comparison.rows if row.policy == "adaptive"}
-    return alt.concat(
+    chart = alt.concat(
         policy_chart(comparison.curves, comparison.error),
         spending_chart(runs),
         calibration_chart(simulated),
@@ -215,6 +238,8 @@ def comparison_chart(comparison: Any) -> Chart:
         spacing=48,
         align="none",  # align the panels at the left, however long the names of their axes
     ).properties(title=title_of(f"All policies at {percent(comparison.error)} misclassified"))
+    # the legend stays beside its own chart
+    return chart.resolve_scale(color="independent", strokeDash="independent")
 
 
 def draw_comparison(comparison: Any, path: str | os.PathLike[str]) -> Path:
@@ -226,7 +251,7 @@ def run_chart(run: Any, name: str = "adaptive") -> Chart:
     """Calibration and spending of one simulation."""
     shown = f"{percent(run.misclassification)} misclassified, "
     shown += f"{number(run.answers_per_item)} answers per item"
-    return alt.hconcat(
+    return alt.vconcat(
         calibration_chart({name: run}), spending_chart({name: run}), spacing=48
     ).properties(title=title_of(shown))
 

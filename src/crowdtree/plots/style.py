@@ -125,6 +125,16 @@ def chart_config() -> Mapping[str, Any]:
         "titlePadding": 8,
         "labelPadding": 4,
     }
+    # the name of a vertical axis is written above it, where tick labels of any width leave space
+    above = {
+        "titleAngle": 0,
+        "titleAlign": "left",
+        "titleAnchor": "end",
+        "titleBaseline": "bottom",
+        "titleX": -40,
+        "titleY": -10,
+    }
+    legend = {"labelColor": LIGHT.text, "labelFont": FONT, "labelFontSize": SMALL_SIZE}
     title = {
         "anchor": "start",
         "frame": "bounds",
@@ -143,6 +153,8 @@ def chart_config() -> Mapping[str, Any]:
         "font": FONT,
         "view": {"stroke": None},
         "axis": axis,
+        "axisY": above,
+        "legend": legend,
         "title": title,
         "padding": 16,
         "text": {"font": FONT, "fontSize": SMALL_SIZE, "color": LIGHT.text},

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
+from collections.abc import Iterable
 
-__all__ = ["clean", "text_width", "wrap"]
+__all__ = ["clean", "distinct", "text_width", "wrap"]
 
 # Helvetica's advance widths in thousandths of the font size, by group of characters.
 _WIDTHS = {
@@ -58,6 +60,17 @@ def clean(text: str) -> str:
 
 def _allowed(char: str) -> bool:
     return unicodedata.category(char) not in ("Cc", "Cs") and ord(char) not in (0xFFFE, 0xFFFF)
+
+
+def distinct(names: Iterable[str], most: int = 200) -> list[str]:
+    """Clean names, cut to a number of characters, and number those that would be equal.
+
+    >>> distinct(["cat", "a long name", "a long game", "cat "], most=7)
+    ['cat (1)', 'a long… (2)', 'a long… (3)', 'cat (4)']
+    """
+    cut = [name if len(name) <= most else name[: most - 1] + "…" for name in map(clean, names)]
+    again = Counter(cut)
+    return [f"{name} ({i + 1})" if again[name] > 1 else name for i, name in enumerate(cut)]
 
 
 def wrap(

@@ -13,14 +13,17 @@ from crowdtree.plots.style import FONT, FONT_SIZE, SMALL_SIZE, Tokens
 from crowdtree.plots.text import clean, text_width, wrap
 from crowdtree.plots.tree_fold import Entry, View
 from crowdtree.plots.tree_model import Facts
-from crowdtree.text import percent
 
-__all__ = ["Drawing", "drawing_css", "tree_css"]
+__all__ = ["LEGEND", "Drawing", "drawing_css", "line_height", "text", "tree_css"]
 
 _TEXT_WIDTH = 176.0
 _LINE, _SMALL_LINE = 17.0, 15.0
 _MARGIN = 24.0
 _THINNEST, _THICKEST = 1.25, 14.0
+
+
+MOST_NAMES = 3
+"""Names of a group that are written in its box; the others follow below the drawing."""
 
 
 class _Line(NamedTuple):
@@ -36,43 +39,51 @@ class _Box:
     share: float
     size: Size
     node: int
+    note: str = ""  # names for which the box has no space
 
 
-def _box(facts: Facts, entry: Entry) -> _Box:
+def _box(facts: Facts, entry: Entry, narrow: bool) -> _Box:
     if entry.kind == "question":
         return _question_box(facts, entry.index)
-    return _leaf_box(facts, entry.index) if entry.kind == "leaf" else _fold_box(facts, entry.index)
+    if entry.kind == "leaf":
+        return _leaf_box(facts, entry.index, narrow)
+    return _fold_box(facts, entry.index)
 
 
 def _question_box(facts: Facts, node: int) -> _Box:
-    text = wrap(facts.text(node), _TEXT_WIDTH, FONT_SIZE)
-    lines = (*(_Line(line, "main") for line in text), _Line(facts.small(node), "small"))
     name, asked = facts.name(node), facts.text(node)
+    shown = wrap(f"{node + 1}. {asked}", _TEXT_WIDTH, FONT_SIZE)
+    lines = (*(_Line(line, "main") for line in shown), _Line(facts.small(node), "small"))
     head = asked if name == asked else f"{name}: {asked}"
     title = f"{head} ({facts.small(node)} of items)"
     share = float(facts.tree.share[node])
     return _Box("question", lines, title, share, _size(lines, share), node)
 
 
-def _leaf_box(facts: Facts, leaf: int) -> _Box:
+def _leaf_box(facts: Facts, leaf: int, narrow: bool) -> _Box:
     label, others, share = facts.label(leaf), facts.others(leaf), float(facts.leaf_share[leaf])
-    small = f"{percent(share)} · {facts.verdict(leaf)}"
-    lines = [_Line(line, "bold") for line in wrap(label, 150, FONT_SIZE, most=3, bold=True)]
+    lines = [_Line(line, "bold") for line in wrap(label, 150, FONT_SIZE, most=8, bold=True)]
     if others:
-        either = wrap("or " + listing(others, most=3), 150, SMALL_SIZE, most=3)
+        either = wrap("or " + listing(others, most=MOST_NAMES), 150, SMALL_SIZE, most=8)
         lines += [_Line(line, "small") for line in either]
-    lines.append(_Line(small, "small"))
+    first, *rest = facts.leaf_small(leaf)
+    rows = [first, *(rest if narrow or not rest else [" · ".join(rest)])]
+    lines += [_Line(row, "small") for row in rows]
     group = f" (or {', '.join(others)})" if others else ""
-    title = f"{label}{group}: {percent(share)} of items, {facts.verdict(leaf)}"
-    return _Box("leaf", tuple(lines), title, share, _size(tuple(lines), share), -1)
+    title = f"{label}{group}: {', '.join(facts.leaf_small(leaf))}"
+    note = f"{label} or {', '.join(others)}" if len(others) > MOST_NAMES else ""
+    return _Box("leaf", tuple(lines), title, share, _size(tuple(lines), share), -1, note)
 
 
 def _fold_box(facts: Facts, node: int) -> _Box:
-    lines = (_Line(facts.fold_text(node), "small"),)
-    names = ", ".join(facts.tree.nodes[node].classes)
-    title = f"{facts.fold_text(node)} of items, folded: {names}"
+    size, names = facts.fold_text(node), ", ".join(facts.tree.nodes[node].classes)
+    shown = wrap(names, 150, SMALL_SIZE, most=2)
+    rows = (f"{node + 1}. {size}", *shown, *facts.fold_small(node))
+    lines = tuple(_Line(row, "small") for row in rows)
+    title = f"{size} of items, folded: {names}"
     share = float(facts.tree.share[node])
-    return _Box("fold", lines, title, share, _size(lines, share), node)
+    note = f"{node + 1}. {names}" if shown[-1].endswith("…") else ""
+    return _Box("fold", lines, title, share, _size(lines, share), node, note)
 
 
 def _size(lines: tuple[_Line, ...], share: float) -> Size:
@@ -101,13 +112,7 @@ class Drawing:
         way: str = "",
     ) -> None:
         self.facts, self.view, self.prefix = facts, view, prefix
-        self.boxes = [_box(facts, entry) for entry in view.entries]
-        self.layout: Layout = place(
-            [box.size for box in self.boxes],
-            [entry.children for entry in view.entries],
-            [entry.depth for entry in view.entries],
-            direction=direction,
-        )
+        self.boxes, self.layout = self._placed(direction)
         self.down = self.layout.direction == "down"
         self.marks = self._level_marks()
         marks_width = max(text_width(word, SMALL_SIZE) for mark in self.marks for word in mark)
@@ -119,11 +124,34 @@ class Drawing:
         room = self.width - 2 * _MARGIN
         self.title = wrap(title, room, 15, most=3, bold=True) if title else ()
         self.way = wrap(way, room, SMALL_SIZE, most=6) if way else ()
-        self.caption = wrap(_CAPTION, min(room, 640.0), SMALL_SIZE, most=9)
+        self.caption = self._caption(room)
         head = 20.0 * len(self.title) + _SMALL_LINE * len(self.way)
         self.top = _MARGIN + head + (16 if head else 0) + (0 if self.down else 44)
         self.foot = self.top + self.layout.height + 32
         self.height = self.foot + _SMALL_LINE * len(self.caption) + _MARGIN - 8
+
+    def _placed(self, direction: Direction | None) -> tuple[list[_Box], Layout]:
+        """Place the boxes; leaves are narrow in a tree that grows down, else flat."""
+        entries = self.view.entries
+        boxes = [_box(self.facts, entry, narrow=direction != "right") for entry in entries]
+        layout = place(
+            [box.size for box in boxes],
+            [entry.children for entry in entries],
+            [entry.depth for entry in entries],
+            direction=direction,
+        )
+        if direction is None and layout.direction == "right":
+            return self._placed("right")
+        return boxes, layout
+
+    def _caption(self, room: float) -> tuple[str, ...]:
+        """The legend, which a page has outside of its drawings, and names written in no box."""
+        lines = () if self.prefix else wrap(LEGEND, min(room, 640.0), SMALL_SIZE, most=20)
+        notes = [box.note for box in self.boxes if box.note and not (self.prefix and box.node >= 0)]
+        if not notes:
+            return lines
+        listed = wrap(" · ".join(notes), min(room, 1600.0), SMALL_SIZE, most=10_000)
+        return (*lines, _NOTES, *listed)
 
     def _level_marks(self) -> list[tuple[str, ...]]:
         first = int(self.facts.tree.level[self.view.root])
@@ -160,22 +188,22 @@ class Drawing:
     def _words(self) -> Iterator[str]:
         y = _MARGIN + 4
         for line in self.title:
-            yield _text(line, _MARGIN, y + 8, "title")
+            yield text(line, _MARGIN, y + 8, "title")
             y += 20
         for line in self.way:
-            yield _text(line, _MARGIN, y + 8, "small")
+            yield text(line, _MARGIN, y + 8, "small")
             y += _SMALL_LINE
         for row, line in enumerate(self.caption):
-            yield _text(line, _MARGIN, self.foot + _SMALL_LINE * row + 8, "small")
+            yield text(line, _MARGIN, self.foot + _SMALL_LINE * row + 8, "small")
 
     def _levels(self) -> Iterator[str]:
         for (start, extent), words in zip(self.layout.levels, self.marks, strict=True):
             for row, word in enumerate(words):
                 if self.down:
                     y = start + extent / 2 + _SMALL_LINE * (row + 1 - len(words) / 2) - 4
-                    yield _text(word, _MARGIN - self.left, y, "small level")
+                    yield text(word, _MARGIN - self.left, y, "small level")
                 else:
-                    yield _text(word, start, _SMALL_LINE * (row - len(words)) - 6, "small level")
+                    yield text(word, start, _SMALL_LINE * (row - len(words)) - 6, "small level")
             if self.down:
                 y = start + extent / 2
                 yield f'<path class="rail" d="M-12 {y:.1f}H{self.layout.width:.1f}"/>'
@@ -213,17 +241,17 @@ class Drawing:
             start, end = (px + a.width, py + a.height / 2 + shift), (cx, cy + b.height / 2)
             x, y = cx - 5, end[1] - thick / 2 - 3
         way = _curve(start, end, self.down)
-        label = _text(answer, x, y, f"answer {answer}", anchor)
+        label = text(answer, x, y, f"answer {answer}", anchor)
         return f'<path class="edge {answer}" stroke-width="{thick:.2f}" d="{way}"/>', label
 
     def _node(self, place: int) -> str:
         box, (x, y) = self.boxes[place], self.layout.corners[place]
         w, h = box.size
-        corner = h / 2 if box.kind == "fold" else 6
-        lines, base = [], y + (h - sum(map(_line_height, box.lines))) / 2
+        corner = min(h / 2, 16) if box.kind == "fold" else 6
+        lines, base = [], y + (h - sum(map(line_height, box.lines))) / 2
         for line in box.lines:
-            base += _line_height(line)
-            lines.append(_text(line.text, x + w / 2, base - 4.5, line.style, "middle"))
+            base += line_height(line)
+            lines.append(text(line.text, x + w / 2, base - 4.5, line.style, "middle"))
         body = (
             f"<title>{escape(clean(box.title))}</title>"
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" rx="{corner:.1f}"/>'
@@ -236,9 +264,17 @@ class Drawing:
         return f'<g class="{box.kind}">{body}</g>'
 
 
-_CAPTION = (
+LEGEND = (
     "Under a question: probability that its vote is wrong · votes · share of items that pass. "
-    "Lines are as thick as that share. A leaf: share of items · probability of this label for them."
+    "Lines are as thick as that share. At a label: the share of items that belong there; recall: "
+    "of the items of the class, how many get the label; precision: of the items with the label, "
+    "how many are of the class. Bits left: what is still unknown about the class at a level; a "
+    "question with two equally likely answers removes one bit."
+)
+_NOTES = "Classes that are not written out above, by the number of the node:"
+_BITS = (
+    "Bits left: what is still unknown about the class at a level; a question with two equally "
+    "likely answers removes one bit."
 )
 
 
@@ -256,14 +292,16 @@ def _curve(start: tuple[float, float], end: tuple[float, float], down: bool) -> 
     return f"M{x0:.1f} {y0:.1f}C{mid:.1f} {y0:.1f} {mid:.1f} {y1:.1f} {bend:.1f} {y1:.1f}H{x1:.1f}"
 
 
-def _line_height(line: _Line) -> float:
+def line_height(line: _Line) -> float:
+    """Height of a line of text."""
     return _SMALL_LINE if line.style == "small" else _LINE
 
 
-def _text(text: str, x: float, y: float, style: str, anchor: str = "start") -> str:
+def text(words: str, x: float, y: float, style: str, anchor: str = "start") -> str:
+    """A line of text at a place."""
     where = f'x="{x:.1f}" y="{y:.1f}"'
     at = "" if anchor == "start" else f' text-anchor="{anchor}"'
-    return f'<text class="{style}" {where}{at}>{escape(clean(text))}</text>'
+    return f'<text class="{style}" {where}{at}>{escape(clean(words))}</text>'
 
 
 def drawing_css(t: Tokens) -> str:

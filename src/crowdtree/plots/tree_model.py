@@ -20,10 +20,10 @@ __all__ = ["Facts", "tree_table"]
 class Facts:
     """Texts and numbers of each node, from the plan and its evaluation."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, value: Evaluation | None = None) -> None:
         self.plan = plan
         self.tree = plan.tree
-        self.value: Evaluation = evaluate(plan)
+        self.value = evaluate(plan) if value is None else value
         self.leaves = leaf_counts(plan.tree)
         self.leaf_share = np.zeros(plan.tree.n_leaves)
         for rows in plan.tree.leaf_rows:
@@ -32,17 +32,22 @@ class Facts:
     @property
     def title(self) -> str:
         """Title of the whole drawing."""
-        n = self.tree.problem.n_classes
-        asked = plural(self.tree.n_nodes, "question")
-        wrong = f"{percent(self.value.decided_error)} of "
-        loss = self.tree.problem.loss
+        tree, value, loss = self.tree, self.value, self.tree.problem.loss
+        asked = plural(len(np.unique(tree.question)), "question")
+        size = f"{plural(tree.problem.n_classes, 'class', 'classes')} by {asked}"
+        each = f"{size}, at most {tree.depth} per item"
+        risk = "" if loss is None else f", expected loss {number(value.risk)}"
         if self.plan.handed_over:
-            left = "undecided" if loss is None or loss.refer is None else "go to an expert"
-            wrong += f"labels are wrong, {percent(self.value.undecided)} of items {left}"
-        else:
-            wrong += "items get a wrong label"
-        risk = "" if loss is None else f", expected loss {number(self.value.risk)}"
-        return f"{asked} for {plural(n, 'class', 'classes')}: {wrong}{risk}"
+            left = f"{percent(value.undecided)} of items {self.left_over}"
+            wrong = f"{percent(value.decided_error)} of the others get a wrong label"
+            return f"{each}: {left}, {wrong}{risk}"
+        return f"{each}: {percent(value.misclassification)} of items get a wrong label{risk}"
+
+    @property
+    def left_over(self) -> str:
+        """What becomes of items that get no label."""
+        loss = self.tree.problem.loss
+        return "are undecided" if loss is None or loss.refer is None else "go to an expert"
 
     def name(self, node: int) -> str:
         """Name of the question."""
@@ -70,42 +75,52 @@ class Facts:
         """Label of a leaf."""
         return self.tree.problem.classes[int(self.plan.leaf_label[leaf])]
 
-    def verdict(self, leaf: int) -> str:
-        """What becomes of an item at a leaf: how often its label is right, or who decides."""
+    def leaf_small(self, leaf: int) -> tuple[str, ...]:
+        """Small print of a leaf: its share, and what the label or the best guess is worth."""
         loss = self.tree.problem.loss
+        # under a loss several leaves may have one label: what matters is who arrives
+        shares = self.leaf_share if loss is None else self.value.leaf_share
+        share = f"{percent(float(shares[leaf]))} of items"
+        worth = percent(float(self.value.leaf_precision[leaf]))
         if leaf in self.plan.handed_over:
-            return "undecided" if loss is None or loss.refer is None else "to the expert"
-        return f"right {percent(self.right(leaf))}"
+            word = "undecided" if loss is None or loss.refer is None else "to the expert"
+            return share, word, f"best guess right {worth}"
+        return share, f"recall {percent(self.recall(leaf))}", f"precision {worth}"
 
     def others(self, leaf: int) -> list[str]:
         """Classes that share a leaf with its label."""
         mine = self.plan.leaf_label[leaf]
         return [self.tree.problem.classes[c] for c in self.tree.leaf_classes[leaf] if c != mine]
 
-    def right(self, leaf: int) -> float:
-        """Chance that an item of the leaf's class gets its own label.
-
-        Under a loss several leaves may have one label: then the share of the leaf's items that
-        are of its class.
-        """
-        if self.tree.problem.loss is not None:
-            return 1 - float(self.value.leaf_wrong[leaf] / max(self.value.leaf_share[leaf], 1e-300))
-        return float(self.value.correct[self.tree.leaf_label[leaf]])
+    def recall(self, leaf: int) -> float:
+        """Share of the items of the leaf's class that get its label."""
+        return float(self.value.recall[self.plan.leaf_label[leaf]])
 
     def leaf_dict(self, leaf: int) -> dict[str, Any]:
-        """Small print of a leaf."""
+        """Facts of a leaf as plain JSON."""
         found: dict[str, Any] = {"label": self.label(leaf)}
         if self.others(leaf):
             found["group"] = [self.label(leaf), *self.others(leaf)]
         if leaf in self.plan.handed_over:
             found["undecided"] = True
-        return found | {"share": float(self.leaf_share[leaf]), "correct": self.right(leaf)}
+        worth = float(self.value.leaf_precision[leaf])
+        return found | {
+            "share": float(self.leaf_share[leaf]),
+            "correct": float(self.value.correct[self.plan.leaf_label[leaf]]),
+            "recall": self.recall(leaf),
+            "precision": None if np.isnan(worth) else worth,
+        }
 
     def fold_text(self, node: int) -> str:
-        """Words of a pill."""
+        """Size of a folded subtree in words."""
         # an inner node has at least two leaves, but "either" may lead one class to several
         n = len(self.tree.nodes[node].classes)
         return f"{plural(n, 'class', 'classes')} · {percent(float(self.tree.share[node]))}"
+
+    def fold_small(self, node: int) -> tuple[str, ...]:
+        """Small print of a folded subtree below its size and classes."""
+        del node
+        return ()
 
     @cached_property
     def entropy(self) -> list[float]:

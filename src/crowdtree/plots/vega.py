@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import altair as alt
 
+from crowdtree.plots.fit import fitted
 from crowdtree.plots.html import page
 from crowdtree.plots.save import svg_to_png, write_as
 from crowdtree.plots.style import LIGHT, chart_config, to_css_variables
@@ -42,9 +43,9 @@ def chart_svg(chart: Chart, *, page: bool = False) -> str:
     import vl_convert
 
     spec = _spec(chart)
-    if page:  # nearly flush with the text; other fonts need a small margin
+    if page:  # nearly flush with the text
         spec["config"]["padding"] = {"left": 18, "right": 16, "top": 8, "bottom": 8}
-    svg = str(vl_convert.vegalite_to_svg(spec))
+    svg = fitted(str(vl_convert.vegalite_to_svg(spec)))
     return to_css_variables(svg) if page else svg
 
 

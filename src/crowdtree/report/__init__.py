@@ -1,23 +1,30 @@
-"""A page about a plan: error and cost, the tree, its levels and bounds, staffing, confusions."""
+"""A page about a plan: what it costs, what its labels are worth, the tree, and an appendix."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from crowdtree.evaluation import Evaluation, evaluate
+from crowdtree.per_class import ClassRow
 from crowdtree.plan import Plan, as_plan
 from crowdtree.plots.html import page, tree_section
 from crowdtree.plots.save import write_as
 from crowdtree.plots.trees import tree_views
-from crowdtree.report.comparisons import LARGE, RANDOM_DRAWS, Rows, design_rows, staffing_rows
+from crowdtree.report import summary
+from crowdtree.report.comparisons import (
+    LARGE,
+    RANDOM_DRAWS,
+    Rows,
+    alternatives,
+    design_rows,
+    staffing_rows,
+)
 from crowdtree.report.live import LiveCampaign, LiveWorker, live_section
 from crowdtree.report.templates import render
-from crowdtree.text import number, percent, plural
 from crowdtree.tree import Tree
 
 __all__ = [
@@ -30,6 +37,8 @@ __all__ = [
 ]
 
 PAIRS_SHOWN = 12
+MOST_ROWS = 25
+"""Rows of a table that are shown at once; the others can be opened."""
 
 
 def write_report(
@@ -70,34 +79,35 @@ def report_html(
 ) -> str:
     """Make the page of :func:`write_report` as text."""
     value = evaluate(as_plan(plan))
-    heading = title or _heading(value)
+    head = title or summary.heading(value)
     designs = design_rows(value)
-    staffing = staffing_rows(value)
+    others = alternatives(value)
     body = render(
         "report.html",
-        title=heading,
+        title=head,
         value=value,
+        about=summary.about(value),
+        points=summary.points(value, others),
+        next_steps=summary.next_steps(value),
         problem=value.tree.problem,
         plan=value.plan,
-        alone=evaluate(value.tree),
         tree=tree_section(tree_views(value.plan)),
         live=live_section(live),
+        classes=[*_unused(value), *summary.weakest(value)],
+        most=MOST_ROWS,
         bounds=_bound_rows(value),
         nodes=_node_rows(value),
-        pairs=_confused_pairs(value),
+        pairs=value.confusions(PAIRS_SHOWN),
+        others=others,
         designs=designs,
-        charts=_charts(value, designs, staffing),
+        charts=_charts(value, designs, staffing_rows(value)),
     )
-    return page(heading, body)
+    return page(head, body)
 
 
-def _heading(value: Evaluation) -> str:
-    size = plural(value.tree.problem.n_classes, "class", "classes")
-    risk = "" if value.tree.problem.loss is None else f"expected loss {number(value.risk)}, "
-    return (
-        f"{size}, {risk}{percent(value.decided_error)} misclassified with "
-        f"{number(value.expected_answers)} answers per item"
-    )
+def _unused(value: Evaluation) -> list[ClassRow]:
+    """Classes whose label no item gets."""
+    return [row for row in value.classes if math.isnan(row.precision)]
 
 
 # ---------------------------------------------------------------- tables
@@ -163,28 +173,6 @@ def _node_rows(value: Evaluation) -> Rows:
     ]
 
 
-def _confused_pairs(value: Evaluation) -> Rows:
-    """The worst confusions, by share of all items, or by expected loss where there is a loss."""
-    problem = value.tree.problem
-    joint = problem.prior[:, None] * value.confusion
-    np.fill_diagonal(joint, 0.0)
-    cost = joint if problem.loss is None else joint * problem.loss.matrix
-    order = np.argsort(-cost, axis=None, kind="stable")[:PAIRS_SHOWN]
-    rows = []
-    for truth, label in zip(*np.unravel_index(order, joint.shape), strict=True):
-        if joint[truth, label] > 0:
-            rows.append(
-                {
-                    "truth": problem.classes[truth],
-                    "label": problem.classes[label],
-                    "given": float(value.confusion[truth, label]),
-                    "overall": float(joint[truth, label]),
-                    "loss": float(cost[truth, label]),
-                }
-            )
-    return rows
-
-
 # ---------------------------------------------------------------- charts
 
 
@@ -201,7 +189,10 @@ def _charts(value: Evaluation, designs: Rows, staffing: Rows) -> dict[str, str]:
             staffing,
             title="More workers, fewer wrong labels",
             x="extra workers (everyone: each answers every question)",
-            subtitle=[_means(value.tree)],
+            subtitle=[
+                "Marginal: each further pair of people goes where it helps most. Paper: its rules.",
+                f"Single: all go to one question. {_means(value.tree)}",
+            ],
             points=[{"x": extra, "y": value.misclassification, "label": "this plan"}]
             if plan.vote == "majority" and value.misclassification > 0
             else [],

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import math
+import warnings
 from itertools import permutations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from crowdtree.designers import design
+from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import Evaluation, evaluate
+from crowdtree.policy import AdaptivePolicy
+from crowdtree.simulation import simulate
 from crowdtree.staffing import random_mean, single_mean, staff
 from crowdtree.stats import mean_half_width
 from crowdtree.text import percent
 from crowdtree.tree import Tree
 
-__all__ = ["LARGE", "LOOKS", "RANDOM_DRAWS", "Rows", "design_rows", "staffing_rows"]
+__all__ = [
+    "LARGE",
+    "LOOKS",
+    "RANDOM_DRAWS",
+    "Alternative",
+    "Rows",
+    "alternatives",
+    "design_rows",
+    "staffing_rows",
+]
 
 Rows = list[dict[str, Any]]
 
@@ -23,6 +36,10 @@ RANDOM_ORDERS = 100
 RANDOM_DRAWS = 30
 MOST_ORDERS = 120
 STAFFING_STEPS = 12
+SIMULATED = 2000
+MOST_ANSWERS = 200
+LEAST_TARGET = 1e-6
+"""Target of the adaptive policy beside a plan without errors."""
 LARGE = 60
 """Nodes beyond which exact means take too long: `single` is left out, `random` is sampled."""
 LOOKS = {
@@ -34,6 +51,55 @@ LOOKS = {
     "everyone": ("baseline", "dotted"),
 }
 """Colour and line of each staffing method in charts."""
+
+
+class Alternative(NamedTuple):
+    """A way to label the items, with its error and cost per item."""
+
+    name: str
+    error: float
+    undecided: float
+    answers: float
+    label: str
+    simulated: bool = False
+
+
+def alternatives(value: Evaluation) -> list[Alternative]:
+    """The plan, the adaptive policy at the same target, and the tree with one worker each."""
+    alone = evaluate(value.tree)
+    rows = [_exact("this plan", value)]
+    adaptive = _adaptive(value)
+    if adaptive is not None:
+        rows.append(adaptive)
+    if int(value.plan.votes.max()) > 1:
+        rows.append(_exact("this tree, one worker per question", alone))
+    return rows
+
+
+def _exact(name: str, value: Evaluation) -> Alternative:
+    return Alternative(name, value.decided_error, value.undecided, value.expected_answers, "exact")
+
+
+def _adaptive(value: Evaluation) -> Alternative | None:
+    """Simulate the adaptive policy at the error of the plan; ``None`` where it cannot run."""
+    target = min(max(value.decided_error, LEAST_TARGET), 0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            policy = AdaptivePolicy(value.tree.problem, target, MOST_ANSWERS, strict=False)
+            run = simulate(value.tree.problem, policy, items=SIMULATED, rng=0)
+        except CrowdtreeError:
+            return None
+    wrong = run.decided_error
+    interval = f"95 % interval {percent(wrong.low)} to {percent(wrong.high)}"
+    return Alternative(
+        f"adaptive, target {percent(target)}",
+        float(wrong),
+        float(run.undecided),
+        float(run.answers_per_item),
+        f"{SIMULATED:,} simulated items, {interval}",
+        simulated=True,
+    )
 
 
 def design_rows(value: Evaluation) -> Rows:

@@ -1,4 +1,4 @@
-"""The page of learned results: points to check, workers, the error table, confused pairs."""
+"""The page of learned results: labels, points to check, workers, errors, confused pairs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from crowdtree.learning.compare import Against, against_assumed, confused_pairs
 from crowdtree.plots.html import page
 from crowdtree.plots.text import clean
 from crowdtree.problem import DASH
-from crowdtree.report.learned_tables import accuracy_words, ranked_flags, share, worst_cells
+from crowdtree.report.learned_tables import (
+    accuracy_words,
+    label_worth,
+    ranked_flags,
+    share,
+    worst_cells,
+)
 from crowdtree.text import percent, plural
 
 if TYPE_CHECKING:
@@ -29,6 +35,7 @@ MOST_THIN = 8
 MOST_QUESTIONS = 40
 MOST_CLASSES = 16
 MOST_PAIRS = 15
+MOST_LABELS = 30
 MOST_AGAINST = 30
 _WIDTH, _HEIGHT = 160, 16  # of a bar, in pixels
 
@@ -51,6 +58,7 @@ def learned_page(learned: Learned, title: str = TITLE, audit: Audit | None = Non
         f"<h1>{_text(title)}</h1>",
         _summary(learned),
         _certified(audit),
+        _worth(learned),
         _attention(learned),
         _workers(learned),
         _table(learned),
@@ -102,6 +110,28 @@ def _certified(audit: Audit | None) -> str:
         return said
     chart = chart_svg(audit_chart(audit.history, audit.confidence, audit.bound), page=True)
     return f'{said}<div class="scroll" tabindex="0">{chart}</div>'
+
+
+def _worth(learned: Learned) -> str:
+    """Recall and precision of each label."""
+    found = label_worth(learned)
+    rows = "".join(
+        f"<tr><th scope='row'>{_text(row.name)}</th><td class='num'>{row.items:,}</td>"
+        f"<td class='num'>{share(row.precision)}</td><td class='num'>{share(row.recall)}</td></tr>"
+        for row in found[:MOST_LABELS]
+    )
+    left = len(found) - MOST_LABELS
+    more = f"<p>and {plural(left, 'more label')} of greater precision</p>" if left > 0 else ""
+    return (
+        "<h2>What a label is worth</h2><p>Precision: of the items with a label, how many are of "
+        "its class. Recall: of the items of a class, how many have its label. Both are "
+        "estimates.</p>"
+        + _scrolling(
+            "<tr><th>Label</th><th class='num'>Items</th><th class='num'>Precision</th>"
+            f"<th class='num'>Recall</th></tr>{rows}"
+        )
+        + more
+    )
 
 
 def _attention(learned: Learned) -> str:

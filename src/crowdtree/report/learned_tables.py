@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     from crowdtree.learning.flags import Flag
     from crowdtree.learning.model import Learned
 
-__all__ = ["ErrorCells", "accuracy_words", "ranked_flags", "share", "worst_cells"]
+__all__ = [
+    "ErrorCells",
+    "LabelWorth",
+    "accuracy_words",
+    "label_worth",
+    "ranked_flags",
+    "share",
+    "worst_cells",
+]
 
 NARROW = (0.05, 0.1)
 """Half-width of the accuracy's interval that a recommendation to check items aims for."""
@@ -52,6 +60,44 @@ def accuracy_words(learned: Learned) -> list[str]:
             )
             break
     return words
+
+
+class LabelWorth(NamedTuple):
+    """A label, the items that have it, and its estimated recall and precision."""
+
+    name: str
+    items: int
+    recall: float
+    precision: float
+
+
+def label_worth(learned: Learned) -> list[LabelWorth]:
+    """Estimate what each label is worth from the stated probabilities, the least precise first.
+
+    Items of known class count with their class. Labels that no item has are left out.
+
+    Examples
+    --------
+    >>> from crowdtree.learning import learn
+    >>> answers = {"task": [1, 1, 2, 2], "worker": ["ann", "ben"] * 2, "label": list("aabb")}
+    >>> [(row.name, row.items) for row in label_worth(learn(answers, gold={"1": "a"}))]
+    [('b', 1), ('a', 1)]
+    """
+    stated = learned.stated_posterior
+    best = stated.argmax(axis=1)
+    count = np.bincount(best, minlength=stated.shape[1])
+    right = np.bincount(best, weights=stated.max(axis=1), minlength=stated.shape[1])
+    expected = stated.sum(axis=0)
+    rows = [
+        LabelWorth(
+            learned.classes[c],
+            int(count[c]),
+            float(right[c] / expected[c]),
+            float(right[c] / count[c]),
+        )
+        for c in np.flatnonzero(count).tolist()
+    ]
+    return sorted(rows, key=lambda row: row.precision)
 
 
 class ErrorCells(NamedTuple):

@@ -86,3 +86,16 @@ def test_the_dashboard_says_that_the_table_was_revised(live):
     one.clock.now += 120
     assert "The table was revised 1 time, last 2 min ago: people err more." in one.notes()
     assert "The items are being replayed." in one.notes()
+
+
+def test_labels_are_shown_with_their_estimated_precision(live):
+    one = live(rows=3)
+    one.start()
+    assert {row["right"] for row in one.picture().labels} == {None}
+    one.answer(one.worker(), 1)  # c4 after the first question
+    picture = one.picture()
+    given = [row for row in picture.labels if row["count"]]
+    assert given
+    wrong = sum(row["count"] * (1 - row["right"]) for row in given)
+    items = sum(row["count"] for row in given)
+    assert wrong / items == pytest.approx(picture.facts["estimated_error"], abs=1e-8)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from crowdtree.learning.compare import against_assumed, confused_pairs
-from crowdtree.report.learned_tables import accuracy_words, ranked_flags, share, worst_cells
+from crowdtree.report.learned_tables import (
+    accuracy_words,
+    label_worth,
+    ranked_flags,
+    share,
+    worst_cells,
+)
 from crowdtree.text import percent, plural, short
 
 __all__ = ["show_learned"]
@@ -13,6 +19,7 @@ __all__ = ["show_learned"]
 MOST_WORKERS = 16
 MOST_QUESTIONS = 12
 MOST_PAIRS = 5
+MOST_LABELS = 8
 MOST_FLAGS = 12
 MOST_THIN = 3
 NAME = 24
@@ -34,6 +41,7 @@ def show_learned(console: Any, learned: Any) -> None:
     for words in accuracy_words(learned):
         console.print(words)
     console.print()
+    _labels(console, learned)
     _workers(console, learned)
     _errors(console, learned)
     _pairs(console, learned)
@@ -55,6 +63,22 @@ def _short(name: str, most: int = NAME) -> Any:
     from rich.text import Text
 
     return Text(short(name, most))
+
+
+def _labels(console: Any, learned: Any) -> None:
+    """Recall and precision of each label, the least precise first."""
+    rows = label_worth(learned)
+    table = _table("label", "items", "precision", "recall")
+    for row in rows[:MOST_LABELS]:
+        cells = f"{row.items:,}", share(row.precision), share(row.recall)
+        table.add_row(_short(row.name), *cells)
+    console.print(table)
+    left = len(rows) - MOST_LABELS
+    more = f" {plural(left, 'more label')} of greater precision." if left > 0 else ""
+    console.print(
+        "[dim]Precision: items with the label that are of its class; recall: items of the\n"
+        f"class that have the label. Estimates.{more}[/]\n"
+    )
 
 
 def _workers(console: Any, learned: Any) -> None:

@@ -9,10 +9,12 @@ from crowdtree import files
 from crowdtree.cli import render
 from crowdtree.cli.options import PlanOutputs
 from crowdtree.designers.optimal import LESS_MISCLASSIFIED
+from crowdtree.errors import listing
 from crowdtree.evaluation import Evaluation
 from crowdtree.plan import Plan
 from crowdtree.plots import draw_tree
 from crowdtree.plots.tree_fold import views
+from crowdtree.plots.tree_model import Facts
 from crowdtree.text import number, percent, plural
 from crowdtree.tree import Tree
 
@@ -26,13 +28,20 @@ __all__ = [
     "tree_lines",
 ]
 
+MOST_NAMES = 6
+"""Names of a folded subtree that are printed."""
+LEGEND = (
+    "recall: of the items of a class, how many get its label; "
+    "precision: of the items with a label, how many are of its class"
+)
+
 
 def finish(value: Evaluation, outputs: PlanOutputs, then: str) -> None:
     """Write the requested files, then print the plan and what to run `then`."""
     if outputs.output is not None:
         files.save_plan(value.plan, outputs.output)
     if outputs.draw is not None:
-        draw_tree(value.plan, outputs.draw)
+        draw_tree(value.plan, outputs.draw, fold=0.0 if outputs.full else None)
 
     def show(console: Any) -> None:
         show_plan(console, value, outputs)
@@ -114,23 +123,23 @@ def show_tree(console: Any, value: Evaluation, full: bool = False) -> None:
         for words, style in line:
             text.append(words, style=style)
         console.print(text, soft_wrap=True)
-    console.print()
+    console.print(f"[dim]{LEGEND}[/]\n")
 
 
 def tree_lines(value: Evaluation, full: bool = False) -> Iterator[list[tuple[str, str]]]:
     """Yield the lines of the drawing as (words, style) pieces."""
-    plan = value.plan
+    plan, facts = value.plan, Facts(value.plan, value)
     tree, problem = plan.tree, plan.tree.problem
     folded = set() if full else set(next(views(tree)).folds)
     for rail, branch, child in tree.outline(folded):
         style = {"no": "dark_orange3", "yes": "dark_cyan"}.get(branch[:3].strip(), "")
         start = [(rail, "dim"), (branch, style)]
         if child < 0:
-            yield [*start, *_leaf_words(value, ~child)]
+            yield [*start, *_leaf_words(facts, ~child)]
         elif child in folded:
-            count = plural(len(tree.nodes[child].classes), "class", "classes")
-            share = percent(float(tree.share[child]))
-            yield [*start, (f"… {count}", "italic"), (f"  {share} of items", "dim")]
+            names = listing(tree.nodes[child].classes, most=MOST_NAMES)
+            size = f"… {facts.fold_text(child)} of items: "
+            yield [*start, (size, "italic"), (names, "dim")]
         else:
             question = int(tree.question[child])
             yield [*start, (problem.text(question), "bold"), (_node_words(plan, child), "dim")]
@@ -150,23 +159,13 @@ def _node_words(plan: Plan, node: int) -> str:
     return "   " + " · ".join(words)
 
 
-def _leaf_words(value: Evaluation, leaf: int) -> list[tuple[str, str]]:
-    tree = value.tree
-    label = int(value.plan.leaf_label[leaf])
-    others = [tree.problem.classes[c] for c in tree.leaf_classes[leaf] if c != label]
-    found = [(tree.problem.classes[label], "bold dark_cyan")]
-    if others:
-        found.append((f" (or {', '.join(others)})", "dark_cyan"))
-    share = percent(float(tree.problem.prior[label]))
-    right = percent(float(value.correct[label]))
-    loss = tree.problem.loss
-    if loss is not None:  # several leaves may have one label: what matters is who arrives
-        share = percent(float(value.leaf_share[leaf]))
-        right = percent(1 - float(value.leaf_wrong[leaf] / value.leaf_share[leaf]))
-    if leaf in value.plan.handed_over:
-        word = "to the expert" if loss and loss.refer is not None else "undecided"
-        return [(f"{word}, perhaps ", "italic"), *found, (f"   {share} of items", "dim")]
-    return [*found, (f"   {share} of items · right {right}", "dim")]
+def _leaf_words(facts: Facts, leaf: int) -> list[tuple[str, str]]:
+    found = [(facts.label(leaf), "bold dark_cyan")]
+    if facts.others(leaf):
+        found.append((f" (or {', '.join(facts.others(leaf))})", "dark_cyan"))
+    if leaf in facts.plan.handed_over:
+        found.insert(0, ("perhaps ", "italic"))
+    return [*found, ("   " + " · ".join(facts.leaf_small(leaf)), "dim")]
 
 
 def show_levels(console: Any, value: Evaluation) -> None:

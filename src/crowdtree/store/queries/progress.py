@@ -50,6 +50,8 @@ class Progress(TypedDict):
     revision: Revision | None
     monitor: Monitored | None
     labels: dict[str, int]
+    precision: dict[str, float | None]
+    """Estimated share of right labels among the items with each label; ``None`` without items."""
     nodes: dict[str, dict[str, int]]
     workers: dict[str, int]
     forecast: Forecast
@@ -84,6 +86,7 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
         "revision": last_revision(connection, number) if campaign.revision else None,
         "monitor": monitored(connection, campaign),
         "labels": _labels(campaign.classes, counts),
+        "precision": _precision(campaign.classes, counts),
         "nodes": _nodes(counts, campaign.revision),
         "workers": _workers(connection, number),
         "forecast": {
@@ -126,6 +129,15 @@ def _rate(connection: Connection, number: int, now: float) -> float | None:
 
 def _labels(classes: Sequence[str], counts: dict[str, int]) -> dict[str, int]:
     return {name: counts.get(f"label:{c}", 0) for c, name in enumerate(classes)}
+
+
+def _precision(classes: Sequence[str], counts: dict[str, int]) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for c, name in enumerate(classes):
+        items = counts.get(f"label:{c}", 0)
+        wrong = counts.get(f"label_nanos:{c}", 0) / 1e9
+        found[name] = 1 - wrong / items if items else None
+    return found
 
 
 def _nodes(counts: dict[str, int], revision: int) -> dict[str, dict[str, int]]:

@@ -24,7 +24,7 @@ __all__ = ["Sums", "check_references", "check_sums"]
 
 RECORD = ("answers", "skips", "overdue", "earned")
 LEARNED = ("gold_right", "gold_asked", "agreed", "judged")
-TALLY_GROUPS = ("fate:", "asked:", "label:")
+TALLY_GROUPS = ("fate:", "asked:", "label:", "label_nanos:")
 TALLIES = ("spent", "estimated", "taken", "error_nanos", "undecided", *ITEM_STATUSES)
 
 # The database enforces one reference per row; repeated references are checked here.
@@ -122,6 +122,9 @@ class Sums:
             self.tallies["undecided"] += 1
         if stored.status == ItemStatus.LABELLED:
             self.tallies[f"label:{label.label}"] += 1
+            if label.posterior_error is not None:
+                nanos = round(label.posterior_error * 1e9)
+                self.tallies[f"label_nanos:{label.label}"] += nanos
 
     def _add_log(self, stored: StoredItem) -> None:
         """Add the lines of an item; whatever was taken back counts in neither direction."""

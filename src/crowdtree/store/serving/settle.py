@@ -63,8 +63,10 @@ def count_label(unit: Changes, item: OpenItem, label: Label, answers: int, by: i
     unit.count(number, ItemStatus.OPEN.label, -by)
     unit.count(number, "estimated", by)
     unit.count(number, "taken", by * answers)
-    unit.count(number, "error_nanos", by * round(label.posterior_error * 1e9))
+    nanos = round(label.posterior_error * 1e9)
+    unit.count(number, "error_nanos", by * nanos)
     if label.reason in HANDED_OVER:
         unit.count(number, "undecided", by)
     if item.status == ItemStatus.LABELLED:
         unit.count(number, f"label:{label.label}", by)
+        unit.count(number, f"label_nanos:{label.label}", by * nanos)

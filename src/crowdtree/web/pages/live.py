@@ -272,7 +272,7 @@ def _shares(facts: Progress) -> dict[str, float]:
 
 def _labels(facts: Progress) -> list[JsonObject]:
     rows: list[JsonObject] = [
-        {"place": place, "name": name, "count": value}
+        {"place": place, "name": name, "count": value, "right": facts["precision"][name]}
         for place, (name, value) in enumerate(facts["labels"].items())
     ]
     most = max((row["count"] for row in rows), default=0)

@@ -1,0 +1,92 @@
+"""What each label is worth, in a terminal: the table of the classes and the confusion matrix."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from crowdtree.evaluation import Evaluation
+from crowdtree.text import percent, percent_cell, plural, short
+
+__all__ = ["show_classes", "show_confusion"]
+
+MOST_CLASSES = 12
+"""Classes that are printed without `--full`, those of the least precision first."""
+MOST_PAIRS = 10
+NAME = 24
+COLUMN = 8
+"""Characters of a column of the matrix."""
+
+
+def show_classes(console: Any, value: Evaluation, full: bool = False) -> None:
+    """Print share, recall, precision and the worst confusion of each class."""
+    rows = sorted(value.classes, key=lambda row: (not math.isnan(row.precision), row.precision))
+    shown = rows if full or len(rows) <= MOST_CLASSES else rows[:MOST_CLASSES]
+    table = _table("class", "share", "recall", "precision", *_left(value, "undecided"))
+    table.add_column("the others are mostly", no_wrap=True)
+    for row in shown:
+        table.add_row(
+            _name(row.name),
+            percent(row.share),
+            percent(row.recall),
+            "never given" if math.isnan(row.precision) else percent(row.precision),
+            *_left(value, percent(row.undecided)),
+            _name(row.confused_with or ""),
+        )
+    console.print(table)
+    if len(shown) < len(rows):
+        words = f"The {len(shown)} of {len(rows):,} classes with the least precision; all: --full"
+        console.print(words, style="dim")
+    console.print()
+
+
+def show_confusion(console: Any, value: Evaluation, full: bool = False) -> None:
+    """Print the confusion matrix where it fits or with `full`, else the largest confusions."""
+    columns = len(value.classes) + bool(value.plan.handed_over)
+    fits = NAME + (COLUMN + 1) * columns <= console.width
+    (_show_matrix if fits or full else _show_pairs)(console, value)
+
+
+def _show_matrix(console: Any, value: Evaluation) -> None:
+    table = _table("of its items, in %")
+    frame = value.confusion_frame()
+    for name in frame.columns[1:]:
+        table.add_column(_name(name, COLUMN), justify="right", no_wrap=True)
+    for name, *cells in frame.rows():
+        table.add_row(_name(name), *map(percent_cell, cells))
+    console.print(table)
+    console.print("Rows: true class. Columns: label.\n", style="dim")
+
+
+def _show_pairs(console: Any, value: Evaluation) -> None:
+    table = _table("true class")
+    table.add_column("gets the label", no_wrap=True)
+    for name in ("of its items", "of all items"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in value.confusions(MOST_PAIRS):
+        shares = percent(row.given), percent(row.overall)
+        table.add_row(_name(row.truth), _name(row.label), *shares)
+    console.print(table)
+    size = plural(len(value.classes), "class", "classes")
+    words = f"The largest confusions; the matrix of {size}: --full, --json or confusion_frame()"
+    console.print(words + "\n", style="dim", markup=False)
+
+
+def _left(value: Evaluation, cell: str) -> tuple[str, ...]:
+    return (cell,) if value.plan.handed_over else ()
+
+
+def _table(first: str, *numbers: str) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column(first, no_wrap=True)
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _name(name: str, most: int = NAME) -> Any:
+    from rich.text import Text
+
+    return Text(short(name, most))

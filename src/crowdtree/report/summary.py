@@ -1,0 +1,145 @@
+"""What a manager needs from a plan: cost, wrong labels, what a label is worth, what to do next."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from crowdtree.evaluation import Evaluation
+from crowdtree.per_class import ClassRow
+from crowdtree.report.comparisons import Alternative
+from crowdtree.text import number, percent, plural
+
+__all__ = ["Point", "about", "heading", "next_steps", "points", "weakest"]
+
+ITEMS = 1000
+"""Items of the examples in the text."""
+
+
+class Point(NamedTuple):
+    """A point of the summary: what it is about, and a few sentences."""
+
+    name: str
+    text: str
+
+
+def heading(value: Evaluation) -> str:
+    """Title of the page."""
+    size = plural(value.tree.problem.n_classes, "class", "classes")
+    risk = "" if value.tree.problem.loss is None else f"expected loss {number(value.risk)}, "
+    return (
+        f"{size}: {risk}{percent(value.decided_error)} wrong labels for "
+        f"{number(value.expected_answers)} answers per item"
+    )
+
+
+def about(value: Evaluation) -> str:
+    """What the plan is, in words."""
+    plan, tree = value.plan, value.tree
+    low, high = int(plan.votes.min()), int(plan.votes.max())
+    many = str(low) if low == high else f"{low} to {high}"
+    people = f"{many} {'person' if high == 1 else 'people'}"
+    if plan.vote == "margin":
+        votes = f"people until one answer leads by {many}"
+    else:
+        votes = people if high == 1 else f"{people}, and the majority decides"
+    return (
+        f"A tree of yes/no questions that sorts items into "
+        f"{plural(tree.problem.n_classes, 'class', 'classes')}. An item is asked "
+        f"{number(value.expected_questions)} questions on average and at most {tree.depth}; "
+        f"each question is put to {votes}."
+    )
+
+
+def points(value: Evaluation, others: list[Alternative]) -> list[Point]:
+    """Cost, wrong labels, worth of a label and the adaptive alternative."""
+    each = value.expected_answers
+    cost = (
+        f"{ITEMS:,} items take about {_rounded(ITEMS * each)} answers, {number(each)} per item. "
+        f"At a price of 0.05 per answer that is {_rounded(0.05 * ITEMS * each)}."
+    )
+    found = [Point("Cost", cost), Point("Wrong labels", _wrong(value))]
+    found.append(Point("What a label is worth", _worth(value)))
+    adaptive = next((row for row in others if row.simulated), None)
+    if adaptive is not None:
+        found.append(Point("Adaptive questions", _adaptive(value, adaptive)))
+    return found
+
+
+def _rounded(value: float) -> str:
+    """A number with three significant digits also above 1,000.
+
+    >>> _rounded(22_699), _rounded(1.234)
+    ('22,700', '1.23')
+    """
+    return number(float(f"{value:.3g}"))
+
+
+def _wrong(value: Evaluation) -> str:
+    decided = "labelled " if value.plan.handed_over else ""
+    words = f"{percent(value.decided_error)} of the {decided}items get a wrong label"
+    words += f", about {number(ITEMS * value.decided_error, 2)} of {ITEMS:,}"
+    if value.plan.handed_over:
+        loss = value.tree.problem.loss
+        left = "are left undecided" if loss is None or loss.refer is None else "go to an expert"
+        words += f". {percent(value.undecided)} of all items {left}"
+    return words + ". This is exact if people err as often as the table of errors says."
+
+
+def _worth(value: Evaluation) -> str:
+    right = f"{percent(1 - value.decided_error)} of the labels are right."
+    rows = weakest(value)
+    if not rows or rows[0].precision > 1 - 1e-12:
+        return right
+    worst = rows[0]
+    words = f"{right} The least reliable label is {worst.name}: of the items that get it, "
+    words += f"{percent(worst.precision)} are {worst.name}"
+    return f"{words}; the others are mostly {worst.confused_with}."
+
+
+def _adaptive(value: Evaluation, row: Alternative) -> str:
+    saved = 1 - row.answers / value.expected_answers
+    if saved > 0.02:
+        versus = f"{percent(round(saved, 2))} fewer than this plan"
+    elif saved < -0.02:
+        versus = f"{percent(round(-saved, 2))} more than this plan"
+    else:
+        versus = "as many as this plan"
+    wrong = f"{percent(row.error)} of the labels are" if row.error else "no label is"
+    return (
+        f"If each next question is chosen by the answers so far, an item takes about "
+        f"{number(row.answers)} answers, {versus}, and {wrong} wrong ({row.label})."
+    )
+
+
+def weakest(value: Evaluation) -> list[ClassRow]:
+    """Classes whose label is given, those of the least precision first."""
+    rows = [row for row in value.classes if not math.isnan(row.precision)]
+    return sorted(rows, key=lambda row: row.precision)
+
+
+def next_steps(value: Evaluation) -> list[str]:
+    """What to do next, most useful first."""
+    steps = []
+    tree, plan = value.tree, value.plan
+    if value.misclassification > 0:
+        node = int(np.argmax(plan.node_error))
+        text = tree.problem.text(int(tree.question[node]))
+        steps.append(
+            f"To get fewer wrong labels, start at question {node + 1} (“{text}”): its vote is "
+            f"wrong for {percent(float(plan.node_error[node]))} of all items, more than any other. "
+            "More people there, or a clearer question, help most."
+        )
+    steps += [
+        f"The commonest confusion is {row.truth} with the label {row.label} "
+        f"({percent(row.overall)} of all items). Check whether a further question tells "
+        "these two apart."
+        for row in value.confusions(1)
+    ]
+    steps.append(
+        "Check the assumed errors with a few real answers before the campaign (crowdtree pilot), "
+        "and start the campaign with crowdtree serve."
+    )
+    return steps

@@ -1,0 +1,195 @@
+"""Every kind of chart at 8, 30, 100 and 200 classes: nothing is clipped, hidden or without a name.
+
+Widths are those of a wide font, so that what holds here holds in other fonts as well.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+import crowdtree as ct
+from plots.helpers import SVG, Box, some_problem, text_boxes, view_box
+
+SIZES = [8, *(pytest.param(n, marks=pytest.mark.slow) for n in (30, 100, 200))]
+POLICIES = (
+    "adaptive", "frontier, margin", "frontier, majority", "paper", "paper, curtailed",
+    "paper, margin", "batch, nearest", "batch, posterior", "batch, Dawid-Skene", "floor", "guide",
+)  # fmt: skip
+
+
+def outside(svg: str) -> list[str]:
+    box = view_box(svg)
+    return [
+        text.name
+        for text in text_boxes(svg)
+        if text.left < box.left - 0.5
+        or text.top < box.top - 0.5
+        or text.right > box.right + 0.5
+        or text.bottom > box.bottom + 0.5
+    ]
+
+
+def overlapping(svg: str) -> list[tuple[str, str]]:
+    """Pairs of texts that lie on each other; the halo behind a name is the name itself."""
+    texts = {text for text in text_boxes(svg) if upright(text)}
+    return [(a.name, b.name) for a, b in combinations(texts, 2) if shrunk(a).meets(shrunk(b))]
+
+
+def upright(text: Box) -> bool:
+    """Whether a box is a line of text and not the hull of a slanted one."""
+    return text.bottom - text.top < 20
+
+
+def shrunk(box: Box) -> Box:
+    """Without the margin for wide fonts."""
+    trim = 0.075 * (box.right - box.left)
+    return Box(box.name, box.left + trim, box.top + 1, box.right - trim, box.bottom - 1)
+
+
+def lines_drawn(svg: str) -> set[str]:
+    """Names of the lines that have an extent, and of the dots."""
+    found = set()
+    for path in ET.fromstring(svg).iter(SVG + "path"):
+        role, way = path.get("aria-roledescription"), path.get("d", "")
+        if role == "circle" or (role == "line mark" and re.search(r"L", way)):
+            found.add(str(path.get("aria-label")))
+    return found
+
+
+def check(svg: str, *, slanted: bool = False) -> None:
+    assert outside(svg) == []
+    if not slanted:
+        assert overlapping(svg) == []
+
+
+def check_curves(svg: str) -> None:
+    check(svg)
+    written = {text.name for text in text_boxes(svg)}
+    drawn = lines_drawn(svg)
+    assert drawn
+    assert drawn <= written  # every line has a name, and below every name of a line has a line
+    named = {text.get("aria-label") for text in ET.fromstring(svg).iter(SVG + "text")} & written
+    assert named <= drawn
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_the_charts_of_a_report(n: int) -> None:
+    from crowdtree.report import _charts, design_rows, staffing_rows
+
+    value = ct.evaluate(ct.staff(ct.design(some_problem(n)), workers=4 * n))
+    made = _charts(value, design_rows(value), staffing_rows(value))
+    assert set(made) == {"levels", "bounds", "staffing", "confusion", "designs"}
+    for name, svg in made.items():
+        check(svg, slanted=name == "confusion")
+    check_curves(made["staffing"])
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_the_chart_of_a_frontier(n: int) -> None:
+    from crowdtree.frontiers.compare import compare
+    from crowdtree.plots.frontiers import frontier_chart
+    from crowdtree.plots.vega import chart_svg
+
+    front = ct.frontier(some_problem(n), "margin", method="greedy", max_points=8)
+    svg = chart_svg(frontier_chart(compare(front), front.points[3]))
+    check_curves(svg)
+    words = " ".join(text.name for text in text_boxes(svg))
+    for name in ("Co-design", "Paper", "Everyone", "Random", "Lower limit", "Ideal"):
+        assert f"{name}: " in words  # explained
+
+
+def curves() -> list[Any]:
+    from crowdtree.simulation.compare import CurveRow
+
+    return [
+        CurveRow(name, answers, wrong, 0.8 * wrong, 1.2 * wrong)
+        for place, name in enumerate(POLICIES)
+        for answers in (2.0 + place, 6.0 + 2 * place, 20.0 + 3 * place)
+        for wrong in [0.6 / (answers - place) ** (1.1 + place % 3)]
+    ]
+
+
+def test_many_lines_have_a_legend_and_a_line_of_one_point_is_a_dot() -> None:
+    from crowdtree.plots.policies import policy_chart
+    from crowdtree.plots.vega import chart_svg
+
+    rows = curves()
+    lone = [row for row in rows if row.series != "paper"]
+    lone += [row for row in rows if row.series == "paper"][:1]
+    svg = chart_svg(policy_chart(lone, 0.05))
+    check_curves(svg)
+    assert {"paper", "adaptive", "lower limit (Fano)", "ideal (Burnashev)"} <= lines_drawn(svg)
+    dots = [p for p in ET.fromstring(svg).iter() if p.get("aria-roledescription") == "circle"]
+    assert [dot.get("aria-label") for dot in dots] == ["paper"]
+
+
+def test_lines_that_coincide_share_a_name() -> None:
+    from crowdtree.plots.curves import curve_chart
+    from crowdtree.plots.vega import chart_svg
+
+    rows = [
+        {"series": name, "kind": kind, "x": float(x), "y": base**x}
+        for name, kind, base in (("b", "paper", 0.5), ("a", "ours", 0.5), ("c", "paper", 0.6))
+        for x in (1, 2, 3)
+    ]
+    svg = chart_svg(curve_chart(rows, title="A title", x="x"))
+    check_curves(svg)
+    assert lines_drawn(svg) == {"b, a", "c"}
+
+
+def test_a_line_that_leaves_the_chart_ends_at_its_edge() -> None:
+    from crowdtree.plots.curves import curve_chart
+    from crowdtree.plots.vega import chart_svg
+
+    rows = [
+        {"series": name, "kind": kind, "x": x, "y": y}
+        for name, kind, last in (("kept", "ours", 0.01), ("gone", "baseline", 0.0))
+        for x, y in ((1.0, 0.3), (2.0, last))
+    ]
+    svg = chart_svg(curve_chart(rows, title="A title", x="x"))
+    check_curves(svg)
+    assert lines_drawn(svg) == {"kept", "gone"}
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_where_policies_spend_their_answers(n: int) -> None:
+    from crowdtree.plots.policies import spending_chart
+    from crowdtree.plots.vega import chart_svg
+
+    texts = [f"{'Is it a very large animal ' * 4}{i}?" for i in range(40)]
+    problem = some_problem(n).replace(texts=texts)
+    spent = dict(zip(problem.questions, np.linspace(1, 0.001, 40).tolist(), strict=True))
+
+    class Run:
+        answers_per_question = spent
+
+    Run.problem = problem  # type: ignore[attr-defined]
+    svg = chart_svg(spending_chart({"adaptive": Run(), "paper, margin": Run()}))
+    check(svg)
+    bars = [p for p in ET.fromstring(svg).iter() if p.get("aria-roledescription") == "bar"]
+    assert len(bars) == 2 * 16  # like texts keep their own row
+
+
+def test_the_chart_of_an_audit_and_of_the_workers() -> None:
+    from types import SimpleNamespace
+
+    from crowdtree.plots.audits import audit_chart
+    from crowdtree.plots.live import trust_chart
+    from crowdtree.plots.vega import chart_svg
+
+    history = [
+        SimpleNamespace(checks=k, upper=0.3 / k, low=0.05 / k, high=0.2 / k, estimate=0.1 / k)
+        for k in range(1, 300)
+    ]
+    check_curves(chart_svg(audit_chart(history, 0.95, 0.02)))
+    rows = [
+        {"name": f"w{i}", "right": 0.5 + i / 80, "reliability": 0.5 + i / 90, "kind": kind}
+        for i, kind in enumerate(["spammer"] * 3 + ["worker"] * 30)
+    ]
+    check(chart_svg(trust_chart(rows)))
