@@ -10,9 +10,9 @@ from .blocks import build_blocks
 from .branch import TOLERANCE
 from .dive import Path, dive
 from .extract import Ints, TreeArrays
+from .groups import Floats, class_free, label_weights
 from .search import MEMORY_LIMIT_BYTES, RELATIVE_TOLERANCE, Run, solve
 from .solution import Limits, Solution
-from .tables import Floats, final_groups
 
 
 def tree_loss(
@@ -30,26 +30,6 @@ def tree_loss(
             node = int(children[node, outcome[asked, member]])
         total += float(weight[member]) * (1.0 - right)
     return total
-
-
-def label_weights(outcome: npt.NDArray[np.int8], weight: Floats) -> tuple[Floats, float]:
-    """Weights of the classes that can be right, and the weight of those that never are.
-
-    A group that no question separates gets the label of its heaviest class.
-    """
-    labelled = np.zeros_like(weight)
-    for group in final_groups(outcome):
-        label = group[int(np.argmax(weight[group]))]
-        labelled[label] = weight[label]
-    return labelled, float(weight.sum() - labelled.sum())
-
-
-def class_free(outcome: npt.NDArray[np.int8], error: Floats) -> bool:
-    """Whether every question errs equally for all classes that it applies to."""
-    known = outcome >= 0
-    highest = np.where(known, error, -np.inf).max(axis=1)
-    lowest = np.where(known, error, np.inf).min(axis=1)
-    return bool((highest <= lowest).all())
 
 
 class _Dive(Run):

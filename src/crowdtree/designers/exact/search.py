@@ -12,9 +12,10 @@ from .blocks import BLOCK, build_blocks
 from .bounds import kraft_bound
 from .branch import BUDGET, KRAFT, LOWER, NODES, STOP, SWAPS, TOLERANCE, UPPER, search
 from .extract import TreeArrays, extract, leaf_order, tree_value
+from .groups import Floats
 from .incumbent import descend
 from .solution import Limits, Solution
-from .tables import Floats, build, scratch
+from .tables import build, scratch
 
 UNLIMITED = np.iinfo(np.int64).max
 MEMORY_LIMIT_BYTES = 1 << 30
