@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import warnings
@@ -76,6 +77,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with 0, 2 (a mistake in the input) or 130 (interrupted)."""
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
+        _show_compilation()
         raise SystemExit(_run(arguments))
 
 
@@ -101,6 +103,16 @@ def _run(arguments: list[str] | None) -> int:
     if result == INTERRUPTED:  # the parser turns Ctrl-C into this code
         return _fail("interrupted", code=INTERRUPTED)
     return result if isinstance(result, int) else 0
+
+
+def _show_compilation() -> None:
+    """Show on stderr when something has to be compiled, so that nobody takes it for a fault."""
+    log = logging.getLogger("crowdtree.jit")
+    log.setLevel(logging.INFO)
+    if not log.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("crowdtree: %(message)s"))
+        log.addHandler(handler)
 
 
 def _fail(message: str, code: int = 2) -> int:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import cache as memo_module
+from ._jit import make_ready
 from .blocks import build_blocks
 from .branch import TOLERANCE
 from .dive import Path, dive
@@ -68,6 +69,17 @@ class _Dive(Run):
         self.best_tree: TreeArrays | None = None
         self.best_loss = np.inf
         self.proven = 0.0
+
+    def make_ready(self) -> None:
+        """Compile the kernels of the dive, too."""
+        super().make_ready()
+        state, memo = self.path.state, self.memo
+        make_ready(memo_module.find, state, 0, memo.words, memo.state)
+        make_ready(memo_module.question_at, 0, memo.words)
+        make_ready(
+            dive, 0, 1.0, self.tables, self.exact, memo, self.work, self.path, self.control,
+            self.status,
+        )  # fmt: skip
 
     def _reorder(self) -> None:
         """Keep the order of the classes: the dive's rows are laid out by it."""
