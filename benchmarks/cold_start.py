@@ -196,7 +196,7 @@ def report(before: str, old: dict[str, Times], new: dict[str, Times]) -> str:
         f"{time.strftime('%Y-%m-%d')}. Processor seconds (user and system, all threads and child "
         "processes) of a fresh process, the start of Python included. *First*: nothing has been "
         "compiled before on this machine; *second*: the same command again. "
-        f"Wanted: at most {WANTED:g} s at the first use. A dash: not available there, or not measured.",
+        f"Wanted: at most {WANTED:g} s at the first use. A dash: not available or not measured.",
         "",
         "| command | first, before | first, now | second, before | second, now |",
         "|---|--:|--:|--:|--:|",
