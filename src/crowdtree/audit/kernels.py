@@ -11,7 +11,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from crowdtree.jit import compiled
 
 __all__ = [
     "advance",
@@ -36,7 +37,7 @@ STEPS = 30
 """Steps in which the rest of an audit is looked ahead."""
 
 
-@njit(cache=True)
+@compiled()
 def stake(left: Any, weights: Any, wrong: Any, total: float) -> float:
     """Stake that makes the wealth against ``wrong items left >= total`` grow fastest."""
     n = 0.0
@@ -67,7 +68,7 @@ def stake(left: Any, weights: Any, wrong: Any, total: float) -> float:
     return max(c, 0.0)
 
 
-@njit(cache=True)
+@compiled()
 def loser(s: float, wrong: float, c: float) -> float:
     """Chance of an item times what it pays when wrong, before it is normalised.
 
@@ -77,7 +78,7 @@ def loser(s: float, wrong: float, c: float) -> float:
     return 2.0 * s * c * wrong / (root + c - s) if c > s else 0.5 * (s - c + root)
 
 
-@njit(cache=True)
+@compiled()
 def bet(left: Any, weights: Any, wrong: Any, total: float, stratum: int, error: bool) -> float:
     """Log of the factor of the wealth when an item of a stratum is found wrong or right.
 
@@ -95,7 +96,7 @@ def bet(left: Any, weights: Any, wrong: Any, total: float, stratum: int, error: 
     return math.log(pay / s) - math.log(norm) if pay > 0.0 else -math.inf
 
 
-@njit(cache=True)
+@compiled()
 def growth(left: Any, weights: Any, wrong: Any, total: float) -> float:
     """Expected log factor of the next bet if the working model is right."""
     c = stake(left, weights, wrong, total)
@@ -114,7 +115,7 @@ def growth(left: Any, weights: Any, wrong: Any, total: float) -> float:
     return gain - math.log(norm)
 
 
-@njit(cache=True)
+@compiled()
 def lean(left: Any, wrong: Any, uniform: float, power: float, weights: Any) -> None:
     """Fill the chances: a uniform part, the rest by a power of the expected error."""
     n = 0.0
@@ -127,7 +128,7 @@ def lean(left: Any, wrong: Any, uniform: float, power: float, weights: Any) -> N
         weights[g] = left[g] * (uniform / n + (1.0 - uniform) * part)
 
 
-@njit(cache=True)
+@compiled()
 def expected_checks(
     left: Any, wrong: Any, total: float, need: float, uniform: float, power: float
 ) -> float:
@@ -159,7 +160,7 @@ def expected_checks(
     return n
 
 
-@njit(cache=True)
+@compiled()
 def pick_lean(left: Any, wrong: Any, total: float, need: float) -> tuple[float, float, float]:
     """Choose how chances lean: the uniform share and the power that need the fewest checks.
 
@@ -181,7 +182,7 @@ def pick_lean(left: Any, wrong: Any, total: float, need: float) -> tuple[float, 
     return uniform, power, best
 
 
-@njit(cache=True)
+@compiled()
 def posterior(beliefs: Any, rates: Any, checked: Any, found: Any, wrong: Any) -> None:
     """Fill the expected error of each stratum by the working model."""
     for g in range(len(wrong)):
@@ -191,7 +192,7 @@ def posterior(beliefs: Any, rates: Any, checked: Any, found: Any, wrong: Any) ->
         wrong[g] = (STRENGTH * mean + found[g]) / (STRENGTH + checked[g])
 
 
-@njit(cache=True)
+@compiled()
 def update(beliefs: Any, rates: Any, checked: Any, found: Any, stratum: int, error: bool) -> None:
     """Take a check into the working model."""
     total = 0.0
@@ -206,7 +207,7 @@ def update(beliefs: Any, rates: Any, checked: Any, found: Any, stratum: int, err
         found[stratum] += 1.0
 
 
-@njit(cache=True)
+@compiled()
 def advance(
     logs: Any,
     peaks: Any,
@@ -228,7 +229,7 @@ def advance(
             peaks[k] = max(peaks[k], logs[k])
 
 
-@njit(cache=True)
+@compiled()
 def draw(left: Any, weights: Any, u: float) -> tuple[int, int]:
     """Stratum and place among its items left that a uniform number points at."""
     at = u * weights.sum()
@@ -242,7 +243,7 @@ def draw(left: Any, weights: Any, u: float) -> tuple[int, int]:
     return last, int(left[last] + 0.5) - 1
 
 
-@njit(cache=True)
+@compiled()
 def replay(
     left: Any,
     bad: Any,
@@ -269,13 +270,15 @@ def replay(
     strata = len(left)
     wrong, weights = np.empty(strata), np.empty(strata)
     before = np.empty(strata)  # expected errors when the batch was drawn
-    crossed[:] = -1
+    for k in range(len(crossed)):
+        crossed[k] = -1
     n = int(left.sum() + 0.5)
     share, power = 1.0, 1.0
     for t in range(n):
         posterior(beliefs, rates, checked, found, wrong)
         if t % batch == 0:
-            before[:] = wrong
+            for k in range(strata):  # assigning a slice takes a second to compile
+                before[k] = wrong[k]
             if not uniform and crossed[0] < 0:
                 rest = max(need - logs[0], 0.1)
                 share, power, _ = pick_lean(left, wrong, max(totals[0], 0.0), rest)
@@ -288,7 +291,8 @@ def replay(
         left[g] -= 1.0
         if error:
             bad[g] -= 1.0
-            totals -= 1.0
+            for k in range(len(totals)):
+                totals[k] -= 1.0
         update(beliefs, rates, checked, found, g, error)
         done = 0
         for k in range(len(totals)):

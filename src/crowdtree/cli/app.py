@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import sys
 import warnings
 from typing import Any, TextIO
@@ -80,6 +81,7 @@ def main(arguments: list[str] | None = None) -> None:
     with streams.prepared(), warnings.catch_warnings():
         warnings.showwarning = _show_warning
         warnings.simplefilter("default", CrowdtreeWarning)  # even where the user silenced others
+        _show_compilation()
         raise SystemExit(_run(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -121,6 +123,16 @@ def _run(arguments: list[str]) -> int:
         return _fail("interrupted", code=INTERRUPTED)
     inputs.show_notes()
     return result if isinstance(result, int) else 0
+
+
+def _show_compilation() -> None:
+    """Show on stderr when something has to be compiled, so that nobody takes it for a fault."""
+    log = logging.getLogger("crowdtree.jit")
+    log.setLevel(logging.INFO)
+    if not log.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("crowdtree: %(message)s"))
+        log.addHandler(handler)
 
 
 def _fail(message: str, code: int = 2) -> int:

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from math import log2
 
 import numpy as np
-from numba import get_num_threads, njit, prange, set_num_threads
+from numba import get_num_threads, prange, set_num_threads
 from numpy.typing import NDArray
 
+from crowdtree.jit import compiled
 from crowdtree.problem import Problem
 
 __all__ = ["best_questions", "first_alike", "hull_corners", "read_level"]
@@ -57,12 +58,12 @@ def read_level(
     return gain.T, error.T
 
 
-@njit(cache=True)
+@compiled()
 def _xlog2(x: float) -> float:
     return x * log2(x) if x > 0.0 else 0.0
 
 
-@njit(cache=True)
+@compiled()
 def _gain_by_pattern(share, start, whole):  # type: ignore[no-untyped-def]
     """Gain of each small node for each pattern of answers (bit i: the i-th class says yes)."""
     n_nodes = len(start) - 1
@@ -83,7 +84,7 @@ def _gain_by_pattern(share, start, whole):  # type: ignore[no-untyped-def]
     return table
 
 
-@njit(parallel=True, cache=True, fastmath=_ANY_ORDER)
+@compiled(parallel=True, fastmath=_ANY_ORDER)
 def _read(  # type: ignore[no-untyped-def]
     outcome, worker_error, per_cell, strict, cls, share, start, whole, by_pattern, gain, error
 ):
@@ -135,7 +136,7 @@ def _read(  # type: ignore[no-untyped-def]
             error[q, k] = wrong if per_cell else (whole[k] - either) * errors[0]
 
 
-@njit(cache=True)
+@compiled()
 def _drop(whole, yes, either, ones, zeros):  # type: ignore[no-untyped-def]
     """Fall of the entropy at a node; -inf unless both answers occur."""
     if ones == 0 or zeros == 0:
@@ -191,7 +192,7 @@ def _by_question(table: FloatArray) -> FloatArray:
 _CHUNK = 128  # nodes that a thread handles together: a few cache lines of every question
 
 
-@njit(parallel=True, cache=True)
+@compiled(parallel=True)
 def _best(gain, error, price, slack, nodes, best, least):  # type: ignore[no-untyped-def]
     for chunk in prange((len(nodes) + _CHUNK - 1) // _CHUNK):
         first = chunk * _CHUNK
@@ -223,7 +224,7 @@ def _best(gain, error, price, slack, nodes, best, least):  # type: ignore[no-unt
                         break
 
 
-@njit(parallel=True, cache=True)
+@compiled(parallel=True)
 def _first_corner(gain, error, slack, corner):  # type: ignore[no-untyped-def]
     """Find the least error, and among equals (up to the slack) the largest gain."""
     for chunk in prange((gain.shape[1] + _CHUNK - 1) // _CHUNK):
@@ -242,7 +243,7 @@ def _first_corner(gain, error, slack, corner):  # type: ignore[no-untyped-def]
                         corner[k] = q
 
 
-@njit(parallel=True, cache=True)
+@compiled(parallel=True)
 def _next_corner(gain, error, slack, here, corner):  # type: ignore[no-untyped-def]
     """Find the steepest edge from a corner, and among equals the farthest end."""
     for chunk in prange((gain.shape[1] + _CHUNK - 1) // _CHUNK):
@@ -263,7 +264,7 @@ def _next_corner(gain, error, slack, here, corner):  # type: ignore[no-untyped-d
                             corner[k] = q
 
 
-@njit(parallel=True, cache=True)
+@compiled(parallel=True)
 def _first_same(gain, error, slack, choice):  # type: ignore[no-untyped-def]
     for k in prange(gain.shape[1]):
         g, e = gain[choice[k], k], error[choice[k], k]

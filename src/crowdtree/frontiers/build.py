@@ -127,7 +127,12 @@ def frontier(
         elif curve.late:
             curve.ended = "time limit"
         else:
-            curve.refine(exact_solver(options, memory_limit, curve.report), node_limit)
+            limited = node_limit is not None
+            solve = exact_solver(options, memory_limit, curve.report, limited=limited)
+            began = time.monotonic()
+            solve(1 / float(options.price.mean()), 1, None)  # compiles, which no limit pays for
+            curve.deadline += time.monotonic() - began
+            curve.refine(solve, node_limit)
     except KeyboardInterrupt:
         if not curve.points:
             raise

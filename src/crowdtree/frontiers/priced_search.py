@@ -79,9 +79,16 @@ Solver = Callable[[float, int, float | None], Priced]
 
 
 def exact_solver(
-    options: Options, memory_limit: float, progress: Callable[[], None] | None = None
+    options: Options,
+    memory_limit: float,
+    progress: Callable[[], None] | None = None,
+    *,
+    limited: bool = False,
 ) -> Solver:
-    """Make the proven solver: branch and bound over questions and votes at once."""
+    """Make the proven solver: branch and bound over questions and votes at once.
+
+    A small problem is tabulated as a whole, unless the sets to search are `limited`.
+    """
     problem = options.problem
     if problem.loss is not None:
         return _loss_solver(options)
@@ -90,6 +97,8 @@ def exact_solver(
     # A table of all sets is enough where there are few classes, and quicker to make.
     memory = int(min(memory_limit, 128 * 2.0 ** min(problem.n_classes, 40) + 1e6))
 
+    whole = not limited and exact.is_tabulated(problem.outcome)
+
     def solve(price: float, node_limit: int, seconds: float | None) -> Priced:
         total, first = options.priced(price)
         found = exact.solve_additive(
@@ -97,7 +106,7 @@ def exact_solver(
             total,
             problem.prior,
             time_limit=seconds,
-            node_limit=node_limit,
+            node_limit=None if whole else node_limit,
             memory_limit_bytes=memory,
             progress=None if progress is None else lambda *_: progress(),
         )

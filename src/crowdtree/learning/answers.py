@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.learning.frames import read_frame
+from crowdtree.learning.passes import passes
 from crowdtree.problem import LINE_BREAKS
 from crowdtree.text import plural
 
@@ -246,9 +247,8 @@ def _integer_codes(values: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
     if values.dtype == np.uint64 and high < 2**63:
         values = values.astype(np.int64)
     if values.dtype != np.uint64 and high - low < 4 * len(values) + 1000:
-        from crowdtree.learning import kernels
-
-        return kernels.encode_range(values, low, high - low + 1)
+        numbered, present = passes(len(values)).encode_range(values, low, high - low + 1)
+        return numbered, present
     names, codes = np.unique(values, return_inverse=True)
     return codes.astype(np.int32), names
 
@@ -280,8 +280,7 @@ def _label_codes(
 def _sorted_by_task(answers: Answers, task: IntArray, duplicates: Duplicates) -> Answers:
     from dataclasses import replace
 
-    from crowdtree.learning import kernels
-
+    kernels = passes(len(task))
     start, order = kernels.counting_sort(task, answers.n_tasks)
     asked = None if answers.question is None else answers.question[order]
     made = replace(

@@ -10,8 +10,9 @@ known to a variance v only; its average over the logistic curve is
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from crowdtree.jit import compiled
 
 __all__ = ["answer_pass", "class_pass", "information_pass", "residual_pass"]
 
@@ -22,7 +23,7 @@ _FLATTER = 0.39269908169872414  # pi / 8
 _LEAST = 1e-9  # classes less likely than this are passed over
 
 
-@njit(cache=True)
+@compiled()
 def class_pass(
     start: NDArray[np.int64],
     question: IntArray,
@@ -70,7 +71,7 @@ def class_pass(
     return total
 
 
-@njit(cache=True)
+@compiled()
 def answer_pass(
     start: NDArray[np.int64],
     question: IntArray,
@@ -123,7 +124,7 @@ def answer_pass(
             to[2] += square - mean * mean
 
 
-@njit(cache=True)
+@compiled()
 def residual_pass(
     start: NDArray[np.int64],
     question: IntArray,
@@ -151,7 +152,7 @@ def residual_pass(
             bend[j] = square
 
 
-@njit(cache=True)
+@compiled()
 def information_pass(
     start: NDArray[np.int64],
     question: IntArray,
@@ -201,7 +202,7 @@ def information_pass(
             _add_loss(posterior[t], sure, 2 * (end - begin) + classes, place, score, lost)
 
 
-@njit(cache=True)
+@compiled()
 def _add_answers(
     begin: int,
     end: int,
@@ -235,7 +236,7 @@ def _add_answers(
         score[i], score[i + 1] = slope, lean * slope
 
 
-@njit(cache=True)
+@compiled()
 def _add_loss(
     posterior: FloatArray,
     sure: float,

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ from numpy.typing import NDArray
 from crowdtree.errors import CrowdtreeWarning
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.doubt import LEAST_LEFT, finished
+from crowdtree.learning.passes import class_passes
 from crowdtree.learning.rates import CellRates, Counts, cell_rates
 from crowdtree.learning.skills import ClassFit, spread_of
 
@@ -146,22 +148,23 @@ class Fit:
         self.rates: CellRates
         self.told: Counts | None = None
 
+    @property
+    def passes(self) -> Any:
+        """Passes over the answers that suit their number."""
+        return class_passes(self.answers.n_answers * len(self.prior))
+
     def sums(self) -> None:
         """Add up scores and curvatures at the present state."""
-        from crowdtree.learning import class_kernels
-
         a, crowd = self.answers, self.crowd
-        class_kernels.answer_pass(
+        self.passes.answer_pass(
             a.start, a.question_column(), a.worker, a.label, self.x, self.tilt, crowd.skill,
             crowd.variance, self.posterior, self.cells, self.workers,
         )  # fmt: skip
 
     def classify(self) -> float:
         """Posteriors of the items; the log likelihood of the answers."""
-        from crowdtree.learning import class_kernels
-
         a, crowd = self.answers, self.crowd
-        total = class_kernels.class_pass(
+        total = self.passes.class_pass(
             a.start, a.question_column(), a.worker, a.label, self.x, self.tilt, crowd.skill,
             crowd.variance, np.log(self.prior), self.gold, self.posterior,
         )  # fmt: skip

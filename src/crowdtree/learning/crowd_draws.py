@@ -24,6 +24,7 @@ from crowdtree.learning.crowd_model import (
     newton,
     pooled_variance,
 )
+from crowdtree.learning.passes import passes
 
 __all__ = ["Draws", "draw_crowd", "split_rhat"]
 
@@ -117,11 +118,9 @@ class _Chain:
 
     def _draw_states(self) -> FloatArray:
         """Draw the states of the items; how many are of each class."""
-        from crowdtree.learning import kernels
-
         a, states = self.answers, self.states
         self.answer = states.log_answer(self.logits)
-        items = kernels.draw_pass(
+        items = passes(a.n_answers * len(states)).draw_pass(
             a.start, a.worker, a.label, self.answer,
             states.log_prior(self.share_now), self.gold, self.rng.random(a.n_tasks),
             self.counts,

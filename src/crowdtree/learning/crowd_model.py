@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.learning.answers import Answers
+from crowdtree.learning.passes import passes
 
 __all__ = ["CrowdModel", "States", "fit_crowd", "fit_crowds"]
 
@@ -82,10 +83,8 @@ class States:
 
     def log_answer(self, logits: FloatArray) -> FloatArray:
         """Log P(label | worker, state): (worker, label, state)."""
-        from crowdtree.learning import kernels
-
         table = np.empty((len(logits), self.labels, len(self)))
-        kernels.answer_table(np.ascontiguousarray(logits), self.tilt, table)
+        passes(table.size).answer_table(np.ascontiguousarray(logits), self.tilt, table)
         return table
 
     def log_prior(self, share: FloatArray) -> FloatArray:
@@ -259,12 +258,10 @@ class _Fit:
 
     def expect(self) -> float:
         """E-step: posteriors and expected counts in place; the log likelihood."""
-        from crowdtree.learning import kernels
-
         a, states = self.answers, self.states
         self.log_answer = states.log_answer(self.logits)
         return float(
-            kernels.state_pass(
+            passes(a.n_answers * len(states)).state_pass(
                 a.start, a.worker, a.label, self.log_answer,
                 states.log_prior(self.share), self.gold, self.posterior, self.counts,
             )
@@ -311,11 +308,9 @@ class Told:
     @classmethod
     def of(cls, counts: FloatArray, log_answer: FloatArray) -> Told:
         """From counts and log probabilities, both (worker, label, state)."""
-        from crowdtree.learning import kernels
-
         workers, labels = counts.shape[:2]
         given, expected = np.empty((2, workers, labels, labels))
-        kernels.told_pass(counts, log_answer, given, expected)
+        passes(counts.size).told_pass(counts, log_answer, given, expected)
         return cls(given, expected)
 
 
@@ -379,12 +374,11 @@ def pooled_variance(square: FloatArray, workers: int) -> FloatArray:
 
 def _first_mean(answers: Answers, start: FloatArray, states: States) -> FloatArray:
     """The crowd's logits as the starting posterior has them; tilts pull probabilities inwards."""
-    from crowdtree.learning import kernels
-
     labels = states.labels
     counts = np.empty((1, labels, labels))
     nobody = np.zeros_like(answers.worker)
-    kernels.count_pass(answers.start, nobody, answers.label, start, counts)
+    few = passes(answers.n_answers * labels)
+    few.count_pass(answers.start, nobody, answers.label, start, counts)
     share = counts[0].T + 2 * np.eye(labels) + 0.5
     logit = np.log(share / share.sum(axis=1, keepdims=True))
     logit -= logit.mean(axis=1, keepdims=True)

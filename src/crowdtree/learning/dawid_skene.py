@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.learning.passes import passes
+
 __all__ = ["DawidSkeneFit", "fit_dawid_skene"]
 
 FloatArray = NDArray[np.float64]
@@ -69,8 +71,7 @@ def fit_dawid_skene(
     >>> fit.posterior[:, 1].round().tolist(), fit.converged
     ([1.0, 0.0, 1.0], True)
     """
-    from crowdtree.learning import kernels
-
+    kernels = passes(len(worker) * labels)
     posterior = kernels.vote_shares(start, label, labels)
     known = np.flatnonzero(gold >= 0)
     posterior[known] = 0.0

@@ -88,14 +88,12 @@ def _precision(fit: Fit) -> tuple[FloatArray, FloatArray]:
 
 
 def _joint(fit: Fit) -> Doubt:
-    from crowdtree.learning import class_kernels
-
     a, crowd, prior = fit.answers, fit.crowd, fit.prior
     (questions, classes), cells, workers = fit.x.shape, fit.x.size, len(crowd.skill)
     first = cells + workers
     size = first + classes + questions
     whole, lost = np.zeros((size, size)), np.zeros((size, size))
-    class_kernels.information_pass(
+    fit.passes.information_pass(
         a.start, a.question_column(), a.worker, a.label, fit.x, fit.tilt, crowd.skill,
         fit.posterior, prior, _SURE, whole, lost,
     )  # fmt: skip

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from crowdtree.jit import compiled
 
 __all__ = [
     "answer_table",
@@ -38,13 +39,13 @@ def encode_range(values: NDArray[Any], low: int, span: int) -> tuple[IntArray, N
     return _look_up(values, low, rank), np.flatnonzero(present) + low
 
 
-@njit(cache=True)
+@compiled()
 def _mark(values: NDArray[Any], low: int, present: NDArray[np.bool_]) -> None:
     for i in range(len(values)):
         present[values[i] - low] = True
 
 
-@njit(cache=True)
+@compiled()
 def _look_up(values: NDArray[Any], low: int, rank: IntArray) -> IntArray:
     codes = np.empty(len(values), np.int32)
     for i in range(len(values)):
@@ -52,7 +53,7 @@ def _look_up(values: NDArray[Any], low: int, rank: IntArray) -> IntArray:
     return codes
 
 
-@njit(cache=True)
+@compiled()
 def counting_sort(key: IntArray, count: int) -> tuple[NDArray[np.int64], IntArray]:
     """Stable order by key, and where each key starts."""
     start = np.zeros(count + 1, np.int64)
@@ -68,7 +69,7 @@ def counting_sort(key: IntArray, count: int) -> tuple[NDArray[np.int64], IntArra
     return start, order
 
 
-@njit(cache=True)
+@compiled()
 def find_repeats(
     start: NDArray[np.int64], worker: IntArray, question: IntArray, keep_last: bool
 ) -> tuple[NDArray[np.bool_], int, int]:
@@ -92,7 +93,7 @@ def find_repeats(
     return keep, twice, first
 
 
-@njit(cache=True)
+@compiled()
 def vote_shares(
     start: NDArray[np.int64], label: NDArray[np.int8], labels: int
 ) -> NDArray[np.float64]:
@@ -110,7 +111,7 @@ def vote_shares(
 # ---------------------------------------------------------------- one question, many labels
 
 
-@njit(cache=True, fastmath=True)
+@compiled(fastmath=True)
 def _weigh_states(
     first: int,
     last: int,
@@ -139,7 +140,7 @@ def _weigh_states(
     return top, whole
 
 
-@njit(cache=True, fastmath=True)
+@compiled(fastmath=True)
 def state_pass(
     start: NDArray[np.int64],
     worker: IntArray,
@@ -179,7 +180,7 @@ def state_pass(
     return total
 
 
-@njit(cache=True, fastmath=True)
+@compiled(fastmath=True)
 def draw_pass(
     start: NDArray[np.int64],
     worker: IntArray,
@@ -216,7 +217,7 @@ def draw_pass(
     return items
 
 
-@njit(cache=True, fastmath=True)
+@compiled(fastmath=True)
 def answer_table(logits: FloatArray, tilt: FloatArray, table: FloatArray) -> None:
     """Log P(label | worker, state) from logits (worker, class, label) and tilts (tilt, label)."""
     workers, classes, labels = logits.shape
@@ -235,7 +236,7 @@ def answer_table(logits: FloatArray, tilt: FloatArray, table: FloatArray) -> Non
                     table[w, y, k * tilts + t] = logits[w, k, y] + tilt[t, y] - whole
 
 
-@njit(cache=True, fastmath=True)
+@compiled(fastmath=True)
 def told_pass(
     counts: FloatArray, table: FloatArray, given: FloatArray, expected: FloatArray
 ) -> None:
@@ -256,7 +257,7 @@ def told_pass(
                     expected[w, k, y] += asked * np.exp(table[w, y, s])
 
 
-@njit(cache=True)
+@compiled()
 def count_pass(
     start: NDArray[np.int64],
     worker: IntArray,

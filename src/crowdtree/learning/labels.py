@@ -19,6 +19,7 @@ from crowdtree.learning.crowd_draws import Draws, draw_crowd
 from crowdtree.learning.crowd_model import CrowdModel, States, fit_crowd, fit_crowds
 from crowdtree.learning.dawid_skene import fit_dawid_skene
 from crowdtree.learning.dependence import Worth
+from crowdtree.learning.passes import passes
 from crowdtree.learning.skills import SkillFit
 
 __all__ = [
@@ -263,9 +264,9 @@ def _unknown(gold: IntArray) -> IntArray:
 
 
 def _shares(answers: Answers, gold: IntArray) -> FloatArray:
-    from crowdtree.learning import kernels
-
-    share = kernels.vote_shares(answers.start, answers.label, len(answers.labels))
+    labels = len(answers.labels)
+    kernels = passes(answers.n_answers * labels)
+    share = kernels.vote_shares(answers.start, answers.label, labels)
     known = np.flatnonzero(gold >= 0)
     share[known] = 0.0
     share[known, gold[known]] = 1.0
@@ -273,8 +274,7 @@ def _shares(answers: Answers, gold: IntArray) -> FloatArray:
 
 
 def _counts(answers: Answers, posterior: FloatArray) -> FloatArray:
-    from crowdtree.learning import kernels
-
+    kernels = passes(answers.n_answers * posterior.shape[1])
     counts = np.empty((answers.n_workers, len(answers.labels), posterior.shape[1]))
     kernels.count_pass(answers.start, answers.worker, answers.label, posterior, counts)
     return counts

@@ -69,8 +69,6 @@ class People(NamedTuple):
 
 def how_people_differ(fit: Fit) -> People:
     """Variation between people of what their answers say beyond the fit."""
-    from crowdtree.learning import class_kernels
-
     a, questions, answers = fit.answers, len(fit.x), fit.crowd.answers
     code = a.worker.astype(np.int64) * questions + a.question_column()
     pair, place, count = np.unique(code, return_inverse=True, return_counts=True)
@@ -82,7 +80,7 @@ def how_people_differ(fit: Fit) -> People:
         none = Spread(0.0, 0.0)
         return People(none, none, none, effective, of_question)
     residual, bend = np.empty(a.n_answers), np.empty(a.n_answers)
-    class_kernels.residual_pass(
+    fit.passes.residual_pass(
         a.start, a.question_column(), a.worker, a.label, fit.x, fit.tilt, fit.crowd.skill,
         fit.posterior, residual, bend,
     )  # fmt: skip

@@ -23,7 +23,7 @@ IntArray = NDArray[np.int64]
 REASONS = ("target", "budget", "questions", "leaf", "skipped", "undecided", "referred")
 CHUNK = 2048
 """Rows of posteriors scored at once: the scores of a chunk stay in the processor's cache."""
-COMPILE_FROM = 5000
+COMPILE_FROM = 30_000
 """Items above which loading (or first compiling) the kernel of a plan saves time."""
 
 

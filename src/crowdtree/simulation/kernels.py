@@ -9,8 +9,9 @@ from math import exp
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from crowdtree.jit import compiled
 
 __all__ = ["Walked", "walk_plan"]
 
@@ -25,7 +26,7 @@ MOST_CELLS = 4_000_000
 """Largest table of likelihoods; above, every item is computed from logarithms."""
 
 
-@njit(cache=True)
+@compiled()
 def _uniform(value: Any) -> Any:  # pragma: no cover - compiled
     """As ``uniform(mixed(value))`` of the crowd, one number at a time."""
     z = value + GOLDEN
@@ -35,7 +36,7 @@ def _uniform(value: Any) -> Any:  # pragma: no cover - compiled
     return float(z >> S11) * 2.0**-53
 
 
-@njit(cache=True)
+@compiled()
 def _verdict(how: int, votes: int, yes: int, no: int, first: int) -> int:  # pragma: no cover
     """Verdict, or -1 while the vote is open: the rule of ``PlanPolicy.verdict``."""
     if how == MARGIN:
@@ -54,7 +55,7 @@ def _verdict(how: int, votes: int, yes: int, no: int, first: int) -> int:  # pra
     return 1 if win_yes else -1
 
 
-@njit(cache=True)
+@compiled()
 def _error(evidence: Any, label: int) -> float:  # pragma: no cover - compiled
     """Posterior probability of all classes but one, from logarithms."""
     top = evidence.max()
@@ -67,20 +68,20 @@ def _error(evidence: Any, label: int) -> float:  # pragma: no cover - compiled
     return rest / total
 
 
-@njit(cache=True)
+@compiled()
 def _slots(how: int, votes: int) -> int:  # pragma: no cover - compiled
     """Number of outcomes of a vote: the count of yes, or the winner and the loser's count."""
     return votes + 1 if how == FULL else 2 * (votes // 2 + 1)
 
 
-@njit(cache=True)
+@compiled()
 def _slot(how: int, votes: int, verdict: int, yes: int, no: int) -> int:  # pragma: no cover
     if how == FULL:
         return yes
     return no if verdict == 1 else votes // 2 + 1 + yes
 
 
-@njit(cache=True)
+@compiled()
 def _factors(
     how: int, start: NDArray[Any], question: NDArray[Any], votes: NDArray[Any], logs: NDArray[Any]
 ) -> NDArray[Any]:  # pragma: no cover - compiled
@@ -104,7 +105,7 @@ def _factors(
     return found
 
 
-@njit(cache=True)
+@compiled()
 def _vote(
     item: Any, p: float, rho: float, q: int, how: int, votes: int
 ) -> tuple[int, int, int]:  # pragma: no cover - compiled
@@ -131,7 +132,7 @@ def _vote(
     return verdict, yes, no
 
 
-@njit(cache=True)
+@compiled()
 def _walk(
     item: NDArray[Any],
     truth: NDArray[Any],

@@ -1,11 +1,71 @@
-"""Branch and bound over sets of classes: the compiled search behind ``method="optimal"``.
+"""Proven optimal trees behind ``method="optimal"`` and the frontiers.
 
 Works on arrays only; :mod:`crowdtree.designers.optimal` and :mod:`crowdtree.frontiers` convert
-problems to arrays and the results to trees. Imported only when it is used, because it compiles.
+problems to arrays and the results to trees. Problems in which trees can meet few sets of classes
+are tabulated with NumPy; for the others the branch and bound is imported, which is compiled.
 """
 
-from crowdtree.designers.exact.exact_objective import solve_exact
-from crowdtree.designers.exact.search import solve_additive
-from crowdtree.designers.exact.solution import Solution
+from typing import Unpack
 
-__all__ = ["Solution", "solve_additive", "solve_exact"]
+import numpy as np
+import numpy.typing as npt
+
+from .groups import Floats, class_free, label_weights
+from .solution import Limits, Solution
+from .tabulated import Splits, additive_costs, list_splits, path_costs, solve_tabulated
+
+__all__ = ["Solution", "is_tabulated", "solve_additive", "solve_exact"]
+
+
+def is_tabulated(outcome: npt.NDArray[np.int8]) -> bool:
+    """Whether a problem is small enough to be solved without compiling the search."""
+    return list_splits(outcome, paths=False) is not None
+
+
+def solve_additive(
+    outcome: npt.NDArray[np.int8], cost: Floats, weight: Floats, **limits: Unpack[Limits]
+) -> Solution:
+    """Find the tree of least additive cost.
+
+    Parameters and result are those of :func:`crowdtree.designers.exact.search.solve_additive`.
+    """
+    splits = _splits(outcome, False, limits)
+    if splits is None:
+        from . import search
+
+        return search.solve_additive(outcome, cost, weight, **limits)
+    variants = cost if cost.ndim == 3 else cost[np.newaxis]
+    spent = additive_costs(splits, outcome, variants, weight)
+    return solve_tabulated(splits, spent, np.ones(len(outcome)))
+
+
+def solve_exact(
+    outcome: npt.NDArray[np.int8], error: Floats, weight: Floats, **limits: Unpack[Limits]
+) -> Solution:
+    """Find the tree of least misclassification.
+
+    Parameters and result are those of
+    :func:`crowdtree.designers.exact.exact_objective.solve_exact`.
+    """
+    alike = class_free(outcome, error)
+    splits = _splits(outcome, not alike, limits)
+    if splits is None:
+        from . import exact_objective
+
+        return exact_objective.solve_exact(outcome, error, weight, **limits)
+    labelled, always_wrong = label_weights(outcome, weight)
+    if alike:
+        spent = additive_costs(splits, outcome, error[np.newaxis], labelled)
+        keep = 1.0 - np.where(outcome >= 0, error, 0.0).max(axis=1)
+    else:
+        spent = path_costs(splits, outcome, error, labelled)
+        keep = np.ones(len(outcome))
+    return solve_tabulated(splits, spent, keep, always_wrong)
+
+
+def _splits(outcome: npt.NDArray[np.int8], paths: bool, limits: Limits) -> Splits | None:
+    """Splits of a problem that is small enough to be tabulated.
+
+    A limit on the sets searched asks for the search.
+    """
+    return list_splits(outcome, paths=paths) if limits.get("node_limit") is None else None

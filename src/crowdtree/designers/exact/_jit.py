@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from llvmlite import ir
-from numba import njit, types
+from numba import typeof, types
 from numba.extending import intrinsic
+
+from crowdtree import jit
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -34,9 +36,12 @@ def compiled(function: Function) -> Function:
     Reference counts are off: the search owns all its memory and allocates none, and counting the
     arrays of its tuples at every call takes longer than the calls themselves.
     """
-    options: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
-    decorated: Function = njit(**options)(function)
-    return decorated
+    return jit.compiled(nogil=True, _nrt=False)(function)
+
+
+def make_ready(kernel: Any, *arguments: Any) -> None:
+    """Compile a kernel for arguments of these types, or load it, without running it."""
+    kernel.compile(tuple(typeof(argument) for argument in arguments))
 
 
 def _popcount(_context: Any, _word: Any) -> Any:

@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from ._jit import compiled
 from .bitset import Words
+from .groups import Floats
 from .small import Halves
-from .tables import Floats, Tables
+from .tables import Tables
 
 BLOCK = 16
 HALF = 8

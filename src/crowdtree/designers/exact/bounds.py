@@ -5,7 +5,8 @@ import numpy.typing as npt
 
 from ._jit import compiled
 from .bitset import Words, list_members
-from .tables import Floats, Tables, Work
+from .groups import Floats
+from .tables import Tables, Work
 
 SPARE_LEVELS = 4
 Ints = npt.NDArray[np.int64]

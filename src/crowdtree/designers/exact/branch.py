@@ -8,8 +8,9 @@ from .bitset import WORD, Words, count, list_members
 from .blocks import blocks_bound
 from .bounds import kraft_bound
 from .cache import BOUND_ONLY, Cache, find, question_at, store
+from .groups import Floats
 from .small import fill_parts, parts_bound, question_costs, small_value
-from .tables import SMALL, Floats, Tables, Work
+from .tables import SMALL, Tables, Work
 
 Control = npt.NDArray[np.int64]
 STOP, NODES, NODE_LIMIT, KRAFT, BUDGET, SWAPS = 0, 1, 2, 3, 4, 5

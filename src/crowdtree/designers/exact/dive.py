@@ -24,7 +24,8 @@ from .branch import (
     take_side,
 )
 from .cache import BOUND_ONLY, Cache, find, question_at, store
-from .tables import SMALL, Floats, Tables, Work
+from .groups import Floats
+from .tables import SMALL, Tables, Work
 
 
 class Path(NamedTuple):

@@ -6,13 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from . import cache as memo_module
+from ._jit import make_ready
 from .blocks import build_blocks
 from .branch import TOLERANCE
 from .dive import Path, dive
 from .extract import Ints, TreeArrays
+from .groups import Floats, class_free, label_weights
 from .search import MEMORY_LIMIT_BYTES, RELATIVE_TOLERANCE, Run, solve
 from .solution import Limits, Solution
-from .tables import Floats, final_groups
 
 
 def tree_loss(
@@ -30,26 +31,6 @@ def tree_loss(
             node = int(children[node, outcome[asked, member]])
         total += float(weight[member]) * (1.0 - right)
     return total
-
-
-def label_weights(outcome: npt.NDArray[np.int8], weight: Floats) -> tuple[Floats, float]:
-    """Weights of the classes that can be right, and the weight of those that never are.
-
-    A group that no question separates gets the label of its heaviest class.
-    """
-    labelled = np.zeros_like(weight)
-    for group in final_groups(outcome):
-        label = group[int(np.argmax(weight[group]))]
-        labelled[label] = weight[label]
-    return labelled, float(weight.sum() - labelled.sum())
-
-
-def class_free(outcome: npt.NDArray[np.int8], error: Floats) -> bool:
-    """Whether every question errs equally for all classes that it applies to."""
-    known = outcome >= 0
-    highest = np.where(known, error, -np.inf).max(axis=1)
-    lowest = np.where(known, error, np.inf).min(axis=1)
-    return bool((highest <= lowest).all())
 
 
 class _Dive(Run):
@@ -88,6 +69,17 @@ class _Dive(Run):
         self.best_tree: TreeArrays | None = None
         self.best_loss = np.inf
         self.proven = 0.0
+
+    def make_ready(self) -> None:
+        """Compile the kernels of the dive, too."""
+        super().make_ready()
+        state, memo = self.path.state, self.memo
+        make_ready(memo_module.find, state, 0, memo.words, memo.state)
+        make_ready(memo_module.question_at, 0, memo.words)
+        make_ready(
+            dive, 0, 1.0, self.tables, self.exact, memo, self.work, self.path, self.control,
+            self.status,
+        )  # fmt: skip
 
     def _reorder(self) -> None:
         """Keep the order of the classes: the dive's rows are laid out by it."""

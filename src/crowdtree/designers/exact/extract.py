@@ -46,9 +46,7 @@ def _small_question(sets: Words, tables: Tables, cache: Cache, work: Work) -> in
 
 
 @compiled
-def _remembered_question(
-    sets: Words, tables: Tables, exact: Cache, upper: Cache, work: Work
-) -> int:
+def remembered_question(sets: Words, tables: Tables, exact: Cache, upper: Cache, work: Work) -> int:
     """Question that the caches hold for a set, LEAF, or MISSING if it was evicted."""
     if count(sets, 0) <= SMALL:
         return _small_question(sets, tables, exact, work)
@@ -64,7 +62,8 @@ def _remembered_question(
 
 
 @compiled
-def _solved(sets: Words, exact: Cache) -> bool:
+def is_solved(sets: Words, exact: Cache) -> bool:
+    """Whether the best question of the set in row 0 is known and remembered."""
     slot = find(sets, 0, exact.words, exact.state)
     return slot >= 0 and question_at(slot, exact.words) >= 0
 
@@ -73,13 +72,13 @@ def _question(current: Words, exact: bool, run: "Run") -> int:
     """Question of a set, searching again if it was evicted."""
     run.work.sets[0] = current[0]
     large = count(current, 0) > SMALL
-    if exact and large and not _solved(current, run.exact):
+    if exact and large and not is_solved(current, run.exact):
         status = run.status.copy()
         search(0, np.inf, run.tables, run.exact, run.upper, run.work, run.control, status)
-    found = _remembered_question(current, run.tables, run.exact, run.upper, run.work)
+    found = remembered_question(current, run.tables, run.exact, run.upper, run.work)
     if found == MISSING:
         descend(0, run.rate, 1, run.turn, run.tables, run.exact, run.upper, run.work, run.control)
-        found = _remembered_question(current, run.tables, run.exact, run.upper, run.work)
+        found = remembered_question(current, run.tables, run.exact, run.upper, run.work)
     return int(found)
 
 

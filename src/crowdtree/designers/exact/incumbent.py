@@ -8,8 +8,9 @@ from ._jit import compiled
 from .bitset import Words, count, list_members
 from .branch import BUDGET, NODES, STOP, Control, least, small_set, splits, take_side
 from .cache import Cache, find, question_at, store
+from .groups import Floats
 from .small import Ints, question_costs, small_value
-from .tables import SMALL, Floats, Tables, Work
+from .tables import SMALL, Tables, Work
 
 
 @compiled

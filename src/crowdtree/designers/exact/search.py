@@ -8,13 +8,23 @@ import numpy as np
 import numpy.typing as npt
 
 from . import cache as memo
-from .blocks import BLOCK, build_blocks
+from ._jit import make_ready
+from .bitset import count
+from .blocks import BLOCK, build_blocks, fill_blocks
 from .bounds import kraft_bound
-from .branch import BUDGET, KRAFT, LOWER, NODES, STOP, SWAPS, TOLERANCE, UPPER, search
-from .extract import TreeArrays, extract, leaf_order, tree_value
+from .branch import BUDGET, KRAFT, LOWER, NODES, STOP, SWAPS, TOLERANCE, UPPER, search, take_side
+from .extract import (
+    TreeArrays,
+    extract,
+    is_solved,
+    leaf_order,
+    remembered_question,
+    tree_value,
+)
+from .groups import Floats
 from .incumbent import descend
 from .solution import Limits, Solution
-from .tables import Floats, build, scratch
+from .tables import build, scratch
 
 UNLIMITED = np.iinfo(np.int64).max
 MEMORY_LIMIT_BYTES = 1 << 30
@@ -107,6 +117,21 @@ class Run:
         self.exhausted = self.improved_at >= self.control[BUDGET]
         return value
 
+    def make_ready(self) -> None:
+        """Compile every kernel that is called from here, so that no limit pays for it."""
+        tables, exact, upper, work = self.tables, self.exact, self.upper, self.work
+        sets, halves = work.sets, np.zeros((2, 1, 1, 1))
+        make_ready(count, sets, 0)
+        make_ready(take_side, sets, 0, 0, 0, tables.one, work.sides, 0)
+        make_ready(descend, 0, 1.0, 1, 1, tables, exact, upper, work, self.control)
+        make_ready(kraft_bound, sets, 0, tables, work)
+        make_ready(
+            fill_blocks, tables, tables.blocks, halves[0], halves[1], work.local, self.control
+        )
+        make_ready(search, 0, 1.0, tables, exact, upper, work, self.control, self.status)
+        make_ready(is_solved, sets, exact)
+        make_ready(remembered_question, sets, tables, exact, upper, work)
+
     def start(self) -> None:
         """First trees: greedy at several rates, then wider at the best rate."""
         costs = self.tables.cost.min(axis=0).sum(axis=0) / self.tables.weight.sum()
@@ -192,6 +217,7 @@ def watch(run: Run) -> str:
 
 def solve(run: Run, constant: float = 0.0) -> Solution:
     """Search and collect what was found; `constant` is part of every tree's cost."""
+    run.make_ready()
     reason = watch(run)
     if run.error is not None:
         raise run.error

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from ._jit import compiled, lowest_bit, popcount
 from .bitset import WORD, Words, list_members
-from .tables import Floats, Tables, Work
+from .groups import Floats
+from .tables import Tables, Work
 
 Ints = npt.NDArray[np.int64]
 Halves = npt.NDArray[np.uint16]

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .bitset import Words, pack
+from .groups import Floats, final_groups
 
 SMALL = 8  # sets up to this size are solved directly, in local bit masks
 LARGEST_TABLED = 4  # sets up to this size have a slot of their own
-Floats = npt.NDArray[np.float64]
 
 
 class Tables(NamedTuple):
@@ -79,22 +79,6 @@ class Work(NamedTuple):
     estimate: Floats
     refined: npt.NDArray[np.bool_]
     asked: npt.NDArray[np.int64]
-
-
-def final_groups(outcome: npt.NDArray[np.int8]) -> list[npt.NDArray[np.int64]]:
-    """Split the classes until nothing splits; the result is the same for every order."""
-    waiting = [np.arange(outcome.shape[1])]
-    groups = []
-    while waiting:
-        members = waiting.pop()
-        part = outcome[:, members]
-        splits = (part >= 0).all(1) & (part != part[:, :1]).any(1)
-        if not splits.any():
-            groups.append(members)
-            continue
-        answers = part[int(np.argmax(splits))]
-        waiting += [members[answers == 0], members[answers == 1]]
-    return groups
 
 
 def _largest_tabled(classes: int, memory_limit_bytes: int) -> int:

@@ -1,0 +1,102 @@
+"""Compiled kernels: compiled once, announced, and not at all where a problem is small.
+
+A kernel is a function of arrays in a module that is imported only when it is called. numba
+compiles it for the types of its first call and keeps the result next to the source file, or in
+the user's cache folder. Where neither can be written, it is compiled in every process.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import cache
+from types import ModuleType
+from typing import Any, TypeVar
+
+__all__ = ["compiled", "interpreted"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+SECONDS = {
+    "crowdtree.designers.exact": 20,
+    "crowdtree.designers": 10,
+    "crowdtree.learning": 4,
+    "crowdtree.simulation": 5,
+    "crowdtree.audit": 3,
+}
+"""About how long the kernels of a package take to compile; the first that fits is shown."""
+
+_log = logging.getLogger(__name__)
+_as_written: ContextVar[bool] = ContextVar("as_written", default=False)
+_kept = True
+
+
+def compiled(**options: Any) -> Callable[[Function], Function]:
+    """Decorate a kernel; `options` are those of :func:`numba.njit`.
+
+    Says so through the logger of this module, once per package, when it has to compile.
+    """
+
+    def decorate(function: Function) -> Function:
+        if _as_written.get():
+            return function
+        from numba import njit
+
+        _announce_compilation()
+        try:
+            made: Function = njit(cache=True, **options)(function)
+        except RuntimeError:  # neither the package's folder nor the user's can be written
+            global _kept
+            _kept = False
+            made = njit(**options)(function)
+        return made
+
+    return decorate
+
+
+@cache
+def interpreted(name: str) -> Any:
+    """Load a module of kernels a second time, with its functions as they are written.
+
+    They call each other without the compiler and give the same results. For so little work that
+    compiling takes longer.
+    """
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"no module named {name!r}", name=name)
+    module: ModuleType = importlib.util.module_from_spec(spec)
+    token = _as_written.set(True)
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        _as_written.reset(token)
+    return module
+
+
+@cache
+def _announce_compilation() -> None:
+    """Watch numba, which knows best whether it has to compile or finds the result on disk."""
+    from numba.core import event
+
+    class Watch(event.Listener):
+        def on_start(self, event: Any) -> None:
+            module = event.data["dispatcher"].py_func.__module__
+            package = next((name for name in SECONDS if module.startswith(name)), None)
+            if package is not None:
+                _announce(package)
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    event.register("numba:compile", Watch())  # type: ignore[no-untyped-call]
+
+
+@cache
+def _announce(package: str) -> None:
+    how_long = f"(about {SECONDS[package]} s)"
+    if _kept:
+        _log.info("compiling, once %s", how_long)
+    else:
+        _log.info("compiling %s; set NUMBA_CACHE_DIR to a writable folder to do it once", how_long)
