@@ -15,7 +15,7 @@ GENERATED = ("python", "commands", "http", "settings", "metrics")
 
 def setup(app: Any) -> dict[str, bool]:
     """Connect to Sphinx."""
-    app.connect("builder-inited", lambda app: write_pages())
+    app.connect("builder-inited", lambda _: write_pages())
     return {"parallel_read_safe": True}
 
 
@@ -42,7 +42,8 @@ GROUPS = {
     ),
     "Design": (
         "design", "Tree", "Node", "Level", "Certificate", "check_certificate", "staff", "Plan",
-        "evaluate", "Evaluation", "Bounds", "frontier", "Frontier", "Point", "DESIGNERS", "STAFFERS",
+        "evaluate", "Evaluation", "Bounds", "frontier", "Frontier", "Point",
+        "DESIGNERS", "STAFFERS",
     ),
     "Ask adaptively": (
         "AdaptivePolicy", "PlanPolicy", "BatchPolicy", "SubtypePolicy", "Calibration",
@@ -153,7 +154,7 @@ def settings_page() -> Iterator[str]:
     from crowdtree.store.settings import Settings
 
     yield "# Settings of a campaign\n"
-    yield "`crowdtree campaign set N --set name=value`, the page *Settings*, or the HTTP interface.\n"
+    yield "Set them with `crowdtree campaign set`, on the page *Settings* or by the HTTP interface.\n"
     comments = _comments(Settings)
     rows = []
     for name, field in Settings.model_fields.items():
