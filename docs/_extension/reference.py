@@ -154,15 +154,39 @@ def settings_page() -> Iterator[str]:
     from crowdtree.store.settings import Settings
 
     yield "# Settings of a campaign\n"
-    yield "Set them with `crowdtree campaign set`, on the page *Settings* or by the HTTP interface.\n"
-    comments = _comments(Settings)
-    rows = []
-    for name, field in Settings.model_fields.items():
-        limits = ", ".join(str(limit) for limit in field.metadata) or str(field.annotation)
-        rows.append(
-            (f"`{name}`", comments.get(name, ""), f"`{json.dumps(field.default)}`", _plain(limits))
+    yield "Set them by `crowdtree campaign set`, on the page *Settings* or over HTTP.\n"
+    comments, described = _comments(Settings), Settings.model_json_schema()["properties"]
+    rows = [
+        (
+            f"`{name}`",
+            comments.get(name, ""),
+            f"`{json.dumps(field.default)}`",
+            _limits(described[name]),
         )
-    yield from _table(("setting", "meaning", "default", "limits"), rows)
+        for name, field in Settings.model_fields.items()
+    ]
+    yield from _table(("setting", "meaning", "default", "values"), rows)
+
+
+def _limits(schema: dict[str, Any]) -> str:
+    """Say which values a JSON schema allows."""
+    if "anyOf" in schema:
+        return " or ".join(_limits(choice) for choice in schema["anyOf"])
+    words = {"null": "none", "boolean": "true or false", "object": "texts by question"}
+    kind = schema.get("type", "")
+    low, high = (
+        next((schema[key] for key in keys if key in schema), None)
+        for keys in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
+    )
+    if kind == "string":
+        return (
+            f"text of at most {schema['maxLength']:,} characters"
+            if "maxLength" in schema
+            else "text"
+        )
+    if low is not None and high is not None:
+        return f"{low:,} to {high:,}"
+    return f"{low:,} or more" if low is not None else words.get(kind, kind)
 
 
 def _comments(model: Any) -> dict[str, str]:
@@ -205,4 +229,14 @@ def _plain(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    return "\n\n".join(_plain(part) for part in text.split("\n\n"))
+    """Paragraphs; lines of examples become a block."""
+    parts = [_plain(part) for part in text.split("\n\n")]
+    made: list[str] = []
+    for part in parts:
+        if not part.startswith("crowdtree "):
+            made.append(part)
+        elif made and made[-1].startswith("```"):
+            made[-1] = made[-1].removesuffix("```") + part + "\n```"
+        else:
+            made.append(f"```\n{part}\n```")
+    return "\n\n".join(made)
