@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from pathlib import Path
 
@@ -10,6 +11,9 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extension"))
 
 import crowdtree
+
+# pages run the command of this environment
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
 project = "crowdtree"
 release = version = crowdtree.__version__
@@ -24,7 +28,8 @@ suppress_warnings = ["mystnb.unknown_mime_type"]
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
-nb_execution_excludepatterns: list[str] = []
+nb_execution_in_temp = True
+nb_merge_streams = True
 
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "signature"

@@ -215,7 +215,9 @@ def test_results_are_saved_as_json_only(tmp_path):
     with pytest.raises(ct.CrowdtreeError, match=r"\.json for a result"):
         results()["run"].save(tmp_path / "run.csv")
     with pytest.raises(ct.CrowdtreeError, match="without updates"):
-        ct.learn(ANSWERS).update({"task": [9], "worker": ["ann"], "label": ["cat"]}).save(tmp_path / "learned.json")
+        ct.learn(ANSWERS).update({"task": [9], "worker": ["ann"], "label": ["cat"]}).save(
+            tmp_path / "learned.json"
+        )
 
 
 @pytest.mark.parametrize(
