@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 OUT    ?= out
 
-.PHONY: help setup dist demo serve test lint bench bench-peers check-slow format clean
+.PHONY: help setup dist demo serve docs test lint bench bench-peers check-slow format clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -25,6 +25,10 @@ demo: $(STAMP)   ## run the main job end to end and write out/demo/report.html
 serve: $(STAMP)  ## open the app on this machine with the example loaded
 	@mkdir -p $(OUT)/serve
 	@$(BIN)/crowdtree serve --example --database $(OUT)/serve/crowdtree.db
+
+docs: $(STAMP)   ## build the documentation into out/docs
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs $(OUT)/docs
+	@echo "Open $(OUT)/docs/index.html"
 
 test: $(STAMP)   ## all checks and tests (under ten minutes on two cores)
 	@tools/setup.sh --browser

@@ -52,7 +52,7 @@ def _frontier(front: Frontier) -> Any:
 def _evaluation(value: Evaluation) -> Any:
     from crowdtree.plots.confusion import confusion_chart
 
-    title = f"{percent(value.misclassification)} of the items get a wrong label"
+    title = f"{percent(value.misclassification)} wrong labels"
     classes = value.tree.problem.classes
     return confusion_chart(value.confusion, classes, title=title)
 

@@ -1,0 +1,243 @@
+"""Write the reference pages from the code: API, commands, HTTP, settings and metrics."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+PAGES = Path(__file__).parent.parent / "reference"
+GENERATED = ("python", "commands", "http", "settings", "metrics")
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Connect to Sphinx."""
+    app.connect("builder-inited", lambda _: write_pages())
+    return {"parallel_read_safe": True}
+
+
+def write_pages(folder: Path = PAGES) -> None:
+    """Write every generated page; unchanged ones are left alone."""
+    makers = {
+        "python": python_page,
+        "commands": commands_page,
+        "http": http_page,
+        "settings": settings_page,
+        "metrics": metrics_page,
+    }
+    folder.mkdir(exist_ok=True)
+    for name, make in makers.items():
+        text = "\n".join(make()) + "\n"
+        path = folder / f"{name}.md"
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+GROUPS = {
+    "Problems and files": (
+        "Problem", "Loss", "example", "load_problem", "save_problem", "check", "Checkup", "load_plan",
+        "save_plan", "load", "load_answers",
+    ),
+    "Design": (
+        "design", "Tree", "Node", "Level", "Certificate", "check_certificate", "staff", "Plan",
+        "evaluate", "Evaluation", "Bounds", "frontier", "Frontier", "Point",
+        "DESIGNERS", "STAFFERS",
+    ),
+    "Ask adaptively": (
+        "AdaptivePolicy", "PlanPolicy", "BatchPolicy", "SubtypePolicy", "Calibration",
+        "policy_from_dict", "explain", "tune_target", "Monitor", "Revision",
+    ),
+    "Simulate": ("simulate", "Run", "Crowd", "Recorded", "sweep", "compare_policies"),
+    "Learn from answers": (
+        "learn", "Learned", "Accuracy", "plan_pilot", "CrowdClassifier", "CrowdLabeller",
+    ),
+    "Audit": (
+        "Audit", "plan_audit", "load_labels", "load_audit", "save_audit", "verify_audit",
+    ),
+    "Draw and report": ("draw_tree", "draw_frontier", "write_report", "write_learned_report"),
+}  # fmt: skip
+
+
+def python_page() -> Iterator[str]:
+    """Every public name, by what it is for."""
+    import crowdtree
+
+    yield "# Python API\n"
+    yield "`import crowdtree as ct`. Results share `to_frame`, `save`, `draw` and `plot`; see"
+    yield "[Python and notebooks](../python.md).\n"
+    grouped = {name for names in GROUPS.values() for name in names}
+    rest = tuple(name for name in crowdtree.__all__ if name not in grouped)
+    for title, names in (*GROUPS.items(), ("Errors, the paper and the rest", rest)):
+        yield f"## {title}\n"
+        for name in names:
+            yield from _documented(crowdtree, name)
+
+
+def _documented(package: Any, name: str) -> Iterator[str]:
+    value = getattr(package, name, None)
+    if value is None:
+        return
+    kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
+    yield f"```{{eval-rst}}\n.. auto{kind}:: crowdtree.{name}"
+    if kind == "class":
+        mixins = any(base.__module__ == "crowdtree.result_methods" for base in value.__mro__)
+        yield "   :members:"
+        yield (
+            "   :inherited-members: tuple, float, str, object"
+            if mixins
+            else "   :exclude-members: set_score_request"
+        )
+    yield "```\n"
+
+
+def commands_page() -> Iterator[str]:
+    """Every command with its arguments and options."""
+    import typer.main
+
+    from crowdtree.cli.app import app
+
+    yield "# Commands\n"
+    yield "Every command takes `--help`. Mistakes are reported in one line, with exit code 2.\n"
+    yield from _command(typer.main.get_command(app), "crowdtree", 1)
+
+
+def _command(command: Any, name: str, level: int) -> Iterator[str]:
+    if level > 1:
+        yield f"{'#' * level} {name}\n"
+    yield _prose(command.help or "") + "\n"
+    if getattr(command, "hidden", False):
+        return
+    rows = [row for parameter in command.params if (row := _parameter(parameter))]
+    if rows:
+        yield from _table(("option", "meaning", "default"), rows)
+    if command.epilog:
+        yield f"```\n{_plain(command.epilog)}\n```\n"
+    for child, made in getattr(command, "commands", {}).items():
+        if not made.hidden:
+            yield from _command(made, f"{name} {child}", level + 1)
+
+
+def _parameter(parameter: Any) -> tuple[str, str, str] | None:
+    if getattr(parameter, "hidden", False):
+        return None
+    argument = parameter.param_type_name == "argument"
+    name = (parameter.metavar or parameter.name).upper()
+    names = name if argument else ", ".join([*parameter.opts, *parameter.secondary_opts])
+    default = parameter.default
+    if callable(default) or default in (None, (), [], False, ""):
+        default = ""
+    return f"`{names}`", _plain(parameter.help or ""), f"`{default}`" if default != "" else ""
+
+
+def http_page() -> Iterator[str]:
+    """Every route of the HTTP interface, from its OpenAPI description."""
+    from crowdtree.store import Store
+    from crowdtree.web.app import create_app
+
+    with Store("sqlite://").opened() as store:
+        described = create_app(store).openapi()
+    yield "# HTTP interface\n"
+    yield "Generated from the OpenAPI description, which a running server has at"
+    yield "`/api/openapi.json` (with `--docs`). Who may call what is in [Serving](../serving.md).\n"
+    rows = [
+        (f"`{method.upper()} {path}`", _plain(call.get("description") or call.get("summary", "")))
+        for path, calls in sorted(described["paths"].items())
+        for method, call in calls.items()
+    ]
+    yield from _table(("route", "what it does"), rows)
+
+
+def settings_page() -> Iterator[str]:
+    """Every setting of a campaign."""
+    from crowdtree.store.settings import Settings
+
+    yield "# Settings of a campaign\n"
+    yield "Set them by `crowdtree campaign set`, on the page *Settings* or over HTTP.\n"
+    comments, described = _comments(Settings), Settings.model_json_schema()["properties"]
+    rows = [
+        (
+            f"`{name}`",
+            comments.get(name, ""),
+            f"`{json.dumps(field.default)}`",
+            _limits(described[name]),
+        )
+        for name, field in Settings.model_fields.items()
+    ]
+    yield from _table(("setting", "meaning", "default", "values"), rows)
+
+
+def _limits(schema: dict[str, Any]) -> str:
+    """Say which values a JSON schema allows."""
+    if "anyOf" in schema:
+        return " or ".join(_limits(choice) for choice in schema["anyOf"])
+    words = {"null": "none", "boolean": "true or false", "object": "texts by question"}
+    kind = schema.get("type", "")
+    low, high = (
+        next((schema[key] for key in keys if key in schema), None)
+        for keys in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
+    )
+    if kind == "string":
+        return (
+            f"text of at most {schema['maxLength']:,} characters"
+            if "maxLength" in schema
+            else "text"
+        )
+    if low is not None and high is not None:
+        return f"{low:,} to {high:,}"
+    return f"{low:,} or more" if low is not None else words.get(kind, kind)
+
+
+def _comments(model: Any) -> dict[str, str]:
+    """Texts below the fields of a class."""
+    source = inspect.getsource(model)
+    found = re.findall(
+        r'^    (\w+):[^\n]*(?:\n        [^\n]*|\n    \))*\n    """(.*?)"""', source, re.M | re.S
+    )
+    return {name: _plain(text) for name, text in found}
+
+
+def metrics_page() -> Iterator[str]:
+    """Every metric of a server."""
+    from crowdtree.store import Store
+    from crowdtree.web.metrics import exposition
+
+    yield "# Metrics\n"
+    yield "A server writes them at `/metrics` in the text format of Prometheus.\n"
+    with Store("sqlite://").opened() as store:
+        text = store.read(lambda connection: exposition(connection, 0, 0.0))
+    helps = dict(re.findall(r"^# HELP (\S+) (.*)$", text, re.M))
+    kinds = dict(re.findall(r"^# TYPE (\S+) (.*)$", text, re.M))
+    yield from _table(
+        ("metric", "kind", "meaning"), [(f"`{n}`", kinds[n], words) for n, words in helps.items()]
+    )
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    yield "| " + " | ".join(header) + " |"
+    yield "|" + " --- |" * len(header)
+    for row in rows:
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+    yield ""
+
+
+def _plain(text: str) -> str:
+    """One line of text without the marks of reStructuredText."""
+    text = re.sub(r":\w+:`~?([^`]*)`", r"`\1`", text.replace("``", "`").replace("\b", ""))
+    return " ".join(text.split())
+
+
+def _prose(text: str) -> str:
+    """Paragraphs; lines of examples become a block."""
+    parts = [_plain(part) for part in text.split("\n\n")]
+    made: list[str] = []
+    for part in parts:
+        if not part.startswith("crowdtree "):
+            made.append(part)
+        elif made and made[-1].startswith("```"):
+            made[-1] = made[-1].removesuffix("```") + part + "\n```"
+        else:
+            made.append(f"```\n{part}\n```")
+    return "\n\n".join(made)
