@@ -528,3 +528,43 @@ def test_the_bound_holds_when_an_audit_starts_again_with_what_is_known() -> None
         lowest = min(found.upper for found in play(second, wrong, 80).history)
         missed += lowest < sum(wrong.values()) / 120
     assert missed <= 0.05 * runs
+
+
+def test_an_audit_of_stated_errors_alone_numbers_its_items():
+    """Stated errors are enough: items are numbers, and results are right or wrong."""
+    rng = np.random.default_rng(5)
+    stated = rng.beta(0.4, 12, 400)
+    wrong = rng.random(400) < stated
+    audit = ct.Audit(stated, confidence=0.95, rng=0)
+    same = ct.Audit(stated, confidence=0.95, seed=0)
+    while audit.upper > 0.15:
+        item = audit.draw()
+        assert item == same.draw()
+        assert isinstance(item, int)
+        audit.record(item, wrong=wrong[item])
+        same.record(item, right=not wrong[item])
+    assert audit.to_dict() == same.to_dict()
+    assert audit.checked == len(audit.history) < 400
+    assert audit.interval[0] <= wrong.mean() <= audit.upper
+    assert audit.needed(bound=0.15) == 0
+    assert 0 < audit.needed(bound=0.1) < 400
+    assert audit.needed(bound=0.001) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [({"right": True, "wrong": False}, "one of them"), ({"wrong": 1}, "as True or False")],
+)
+def test_right_and_wrong_exclude_each_other(result, message):
+    audit = ct.Audit([0.1, 0.2])
+    with pytest.raises(ct.CrowdtreeError, match=message):
+        audit.record(audit.draw(), **result)
+
+
+def test_an_audit_that_has_drawn_everything_says_so():
+    audit = ct.Audit([0.1])
+    audit.draw()
+    with pytest.raises(ct.CrowdtreeError, match="every item has been drawn"):
+        audit.draw()
+    with pytest.raises(ct.CrowdtreeError, match="errors: expected one per item"):
+        ct.Audit(["a"], ["x"])

@@ -105,14 +105,14 @@ def test_frames_hold_the_classes_and_the_confusions(library: str) -> None:
     problem = Problem(["class", "b", "c"], None, ["q", "r"], [[0, 0, 1], [0, 1, 1]], 0.1)
     tree = ct.design(problem)
     value = evaluate(Plan(tree, [1, 1], undecided=(2,)))
-    per_class, matrix = value.class_frame(library), value.confusion_frame(library)
+    per_class, matrix = (value.to_frame(part, library=library) for part in ("classes", "confusion"))
     assert list(per_class["precision"]) == pytest.approx(value.precision, nan_ok=True)
     assert list(per_class["class"]) == list(problem.classes)
     assert list(matrix.columns) == ["class_", "class", "b", "c", "(undecided)"]
     cells = np.array([list(matrix[name]) for name in list(matrix.columns)[1:]])
     np.testing.assert_allclose(cells.sum(axis=0), 1)
     with pytest.raises(CrowdtreeError, match='expected "polars" or "pandas", got \'arrow\''):
-        value.class_frame("arrow")
+        value.to_frame(library="arrow")
 
 
 def test_the_walk_in_blocks_is_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,8 +38,8 @@ def write_pages(folder: Path = PAGES) -> None:
 
 GROUPS = {
     "Problems and files": (
-        "Problem", "Loss", "example", "load_problem", "save_problem", "check", "Checkup", "load_plan",
-        "save_plan", "load", "load_answers",
+        "Problem", "Loss", "example", "load_problem", "save_problem", "check", "Checkup",
+        "load_plan", "save_plan", "load", "load_answers",
     ),
     "Design": (
         "design", "Tree", "Node", "Level", "Certificate", "check_certificate", "staff", "Plan",

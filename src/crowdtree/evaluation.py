@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from crowdtree import per_class, scores
 from crowdtree.errors import CrowdtreeError
-from crowdtree.per_class import UNDECIDED, ClassRow, Confusion
+from crowdtree.per_class import ClassRow, Confusion
 from crowdtree.plan import Plan, as_plan, nested_plan
 from crowdtree.problem import DASH, Problem
 from crowdtree.result_methods import Framed, Plotted, Saved
@@ -266,36 +266,10 @@ class Evaluation(Framed, Saved, Plotted):
         wrong = self.leaf_wrong
         return per_class.precision(self.leaf_share - wrong, wrong)
 
-    def class_frame(self, library: str = "polars") -> Any:
-        """The table `classes` as a data frame of ``"polars"`` or ``"pandas"``."""
-        columns = {
-            "class": [row.name for row in self.classes],
-            **{name: [getattr(row, name) for row in self.classes] for name in ClassRow._fields[1:]},
-        }
-        return per_class.as_frame(columns, library)
-
-    def confusion_frame(self, library: str = "polars") -> Any:
-        """The confusion matrix as a data frame: a row per class, a column per label.
-
-        Where a plan leaves items undecided, the last column has their share.
-
-        >>> import crowdtree as ct
-        >>> ct.evaluate(ct.design(ct.example("table1"))).confusion_frame().columns
-        ['class', 'c1', 'c2', 'c3', 'c4', 'c5']
-        """
-        names = self.tree.problem.classes
-        columns: dict[str, Any] = {self._free_name("class"): list(names)}
-        columns |= dict(zip(names, self._walked.labelled.T.tolist(), strict=True))
-        if self.plan.handed_over:
-            left = [row.undecided for row in self.classes]
-            columns[self._free_name(UNDECIDED)] = left
-        return per_class.as_frame(columns, library)
-
-    def _free_name(self, name: str) -> str:
-        """Name of a column that is not the name of a class."""
-        while name in self.tree.problem.classes:
-            name = f"{name}_"
-        return name
+    @property
+    def labelled(self) -> FloatArray:
+        """Probability of each label (column) given the class (row), undecided items left out."""
+        return self._walked.labelled
 
     @property
     def expected_questions(self) -> float:

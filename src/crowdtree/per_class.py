@@ -1,23 +1,22 @@
-"""What each label is worth: recall, precision and confusions by class, and as data frames."""
+"""What each label is worth: recall, precision and confusions by class."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeError
 from crowdtree.problem import Problem
 
 __all__ = [
     "UNDECIDED",
     "ClassRow",
     "Confusion",
-    "as_frame",
+    "class_columns",
     "class_rows",
+    "confusion_columns",
     "confusions",
     "precision",
 ]
@@ -138,16 +137,27 @@ def precision(right: FloatArray, wrong: FloatArray) -> FloatArray:
     return found
 
 
-def as_frame(columns: Mapping[str, Sequence[Any]], library: str = "polars") -> Any:
-    """Columns as a data frame of polars or pandas, which is imported only here.
+def class_columns(rows: Sequence[ClassRow]) -> dict[str, list[Any]]:
+    """Columns of the table of classes."""
+    made = [row.to_dict() for row in rows]
+    return {name: [row[name] for row in made] for name in made[0]}
 
-    >>> as_frame({"a": [1, 2]}).shape
-    (2, 1)
+
+def confusion_columns(
+    problem: Problem, labelled: FloatArray, undecided: Sequence[float] | None = None
+) -> dict[str, list[Any]]:
+    """Columns of the confusion matrix: a row per class, a column per label.
+
+    Where items are left undecided, the last column has their share.
     """
-    if library not in ("polars", "pandas"):
-        raise CrowdtreeError(f'library: expected "polars" or "pandas", got {library!r}')
-    try:
-        module = importlib.import_module(library)
-    except ImportError:
-        raise CrowdtreeError(f"library: {library} is not installed; install it first") from None
-    return module.DataFrame(dict(columns))
+    names = problem.classes
+
+    def free(name: str) -> str:
+        """Name of a column that is not the name of a class."""
+        while name in names:
+            name = f"{name}_"
+        return name
+
+    columns = {free("class"): list(names)}
+    columns |= dict(zip(names, labelled.T.tolist(), strict=True))
+    return columns if undecided is None else columns | {free(UNDECIDED): list(undecided)}

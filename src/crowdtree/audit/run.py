@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -25,6 +26,8 @@ from crowdtree.text import percent, plural
 __all__ = ["Audit"]
 
 FloatArray = NDArray[np.float64]
+UNLABELLED = "label"
+"""Label of items of which only the stated errors are given."""
 UNSURE = "cannot tell"
 """Truth of a known item about which nobody could tell; its label counts as wrong."""
 
@@ -39,13 +42,16 @@ class Audit(Framed, Saved, Plotted):
     Parameters
     ----------
     items, labels, errors
-        The items, their labels, and the stated probability that each label is wrong.
+        The items, their labels, and the stated probability that each label is wrong. With stated
+        errors alone, ``Audit(errors)``, items are numbered from 0 and have no labels.
     bound
         The share of wrong labels that is to be certified; it guides which items are drawn.
     confidence
         Of the bound and of the interval.
     seed
         Of the draws. With the same labels and results the same items are drawn.
+    rng
+        In place of the seed: a seed, or a generator that draws one.
     known
         Items whose truth is known already: their true labels by item. They are not drawn.
     correct
@@ -66,16 +72,26 @@ class Audit(Framed, Saved, Plotted):
     def __init__(
         self,
         items: Sequence[Any],
-        labels: Sequence[Any],
-        errors: Sequence[float],
+        labels: Sequence[Any] | None = None,
+        errors: Sequence[float] | None = None,
         *,
         bound: float | None = None,
         confidence: float = 0.95,
         seed: int = 0,
+        rng: np.random.Generator | int | None = None,
         known: Mapping[str, str] | None = None,
         correct: bool = False,
     ) -> None:
+        self.numbered = labels is None and errors is None
+        if self.numbered:
+            errors = list(items)
+            items, labels = range(len(errors)), [UNLABELLED] * len(errors)
+        if labels is None or errors is None:
+            missing = "labels" if labels is None else "errors"
+            raise CrowdtreeError(f"{missing}: expected one per item, got none")
         self.items, self.labels, self.errors = checked_labels(items, labels, errors)
+        if rng is not None:
+            seed = int(rng.integers(2**32)) if isinstance(rng, np.random.Generator) else rng
         self.bound = None if bound is None else checked_share(bound, "bound")
         self.confidence = checked_share(confidence, "confidence")
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
@@ -169,6 +185,20 @@ class Audit(Framed, Saved, Plotted):
         drawn = min(n, round(float(self._left.sum())))
         return [self.items[self._draw()] for _ in range(drawn)]
 
+    def draw(self) -> Any:
+        """Draw one more item for checking: its name, or its number where only errors were given.
+
+        >>> audit = Audit([0.01, 0.2, 0.05], rng=0)
+        >>> while audit.checked < 3:
+        ...     audit.record(audit.draw(), wrong=False)
+        >>> audit.upper, audit.interval
+        (0.0, (0.0, 0.0))
+        """
+        drawn = self.next(1)
+        if not drawn:
+            raise CrowdtreeError("draw: every item has been drawn")
+        return int(drawn[0]) if self.numbered else drawn[0]
+
     def _draw(self) -> int:
         from crowdtree.audit import kernels
 
@@ -196,7 +226,13 @@ class Audit(Framed, Saved, Plotted):
         return (int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big") >> 3) / 2**53
 
     def record(
-        self, item: Any, truth: Any = None, *, right: bool | None = None, by: str | None = None
+        self,
+        item: Any,
+        truth: Any = None,
+        *,
+        right: bool | None = None,
+        wrong: bool | None = None,
+        by: str | None = None,
     ) -> None:
         """Record what a check found: the true label, or whether the label is right.
 
@@ -208,12 +244,18 @@ class Audit(Framed, Saved, Plotted):
             An item that was drawn.
         truth
             Its true label.
-        right
-            Whether its label is right, where the true label is not given.
+        right, wrong
+            Whether its label is right or wrong, where the true label is not given; give one.
         by
             Who checked it.
         """
         place = self._find(item)
+        if wrong is not None:
+            if not isinstance(wrong, bool | np.bool_) or right is not None:
+                raise CrowdtreeError(
+                    f"item {one_line(item)}: expected right or wrong, one of them, as True or False"
+                )
+            right = not wrong
         check = self._drawn.get(place)
         if check is None:
             why = (
@@ -316,6 +358,31 @@ class Audit(Framed, Saved, Plotted):
         Results count in the order of the draws: one that comes before an earlier one waits.
         """
         return _standing(self._all)
+
+    @property
+    def checked(self) -> int:
+        """Checks that count."""
+        return self.standing.checks
+
+    @property
+    def upper(self) -> float:
+        """Certified upper bound on the share of wrong labels among all items."""
+        return self.standing.upper
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Interval of the share of wrong labels among all items."""
+        return self.standing.low, self.standing.high
+
+    def needed(self, bound: float, replays: int = REPLAYS) -> float:
+        """Estimate how many more checks certify a bound: a median, infinite if out of reach."""
+        total = allowed_wrong(checked_share(bound, "bound"), len(self.items)) + 1
+        ledger = self._all
+        state = "reached" if ledger.most_wrong() < total else "open"
+        if ledger.wrong >= total:
+            state = "impossible"
+        found = forecast_rest(ledger, bound, total, state, replays, generator(0)).median
+        return math.inf if found is None else float(found)
 
     @property
     def corrected(self) -> float:

@@ -14,6 +14,7 @@ from crowdtree.evaluation import Evaluation
 from crowdtree.files.problems import table_columns
 from crowdtree.frontiers import Frontier
 from crowdtree.learning.model import Learned
+from crowdtree.per_class import class_columns, confusion_columns
 from crowdtree.plan import Plan, as_plan
 from crowdtree.problem import DASH, Problem
 from crowdtree.simulation.compare import Comparison
@@ -101,22 +102,10 @@ def _below(tree: Tree, child: int) -> str:
 
 @parts_of.register
 def _evaluation(value: Evaluation) -> Parts:
-    problem = value.tree.problem
-
-    def confusion() -> Columns:
-        return _matrix(problem.classes, value.confusion)
-
-    def classes() -> Columns:
-        return _per_class(problem, value.confusion * problem.prior[:, None])
-
-    return {"classes": classes, "confusion": confusion}
-
-
-def _matrix(classes: Sequence[str], matrix: Any) -> Columns:
-    if "class" in classes:
-        raise CrowdtreeError('to_frame: a class is called "class"; rename it')
-    return {"class": list(classes)} | {
-        name: matrix[:, place].tolist() for place, name in enumerate(classes)
+    undecided = [row.undecided for row in value.classes] if value.plan.handed_over else None
+    return {
+        "classes": lambda: class_columns(value.classes),
+        "confusion": lambda: confusion_columns(value.tree.problem, value.labelled, undecided),
     }
 
 
@@ -165,7 +154,7 @@ def _run(run: Run) -> Parts:
     return {
         "items": items,
         "classes": lambda: _per_class(run.problem, run.confusion),
-        "confusion": lambda: _matrix(run.problem.classes, run.confusion),
+        "confusion": lambda: confusion_columns(run.problem, run.confusion),
         "calibration": lambda: _columns([row._asdict() for row in run.calibration()]),
     }
 

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from crowdtree.evaluation import Evaluation
+from crowdtree.per_class import confusion_columns
 from crowdtree.text import percent, percent_cell, plural, short
 
 __all__ = ["show_classes", "show_confusion"]
@@ -49,10 +50,11 @@ def show_confusion(console: Any, value: Evaluation, full: bool = False) -> None:
 
 def _show_matrix(console: Any, value: Evaluation) -> None:
     table = _table("of its items, in %")
-    frame = value.confusion_frame()
-    for name in frame.columns[1:]:
+    undecided = [row.undecided for row in value.classes] if value.plan.handed_over else None
+    columns = confusion_columns(value.tree.problem, value.labelled, undecided)
+    for name in list(columns)[1:]:
         table.add_column(_name(name, COLUMN), justify="right", no_wrap=True)
-    for name, *cells in frame.rows():
+    for name, *cells in zip(*columns.values(), strict=True):
         table.add_row(_name(name), *map(percent_cell, cells))
     console.print(table)
     console.print("Rows: true class. Columns: label.\n", style="dim")
@@ -68,7 +70,7 @@ def _show_pairs(console: Any, value: Evaluation) -> None:
         table.add_row(_name(row.truth), _name(row.label), *shares)
     console.print(table)
     size = plural(len(value.classes), "class", "classes")
-    words = f"The largest confusions; the matrix of {size}: --full, --json or confusion_frame()"
+    words = f"The largest confusions; the matrix of {size}: --full or --json"
     console.print(words + "\n", style="dim", markup=False)
 
 
