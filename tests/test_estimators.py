@@ -104,3 +104,15 @@ def test_labels_of_workers_become_one():
 def test_bad_labels_are_refused(cells, known, message):
     with pytest.raises(ct.CrowdtreeError, match=message):
         ct.CrowdLabeller().fit(cells, known)
+
+
+def test_numbers_stay_numbers():
+    cells = np.array([[1, 1, 2], [2, 2, 2], [1, np.nan, 1], [2, 2, np.nan]] * 5)
+    model = ct.CrowdLabeller("majority").fit(cells, [1, None, None, 2] * 5)
+    assert model.labels_.tolist() == [1, 2, 1, 2] * 5
+    assert model.classes_.tolist() == [1, 2]
+
+
+def test_options_of_the_classifier_are_named():
+    with pytest.raises(ct.CrowdtreeError, match="options are named"):
+        ct.CrowdClassifier(0.05).fit([[0, 1], [1, 0]] * 5, ["a", "b"] * 5)

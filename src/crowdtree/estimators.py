@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeError
+from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.learning import learn
 from crowdtree.learning.model import Learned
 from crowdtree.policy import AdaptivePolicy
@@ -93,7 +93,12 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.policy_ = learned.policy(self.target_error, self.max_answers, repeats=1)
         return self
 
-    def _check(self, policy: Calibrated, questions: int) -> None:
+    def _check(self, policy: Any, questions: int) -> None:
+        if not isinstance(policy, Calibrated):
+            raise CrowdtreeError(
+                f"policy: expected a policy such as AdaptivePolicy, got {one_line(policy)}; "
+                "options are named, such as target_error=0.05"
+            )
         problem = policy.problem
         names = tuple(str(name) for name in self.classes_)
         if problem.classes != names or problem.n_questions != questions:
@@ -166,7 +171,7 @@ class CrowdLabeller(BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     labels_
-        Label of each item.
+        Label of each item: text or numbers, as in ``X``.
     probabilities_
         Stated probability of each class (columns, as in ``classes_``) for each item.
     learned_
@@ -191,7 +196,8 @@ class CrowdLabeller(BaseEstimator):  # type: ignore[misc]
         item, worker = np.nonzero(given)
         if not len(item):
             raise CrowdtreeError("X: expected labels, got missing values only")
-        answers = {"task": item, "worker": worker, "label": [str(v) for v in cells[given]]}
+        answers = {"task": item, "worker": worker, "label": [_name(v) for v in cells[given]]}
+        values = {_name(v): v for v in cells[given].tolist()}
         gold = None
         if y is not None:
             known = np.asarray(y, dtype=object)
@@ -199,10 +205,11 @@ class CrowdLabeller(BaseEstimator):  # type: ignore[misc]
                 raise CrowdtreeError(
                     f"y: expected one label per item ({len(cells)}), got {known.shape}"
                 )
-            gold = {str(i): str(known[i]) for i in np.flatnonzero(_given(known)).tolist()}
+            gold = {str(i): _name(known[i]) for i in np.flatnonzero(_given(known)).tolist()}
+            values = {_name(v): v for v in known[_given(known)].tolist()} | values
         self.n_features_in_ = cells.shape[1]
         self.learned_ = learn(answers, gold or None, method=self.method)
-        self.classes_ = np.array(self.learned_.classes)
+        self.classes_ = np.array([values[name] for name in self.learned_.classes])
         answered = self.learned_.answers.tasks.astype(np.int64)
         shape = (len(cells), len(self.classes_))
         self.probabilities_ = np.broadcast_to(self.learned_.problem.prior, shape).copy()
@@ -213,6 +220,11 @@ class CrowdLabeller(BaseEstimator):  # type: ignore[misc]
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[Any]:
         """Learn, and return the label of each item."""
         return np.asarray(self.fit(X, y).labels_)
+
+
+def _name(label: Any) -> str:
+    """Name of a label; numbers that a missing value turned into floats keep their names."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
 def _given(cells: NDArray[Any]) -> NDArray[np.bool_]:

@@ -27,12 +27,12 @@ def percent(share: float) -> str:
 def percent_cell(share: float) -> str:
     """Write a share in per cent for a narrow cell: without the sign, and empty for 0.
 
-    >>> [percent_cell(share) for share in (0.9025, 0.00005, 0.0, 0.99999, 1.0)]
+    >>> [percent_cell(share) for share in (0.9025, 0.0009, 0.0, 0.99999, 1.0)]
     ['90.2', '<0.1', '', '>99.9', '100']
     """
     if share == 0:
         return ""
-    if share < 0.0005:
+    if share < 0.001:
         return "<0.1"
     return ">99.9" if 0.9995 <= share < 1 else number(100 * share)
 

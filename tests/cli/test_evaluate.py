@@ -77,3 +77,14 @@ def test_full_drawings_fold_nothing(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert 'class="fold"' not in drawn.read_text()
     assert drawn.read_text().count('class="leaf"') == 80
     capsys.readouterr()
+
+
+def test_columns_of_the_matrix_are_distinct(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["scratched, thin", "scratched, deep", "dent"]
+    problem = ct.Problem(names, None, ["q", "r"], [[0, 1, 1], [0, 1, 0]], 0.03)
+    assert run("evaluate", saved(tmp_path, ct.staff(ct.design(problem), workers=2))) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (head,) = (line for line in lines if line.startswith("of its items"))
+    assert re.split(" {2,}", head.strip())[1:] == ["scratch… (1)", "scratch… (2)", "dent"]

@@ -292,3 +292,22 @@ def test_foreign_files_are_refused(tmp_path):
         list(audits.read_checks(b"item,right\nx,maybe\n", name="s.csv"))
     with pytest.raises(ct.CrowdtreeError, match="two truths"):
         audits.read_known({"item": ["x", "x"], "truth": ["a", "b"]})
+
+
+def test_a_loaded_audit_equals_the_saved_one(tmp_path):
+    made = ct.Audit([0.01, 0.3, 0.05, 0.1], rng=0)
+    made.record(made.draw(), wrong=True)
+    again = ct.load(made.save(tmp_path / "audit.json"))
+    assert again == made
+    assert hash(again) == hash(made)
+    drawn = again.draw()
+    assert isinstance(drawn, int)
+    assert again != made
+    assert drawn == made.draw()
+
+
+def test_an_item_has_one_label():
+    with pytest.raises(ct.CrowdtreeError, match=r"line 4: item 'a' occurs twice \(before: .*2\)"):
+        ct.load_labels(b"item,label,error\na,x,0.1\nb,x,0.1\na,y,0.1\n", name="labels.csv")
+    with pytest.raises(ct.CrowdtreeError, match="load a file first"):
+        ct.Audit("labels.csv")

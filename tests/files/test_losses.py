@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import crowdtree as ct
-from crowdtree import CrowdtreeError, Problem
+from crowdtree import CrowdtreeError, Problem, files
 from crowdtree.files import load_plan, load_problem, problem_from_dict, problem_to_dict, save_plan
 from files.helpers import FORMATS
 
@@ -40,6 +40,22 @@ def test_a_loss_is_part_of_documents_and_plans(tmp_path: Path) -> None:
     again = load_plan(tmp_path / "plan.json")
     assert again.tree.problem == PROBLEM
     assert again.leaf_label.tolist() == plan.leaf_label.tolist()
+
+
+def test_blank_columns_move_no_loss(tmp_path: Path) -> None:
+    table = tmp_path / "costs.csv"
+    table.write_text("truth,,b,c\na,,7,\nb,,,3\n")
+    found = PROBLEM.replace(loss=files.read_loss(table, PROBLEM.classes))
+    assert found.loss is not None
+    assert found.loss.matrix.tolist() == [[0, 7, 1], [1, 0, 3], [1, 1, 0]]
+
+
+def test_mistakes_name_the_file_of_the_loss(tmp_path: Path) -> None:
+    path, costs = tmp_path / "problem.csv", tmp_path / "costs.yaml"
+    ct.save_problem(PROBLEM.replace(loss=None), path)
+    costs.write_text("nevr: [[a, b]]\n")
+    with pytest.raises(CrowdtreeError, match=r"costs\.yaml: loss: no field 'nevr'"):
+        load_problem(path, loss=costs)
 
 
 def test_a_loss_is_given_in_place_of_the_files(tmp_path: Path) -> None:
@@ -76,6 +92,7 @@ def test_a_loss_is_given_in_place_of_the_files(tmp_path: Path) -> None:
         ("truth,b\nrefer,-1\n", "refer: expected a number from 0"),
         ("truth,b\nrefer,\n", "line 2: expected a loss of 0 or more, got ''"),
         ("truth\n", "expected truth,<label>"),
+        ("truth,b\na,2,3\n", "line 2: '3' has no label in the header"),
         ("", "is empty"),
     ],
 )

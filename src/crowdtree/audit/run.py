@@ -82,14 +82,20 @@ class Audit(Framed, Saved, Plotted):
         known: Mapping[str, str] | None = None,
         correct: bool = False,
     ) -> None:
-        self.numbered = labels is None and errors is None
-        if self.numbered:
+        if isinstance(items, str):
+            raise CrowdtreeError(
+                f"items: expected a list, got the text {one_line(items)}; load a file first: "
+                "Audit(*load_labels(file))"
+            )
+        if labels is None and errors is None:
             errors = list(items)
             items, labels = range(len(errors)), [UNLABELLED] * len(errors)
         if labels is None or errors is None:
             missing = "labels" if labels is None else "errors"
             raise CrowdtreeError(f"{missing}: expected one per item, got none")
         self.items, self.labels, self.errors = checked_labels(items, labels, errors)
+        numbers = map(str, range(len(self.items)))
+        self.numbered = set(self.labels) == {UNLABELLED} and self.items == list(numbers)
         if rng is not None:
             seed = int(rng.integers(2**32)) if isinstance(rng, np.random.Generator) else rng
         self.bound = None if bound is None else checked_share(bound, "bound")
@@ -172,6 +178,15 @@ class Audit(Framed, Saved, Plotted):
         content += ["correct"] if self.correct else []
         text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Audit):
+            return NotImplemented
+        mine, others = ((audit.digest, audit.seed, audit.checks) for audit in (self, other))
+        return mine == others
+
+    def __hash__(self) -> int:
+        return hash((self.digest, self.seed))
 
     # ------------------------------------------------------------ drawing and recording
 

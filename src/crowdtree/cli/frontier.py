@@ -208,7 +208,8 @@ def _proof(front: Any) -> str:
     """What is proven, and about which quantity."""
     if front.status == "greedy":
         return "Greedy trees: nothing is proven."
-    of = "additive error + price x planned answers"
+    what = "error" if front.options.problem.loss is None else "risk"
+    of = f"additive {what} + price x planned answers"
     if front.proven:
         return f"[dim]Proven or within: of the least {of}; the other columns are exact.[/]"
     return (

@@ -66,12 +66,18 @@ def load_labels(source: Any, *, name: str | None = None) -> Labels:
     items: list[str] = []
     labels: list[str] = []
     errors: list[float] = []
+    seen: dict[str, str] = {}
     for where, row in _table(source, name):
         item, label = _cell(row, ITEM, where), _cell(row, ("label",), where)
         if not label and row.get("status", ""):
             continue  # a campaign set the item aside: it has no label to audit
         if not item or not label:
             raise CrowdtreeError(f"{where}: the {'label' if item else 'item'} is blank; fill it in")
+        if item in seen:
+            raise CrowdtreeError(
+                f"{where}: item {one_line(item)} occurs twice (before: {seen[item]}); keep one row"
+            )
+        seen[item] = where
         items.append(item)
         labels.append(label)
         errors.append(_stated(row, item, where))
@@ -147,7 +153,8 @@ def _cell(row: dict[str, str], names: Iterable[str], where: str) -> str:
     column = next((name for name in names if name in row), None)
     if column is None:
         raise CrowdtreeError(
-            f"{where}: no column {names[0]} (found: {listing(row)}); add a row of column names"
+            f"{where}: no column {names[0]} (found: {listing(row)}); name "
+            "the column so, or add a row of column names"
         )
     return row[column]
 

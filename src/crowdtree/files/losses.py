@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from crowdtree.errors import CrowdtreeError, one_line
+from crowdtree.files.documents import named
 from crowdtree.files.formats import DOCUMENTS, ending_of
 from crowdtree.files.grids import delimited_grid, frame_grid, workbook_grids
 from crowdtree.files.layouts import Grid
 from crowdtree.files.yaml_json import parse_document
+from crowdtree.loss import make_loss
 from crowdtree.problem import Problem
 from crowdtree.reading import Source, has_content, open_source
 
@@ -34,18 +37,22 @@ def read_loss(source: Any, classes: Sequence[str]) -> Any:
         return _matrix(source, classes)
     if isinstance(source, str | os.PathLike | Source) or has_content(source):
         opened = source if isinstance(source, Source) else open_source(source, "loss")
-        ending = ending_of(opened.name)
-        if ending in DOCUMENTS:
-            data = parse_document(opened)
-            return data["loss"] if isinstance(data, dict) and "loss" in data else data
-        if ending == ".xlsx":
-            sheets = workbook_grids(opened)
-            return _matrix(sheets.loss or sheets.main, classes)
-        with delimited_grid(opened) as grid:
-            return _matrix(grid, classes)
+        return named(opened.name, make_loss, _from_file(opened, classes), classes)
     if hasattr(source, "columns"):
         return _matrix(frame_grid(source, "loss"), classes)
     return source
+
+
+def _from_file(source: Source, classes: Sequence[str]) -> Any:
+    ending = ending_of(source.name)
+    if ending in DOCUMENTS:
+        data = parse_document(source)
+        return data["loss"] if isinstance(data, dict) and "loss" in data else data
+    if ending == ".xlsx":
+        sheets = workbook_grids(source)
+        return _matrix(sheets.loss or sheets.main, classes)
+    with delimited_grid(source) as grid:
+        return _matrix(grid, classes)
 
 
 def _matrix(grid: Grid, classes: Sequence[str]) -> dict[str, Any]:
@@ -58,7 +65,7 @@ def _matrix(grid: Grid, classes: Sequence[str]) -> dict[str, Any]:
         grid.refuse(
             None, "expected truth,<label>,<label>,... as the first row of a table of losses"
         )
-    labels = [_place(grid, number, name, places) for name in header[1:] if name.strip()]
+    labels = [_place(grid, number, name, places) if name.strip() else None for name in header[1:]]
     refer: float | None = None
     seen: set[int] = set()
     for number, (name, *cells) in rows:
@@ -69,8 +76,12 @@ def _matrix(grid: Grid, classes: Sequence[str]) -> dict[str, Any]:
         if truth in seen:
             grid.refuse(number, f"class {one_line(name.strip())} has two rows; remove one")
         seen.add(truth)
-        for label, cell in zip(labels, cells, strict=False):
-            if cell.strip():
+        for label, cell in zip_longest(labels, cells, fillvalue=None):
+            if cell is None or not cell.strip():
+                continue
+            if label is None:
+                grid.refuse(number, f"{one_line(cell.strip())} has no label in the header; name it")
+            else:
                 matrix[truth][label] = _number(grid, number, cell)
     return {"matrix": matrix, "refer": refer}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from crowdtree.evaluation import Evaluation
 from crowdtree.per_class import confusion_columns
+from crowdtree.plots.text import distinct
 from crowdtree.text import percent, percent_cell, plural, short
 
 __all__ = ["show_classes", "show_confusion"]
@@ -43,8 +44,8 @@ def show_classes(console: Any, value: Evaluation, full: bool = False) -> None:
 
 def show_confusion(console: Any, value: Evaluation, full: bool = False) -> None:
     """Print the confusion matrix where it fits or with `full`, else the largest confusions."""
-    columns = len(value.classes) + bool(value.plan.handed_over)
-    fits = NAME + (COLUMN + 1) * columns <= console.width
+    names = [*distinct(value.tree.problem.classes, COLUMN), *_left(value, "undecided")]
+    fits = NAME + sum(max(len(name), COLUMN) + 1 for name in names) <= console.width
     (_show_matrix if fits or full else _show_pairs)(console, value)
 
 
@@ -52,8 +53,8 @@ def _show_matrix(console: Any, value: Evaluation) -> None:
     table = _table("of its items, in %")
     undecided = [row.undecided for row in value.classes] if value.plan.handed_over else None
     columns = confusion_columns(value.tree.problem, value.labelled, undecided)
-    for name in list(columns)[1:]:
-        table.add_column(_name(name, COLUMN), justify="right", no_wrap=True)
+    for name in distinct(list(columns)[1:], COLUMN):
+        table.add_column(_name(name), justify="right", no_wrap=True)
     for name, *cells in zip(*columns.values(), strict=True):
         table.add_row(_name(name), *map(percent_cell, cells))
     console.print(table)
