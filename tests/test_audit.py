@@ -545,7 +545,7 @@ def test_an_audit_of_stated_errors_alone_numbers_its_items():
         same.record(item, right=not wrong[item])
     assert audit.to_dict() == same.to_dict()
     assert audit.checked == len(audit.history) < 400
-    assert audit.interval[0] <= wrong.mean() <= audit.upper
+    assert wrong.mean() <= audit.upper <= audit.interval[1]
     assert audit.needed(bound=0.15) == 0
     assert 0 < audit.needed(bound=0.1) < 400
     assert audit.needed(bound=0.001) == math.inf

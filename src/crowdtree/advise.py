@@ -278,16 +278,17 @@ def _chart(problem: Problem, choices: tuple[Choice, ...]) -> str:
     from crowdtree.plots.curves import EXPLAINED, LIMITS, curve_chart
     from crowdtree.plots.vega import chart_svg
 
-    names = {"tree": ("tree", "plain"), "adaptive": ("adaptive (estimate)", "dashed")}
+    names = {"tree": ("tree", "plain"), "adaptive": ("adaptive", "dashed")}
     rows: list[dict[str, Any]] = []
     for choice in choices:
         series, dash = names[choice.kind]
         look = {"series": series, "kind": "ours", "dash": dash}
-        rows.append(look | {"x": choice.answers, "y": max(choice.risk, 1e-6)})
+        least = 1e-6 if choice.kind == "tree" else 0.5 / SIMULATED  # none wrong of so many
+        rows.append(look | {"x": choice.answers, "y": max(choice.risk, least)})
     plain = problem.loss is None
     if plain:
         floor = {"series": LIMITS["floor"], "kind": "baseline", "dash": "floor"}
-        wrong = sorted({max(choice.error, 1e-6) for choice in choices})
+        wrong = sorted({row["y"] for row in rows})
         rows += [floor | {"x": fano_floor(problem, error), "y": error} for error in wrong]
     points = [{"x": row["x"], "y": row["y"], "label": ""} for row in rows[: len(choices)]]
     svg = chart_svg(

@@ -11,7 +11,7 @@ import pytest
 
 import crowdtree as ct
 from crowdtree.report import report_html, write_report
-from crowdtree.text import percent
+from crowdtree.text import number, percent
 from report.helpers import table_plan
 
 VOID = {"meta", "br"}
@@ -174,3 +174,12 @@ def test_the_extension_is_html(tmp_path: Path) -> None:
     with pytest.raises(ct.CrowdtreeError, match=r"use \.html or \.htm"):
         write_report(tmp_path / "r.pdf", table_plan())
     assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
+
+
+def test_a_report_of_a_problem_with_a_loss_shows_what_mistakes_cost():
+    plan = ct.staff(ct.design(ct.example("mushrooms")), workers=20)
+    checker = Checker()
+    checker.feed(report_html(plan))
+    text = " ".join(checker.text)
+    assert f"expected loss {number(ct.evaluate(plan).risk)}" in text
+    assert "The costliest confusion is" in text

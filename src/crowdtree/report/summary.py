@@ -124,6 +124,7 @@ def next_steps(value: Evaluation) -> list[str]:
     """What to do next, most useful first."""
     steps = []
     tree, plan = value.tree, value.plan
+    worst = "commonest" if tree.problem.loss is None else "costliest"
     if value.misclassification > 0:
         node = int(np.argmax(plan.node_error))
         text = tree.problem.text(int(tree.question[node]))
@@ -133,7 +134,7 @@ def next_steps(value: Evaluation) -> list[str]:
             "More people there, or a clearer question, help most."
         )
     steps += [
-        f"The commonest confusion is {row.truth} with the label {row.label} "
+        f"The {worst} confusion is {row.truth} with the label {row.label} "
         f"({percent(row.overall)} of all items). Check whether a further question tells "
         "these two apart."
         for row in value.confusions(1)
