@@ -99,6 +99,8 @@ def test_undecided_leaves_state_how_often_the_guess_is_right() -> None:
     words = {box.name for box in text_boxes(tree_svg(plan))}
     worth = percent(float(facts.leaf_precision[plan.undecided[0]]))
     assert {"undecided", f"best guess right {worth}"} <= words
+    label = plan.tree.problem.classes[plan.leaf_label[plan.undecided[0]]]
+    assert f"perhaps {label}" in words
     title = f"{percent(facts.undecided)} of items are undecided"
     assert title in str(ET.fromstring(tree_svg(plan)).get("aria-label"))
 

@@ -153,8 +153,8 @@ def _cell(row: dict[str, str], names: Iterable[str], where: str) -> str:
     column = next((name for name in names if name in row), None)
     if column is None:
         raise CrowdtreeError(
-            f"{where}: no column {names[0]} (found: {listing(row)}); name "
-            "the column so, or add a row of column names"
+            f"{where}: no column {names[0]} (found: {listing(row)}); rename "
+            "the column, or add a row of column names"
         )
     return row[column]
 

@@ -62,6 +62,8 @@ def _question_box(facts: Facts, node: int) -> _Box:
 
 def _leaf_box(facts: Facts, leaf: int, narrow: bool) -> _Box:
     label, others, share = facts.label(leaf), facts.others(leaf), float(facts.leaf_share[leaf])
+    if leaf in facts.plan.handed_over:
+        label = f"perhaps {label}"
     lines = [_Line(line, "bold") for line in wrap(label, 150, FONT_SIZE, most=8, bold=True)]
     if others:
         either = wrap("or " + listing(others, most=MOST_NAMES), 150, SMALL_SIZE, most=8)
@@ -266,10 +268,11 @@ class Drawing:
 
 LEGEND = (
     "Under a question: probability that its vote is wrong · votes · share of items that pass. "
-    "Lines are as thick as that share. At a label: the share of items that belong there; recall: "
-    "of the items of the class, how many get the label; precision: of the items with the label, "
-    "how many are of the class. Bits left: what is still unknown about the class at a level; a "
-    "question with two equally likely answers removes one bit."
+    "Lines are as thick as that share. At a label: the share of items that belong there (that "
+    "arrive there, where mistakes have costs); recall: of the items of the class, how many get the "
+    "label; precision: of the items with the label, how many are of the class. Bits left: what is "
+    "still unknown about the class at a level; a question with two equally likely answers removes "
+    "one bit."
 )
 _NOTES = "Classes that are not written out above, by the number of the node:"
 _BITS = (

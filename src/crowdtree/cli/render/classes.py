@@ -17,7 +17,12 @@ MOST_CLASSES = 12
 MOST_PAIRS = 10
 NAME = 24
 COLUMN = 8
-"""Characters of a column of the matrix."""
+"""Most characters of a name above a column of the matrix."""
+CELL = 5
+"""Most characters of a share in the matrix."""
+GAP = 2
+"""Spaces between two columns."""
+FIRST = "of its items, in %"
 
 
 def show_classes(console: Any, value: Evaluation, full: bool = False) -> None:
@@ -44,13 +49,15 @@ def show_classes(console: Any, value: Evaluation, full: bool = False) -> None:
 
 def show_confusion(console: Any, value: Evaluation, full: bool = False) -> None:
     """Print the confusion matrix where it fits or with `full`, else the largest confusions."""
-    names = [*distinct(value.tree.problem.classes, COLUMN), *_left(value, "undecided")]
-    fits = NAME + sum(max(len(name), COLUMN) + 1 for name in names) <= console.width
+    classes = value.tree.problem.classes
+    names = [*distinct(classes, COLUMN), *_left(value, "undecided")]
+    first = min(NAME, max(len(FIRST), *map(len, classes)))
+    fits = first + sum(max(len(name), CELL) + GAP for name in names) <= console.width
     (_show_matrix if fits or full else _show_pairs)(console, value)
 
 
 def _show_matrix(console: Any, value: Evaluation) -> None:
-    table = _table("of its items, in %")
+    table = _table(FIRST)
     undecided = [row.undecided for row in value.classes] if value.plan.handed_over else None
     columns = confusion_columns(value.tree.problem, value.labelled, undecided)
     for name in distinct(list(columns)[1:], COLUMN):
