@@ -9,6 +9,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 
+import crowdtree as ct
 from crowdtree import Problem
 from crowdtree.files import (
     load_problem,
@@ -110,3 +111,26 @@ def test_bad_documents(tmp_path: Path, old: str, new: str, words: list[str]) -> 
 def test_the_json_form_of_a_problem_keeps_everything(problem: Problem) -> None:
     data = json.loads(json.dumps(problem_to_dict(problem)))
     assert problem_from_dict(data, "problem") == problem
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "classes: [no, b]\nquestions: []\n",
+            "expected a name, got 'False'; put names such as yes",
+        ),
+        ("classes: [a, b]\nquestions: 3\n", "questions: expected a list, got '3'"),
+        ("classes: [a, b]\nquestions: [q]\n", "expected fields, got 'q'"),
+        (
+            "dash: maybe\nclasses: [a, b]\nquestions: []\n",
+            "dash: expected 'inapplicable' or 'either', got",
+        ),
+    ],
+)
+def test_mistakes_of_type_say_what_was_expected(tmp_path, text, words):
+    path = tmp_path / "problem.yaml"
+    path.write_text(text)
+    with pytest.raises(ct.CrowdtreeError) as raised:
+        ct.load_problem(path)
+    assert words in str(raised.value)

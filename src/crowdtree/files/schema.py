@@ -209,4 +209,12 @@ def _fault(model: type[BaseModel], fault: Any) -> str:
         return f"expected text, got {one_line(value)}; put it in quotes"
     if kind in ("float_type", "int_type"):
         return f"expected a number, got {one_line(value)}"
+    if kind == "list_type":
+        return f"expected a list, got {one_line(value)}"
+    if kind == "literal_error":
+        return f"expected {fault['ctx']['expected']}, got {one_line(value)}"
+    if kind == "model_type" and isinstance(value, bool):  # YAML reads a bare no as false
+        return f"expected a name, got {one_line(value)}; put names such as yes and no in quotes"
+    if kind == "model_type":
+        return f"expected fields, got {one_line(value)}"
     return f"{squeeze(fault['msg'])}, got {one_line(value)}"
