@@ -54,7 +54,7 @@ def adaptive(policy: AdaptivePolicy, values: np.ndarray) -> tuple[np.ndarray, np
         posterior /= posterior.sum(axis=1, keepdims=True)
         asked = policy.choose(posterior, None, None, max(BUDGETS) - step + 1, gone)
         by_class = np.exp(policy.by_class(np.log(np.maximum(posterior, 1e-300))))
-        open_ = (asked >= 0) & ~policy.sure(1 - by_class.max(axis=1))
+        open_ = (asked >= 0) & (1 - by_class.max(axis=1) > policy.target_error)
         here, question = items[open_], asked[open_]
         log_posterior[here] += policy.model.logs[values[here, question], question]
         gone[here, question] = True

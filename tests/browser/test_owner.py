@@ -130,7 +130,7 @@ def test_the_dashboard_changes_without_a_reload(open_page, campaign, shot) -> No
         "error": f"{100 * facts['estimated_error']:.3g} %",
     }.items():
         expect(page.locator(f"[data-live={name}]").first).to_have_text(text)
-    expect(page.locator("[data-part=labels] tr").first).to_contain_text("4")
+    expect(page.locator("[data-part=labels] tbody tr").first).to_contain_text("4")
     row = page.locator("[data-part=workers] tbody tr")
     expect(row).to_contain_text("person-1")
     expect(people.locator("#people tbody tr")).to_contain_text("person-1")  # updated automatically

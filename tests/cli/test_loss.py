@@ -25,7 +25,7 @@ def test_verbs_show_the_expected_loss(birds: Path, capsys: pytest.CaptureFixture
     assert run("staff", *words, "--answers", 6) == 0
     out = capsys.readouterr().out
     assert "referred to an expert" in out
-    assert "to the expert, perhaps" in out
+    assert "to the expert · best guess right" in out
     assert run("simulate", *words, "--target-loss", 0.05, "--max-answers", 5, "--items", 200) == 0
     out = capsys.readouterr().out
     assert "Loss" in out

@@ -71,8 +71,10 @@ def test_careful_trees_are_no_worse_at_the_upper_error():
     rng = np.random.default_rng(7)
     for _ in range(8):
         learned = learned_from(rng, errors_of_questions(rng), items=40)
-        plain = ct.design(learned.problem, method="optimal")
-        careful = ct.design(learned.problem, method="optimal", uncertainty=learned)
+        plain = ct.design(learned.problem, method="optimal", objective="additive")
+        careful = ct.design(
+            learned.problem, method="optimal", objective="additive", uncertainty=learned
+        )
         assert careful.problem.worker_error == pytest.approx(learned.problem.worker_error)
         worst = [_at(tree, learned.upper_problem()) for tree in (plain, careful)]
         assert worst[1] <= worst[0] + 1e-9

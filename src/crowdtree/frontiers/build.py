@@ -128,10 +128,9 @@ def frontier(
             curve.ended = "time limit"
         else:
             limited = node_limit is not None
-            solve = exact_solver(options, memory_limit, curve.report, limited=limited)
             began = time.monotonic()
-            solve(1 / float(options.price.mean()), 1, None)  # compiles, which no limit pays for
-            curve.deadline += time.monotonic() - began
+            solve = exact_solver(options, memory_limit, curve.report, limited=limited)
+            curve.deadline += time.monotonic() - began  # no limit pays for compiling
             curve.refine(solve, node_limit)
     except KeyboardInterrupt:
         if not curve.points:

@@ -116,6 +116,8 @@ def exact_solver(
         plan = Staffed(tree, options).with_votes(option, price)
         return replace(plan, lower_bound=found.lower_bound, status=found.status, sets=found.nodes)
 
+    if not whole:
+        solve(1 / float(options.price.mean()), 1, None)  # compiles the search
     return solve
 
 
