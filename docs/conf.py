@@ -13,6 +13,7 @@ sys.path.insert(0, str(HERE / "_extension"))
 import crowdtree
 
 # pages run the command of this environment
+os.environ["TERM"] = "dumb"  # no colours and progress bars in what they print
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
 project = "crowdtree"
@@ -34,6 +35,8 @@ nb_merge_streams = True
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
+autodoc_type_aliases = {name: name for name in ("ArrayLike", "FloatArray", "IntArray", "NDArray")}
+python_maximum_signature_line_length = 80
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True

@@ -155,7 +155,8 @@ def settings_page() -> Iterator[str]:
     from crowdtree.store.settings import Settings
 
     yield "# Settings of a campaign\n"
-    yield "Set them by `crowdtree campaign set`, on the page *Settings* or over HTTP.\n"
+    yield "Set them by `crowdtree campaign create ... --set NAME=VALUE`, on the page"
+    yield "*Links and settings* or over HTTP.\n"
     comments, described = _comments(Settings), Settings.model_json_schema()["properties"]
     rows = [
         (
