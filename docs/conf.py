@@ -13,7 +13,6 @@ sys.path.insert(0, str(HERE / "_extension"))
 import crowdtree
 
 # pages run the command of this environment
-os.environ["TERM"] = "dumb"  # no colours and progress bars in what they print
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
 project = "crowdtree"

@@ -16,7 +16,13 @@ GENERATED = ("python", "commands", "http", "settings", "metrics")
 def setup(app: Any) -> dict[str, bool]:
     """Connect to Sphinx."""
     app.connect("builder-inited", lambda _: write_pages())
+    app.connect("autodoc-process-signature", lambda *given: _short_aliases(*given[-2:]))
     return {"parallel_read_safe": True}
+
+
+def _short_aliases(*parts: str | None) -> tuple[str | None, ...]:
+    """Name type aliases in unions, which Sphinx writes as ``TypeAliasForwardRef('ArrayLike')``."""
+    return tuple(part and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", part) for part in parts)
 
 
 def write_pages(folder: Path = PAGES) -> None:
