@@ -17,7 +17,15 @@ def setup(app: Any) -> dict[str, bool]:
     """Connect to Sphinx."""
     app.connect("builder-inited", lambda _: write_pages())
     app.connect("autodoc-process-signature", lambda *given: _short_aliases(*given[-2:]))
+    app.connect("autodoc-process-docstring", _keep_first_line, priority=400)
     return {"parallel_read_safe": True}
+
+
+def _keep_first_line(*given: Any) -> None:
+    """Keep napoleon, which runs later, from reading a property's "Share: of ..." as its type."""
+    what, lines = given[1], given[-1]
+    if what in ("attribute", "data", "property"):
+        lines.insert(0, "")
 
 
 def _short_aliases(*parts: str | None) -> tuple[str | None, ...]:
