@@ -25,7 +25,7 @@ def _keep_first_line(*given: Any) -> None:
     """Keep napoleon, which runs later, from reading a property's "Share: of ..." as its type."""
     what, lines = given[1], given[-1]
     if what in ("attribute", "data", "property"):
-        lines.insert(0, "")
+        lines[:0] = ["..", ""]  # an empty comment
 
 
 def _short_aliases(*parts: str | None) -> tuple[str | None, ...]:
