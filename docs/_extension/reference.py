@@ -16,7 +16,21 @@ GENERATED = ("python", "commands", "http", "settings", "metrics")
 def setup(app: Any) -> dict[str, bool]:
     """Connect to Sphinx."""
     app.connect("builder-inited", lambda _: write_pages())
+    app.connect("autodoc-process-signature", lambda *given: _short_aliases(*given[-2:]))
+    app.connect("autodoc-process-docstring", _keep_first_line, priority=400)
     return {"parallel_read_safe": True}
+
+
+def _keep_first_line(*given: Any) -> None:
+    """Keep napoleon, which runs later, from reading a property's "Share: of ..." as its type."""
+    what, lines = given[1], given[-1]
+    if what in ("attribute", "data", "property"):
+        lines[:0] = ["..", ""]  # an empty comment
+
+
+def _short_aliases(*parts: str | None) -> tuple[str | None, ...]:
+    """Name type aliases in unions, which Sphinx writes as ``TypeAliasForwardRef('ArrayLike')``."""
+    return tuple(part and re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", part) for part in parts)
 
 
 def write_pages(folder: Path = PAGES) -> None:
@@ -155,7 +169,8 @@ def settings_page() -> Iterator[str]:
     from crowdtree.store.settings import Settings
 
     yield "# Settings of a campaign\n"
-    yield "Set them by `crowdtree campaign set`, on the page *Settings* or over HTTP.\n"
+    yield "Set them by `crowdtree campaign create ... --set NAME=VALUE`, on the page"
+    yield "*Links and settings* or over HTTP.\n"
     comments, described = _comments(Settings), Settings.model_json_schema()["properties"]
     rows = [
         (
