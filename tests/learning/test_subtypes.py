@@ -226,3 +226,22 @@ def test_the_benchmark_asks_as_the_policy_does(mixed, subtypes):
                 place = learn_end_to_end.BUDGETS.index(count)
                 assert labels[place, i] == policy.posterior(state).argmax()
                 assert answers[place, i] == count
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_items_are_simulated_together_as_one_by_one(mixed, subtypes, recorded):
+    learned, truth, values = mixed
+    policy = subtypes.policy(target_error=0.05, max_answers=12, repeats=1 if recorded else None)
+    crowd = None
+    if recorded:
+        holes = values[:80].copy()
+        holes[::3, 4] = -1
+        crowd = ct.Recorded(holes, truth[:80])
+    together, alone = (
+        ct.simulate(learned.problem, policy, 80, rng=2, crowd=crowd, stepwise=stepwise)
+        for stepwise in (False, True)
+    )
+    assert together.label.tolist() == alone.label.tolist()
+    assert together.answers.tolist() == alone.answers.tolist()
+    assert together.reason.tolist() == alone.reason.tolist()
+    assert together.posterior_error == pytest.approx(alone.posterior_error)

@@ -41,7 +41,7 @@ class BlockRun(NamedTuple):
 
 def run_block(policy: Policy[Any], block: Block) -> BlockRun:
     """Run a policy over a block, vectorised where the policy supports it."""
-    if type(policy) is AdaptivePolicy and policy.width == 1:
+    if isinstance(policy, AdaptivePolicy) and policy.width == 1:
         return _Adaptive(policy, block).run()
     if type(policy) is PlanPolicy and not _repeats_on_a_path(policy):
         fast = isinstance(block, CrowdBlock) and block.plain and len(block.truth) >= COMPILE_FROM
@@ -163,7 +163,7 @@ def blank(block: Block, questions: int) -> BlockRun:
 
 
 class _Adaptive:
-    """The adaptive policy for all items of a block at once.
+    """An adaptive policy for all items of a block at once; its hypotheses may be sub-types.
 
     Items with the same answers so far share one row of the tables until an answer separates
     them, so the first dozen steps cost almost nothing. Where answers are missing, items have
@@ -175,7 +175,7 @@ class _Adaptive:
         self.found = blank(block, policy.problem.n_questions)
         self.item = np.arange(len(block.truth))
         self.state = np.zeros(len(block.truth), dtype=np.int64)
-        self.log_posterior = normalised(np.log(policy.problem.prior))[None, :]
+        self.log_posterior = policy.start().log_posterior[None, :]
         self.yes = np.zeros((1, policy.problem.n_questions), dtype=np.int16)
         self.no = self.yes.copy()
         self.answers = np.zeros(1, dtype=np.int64)
@@ -198,7 +198,8 @@ class _Adaptive:
     def _settle(self) -> IntArray:
         """Label what is sure enough or cannot go on; return the next question of every state."""
         policy = self.policy
-        stated = policy.stated(self.log_posterior, self.answers)
+        by_class = policy.by_class(self.log_posterior)
+        stated = policy.stated(by_class, self.answers)
         best = decide(stated, policy.problem.loss)
         posterior = np.exp(self.log_posterior)
         reason = np.where(policy.sure(best), 0, -1)
@@ -206,9 +207,8 @@ class _Adaptive:
         if policy.may_give_up:
             rows = np.flatnonzero(reason < 0)
             given_up = policy.hopeless(
-                stated[rows], self.log_posterior[rows], self.yes[rows], self.no[rows],
-                self.answers[rows],
-            )  # fmt: skip
+                stated[rows], by_class[rows], self.yes[rows], self.no[rows], self.answers[rows]
+            )
             reason[rows[given_up]] = REASONS.index("undecided")
         question = self._questions(np.flatnonzero(reason < 0), posterior)
         reason = np.where((reason < 0) & (question < 0), 2, reason)
