@@ -106,7 +106,8 @@ def test_frames_hold_the_classes_and_the_confusions(library: str) -> None:
     tree = ct.design(problem)
     value = evaluate(Plan(tree, [1, 1], undecided=(2,)))
     per_class, matrix = (value.to_frame(part, library=library) for part in ("classes", "confusion"))
-    assert list(per_class["precision"]) == pytest.approx(value.precision, nan_ok=True)
+    found = [math.nan if x is None else x for x in per_class["precision"]]
+    assert found == pytest.approx(value.precision, nan_ok=True)
     assert list(per_class["class"]) == list(problem.classes)
     assert list(matrix.columns) == ["class_", "class", "b", "c", "(undecided)"]
     cells = np.array([list(matrix[name]) for name in list(matrix.columns)[1:]])

@@ -73,7 +73,7 @@ def test_a_question_may_begin_with_the_sign_of_comments(tmp_path):
 def test_the_recorded_session_is_what_happens(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (Path(__file__).parents[2] / "docs" / "start.md").read_text(encoding="utf-8")
-    table = text.split("```csv\n")[1].split("```")[0]
+    table = text.split("```text\n")[1].split("```")[0]
     sessions = [part.split("```")[0] for part in text.split("```console\n$ ")[1:]]
     assert len(sessions) == 3  # commands, and the first is the installation
     for session in sessions[1:]:

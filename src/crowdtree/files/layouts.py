@@ -99,6 +99,8 @@ def find_layout(grid: Grid, asked: Rows | None = None) -> Layout:
     if names is not None:
         kind = "questions" if words[names] in QUESTION else "classes"
     else:
+        if len(filled_places(header)) < 2:  # no table: do not read it to its end
+            _refuse_corner(grid, number, header[0])
         below = list(rows)
         rows = iter(below)
         names = _names_column(header, below)

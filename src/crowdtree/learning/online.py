@@ -73,19 +73,30 @@ class Online:
     def items(self) -> Iterator[tuple[str, FloatArray]]:
         """Items that updates touched, and their posteriors."""
         names = {place: name for name, place in self.task.items() if place in self.posterior}
-        for place in self.posterior:
-            yield names[place], self._stated(place)
+        places, discount = list(self.posterior), self.learned.discount
+        if not places:
+            return
+        made = plain = np.stack([self.posterior[place] for place in places])
+        if discount is not None:
+            made = discount.stated(plain, np.array([self._count(place) for place in places]))
+        for place, before, after in zip(places, plain, made, strict=True):
+            yield names[place], before if self._is_known(place) else after
+
+    def _is_known(self, place: int) -> bool:
+        return place < self.base.n_tasks and bool(self.learned.gold[place] >= 0)
+
+    def _count(self, place: int) -> int:
+        """Answers about an item."""
+        return len(self.rows.get(place, [])) + len(self._base_places(place))
 
     def _stated(self, place: int) -> FloatArray:
         """Probabilities to state about an item: discounted because people err together."""
-        old = place < self.base.n_tasks
-        if place not in self.posterior and old:
+        if place not in self.posterior and place < self.base.n_tasks:
             return np.asarray(self.learned.stated_posterior[place])
         discount, plain = self.learned.discount, self._posterior(place)
-        if discount is None or (old and self.learned.gold[place] >= 0):
+        if discount is None or self._is_known(place):
             return plain
-        count = len(self.rows.get(place, [])) + len(self._base_places(place))
-        return np.asarray(discount.stated(plain[None], np.array([count]))[0])
+        return np.asarray(discount.stated(plain[None], np.array([self._count(place)]))[0])
 
     def _posterior(self, place: int) -> FloatArray:
         """Posterior of an item before the discount."""
