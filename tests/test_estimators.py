@@ -22,6 +22,7 @@ def answers(items: int, error: float = 0.1, seed: int = 0) -> tuple[np.ndarray, 
     return np.where(wrong, 1 - RIGHT[code], RIGHT[code]), NAMES[code]
 
 
+@pytest.mark.slow
 def test_the_classifier_passes_the_checks_of_scikit_learn():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

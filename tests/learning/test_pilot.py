@@ -120,6 +120,7 @@ def test_uncertainty_of_another_problem_is_refused():
         _ = ct.evaluate(ct.design(renamed), uncertainty=learned).credible
 
 
+@pytest.mark.slow
 def test_credible_interval_holds_the_truth_about_as_often_as_it_says():
     """80 % intervals over simulated crowds; the count has to lie in the middle 99 % of chance.
 
