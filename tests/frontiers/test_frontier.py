@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -352,3 +353,10 @@ def test_an_interrupt_keeps_the_curve(calls, monkeypatch):
     assert front.status == "interrupted"
     assert not front.proven
     assert len(front) > 5
+
+
+@pytest.mark.parametrize("most", [2, 5, 40])
+def test_a_limit_of_points_is_kept_where_the_search_finds_known_trees_again(most):
+    front = ct.frontier(ct.example("animals"), max_points=most)
+    assert 2 <= len(front) <= most
+    assert all(a.misclassification > b.misclassification for a, b in pairwise(front))

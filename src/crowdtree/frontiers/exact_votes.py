@@ -163,6 +163,9 @@ def shown_plans(curve: Curve, designs: list[Tree]) -> list[Priced]:
     its votes chosen again.
     """
     staffed = {id(entry.tree): entry for entry in curve.pool}
+    for point in curve.points:  # a search may find a tree of the pool again, as another object
+        if id(point.tree) not in staffed:
+            staffed[id(point.tree)] = Staffed(point.tree, curve.options)
     verdicts = Verdicts(curve.options)
     price = curve.support
     last = len(price) - 1
