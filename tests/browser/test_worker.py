@@ -48,7 +48,7 @@ def test_a_closed_page_releases_its_questions(open_page, campaign) -> None:
     first.goto(made.join())
     first.locator("#task").wait_for()
     link = made.join()
-    first.close()
+    first.close(run_before_unload=True)  # as a person closes a tab: the page is told
     second = open_page(owner=False)
     second.goto(link)
     second.locator("#task").wait_for(timeout=20_000)  # long before the first one's time is over

@@ -19,7 +19,7 @@ import crowdtree as ct
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files import problem_to_dict
 from crowdtree.policy import AdaptivePolicy
-from crowdtree.store import ExpireLeases, Next, Settings, Store
+from crowdtree.store import ExpireLeases, Next, Settings, Store, Unavailable
 from crowdtree.store.db import engine as module
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.engine import make_engine, migrate
@@ -207,3 +207,15 @@ def test_added_and_removed_settings_are_accepted(old: Path) -> None:
             "/api/campaigns/1/settings", json=changed_settings, headers=app.owner
         )
         assert sent.status_code == 200
+
+
+def test_a_read_that_the_database_fails_can_be_repeated(url: str) -> None:
+    with Store(url).opened() as store:
+        failing = (
+            "SELECT * FROM absent"
+            if store.alone
+            else "SELECT pg_terminate_backend(pg_backend_pid())"
+        )
+        with pytest.raises(Unavailable, match="try again"):
+            store.read(lambda connection: connection.exec_driver_sql(failing))
+        assert store.read(lambda c: c.exec_driver_sql("SELECT 1").scalar_one()) == 1

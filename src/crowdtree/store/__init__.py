@@ -24,10 +24,11 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import InterfaceError, OperationalError
 
 from crowdtree.store.audits.stored import AuditCache
 from crowdtree.store.db.engine import is_sqlite, make_engine, migrate
-from crowdtree.store.errors import NotFound, Refused, Unavailable
+from crowdtree.store.errors import NotFound, Refused, Unavailable, unavailable
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.commands import (
     Command,
@@ -166,6 +167,12 @@ class Store:
 
     def read(self, function: Callable[[Connection], T]) -> T:
         """Run a function on a consistent snapshot of the database, without blocking writers."""
+        try:
+            return self._read(function)
+        except (OperationalError, InterfaceError) as error:
+            raise unavailable(error) from error
+
+    def _read(self, function: Callable[[Connection], T]) -> T:
         with self.engine.connect() as connection:
             connection = connection.execution_options(reading=True)
             if not self.alone:  # otherwise each statement would see its own snapshot

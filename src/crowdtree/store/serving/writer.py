@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 
 from crowdtree.store.db.engine import is_sqlite
 from crowdtree.store.db.sql import pipelined
-from crowdtree.store.errors import Unavailable
+from crowdtree.store.errors import driver_name, unavailable
 from crowdtree.store.serving.answering import submit_all
 from crowdtree.store.serving.assign import assign_all
 from crowdtree.store.serving.cache import ServingCache
@@ -122,7 +122,7 @@ class BatchWriter:
         try:
             self._commit(requests)
         except self.errors as error:
-            name = type(getattr(error, "orig", None) or error).__name__
+            name = driver_name(error)
             if tries > 1 and name in RETRIED:
                 log.info("retrying a batch: %s", name)
                 self._drop()
@@ -131,7 +131,7 @@ class BatchWriter:
                 self._drop()
                 self._one_by_one(requests)
             else:
-                self._failed(requests, error, name)
+                self._failed(requests, error)
         except BaseException as error:
             log.exception("a batch of %d commands failed", len(requests))
             self._drop()
@@ -146,12 +146,10 @@ class BatchWriter:
             if not request.finished:
                 self._attempt([request])
 
-    def _failed(self, requests: list[AnyCommand], error: BaseException, name: str) -> None:
+    def _failed(self, requests: list[AnyCommand], error: BaseException) -> None:
         """Report a failure; nothing was acknowledged, so clients can repeat with the same key."""
-        why = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-        log.warning("the database failed: %s: %s", name, why)
         self._drop()
-        _finish(requests, Unavailable("the database cannot be reached now; try again"))
+        _finish(requests, unavailable(error))
         if isinstance(error, OperationalError):
             time.sleep(0.2)
 
