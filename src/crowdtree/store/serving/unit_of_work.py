@@ -39,6 +39,10 @@ class Budget:
         """Whether one more answer can be paid."""
         return self.spent + self.reserved + price <= self.cap
 
+    def could_allow(self, price: int) -> bool:
+        """Whether one more answer could be paid if nobody held a question."""
+        return self.spent + price <= self.cap
+
     def add(self, spent: int = 0, reserved: int = 0) -> None:
         """Add to what is spent and reserved."""
         self.spent += spent
@@ -263,8 +267,13 @@ class UnitOfWork(Changes):
     def _write_workers(self) -> None:
         """Write what the workers did, and what was learned about any worker."""
         deltas = sorted(self.deltas.items())
-        if len(deltas) > 1:  # lock workers by id to avoid deadlocks
-            run(self.connection, sql.LOCK_WORKERS, ids=[number for number, _ in deltas])
+        ids = sorted({*self.deltas, *self.lapses})
+        if len(ids) > 1:  # lock workers by id to avoid deadlocks
+            run(self.connection, sql.LOCK_WORKERS, ids=ids)
+        lapses = sorted(self.lapses.items())
+        send_many(
+            self.connection, sql.ADD_LAPSES, ({"id": number, "lapses": n} for number, n in lapses)
+        )
         send_many(
             self.connection,
             sql.ADD_TO_WORKER,
