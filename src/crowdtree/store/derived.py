@@ -7,7 +7,9 @@ import hashlib
 import hmac
 import secrets
 
-__all__ = ["item_name", "network_mark", "new_secret", "personal_code", "signing_key"]
+from crowdtree.store.settings import Settings
+
+__all__ = ["code_of", "item_name", "network_mark", "new_secret", "personal_code", "signing_key"]
 
 
 def new_secret() -> str:
@@ -36,6 +38,11 @@ def personal_code(secret: str, worker: int) -> str:
     """
     text = base64.b32encode(_derived(secret, "code", str(worker))).decode()
     return "-".join((text[:4], text[4:8], text[8:12]))
+
+
+def code_of(settings: Settings, secret: str, worker: int) -> str:
+    """The completion code that a worker gets; empty where the campaign gives none."""
+    return personal_code(secret, worker) if settings.personal_codes else settings.completion_code
 
 
 def signing_key(secret: str) -> str:

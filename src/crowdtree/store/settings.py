@@ -113,6 +113,11 @@ class Settings(BaseModel):
         return policy in ADAPTIVE if self.adapt is None else self.adapt
 
     @property
+    def asks_gold(self) -> bool:
+        """Whether workers are asked about gold items."""
+        return self.gold_rate > 0 or self.gold_first > 0
+
+    @property
     def price_micros(self) -> int:
         """Price of one answer in millionths."""
         return round(self.price * MICRO)

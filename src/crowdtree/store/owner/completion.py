@@ -7,12 +7,12 @@ from typing import TypedDict
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.store.db.campaign_row import Campaign, get_campaign
+from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.tables import workers
-from crowdtree.store.derived import personal_code
+from crowdtree.store.derived import code_of
 from crowdtree.store.owner import tokens
 
-__all__ = ["End", "code_of", "look_at_end", "note_end"]
+__all__ = ["End", "look_at_end", "note_end"]
 
 
 class End(TypedDict):
@@ -26,13 +26,6 @@ class End(TypedDict):
     complete: bool
 
 
-def code_of(campaign: Campaign, worker: int) -> str:
-    """The completion code of a worker; empty where the campaign gives none."""
-    if campaign.settings.personal_codes:
-        return personal_code(campaign.secret, worker)
-    return campaign.settings.completion_code
-
-
 def look_at_end(connection: Connection, token_hash: str, now: float) -> tuple[End, bool]:
     """Read what a worker is told at the end, and whether that is still to be noted."""
     number, worker = tokens.worker_of(connection, token_hash, now)
@@ -43,7 +36,7 @@ def look_at_end(connection: Connection, token_hash: str, now: float) -> tuple[En
     complete = row.accepted >= settings.least_answers
     end: End = {
         "thanks": settings.thanks,
-        "completion_code": code_of(campaign, worker) if complete else "",
+        "completion_code": code_of(settings, campaign.secret, worker) if complete else "",
         "return_url": settings.return_url if complete else "",
         "accepted": row.accepted,
         "least_answers": settings.least_answers,

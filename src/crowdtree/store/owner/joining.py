@@ -12,16 +12,15 @@ from crowdtree.participants import verify_participant
 from crowdtree.store.db.campaign_row import Campaign
 from crowdtree.store.db.tables import workers
 from crowdtree.store.derived import network_mark, signing_key
-from crowdtree.store.errors import Refused
+from crowdtree.store.errors import BLOCKED, Refused
 from crowdtree.store.owner import tokens
 from crowdtree.store.owner.campaigns import MOST_NAME, storable
 from crowdtree.store.owner.people import add_worker
 from crowdtree.store.types import AnyPolicy
 
-__all__ = ["BLOCKED", "Visitor", "is_participant", "join"]
+__all__ = ["Visitor", "is_participant", "join"]
 
 HOUR = 3600.0
-BLOCKED = "You cannot take part in this any more."
 NO_ID = (
     "This link carries no participant id. Open it from the platform or page that sent you here, "
     "not by itself."

@@ -17,7 +17,7 @@ from crowdtree.store.db.labels import write_labels
 from crowdtree.store.db.sql import Pending, exists, fetch, run, send, send_many
 from crowdtree.store.db.statements import Worker
 from crowdtree.store.db.states import ItemStatus
-from crowdtree.store.errors import Refused
+from crowdtree.store.errors import BLOCKED, Refused
 from crowdtree.store.serving.cache import KnownWorker
 from crowdtree.store.serving.changes import Changes
 from crowdtree.store.serving.item import CLOSED, FINAL, OpenItem, ServedCampaign, item_state
@@ -210,7 +210,7 @@ class UnitOfWork(Changes):
         if worker is None:
             raise Refused("unknown", "This link is not valid any more. Ask for a new one.")
         if worker.status == "blocked":
-            raise Refused("blocked", "You cannot take part in this any more.")
+            raise Refused("blocked", BLOCKED)
         return worker
 
     # ---------------------------------------------------------------- writing
