@@ -20,6 +20,8 @@ from crowdtree.errors import CrowdtreeError
 
 __all__ = ["Client", "ServerRefused", "work"]
 
+OVER = ("finished", "done", "all answered", "worker paused")
+"""Reasons for which there is no more work, for servers that do not say so."""
 SIGNED = ("participant", "expires", "nonce", "signature")
 TRIES = 8
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
@@ -180,7 +182,8 @@ def work(
         task = found["task"]
         if task is None:
             now = time.monotonic()
-            if not found["more"] or (patience is not None and now - since > patience):
+            more = found.get("more", found["reason"] not in OVER)
+            if not more or (patience is not None and now - since > patience):
                 break
             if now - begin < FIRST_PAUSE:  # the server did not wait
                 time.sleep(FIRST_PAUSE)

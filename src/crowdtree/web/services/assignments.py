@@ -99,6 +99,10 @@ class WorkerReport(TypedDict):
     instructions: str
     examples: dict[str, str]
     answers_per_worker: int | None
+    least_answers: int
+    """Accepted answers before the worker gets a completion code."""
+    code: bool
+    """Whether there is a completion code, or a link back."""
 
 
 async def find_question(
@@ -182,4 +186,6 @@ async def report_worker(state: AppState, who: str) -> WorkerReport:
         "instructions": settings.instructions,
         "examples": settings.examples,
         "answers_per_worker": settings.answers_per_worker,
+        "least_answers": settings.least_answers,
+        "code": bool(settings.personal_codes or settings.completion_code or settings.return_url),
     }

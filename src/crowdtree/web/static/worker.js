@@ -10,13 +10,13 @@ const WAIT = 20;
 const AHEAD = 2;
 const WORDS = { yes: "Yes", no: "No", skip: "Can’t tell" };
 const PAUSES = {
-  wait: ["Please wait", "Other people have to answer before there is a question for you. This page continues automatically."],
+  wait: ["No work right now", "Other people have the questions, or have to answer first. There may be more soon: this page continues automatically."],
   paused: ["Not open now", "The work is paused or has not started yet. This page continues automatically."],
-  budget: ["No more questions for now", "All the answers that are needed for now have been given. Thank you."],
+  budget: ["No work right now", "All the answers that can be paid for now have been given. If there is more, this page continues automatically."],
   "worker paused": ["Your work is paused", "You get no questions at the moment. Please ask the person who sent you the link."],
 };
 
-const ENDS = new Set(["finished", "done", "all answered"]);
+const ENDED = "There is no more work for you here."; // unlike the pauses above
 
 const body = document.body;
 const find = (id) => document.getElementById(id);
@@ -73,10 +73,8 @@ function between(title, text) {
 
 function end(found) {
   over = true;
-  const { thanks, completion_code: code, return_url: back } = found.end ?? {};
-  const words = given ? `You gave ${given} ${given === 1 ? "answer" : "answers"}. All of them are saved.` : "There is nothing left to do here.";
-  const all = found.reason === "all answered" ? "You have answered everything that you may answer here. " : "";
-  between(thanks || "Thank you!", all + words);
+  const { thanks, completion_code: code, return_url: back, complete } = found.end;
+  between(thanks || (given ? "Thank you!" : "The work is finished"), ending(found));
   if (code) {
     find("code").hidden = false;
     find("code").querySelector("code").textContent = code;
@@ -85,7 +83,21 @@ function end(found) {
     find("back").hidden = false;
     find("back").querySelector("a").href = back;
   }
-  find("voice").textContent = `${thanks || "Thank you!"} ${code ? `Your completion code is ${code}.` : ""}`;
+  find("voice").textContent = `${find("between-title").textContent} ${complete && code ? `Your completion code is ${code}.` : find("between-text").textContent}`;
+}
+
+// What was done, whether there is more, and what is missing for the code.
+function ending(found) {
+  const answers = (number) => `${number} ${number === 1 ? "answer" : "answers"}`;
+  const { complete, accepted, least_answers: least } = found.end;
+  const said = [];
+  if (found.reason === "all answered") said.push("You have answered everything that you may answer here.");
+  if (given) said.push(`You gave ${answers(given)}. All of them are saved.`);
+  said.push(ENDED);
+  if (!complete && body.dataset.code) {
+    said.push(`The completion code takes ${answers(least)} that were accepted; you have ${accepted}. If you came from a paid platform, give your place back there.`);
+  }
+  return said.join(" ");
 }
 
 function count() {
@@ -155,7 +167,7 @@ function arrived(found) {
     return 300;
   }
   if (tasks.length) return found.reason === "wait" ? 500 : null; // asked again after the answer
-  if (ENDS.has(found.reason)) {
+  if (found.end) {
     end(found);
     return null;
   }
