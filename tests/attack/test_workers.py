@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 import crowdtree as ct
 from attack.routes import every_route
+from crowdtree.problem import DASH
 from crowdtree.store import ExpireLeases
 from crowdtree.store.db.tables import items, leases, workers
 from crowdtree.store.replay.verify import verify
@@ -132,18 +133,13 @@ def test_gold_is_asked_only_what_the_plan_asks(app: Lab) -> None:
     assert len(asked) < plan.problem.n_questions
     number = mixed(app, gold_rate=1.0)
     worker = app.worker(number)
-    app.store.write(  # a previous question that has no definite answer for gold items
-        lambda c: c.execute(workers.update().values(last_question=_undefined(plan.problem, "c4")))
-    )
-    for _ in range(20):
+    open_ended = plan.problem.outcome[:, plan.problem.classes.index("c4")].tolist().index(DASH)
+    for _ in range(20):  # with a previous question that has no right answer for gold items
+        change = workers.update().values(last_question=open_ended)
+        app.store.write(lambda c, change=change: c.execute(change))
         task = worker.next()["task"]
         assert task["question"]["name"] in asked
         worker.answer(task["lease"])
-
-
-def _undefined(problem: ct.Problem, name: str) -> int:
-    outcome = problem.outcome[:, problem.classes.index(name)].tolist()
-    return outcome.index(-1) if -1 in outcome else 0
 
 
 @pytest.mark.parametrize("votes", [0, 8])
