@@ -20,7 +20,6 @@ from crowdtree.store.replay.verify import verify
 from crowdtree.store.serving.record import FULL_RECORD, skip_weight
 from storelab import filled, plan_policy
 
-
 KNOWN = sa.select(workers.c.id).where(workers.c.answers > 0)
 
 

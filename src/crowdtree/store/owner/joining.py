@@ -30,7 +30,7 @@ NOT_SIGNED = (
     "new link from the page that sent you here."
 )
 USED = "This link was used already. Get a new link from the page that sent you here."
-OVER = "This work is finished: there is nothing left to do. Thank you for your interest."
+OVER = "This work is finished. Thank you for your interest."
 FULL = "As many people take part as are needed. Thank you for your interest."
 NETWORK_FULL = (
     "As many people have joined from your network as may. If that cannot be, ask the person who "

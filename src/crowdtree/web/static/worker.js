@@ -28,8 +28,9 @@ let asking = null; // the request for the next question that is on its way
 let holdTimer = null;
 let askTimer = null;
 let over = false;
+let told = false; // the page says why there is no question, so that a request may wait for one
 
-const outbox = new Outbox(`crowdtree-${body.dataset.campaign}-${body.dataset.worker}`, told);
+const outbox = new Outbox(`crowdtree-${body.dataset.campaign}-${body.dataset.worker}`, heard);
 
 // ---------------------------------------------------------------- showing
 
@@ -88,14 +89,14 @@ function end(found) {
 
 // What was done, whether there is more, and what is missing for the code.
 function ending(found) {
-  const answers = (number) => `${number} ${number === 1 ? "answer" : "answers"}`;
+  const counted = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
   const { complete, accepted, least_answers: least } = found.end;
   const said = [];
   if (found.reason === "all answered") said.push("You have answered everything that you may answer here.");
-  if (given) said.push(`You gave ${answers(given)}. All of them are saved.`);
+  if (given) said.push(`You gave ${counted(given, "answer")}. All of them are saved.`);
   said.push(ENDED);
   if (!complete && body.dataset.code) {
-    said.push(`The completion code takes ${answers(least)} that were accepted; you have ${accepted}. If you came from a paid platform, give your place back there.`);
+    said.push(`A completion code is given after ${counted(least, "accepted answer")}; you have ${accepted}. If you came from a paid platform, return your submission there.`);
   }
   return said.join(" ");
 }
@@ -142,7 +143,7 @@ async function request(mine) {
   const holding = [...tasks.map((task) => task.lease), ...outbox.leases];
   const options = { seconds: WAIT + 10, signal: mine.signal };
   try {
-    const found = await send("/work/next", { holding, wait: WAIT }, options);
+    const found = await send("/work/next", { holding, wait: told || tasks.length ? WAIT : 0 }, options);
     if (asking !== mine) return null;
     if (find("banner").dataset.lost && !outbox.entries.length) online();
     return arrived(found);
@@ -153,6 +154,7 @@ async function request(mine) {
 
 // Handle a response; returns the milliseconds until the next request, or null for none.
 function arrived(found) {
+  told = !found.task;
   if (found.task) {
     const have = tasks.some((task) => task.lease === found.task.lease) || outbox.leases.includes(found.task.lease);
     if (!have) {
@@ -256,7 +258,7 @@ function restored(task, value) {
 
 // ---------------------------------------------------------------- connection
 
-function told(what, detail) {
+function heard(what, detail) {
   if (what === "offline") lost();
   if (what === "login") failed(detail);
   if (what === "refused" && detail.code !== "answered") banner(detail.message, "", 6000);
