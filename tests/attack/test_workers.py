@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from crowdtree.store.replay.verify import verify
 from crowdtree.web.auth import WORKER_COOKIE, csrf_of
 from weblab import Lab, Worker, lab
 
-SECRETS = ("SECRET-TRUTH", "SECRET-LABEL", "SECRET-NOTE", "SECRET-NAME", "c4-is-gold")
+SECRETS = ("SECRET-TRUTH", "SECRET-LABEL", "SECRET-NOTE", "SECRET-NAME", "c4-is-gold", "gold-1")
 ALLOWED = {"task", "text", "markdown", "html", "alt", "image", "audio", "video"}
 
 
@@ -34,7 +35,7 @@ def app() -> Iterator[Lab]:
 
 def rows(gold: bool) -> list[dict[str, str]]:
     """Items that carry everything that must stay hidden, gold ones with other columns first."""
-    shown = {"text": "A robin.", "markdown": "*Look*", "alt": "A bird", "image": "a.png"}
+    shown = {"text": "A robin.", "markdown": "*Look*", "alt": "A bird", "image": "gold-1.png"}
     secret = {"truth": SECRETS[0], "label": SECRETS[1], "note": SECRETS[2]}
     if gold:
         return [
@@ -140,6 +141,25 @@ def test_gold_is_asked_only_what_the_plan_asks(app: Lab) -> None:
         task = worker.next()["task"]
         assert task["question"]["name"] in asked
         worker.answer(task["lease"])
+
+
+def test_uploaded_files_are_found_by_other_names(tmp_path: Path) -> None:
+    with lab(media=tmp_path) as app:
+        items = "task,image\n1,gold-1.png\n2,https://example.org/b.png\n"
+        number = app.campaign(items, example="table1", workers=0)
+        for name, content in (("gold-1.png", b"one"), ("other.png", b"two")):
+            path = f"/api/campaigns/{number}/media?name={name}"
+            assert app.client.post(path, content=content, headers=app.owner).status_code == 201
+        ann, ben = app.worker(number), app.worker(number)
+        name = ann.next()["task"]["item"]["image"]
+        assert re.fullmatch(r"[0-9a-f]{16}\.png", name)
+        assert app.client.get(f"/media/{number}/{name}", headers=ann.headers).content == b"one"
+        unknown = app.client.get(f"/media/{number}/{'0' * 16}.png", headers=ann.headers)
+        assert unknown.status_code == 404
+        other = app.worker(app.campaign(items))
+        refused = app.client.get(f"/media/{number}/{name}", headers=other.headers)
+        assert refused.status_code == 404
+        assert ben.next()["task"]["item"]["image"] == "https://example.org/b.png"
 
 
 @pytest.mark.parametrize("votes", [0, 8])

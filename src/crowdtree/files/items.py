@@ -12,7 +12,7 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.files.layouts import MOST_TITLE, header_of
 from crowdtree.reading import csv_rows, open_source, separator_of
 
-__all__ = ["ITEM_FORMATS", "MEDIA", "json_rows", "read_items", "visible"]
+__all__ = ["ITEM_FORMATS", "MEDIA", "is_address", "json_rows", "read_items", "visible"]
 
 ITEM_FORMATS = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 """Formats of item files by the ending of their name."""
@@ -50,6 +50,15 @@ def visible(columns: Mapping[str, Any]) -> dict[str, Any]:
     {'text': 'hello', 'image': '1.png'}
     """
     return {name: columns[name] for name in SHOWN if columns.get(name) not in (None, "")}
+
+
+def is_address(value: str) -> bool:
+    """Whether a picture, a sound or a video is somewhere else, not an uploaded file.
+
+    >>> is_address("https://example.org/a.png"), is_address("a.png")
+    (True, False)
+    """
+    return value.startswith("https://")
 
 
 def _table_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -9,7 +9,18 @@ import secrets
 
 from crowdtree.store.settings import Settings
 
-__all__ = ["code_of", "item_name", "network_mark", "new_secret", "personal_code", "signing_key"]
+__all__ = [
+    "code_of",
+    "file_name",
+    "item_name",
+    "network_mark",
+    "new_secret",
+    "personal_code",
+    "signing_key",
+]
+
+MOST_ENDING = 4
+"""Longest extension of a file name that is kept."""
 
 
 def new_secret() -> str:
@@ -25,16 +36,27 @@ def item_name(secret: str, task: str) -> str:
     """Name an item for workers, so that its name says nothing about it.
 
     >>> item_name("secret", "gold 1"), len(item_name("secret", "plain 1"))
-    ('c56a32cc7f0f5d43', 16)
+    ('352090352195d1ec', 16)
     """
     return _derived(secret, "item", task).hex()[:16]
+
+
+def file_name(secret: str, name: str) -> str:
+    """Name an uploaded file for workers; the extension stays.
+
+    >>> file_name("secret", "gold 1.png")[16:], file_name("secret", "x.is gold")[16:]
+    ('.png', '')
+    """
+    stem, _, ending = name.rpartition(".")
+    kept = stem and ending.isalnum() and len(ending) <= MOST_ENDING
+    return _derived(secret, "file", name).hex()[:16] + (f".{ending}" if kept else "")
 
 
 def personal_code(secret: str, worker: int) -> str:
     """The completion code of one worker.
 
     >>> personal_code("secret", 7)
-    'YQQ2-LYPK-UWAE'
+    'Y4VS-DP75-4SUG'
     """
     text = base64.b32encode(_derived(secret, "code", str(worker))).decode()
     return "-".join((text[:4], text[4:8], text[8:12]))

@@ -70,8 +70,9 @@ class Settings(BaseModel):
     most_checks: Annotated[int, Field(ge=1)] | None = None
     """Checks after which a bound that is not certified counts as out of reach."""
     show_task: bool = False
-    """Whether workers get the names that the owner gave the items. They may say what an item is, or
-    which ones are gold; without it workers get other names, except of items that are only names."""
+    """Whether workers get the names that the owner gave the items and their files. They may say
+    what an item is, or which ones are gold; without it workers get other names, except of items
+    that are only names."""
     most_workers: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
     """Workers of the campaign; nobody joins beyond it. Invited people do not count."""
     workers_per_address: Annotated[int, Field(ge=1, le=1_000_000)] = 1_000

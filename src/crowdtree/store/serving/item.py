@@ -19,12 +19,12 @@ from crowdtree.campaign import (
     open_questions,
     start_item,
 )
-from crowdtree.files.items import visible
+from crowdtree.files.items import MEDIA, is_address, visible
 from crowdtree.policy import Label
 from crowdtree.problem import Problem
 from crowdtree.store.db.statements import GoldItem, Lease, LogLine, OpenQuestion
 from crowdtree.store.db.states import ItemStatus, LeaseState
-from crowdtree.store.derived import item_name
+from crowdtree.store.derived import file_name, item_name
 from crowdtree.store.serving.commands import Task
 from crowdtree.store.settings import Settings
 from crowdtree.store.types import AnyPolicy, JsonObject
@@ -247,9 +247,13 @@ def make_task(
 def shown_item(campaign: ServedCampaign, task: str, payload: str) -> JsonObject:
     """Select what leaves the server of an item: the columns that are shown, and a name.
 
-    The name that the owner gave it may say what it is, so it is replaced, unless it is all there
-    is to show or the owner wants it (`show_task`).
+    Names that the owner gave may say what an item is, so those of the item and of its uploaded
+    files are replaced, unless the name is all there is to show or the owner wants it (`show_task`).
     """
     shown = visible(json.loads(payload))
-    named = campaign.settings.show_task or not shown
-    return {"task": task if named else item_name(campaign.secret, task), **shown}
+    if campaign.settings.show_task or not shown.keys() - {"alt"}:
+        return {"task": task, **shown}
+    for name in MEDIA:
+        if name in shown and not is_address(shown[name]):
+            shown[name] = file_name(campaign.secret, shown[name])
+    return {"task": item_name(campaign.secret, task), **shown}

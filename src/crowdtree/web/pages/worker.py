@@ -7,7 +7,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from crowdtree.files.items import visible
+from crowdtree.files.items import is_address, visible
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import WORKER_COOKIE, WorkerHash, csrf_of
 from crowdtree.web.pages.base import PageRoute, render
@@ -78,4 +78,4 @@ def media_address(value: str, campaign: int) -> str:
     >>> media_address("https://example.org/a.png", 1), media_address("a b.png", 1)
     ('https://example.org/a.png', '/media/1/a%20b.png')
     """
-    return value if value.startswith("https://") else f"/media/{campaign}/{quote(value)}"
+    return value if is_address(value) else f"/media/{campaign}/{quote(value)}"

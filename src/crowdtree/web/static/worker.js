@@ -317,6 +317,7 @@ find("begin").addEventListener("click", () => {
   find("intro").hidden = true;
   localStorage.setItem(`${outbox.name}-begun`, "1");
   show();
+  ask(); // nobody who still reads the instructions holds a question
 });
 document.addEventListener("visibilitychange", () => {
   if (document.visibilityState === "hidden") outbox.flush();
@@ -333,4 +334,4 @@ addEventListener("pageshow", (event) => { if (event.persisted) location.reload()
 if (given || localStorage.getItem(`${outbox.name}-begun`)) find("intro").hidden = true;
 find("between").hidden = !find("intro").hidden;
 count();
-outbox.flush().then(ask);
+outbox.flush().then(() => { if (find("intro").hidden) ask(); });
