@@ -74,6 +74,8 @@ def test_a_signature_that_is_none_is_refused(signature: str) -> None:
         (LINK, "key", "ann", 0.0),
         (LINK, "key", "ann", math.nan),
         (LINK, "key", "ann", math.inf),
+        (LINK, "key", "ann", 1e300),
+        (LINK, "key", "a" * 201, 1.0),
     ],
 )
 def test_mistakes_are_reported(link: str, key: str, participant: str, seconds: float) -> None:

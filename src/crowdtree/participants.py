@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import math
 import secrets
 import time
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -20,7 +19,9 @@ from crowdtree.errors import CrowdtreeError
 __all__ = ["sign_link", "signature_of", "verify_participant"]
 
 DAY = 86_400.0
+MOST_DAYS = 3650
 MOST_DIGITS = 12
+MOST_ID = 200
 MOST_NONCE = 100
 
 
@@ -72,10 +73,13 @@ def sign_link(
     parts = urlsplit(link)
     if not parts.netloc or "/join/" not in parts.path:
         raise CrowdtreeError(f"link: expected a join link, with /join/ in it, got {link!r}")
-    if not participant or not key:
-        raise CrowdtreeError("link: expected a participant id and the campaign's signing key")
-    if not 0 < seconds < math.inf:
-        raise CrowdtreeError(f"link: expected a positive number of seconds, got {seconds}")
+    if not key:
+        raise CrowdtreeError("link: expected the campaign's signing key, got an empty one")
+    if not 1 <= len(participant) <= MOST_ID or "\x00" in participant:
+        raise CrowdtreeError(f"link: expected a participant id of 1 to {MOST_ID} characters")
+    if not 0 < seconds <= MOST_DAYS * DAY:
+        days = seconds / DAY
+        raise CrowdtreeError(f"link: expected more than 0 and up to {MOST_DAYS} days, got {days:g}")
     expires = int((time.time() if now is None else now) + seconds)
     query = [*parse_qsl(parts.query), (parameter, participant), ("expires", str(expires))]
     nonce = secrets.token_urlsafe(16) if once else ""
