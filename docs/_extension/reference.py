@@ -156,12 +156,36 @@ def http_page() -> Iterator[str]:
     yield "# HTTP interface\n"
     yield "Generated from the OpenAPI description, which a running server has at"
     yield "`/api/openapi.json` (with `--docs`). Who may call what is in [Serving](../serving.md).\n"
+    yield "A field or parameter with `=` may be left out; what follows is its default.\n"
     rows = [
-        (f"`{method.upper()} {path}`", _plain(call.get("description") or call.get("summary", "")))
+        (f"`{method.upper()} {path}`", _plain(call.get("description", "")), _taken(described, call))
         for path, calls in sorted(described["paths"].items())
         for method, call in calls.items()
     ]
-    yield from _table(("route", "what it does"), rows)
+    yield from _table(("route", "what it does", "parameters, or fields of the JSON body"), rows)
+
+
+def _taken(described: dict[str, Any], call: dict[str, Any]) -> str:
+    """Query parameters of a call and the fields of its body, with their defaults."""
+    taken = [
+        _named(given["name"], given["schema"], given.get("required", False))
+        for given in call.get("parameters", [])
+        if given["in"] == "query"
+    ]
+    content = call.get("requestBody", {}).get("content", {})
+    schema = content.get("application/json", {}).get("schema", {})
+    model = described["components"]["schemas"].get(schema.get("$ref", "").rpartition("/")[2], {})
+    taken += [
+        _named(name, field, name in model.get("required", ()))
+        for name, field in model.get("properties", {}).items()
+    ]
+    return ", ".join(taken) or " or ".join(
+        f"`{kind}`" for kind in content if kind != "application/json"
+    )
+
+
+def _named(name: str, schema: dict[str, Any], required: bool) -> str:
+    return f"`{name}`" if required else f"`{name}={json.dumps(schema.get('default'))}`"
 
 
 def settings_page() -> Iterator[str]:

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import crowdtree as ct
+from tests.docs.pages import ROOT
 
-DOCS = Path(__file__).parent.parent.parent / "docs"
+DOCS = ROOT / "docs"
 
 
 @pytest.fixture(scope="module")
