@@ -58,6 +58,7 @@ class Settings(BaseModel):
     budget: Annotated[float, Field(gt=0, le=1_000_000_000)] | None = None
     """Maximum cost of all answers together."""
     currency: Annotated[str, Field(max_length=8)] = ""
+    """Shown next to amounts, such as EUR."""
     finish_by_itself: bool = True
     """Whether the campaign finishes when its last item is labelled."""
     adapt: bool | None = None
@@ -72,7 +73,9 @@ class Settings(BaseModel):
     examples: dict[str, Annotated[str, Field(max_length=20_000)]] = {}
     """Examples for questions, by question name, in Markdown."""
     thanks: Short = ""
+    """What workers read at the end."""
     completion_code: Annotated[str, Field(max_length=200)] = ""
+    """Code that workers get at the end, for the platform that sent them."""
     return_url: Short = ""
     """Where workers are sent at the end; an https address."""
     participant_parameter: Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_]*$")] = (

@@ -74,7 +74,10 @@ async def labels(request: Request, number: Number, format: Format = "csv") -> Re
 async def answers(
     request: Request, number: Number, format: Format = "csv", log: bool = False
 ) -> Response:
-    """Download the answers that counted, as crowd-kit reads them; with `log`, everything."""
+    """Download the answers that were not taken back, as crowd-kit reads them.
+
+    With `log`, everything that workers sent.
+    """
     return await _download(state_of(request), number, "log" if log else "answers", format)
 
 
