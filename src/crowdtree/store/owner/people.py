@@ -24,6 +24,7 @@ __all__ = [
     "invite",
     "join",
     "join_link",
+    "join_links",
     "new_link",
     "release",
     "set_worker_status",
@@ -42,12 +43,19 @@ def invite(
     return worker, token
 
 
-def join_link(connection: Connection, number: int, now: float) -> str:
-    """Make the open join token of a campaign; the previous one stops working."""
-    where = (credentials.c.role == "join", credentials.c.campaign_id == number)
-    tokens.revoke(connection, now, *where)
-    note(connection, now, "join link", number)
+def join_link(connection: Connection, number: int, now: float, keep: bool = False) -> str:
+    """Make an open join token of a campaign; earlier ones stop working unless they are kept."""
+    if not keep:
+        where = (credentials.c.role == "join", credentials.c.campaign_id == number)
+        tokens.revoke(connection, now, *where)
+    note(connection, now, "join link", number, {"kept": keep})
     return tokens.issue(connection, "join", now, campaign_id=number)
+
+
+def join_links(connection: Connection, number: int, now: float) -> int:
+    """Count the open join links of a campaign that work."""
+    mine = (credentials.c.role == "join", credentials.c.campaign_id == number)
+    return tokens.count(connection, now, *mine)
 
 
 def join(

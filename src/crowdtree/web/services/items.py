@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
@@ -16,8 +18,9 @@ from crowdtree.store import Store
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.owner import campaigns
 from crowdtree.store.types import JsonObject
+from crowdtree.web.state import AppState
 
-__all__ = ["MEDIA_TYPES", "Added", "add_from_file"]
+__all__ = ["MEDIA_TYPES", "Added", "add_from_file", "remove_media"]
 
 ROWS_PER_TRANSACTION = 2000
 MEDIA_TYPES = {
@@ -67,3 +70,9 @@ def _add(number: int, rows: list[JsonObject], connection: Connection) -> int:
 def _pieces(rows: Iterator[JsonObject]) -> Iterator[list[JsonObject]]:
     while piece := list(islice(rows, ROWS_PER_TRANSACTION)):
         yield piece
+
+
+async def remove_media(state: AppState, number: int) -> None:
+    """Delete the uploaded files of a campaign that is gone."""
+    if state.options.media is not None:
+        await asyncio.to_thread(shutil.rmtree, state.options.media / str(number), True)
