@@ -138,6 +138,8 @@ class AppState:
     policies: dict[tuple[int, int], AnyPolicy] = field(default_factory=dict)
     charts: dict[tuple[int, float, int], str] = field(default_factory=dict)
     """Charts of audits: by campaign, start and number of checks."""
+    file_names: dict[int, tuple[int, dict[str, str]]] = field(default_factory=dict)
+    """Uploaded files of campaigns by the names that workers get, and when the folder changed."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Something was written since the last look at the answers."""
     loop: asyncio.AbstractEventLoop | None = None

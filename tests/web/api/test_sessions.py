@@ -14,6 +14,7 @@ def test_join_by_platform_id_is_the_same_worker_again(app: Lab) -> None:
     number = app.campaign()
     link = app.post(f"/api/campaigns/{number}/join-link").json()["link"]
     for _ in range(2):
+        app.client.cookies.clear()
         found = app.client.get(
             link + "?PROLIFIC_PID=p1&STUDY_ID=s&SESSION_ID=x", follow_redirects=False
         )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from crowdtree.cli.campaign.audit import audit_verb
 from crowdtree.cli.campaign.create import create_verb
-from crowdtree.cli.campaign.export import answers_verb, labels_verb
+from crowdtree.cli.campaign.export import answers_verb, labels_verb, workers_verb
 from crowdtree.cli.campaign.items import items_verb
 from crowdtree.cli.campaign.revise import revise_verb
+from crowdtree.cli.campaign.sign_link import sign_link_verb
 from crowdtree.cli.campaign.status import pause_verb, start_verb, status_verb
 from crowdtree.cli.campaign.verify import verify_verb
 from crowdtree.cli.groups import make_group
@@ -23,6 +24,8 @@ campaign_app = make_group(
     revise_verb,
     labels_verb,
     answers_verb,
+    workers_verb,
+    sign_link_verb,
     audit_verb,
     verify_verb,
 )

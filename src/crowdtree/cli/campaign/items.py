@@ -53,4 +53,6 @@ def items_verb(
     def show(console: Any) -> None:
         console.print(f"[bold]{found['added']:,} items added[/] of {found['read']:,} in the file.")
 
+    for warning in found["warnings"]:
+        typer.echo(f"crowdtree: warning: {warning}", err=True)
     render.emit(as_json, found, show, then=next_step(database, "campaign", "start", number))

@@ -1,9 +1,9 @@
-"""Workers of a campaign: invite, join, pause, block, release their leases."""
+"""Workers of a campaign: invite, pause, block, release their leases."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import sqlalchemy as sa
@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import Ask, PlanPolicy
 from crowdtree.store.db.activity import note
-from crowdtree.store.db.states import LeaseState, split_lease
+from crowdtree.store.db.states import GIVEN_BACK, LeaseState, split_lease
 from crowdtree.store.db.tables import credentials, leases, workers
 from crowdtree.store.errors import NotFound
 from crowdtree.store.owner import tokens
@@ -21,8 +21,8 @@ from crowdtree.store.types import AnyPolicy
 
 __all__ = [
     "WorkerStatus",
+    "add_worker",
     "invite",
-    "join",
     "join_link",
     "join_links",
     "new_link",
@@ -37,7 +37,7 @@ def invite(
     connection: Connection, number: int, name: str, policy: AnyPolicy, dedicated: bool, now: float
 ) -> tuple[int, str]:
     """Add a worker; returns the id and a personal token, which is shown only here."""
-    worker = _add(connection, number, name, None, policy, dedicated, now, {})
+    worker = add_worker(connection, number, name, policy, dedicated, now)
     token = tokens.issue(connection, "worker", now, campaign_id=number, worker_id=worker, name=name)
     note(connection, now, "invite", number, {"worker": worker})
     return worker, token
@@ -58,49 +58,19 @@ def join_links(connection: Connection, number: int, now: float) -> int:
     return tokens.count(connection, now, *mine)
 
 
-def join(
-    connection: Connection,
-    number: int,
-    external_id: str | None,
-    policy: AnyPolicy,
-    dedicated: bool,
-    now: float,
-    details: dict[str, str],
-    seconds: float,
-) -> str:
-    """Add a worker, or find the one with the same external id; returns a session token."""
-    if external_id is not None and (not external_id or not storable(external_id)):
-        raise CrowdtreeError(
-            f"participant: expected an id of 1 to {MOST_NAME} characters without NUL"
-        )
-    worker = None if external_id is None else _by_external(connection, number, external_id)
-    if worker is None:
-        name = external_id or ""
-        worker = _add(connection, number, name, external_id, policy, dedicated, now, details)
-    return tokens.issue(
-        connection, "worker", now, campaign_id=number, worker_id=worker, seconds=seconds
-    )
-
-
-def _by_external(connection: Connection, number: int, external_id: str) -> int | None:
-    found = connection.execute(
-        sa.select(workers.c.id).where(
-            workers.c.campaign_id == number, workers.c.external_id == external_id
-        )
-    ).scalar_one_or_none()
-    return None if found is None else int(found)
-
-
-def _add(
+def add_worker(
     connection: Connection,
     number: int,
     name: str,
-    external_id: str | None,
     policy: AnyPolicy,
     dedicated: bool,
     now: float,
-    details: dict[str, str],
+    *,
+    external_id: str | None = None,
+    network: str = "",
+    details: Mapping[str, str] | None = None,
 ) -> int:
+    """Add a worker; returns the id."""
     if not storable(name):
         raise CrowdtreeError(
             f"worker: expected a name of at most {MOST_NAME} characters without NUL"
@@ -118,7 +88,8 @@ def _add(
             last_question=root if question is None else question,
             joined_at=now,
             seen_at=now,
-            details=json.dumps(details),
+            network=network,
+            details=json.dumps(dict(details or {})),
         )
         .returning(workers.c.id)
     )
@@ -189,7 +160,7 @@ def release(connection: Connection, token_hash: str, held: Sequence[str], now: f
                 leases.c.worker_id == worker,
                 leases.c.state == LeaseState.ACTIVE,
             )
-            .values(expires_at=now - 1.0)
+            .values(expires_at=GIVEN_BACK)
         )
         count += found.rowcount
     return count

@@ -26,12 +26,14 @@ __all__ = [
     "revoke",
     "revoke_owner_tokens",
     "take_once",
+    "use_once",
     "worker_of",
 ]
 
-Role = Literal["owner", "once", "worker", "join", "auditor"]
+Role = Literal["owner", "once", "worker", "join", "auditor", "used"]
 """`once` is the owner's one-time link; `join` lets anyone become a worker of a campaign; an
-`auditor` checks labels of a campaign."""
+`auditor` checks labels of a campaign; `used` is the signature of a link that works only once, and
+opens nothing."""
 OWNERS: tuple[Role, ...] = ("owner", "once")
 """Whoever holds one of these has the rights of the owner."""
 ID_LENGTH = 16
@@ -126,6 +128,18 @@ def take_once(connection: Connection, token: str, now: float) -> bool:
     """Use up a one-time token; true only for the first caller."""
     mine = (credentials.c.token_hash == hashed(token), credentials.c.role == "once")
     return revoke(connection, now, *mine, *_valid(now)) == 1
+
+
+def use_once(connection: Connection, signature: str, campaign: int, now: float) -> bool:
+    """Remember that a signed link was used; true only for the first caller."""
+    wanted = hashed(f"{campaign}:{signature}")
+    if connection.execute(
+        sa.select(credentials.c.role).where(credentials.c.token_hash == wanted)
+    ).one_or_none():
+        return False
+    values = {"token_hash": wanted, "role": "used", "campaign_id": campaign, "created_at": now}
+    connection.execute(credentials.insert().values(**values))
+    return True
 
 
 def listed(connection: Connection, now: float) -> list[OwnerToken]:

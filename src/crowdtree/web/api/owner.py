@@ -12,6 +12,7 @@ from starlette.responses import StreamingResponse
 from crowdtree.store.db.activity import ActivityEntry, list_activity
 from crowdtree.store.db.campaign_row import CampaignStatus, get_campaign
 from crowdtree.store.db.campaign_row import list_campaigns as campaign_rows
+from crowdtree.store.derived import signing_key
 from crowdtree.store.owner import campaigns, people, webhooks
 from crowdtree.store.queries.items import item_trace
 from crowdtree.store.queries.progress import Progress, progress
@@ -210,6 +211,13 @@ async def join_link(
 
     token = await state.store.awrite(apply)
     return {"token": token, "link": f"/join/{token}"}
+
+
+@router.get("/{number}/signing-key")
+async def read_signing_key(request: Request, number: Number) -> dict[str, str]:
+    """Read the key with which participant ids in join links are signed; keep it secret."""
+    found = await state_of(request).store.aread(lambda c: get_campaign(c, number))
+    return {"key": signing_key(found.secret)}
 
 
 @router.get("/{number}/items/{item}")

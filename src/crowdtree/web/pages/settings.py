@@ -42,16 +42,23 @@ FIELDS = {
     "pause_below": Field(PERCENT),
     "pause_after": Field(whole=True, blank=Settings().pause_after),
     "answers_per_worker": Field(whole=True),
+    "least_answers": Field(whole=True, blank=Settings().least_answers),
+    "most_workers": Field(whole=True, blank=Settings().most_workers),
+    "workers_per_address": Field(whole=True, blank=Settings().workers_per_address),
+    "joins_per_hour": Field(whole=True, blank=Settings().joins_per_hour),
     "most_skips": Field(whole=True, blank=Settings().most_skips),
     "lease_seconds": Field(MINUTE, blank=Settings().lease_seconds),
     "give_up_seconds": Field(DAY),
     "certify": Field(PERCENT),
     "most_checks": Field(whole=True),
 }
-FLAGS = ("one_question_per_item", "dedicated", "finish_by_itself", "adapt")
+FLAGS = (
+    *("one_question_per_item", "dedicated", "finish_by_itself", "adapt"),
+    *("personal_codes", "show_task"),
+)
 WORDS = (
     *("instructions", "currency", "thanks", "completion_code", "return_url"),
-    "participant_parameter",
+    *("participant_parameter", "participants"),
 )
 
 
