@@ -1,16 +1,17 @@
 """The server's key, with which secrets that it has to read again are encrypted in the database.
 
-A secret is combined with a pad that HMAC-SHA512 makes from the key and a random salt, and carries
-an HMAC-SHA256 tag over both, so that another key is noticed instead of giving another secret.
+Encryption is that of Fernet (AES and HMAC), which also notices a wrong key.
 """
 
 from __future__ import annotations
 
 import base64
-import hmac
+import hashlib
 import os
 import secrets
 from pathlib import Path
+
+from cryptography.fernet import Fernet, InvalidToken
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.private import make_private, open_private
@@ -21,9 +22,6 @@ VARIABLE = "CROWDTREE_SECRET_KEY"
 LEAST = 32
 SEALED = "sealed:"
 """How a secret that is encrypted begins."""
-SALT, TAG = 16, 16
-MOST_SECRET = 64
-"""Bytes of the longest secret: those of one pad."""
 
 
 class SecretKey:
@@ -52,11 +50,7 @@ class SecretKey:
     def seal(self, secret: str) -> str:
         """Encrypt a secret."""
         key = self._read() or self._make()
-        if key is None:
-            return secret
-        salt = secrets.token_bytes(SALT)
-        hidden = _combined(key, salt, secret.encode())
-        return SEALED + base64.urlsafe_b64encode(salt + _tag(key, salt + hidden) + hidden).decode()
+        return secret if key is None else SEALED + key.encrypt(secret.encode()).decode()
 
     def open(self, stored: str) -> str:
         """Decrypt a secret; one that was stored as it is stays."""
@@ -64,18 +58,16 @@ class SecretKey:
             return stored
         key = self._read()
         try:
-            whole = base64.urlsafe_b64decode(stored.removeprefix(SEALED))
-        except ValueError:  # changed by hand
-            whole = b""
-        salt, tag, hidden = whole[:SALT], whole[SALT : SALT + TAG], whole[SALT + TAG :]
-        if key is None or not hmac.compare_digest(tag, _tag(key, salt + hidden)):
-            raise CrowdtreeError(
-                "its secret was stored with another key: start the server with that key "
-                f"({VARIABLE}{f' or {self.file}' if self.file else ''}), or add the webhook again"
-            )
-        return _combined(key, salt, hidden).decode()
+            if key is not None:
+                return key.decrypt(stored.removeprefix(SEALED)).decode()
+        except InvalidToken:
+            pass
+        raise CrowdtreeError(
+            "its secret was stored with another key: start the server with that key "
+            f"({VARIABLE}{f' or {self.file}' if self.file else ''}), or add the webhook again"
+        )
 
-    def _read(self) -> bytes | None:
+    def _read(self) -> Fernet | None:
         """Read the key; none if there is none yet."""
         if self._key is None and self.file is not None and self.file.exists():
             make_private(self.file)
@@ -86,7 +78,7 @@ class SecretKey:
             self._key = _checked(text, str(self.file), empty=False)
         return self._key
 
-    def _make(self) -> bytes | None:
+    def _make(self) -> Fernet | None:
         if self.file is None:
             return None
         try:
@@ -101,7 +93,7 @@ class SecretKey:
         return self._read()
 
 
-def _checked(text: str, where: str, empty: bool = True) -> bytes | None:
+def _checked(text: str, where: str, empty: bool = True) -> Fernet | None:
     if not text and empty:
         return None
     if len(text) < LEAST:
@@ -109,16 +101,4 @@ def _checked(text: str, where: str, empty: bool = True) -> bytes | None:
             f"{where}: expected at least {LEAST} characters, such as what openssl rand -hex 32 "
             f"prints, got {len(text)}"
         )
-    return text.encode()
-
-
-def _combined(key: bytes, salt: bytes, secret: bytes) -> bytes:
-    """Encrypt or decrypt: the pad is used once, because its salt is random."""
-    if len(secret) > MOST_SECRET:
-        raise CrowdtreeError(f"secret: expected at most {MOST_SECRET} bytes, got {len(secret)}")
-    pad = hmac.digest(key, b"pad" + salt, "sha512")
-    return bytes(a ^ b for a, b in zip(secret, pad, strict=False))
-
-
-def _tag(key: bytes, content: bytes) -> bytes:
-    return hmac.digest(key, b"tag" + content, "sha256")[:TAG]
+    return Fernet(base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()))
