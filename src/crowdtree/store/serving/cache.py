@@ -91,4 +91,5 @@ class ServingCache:
             settings=settings,
             rules=Rules(most_skips=settings.most_skips),
             gold=fetch(connection, sql.GOLD_ITEMS, campaign=state.id),
+            exclusions=fetch(connection, sql.EXCLUSIONS, campaign=state.id),
         )
