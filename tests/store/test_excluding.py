@@ -52,11 +52,9 @@ class Court(Game):
         return self.write(lambda c: include(c, self.number, people, self.clock()))
 
     def reopen(self, *tasks: str) -> int:
-        cache = self.maintenance.cache
-
         def apply(connection: Any) -> int:
             ids = items_of_tasks(connection, self.number, tasks) if tasks else None
-            return reopen(connection, cache, self.number, ids)
+            return reopen(connection, self.number, self.clock(), ids)
 
         return int(self.write(apply))
 
