@@ -158,10 +158,9 @@ def _words(found: Preview, campaign: Campaign, lift: bool) -> str:
     if not found["answers"]:
         return "Nothing would change: no answer is affected."
     first = "" if found["complete"] else f"Of the first {MOST_ITEMS:,} items: "
-    count = plural(found["answers"], "answer")
-    about = plural(found["items"], "item")
     verb = "would count again" if lift else "would no longer count"
-    said = [f"{first}{count} about {about} {verb}."]
+    about = f"about {plural(found['items'], 'item')} {verb}."
+    said = [f"{first}{plural(found['answers'], 'answer or skip', 'answers and skips')} {about}"]
     kept = found["labels"] - found["replaced"] - found["withdrawn"]
     if found["labels"]:
         said.append(

@@ -432,8 +432,8 @@ def _promise_notes(seen: Situation) -> Iterator[Note]:
 def _revision_notes(seen: Situation) -> Iterator[Note]:
     """How often the campaign was revised, and why."""
     last = seen.facts["revision"]
-    if last is None:
-        return
+    if last is None or (last["finished_at"] and last["reason"].keys() & {"excluded", "included"}):
+        return  # exclusions have a note of their own
     why = str(last["reason"].get("text") or "no reason given")
     text = f"The campaign was revised {plural(last['number'], 'time')}, last "
     text += f"{ago(last['at'], seen.now)}: {why.rstrip('.')}."

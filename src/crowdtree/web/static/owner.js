@@ -29,9 +29,9 @@ function sure(button) {
   });
 }
 
-// What a button sends; one with a preview sends what is filled in on its form as well.
+// What a button sends; one that says first what would change sends what is filled in on its form as well.
 function values(button) {
-  const form = "preview" in button.dataset && button.form ? [...new FormData(button.form)] : [];
+  const form = "dryRun" in button.dataset && button.form ? [...new FormData(button.form)] : [];
   const given = form.filter(([, value]) => value !== "");
   return { ...Object.fromEntries(given), ...JSON.parse(button.dataset.body ?? "{}") };
 }
@@ -40,7 +40,7 @@ async function post(button) {
   const body = values(button);
   button.disabled = true;
   try {
-    if ("preview" in button.dataset) {
+    if ("dryRun" in button.dataset) {
       const found = await send(button.dataset.post, { ...body, dry_run: true }, { seconds: 60 });
       button.dataset.text = found.text;
     }
