@@ -106,7 +106,8 @@ def preview(
         "complete": len(ids) <= MOST_ITEMS,
         "text": "",
     }
-    for start in range(0, min(len(ids), MOST_ITEMS), AT_ONCE):
+    ids = ids[:MOST_ITEMS]
+    for start in range(0, len(ids), AT_ONCE):
         _add(connection, served, made, ids[start : start + AT_ONCE], found)
     found["text"] = _words(found, campaign, lift)
     return found
