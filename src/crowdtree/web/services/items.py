@@ -45,10 +45,11 @@ MEDIA_TYPES = {
 
 
 class Added(TypedDict):
-    """Items in a file, how many of them were new, and what the owner should know about them."""
+    """Items in a file: how many were new, how many were set aside before, and warnings."""
 
     read: int
     added: int
+    set_aside: int
     warnings: list[str]
 
 
@@ -56,7 +57,7 @@ def add_from_file(store: Store, number: int, file: IO[bytes], kind: str) -> Adde
     """Check all rows of a file, then add them a few thousand per transaction."""
     campaign = store.read(lambda c: get_campaign(c, number))
     classes = campaign.classes
-    read = added = gold = 0
+    read = added = aside = gold = 0
     if file.seek(0, os.SEEK_END):
         for row in read_items(file, kind, classes):
             read += 1
@@ -64,9 +65,11 @@ def add_from_file(store: Store, number: int, file: IO[bytes], kind: str) -> Adde
     if not read:
         raise CrowdtreeError("items: the file has no items")
     for rows in _pieces(read_items(file, kind, classes)):
-        added += store.write(partial(_add, number, rows))
+        new, old = store.write(partial(_add, number, rows))
+        added += new
+        aside += old
     warnings = [unused_gold(gold)] if gold and not campaign.settings.asks_gold else []
-    return {"read": read, "added": added, "warnings": warnings}
+    return {"read": read, "added": added, "set_aside": aside, "warnings": warnings}
 
 
 def unused_gold(count: int) -> str:
@@ -82,8 +85,11 @@ def unused_gold(count: int) -> str:
     )
 
 
-def _add(number: int, rows: list[JsonObject], connection: Connection) -> int:
-    return campaigns.add_items(connection, number, rows)
+def _add(number: int, rows: list[JsonObject], connection: Connection) -> tuple[int, int]:
+    """Add items; count the new ones, and those that are there and were set aside."""
+    added = campaigns.add_items(connection, number, rows)
+    old = 0 if added == len(rows) else campaigns.count_set_aside(connection, number, rows)
+    return added, old
 
 
 def _pieces(rows: Iterator[JsonObject]) -> Iterator[list[JsonObject]]:
