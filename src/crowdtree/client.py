@@ -46,6 +46,11 @@ class Client:
         Address of the server, such as ``"http://127.0.0.1:8321"``.
     token
         A worker's token (of an invite), or an owner's token for scripts.
+
+    Examples
+    --------
+    >>> Client("127.0.0.1:8321").server
+    'http://127.0.0.1:8321'
     """
 
     def __init__(self, server: str, token: str | None = None) -> None:

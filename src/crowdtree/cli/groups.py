@@ -1,4 +1,4 @@
-"""Groups of verbs: `crowdtree` itself, `crowdtree campaign` and `crowdtree audit`."""
+"""Groups of verbs: `crowdtree` itself, and its `campaign`, `audit` and `owner`."""
 
 from __future__ import annotations
 

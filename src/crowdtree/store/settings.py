@@ -60,6 +60,7 @@ class Settings(BaseModel):
     budget: Annotated[float, Field(gt=0, le=1_000_000_000)] | None = None
     """Maximum cost of all answers together."""
     currency: Annotated[str, Field(max_length=8)] = ""
+    """Shown next to amounts, such as EUR."""
     finish_by_itself: bool = True
     """Whether the campaign finishes when its last item is labelled."""
     adapt: bool | None = None
@@ -87,6 +88,7 @@ class Settings(BaseModel):
     examples: dict[str, Annotated[str, Field(max_length=20_000)]] = {}
     """Examples for questions, by question name, in Markdown."""
     thanks: Short = ""
+    """What workers read at the end."""
     completion_code: Annotated[str, Field(max_length=200)] = ""
     """Code that all workers get at the end, such as the one of a Prolific study."""
     personal_codes: bool = False

@@ -64,7 +64,7 @@ def test_items_sent_twice_are_there_once(app: Lab) -> None:
         content=lines.encode(),
         headers={**app.owner, "content-type": "application/x-ndjson"},
     )
-    assert found.json() == {"read": 2, "added": 1, "warnings": []}
+    assert found.json() == {"read": 2, "added": 1, "set_aside": 0, "warnings": []}
 
 
 def test_gold_that_nobody_is_asked_about_is_pointed_out(app: Lab) -> None:

@@ -18,6 +18,8 @@ __all__ = ["EVENTS", "ActivityEntry", "list_activity", "note"]
 EVENTS = {
     "alarm": "table.alarm",
     "revise": "table.revised",
+    "exclude": "answers.excluded",
+    "include": "answers.included",
     "certified": "certificate.reached",
     "out of reach": "certificate.out_of_reach",
     "skipped away": "campaign.skipped_away",

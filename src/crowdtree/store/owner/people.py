@@ -22,8 +22,10 @@ from crowdtree.store.types import AnyPolicy
 __all__ = [
     "WorkerStatus",
     "add_worker",
+    "check_worker",
     "invite",
     "join_link",
+    "join_links",
     "new_link",
     "release",
     "set_worker_status",
@@ -42,12 +44,19 @@ def invite(
     return worker, token
 
 
-def join_link(connection: Connection, number: int, now: float) -> str:
-    """Make the open join token of a campaign; the previous one stops working."""
-    where = (credentials.c.role == "join", credentials.c.campaign_id == number)
-    tokens.revoke(connection, now, *where)
-    note(connection, now, "join link", number)
+def join_link(connection: Connection, number: int, now: float, keep: bool = False) -> str:
+    """Make an open join token of a campaign; earlier ones stop working unless they are kept."""
+    if not keep:
+        where = (credentials.c.role == "join", credentials.c.campaign_id == number)
+        tokens.revoke(connection, now, *where)
+    note(connection, now, "join link", number, {"kept": keep})
     return tokens.issue(connection, "join", now, campaign_id=number)
+
+
+def join_links(connection: Connection, number: int, now: float) -> int:
+    """Count the open join links of a campaign that work."""
+    mine = (credentials.c.role == "join", credentials.c.campaign_id == number)
+    return tokens.count(connection, now, *mine)
 
 
 def add_worker(
@@ -107,7 +116,8 @@ def _needed_question(connection: Connection, number: int, policy: AnyPolicy) -> 
     return max(load, key=lambda q: (load[q] / (team.get(q, 0) + 1), -q))
 
 
-def _check_worker(connection: Connection, number: int, worker: int) -> None:
+def check_worker(connection: Connection, number: int, worker: int) -> None:
+    """Raise unless a worker is in a campaign."""
     where = (workers.c.id == worker, workers.c.campaign_id == number)
     if connection.execute(sa.select(workers.c.id).where(*where)).one_or_none() is None:
         raise NotFound(f"worker {worker} is not in campaign {number}")
@@ -120,7 +130,7 @@ def set_worker_status(
 
     The links of a blocked worker stop working, and the questions that they hold are released.
     """
-    _check_worker(connection, number, worker)
+    check_worker(connection, number, worker)
     connection.execute(
         workers.update()
         .where(workers.c.id == worker)
@@ -160,7 +170,7 @@ def release(connection: Connection, token_hash: str, held: Sequence[str], now: f
 
 def new_link(connection: Connection, number: int, worker: int, now: float) -> str:
     """Make a new personal token for a worker; the previous ones stop working."""
-    _check_worker(connection, number, worker)
+    check_worker(connection, number, worker)
     tokens.revoke(connection, now, credentials.c.worker_id == worker)
     note(connection, now, "new link", number, {"worker": worker})
     return tokens.issue(connection, "worker", now, campaign_id=number, worker_id=worker)

@@ -94,4 +94,5 @@ class ServingCache:
             rules=Rules(most_skips=settings.most_skips),
             gold=fetch(connection, sql.GOLD_ITEMS, campaign=state.id),
             secret=definition.secret,
+            exclusions=fetch(connection, sql.EXCLUSIONS, campaign=state.id),
         )

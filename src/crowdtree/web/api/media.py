@@ -17,6 +17,8 @@ from fastapi import Path as InPath
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
 
+from crowdtree.files.private import open_private, private_folder
+from crowdtree.store import NotFound
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.store.derived import file_name
 from crowdtree.store.owner.tokens import Role
@@ -30,7 +32,7 @@ from crowdtree.web.auth import (
 )
 from crowdtree.web.errors import HttpError
 from crowdtree.web.requests import Number, state_of
-from crowdtree.web.services.items import MEDIA_TYPES
+from crowdtree.web.services.items import MEDIA_TYPES, remove_media
 from crowdtree.web.services.sessions import works_for
 from crowdtree.web.state import AppState
 
@@ -75,17 +77,21 @@ async def upload(
     _type(name)
     await state.store.aread(lambda c: get_campaign(c, number))
     folder = _folder(state, number)
-    await run_in_threadpool(folder.mkdir, parents=True, exist_ok=True)
+    await run_in_threadpool(private_folder, folder)
     part = folder / f".{secrets.token_hex(8)}.part"
     size = 0
     try:
-        with part.open("wb") as file:
+        with open_private(part) as file:
             async for chunk in request.stream():
                 size += len(chunk)
                 await run_in_threadpool(file.write, chunk)
         if not size:
             raise HttpError(422, "input", f"{name}: the file is empty.")
         await run_in_threadpool(os.replace, part, folder / name)
+        await state.store.aread(lambda c: get_campaign(c, number))
+    except NotFound:  # a draft that was discarded meanwhile
+        await remove_media(state, number)
+        raise
     finally:
         part.unlink(missing_ok=True)
     return {"name": name, "bytes": size}

@@ -66,6 +66,13 @@ class Invited(BaseModel):
     name: Annotated[str, Field(max_length=200)] = ""
 
 
+class JoinLink(BaseModel):
+    """Whether the join links that were made before stay alive."""
+
+    model_config = ConfigDict(extra="forbid")
+    keep: bool = False
+
+
 class Hooked(BaseModel):
     """A webhook to add."""
 
@@ -192,13 +199,15 @@ async def change_worker(
 
 
 @router.post("/{number}/join-link", status_code=201)
-async def join_link(request: Request, number: Number) -> dict[str, str]:
-    """Make the open join link; the previous one stops working."""
+async def join_link(
+    request: Request, number: Number, wish: JoinLink | None = None
+) -> dict[str, str]:
+    """Make an open join link; earlier ones stop working unless `keep` is set."""
     state = state_of(request)
 
     def apply(connection: Connection) -> str:
         get_campaign(connection, number)
-        return people.join_link(connection, number, state.now)
+        return people.join_link(connection, number, state.now, wish is not None and wish.keep)
 
     token = await state.store.awrite(apply)
     return {"token": token, "link": f"/join/{token}"}
@@ -229,7 +238,9 @@ async def add_webhook(request: Request, number: Number, wish: Hooked) -> JsonObj
     """Add a webhook for labelled items and the end; the secret is shown only once."""
     state = state_of(request)
     url = check_url(wish.url, state.options.private_webhooks)
-    return dict(await state.store.awrite(lambda c: webhooks.add_hook(c, number, url, state.now)))
+    seal = state.secret_key.seal
+    made = await state.store.awrite(lambda c: webhooks.add_hook(c, number, url, state.now, seal))
+    return dict(made)
 
 
 @router.get("/{number}/webhooks/{hook}/deliveries")

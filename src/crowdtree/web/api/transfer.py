@@ -52,8 +52,9 @@ IN_MEMORY = 2**20
 async def add_items(request: Request, number: Number) -> JsonObject:
     """Add items from a CSV or JSON-lines body, a million rows or more; all are checked first.
 
-    Items whose `task` exists are left unchanged, so sending a file again is harmless. `warnings`
-    says what may be wrong, such as gold items that nobody is asked about.
+    Items whose `task` exists are left unchanged, so sending a file again is harmless. `set_aside`
+    counts those that were set aside: `POST /api/campaigns/{number}/reopen` asks about them again.
+    `warnings` says what may be wrong, such as gold items that nobody is asked about.
     """
     state = state_of(request)
     kind = KINDS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
@@ -75,7 +76,10 @@ async def labels(request: Request, number: Number, format: Format = "csv") -> Re
 async def answers(
     request: Request, number: Number, format: Format = "csv", log: bool = False
 ) -> Response:
-    """Download the answers that counted, as crowd-kit reads them; with `log`, everything."""
+    """Download the answers that were not taken back, as crowd-kit reads them.
+
+    With `log`, everything that workers sent.
+    """
     return await _download(state_of(request), number, "log" if log else "answers", format)
 
 

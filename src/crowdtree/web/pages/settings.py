@@ -12,7 +12,7 @@ from starlette.responses import Response
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store import Settings
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
-from crowdtree.store.owner import campaigns
+from crowdtree.store.owner import campaigns, people
 from crowdtree.store.queries.progress import Progress, progress
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
@@ -67,10 +67,11 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
     """Show the links for workers and the settings."""
     state = state_of(request)
 
-    def look(connection: Connection) -> tuple[Campaign, Progress]:
-        return get_campaign(connection, number), progress(connection, number, state.now)
+    def look(connection: Connection) -> tuple[Campaign, Progress, int]:
+        joins = people.join_links(connection, number, state.now)
+        return get_campaign(connection, number), progress(connection, number, state.now), joins
 
-    campaign, facts = await state.store.aread(look)
+    campaign, facts, joins = await state.store.aread(look)
     promise = await state.plans.promise(state.policy(campaign))
     return render(
         request,
@@ -78,6 +79,7 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
         owner=owner,
         campaign=campaign,
         facts=facts,
+        joins=joins,
         promise=promise,
         cost=promise.answers * facts["items"]["total"] * facts["price"],
         written=shown_settings(campaign.settings.model_dump()),

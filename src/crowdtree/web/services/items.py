@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
@@ -17,8 +19,9 @@ from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.owner import campaigns
 from crowdtree.store.types import JsonObject
 from crowdtree.text import plural
+from crowdtree.web.state import AppState
 
-__all__ = ["MEDIA_TYPES", "Added", "add_from_file", "unused_gold"]
+__all__ = ["MEDIA_TYPES", "Added", "add_from_file", "remove_media", "unused_gold"]
 
 ROWS_PER_TRANSACTION = 2000
 MEDIA_TYPES = {
@@ -42,10 +45,11 @@ MEDIA_TYPES = {
 
 
 class Added(TypedDict):
-    """Items in a file, how many of them were new, and what the owner should know about them."""
+    """Items in a file: how many were new, how many were set aside before, and warnings."""
 
     read: int
     added: int
+    set_aside: int
     warnings: list[str]
 
 
@@ -53,7 +57,7 @@ def add_from_file(store: Store, number: int, file: IO[bytes], kind: str) -> Adde
     """Check all rows of a file, then add them a few thousand per transaction."""
     campaign = store.read(lambda c: get_campaign(c, number))
     classes = campaign.classes
-    read = added = gold = 0
+    read = added = aside = gold = 0
     if file.seek(0, os.SEEK_END):
         for row in read_items(file, kind, classes):
             read += 1
@@ -61,9 +65,11 @@ def add_from_file(store: Store, number: int, file: IO[bytes], kind: str) -> Adde
     if not read:
         raise CrowdtreeError("items: the file has no items")
     for rows in _pieces(read_items(file, kind, classes)):
-        added += store.write(partial(_add, number, rows))
+        new, old = store.write(partial(_add, number, rows))
+        added += new
+        aside += old
     warnings = [unused_gold(gold)] if gold and not campaign.settings.asks_gold else []
-    return {"read": read, "added": added, "warnings": warnings}
+    return {"read": read, "added": added, "set_aside": aside, "warnings": warnings}
 
 
 def unused_gold(count: int) -> str:
@@ -79,10 +85,19 @@ def unused_gold(count: int) -> str:
     )
 
 
-def _add(number: int, rows: list[JsonObject], connection: Connection) -> int:
-    return campaigns.add_items(connection, number, rows)
+def _add(number: int, rows: list[JsonObject], connection: Connection) -> tuple[int, int]:
+    """Add items; count the new ones, and those that are there and were set aside."""
+    added = campaigns.add_items(connection, number, rows)
+    old = 0 if added == len(rows) else campaigns.count_set_aside(connection, number, rows)
+    return added, old
 
 
 def _pieces(rows: Iterator[JsonObject]) -> Iterator[list[JsonObject]]:
     while piece := list(islice(rows, ROWS_PER_TRANSACTION)):
         yield piece
+
+
+async def remove_media(state: AppState, number: int) -> None:
+    """Delete the uploaded files of a campaign that is gone."""
+    if state.options.media is not None:
+        await asyncio.to_thread(shutil.rmtree, state.options.media / str(number), True)
