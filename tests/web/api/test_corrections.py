@@ -114,6 +114,7 @@ def test_unknown_workers_and_drafts_are_refused(app: Lab) -> None:
     assert app.post(f"/api/campaigns/{number}/exclude", {"workers": [99]}).status_code == 404
 
 
+@pytest.mark.usefixtures("full_skips")
 def test_items_set_aside_are_reopened(app: Lab) -> None:
     text = "task,text\na,x\nb,y\nc,z\n"
     number = app.campaign(items=text, settings={"most_skips": 1, "finish_by_itself": False})
