@@ -125,7 +125,7 @@ def test_items_set_aside_are_reopened(app: Lab) -> None:
     again = app.client.post(
         f"{base}/items", content=text, headers={**app.owner, "content-type": "text/csv"}
     )
-    assert again.json() == {"read": 3, "added": 0, "set_aside": 3}
+    assert again.json() == {"read": 3, "added": 0, "set_aside": 3, "warnings": []}
     page = app.get(f"/c/{number}/items?status=set+aside&added=0&same=3&aside=3").text
     assert "3 items of your file had been set aside" in page
     assert "Reopen all 3" in page
