@@ -84,6 +84,9 @@ class Event:
     skill
         The worker's reliability as estimated when the answer came, 0 if unknown. Logged, so that a
         replay gives the same state whatever is learnt later.
+    weight
+        How much a skip counts, from 0 to 1, by the worker's record when it came. Logged like
+        `skill`.
     """
 
     item: str
@@ -93,6 +96,7 @@ class Event:
     kind: Kind = "answer"
     key: str = ""
     skill: float = 0.0
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,9 @@ class Rules:
     Parameters
     ----------
     most_skips
-        After this many skips the question is no longer asked about the item.
+        When the weights of its skips add up to this, a question is no longer asked about the
+        item. No skip weighs more than 1, and nobody skips a question twice, so it takes at least
+        this many people.
     same_worker
         Whether a worker may answer the same question on the same item again (only sensible for
         machines that answer independently each time).
@@ -117,6 +123,8 @@ class Rules:
 
 
 RULES = Rules()
+ROUNDING = 1e-9
+"""Tolerance for a sum of weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,9 +297,12 @@ def _standing(item: ItemState) -> list[tuple[Event, Fate]]:
 
 
 def _closed(events: tuple[Event, ...], fates: tuple[Fate, ...], rules: Rules) -> frozenset[int]:
-    """Questions that too many workers have skipped."""
-    skipped = [e.question for e, fate in zip(events, fates, strict=True) if fate == "skipped"]
-    return frozenset(q for q in skipped if skipped.count(q) >= rules.most_skips)
+    """Questions that too many workers have skipped, each counted by the weight of the skip."""
+    skips: dict[int, float] = {}
+    for event, fate in zip(events, fates, strict=True):
+        if fate == "skipped":
+            skips[event.question] = skips.get(event.question, 0.0) + event.weight
+    return frozenset(q for q, weight in skips.items() if weight >= rules.most_skips - ROUNDING)
 
 
 def _undo(policy: Policy[Any], item: ItemState, event: Event, rules: Rules) -> ItemState:

@@ -325,6 +325,12 @@ audit next audit.json -n 0
 audit next audit.json -o sheet.json
 audit show audit.json --draw audit.gif
 audit verify audit.json --key note.txt
+owner link --url ftp://label.example
+owner link --hours -1
+owner list --database nowhere.db
+owner revoke
+owner revoke 0123 --all
+owner revoke nobody
 campaign create birds.csv --set nope=1
 campaign create birds.csv --set price
 campaign create birds.csv --set price=dear

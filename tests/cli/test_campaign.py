@@ -94,8 +94,8 @@ def test_a_definition_replaces_the_whole_policy(run: Any) -> None:
 
 def test_from_the_table_to_the_labels(run: Any) -> None:
     assert run("create", "table.csv", "--name", "Pots", "--json")[1].strip() == '{"campaign": 1}'
-    counts = {"read": 3, "added": 3, "set_aside": 0}
-    assert json.loads(run("items", "1", "items.csv", "--json")[1]) == counts
+    added = json.loads(run("items", "1", "items.csv", "--json")[1])
+    assert (added["read"], added["added"], added["set_aside"]) == (3, 3, 0)
     assert run("start", "1")[:2] == (0, "Campaign 1 is running.\nNext: crowdtree serve\n")
     given = answer_everything()
     assert given > 0
@@ -223,6 +223,51 @@ def test_a_missing_database_is_not_created(run: Any, verb: str, database: str) -
     assert code == 2
     assert "no file typo.db" in err
     assert not Path("typo.db").exists()
+
+
+def test_gold_that_nobody_is_asked_about_is_warned_of(run: Any) -> None:
+    run("create", "table.csv")
+    code, _, err = run("items", "1", "items.csv")
+    assert (code, err.strip()) == (
+        0,
+        "crowdtree: warning: 1 gold item is never asked about: set gold_rate (such as 0.1) or "
+        "gold_first above 0",
+    )
+    run("create", "table.csv", "--set", "gold_rate=0.1")
+    assert run("items", "2", "items.csv")[2] == ""
+
+
+def test_the_workers_are_written_with_what_to_pay(run: Any) -> None:
+    run("create", "table.csv", "--set", "price=0.25")
+    run("items", "1", "items.csv")
+    run("start", "1")
+    given = answer_everything(1)
+    code, out, _ = run("workers", "1")
+    header, row = (line.split(",") for line in out.splitlines())
+    found = dict(zip(header, row, strict=True))
+    assert code == 0
+    assert (int(found["accepted"]), float(found["earned"])) == (given, 0.25 * given)
+    assert (found["complete"], found["code"]) == ("False", "")  # nobody has shown them the end
+    assert "1 worker." in run("workers", "1", "-o", "workers.parquet")[1]
+    assert json.loads(run("workers", "1", "--json")[1])["workers"][0]["worker"] == "w1"
+
+
+def test_links_are_signed_by_the_key_of_the_campaign(run: Any) -> None:
+    run("create", "table.csv")
+    link = "https://label.example/join/abc"
+    code, out, _ = run("sign-link", "1", link, "ann", "bob smith", "--days", "7", "--once")
+    assert code == 0
+    assert [line.split("&")[0] for line in out.splitlines()] == [
+        f"{link}?participant=ann",
+        f"{link}?participant=bob+smith",
+    ]
+    assert all(f"&{name}=" in out for name in ("expires", "nonce", "signature"))
+    assert list(json.loads(run("sign-link", "1", link, "ann", "--json")[1])["links"]) == ["ann"]
+    personal = "https://label.example/w/abc"
+    for words in ((personal, "ann"), (link, "ann", "--days", "-1"), (link, "")):
+        code, _, err = run("sign-link", "1", *words)
+        assert (code, err.count("\n")) == (2, 1)
+    assert run("sign-link", "2", link, "ann")[0] == 2
 
 
 def test_answers_are_excluded_and_included_again(run: Any) -> None:

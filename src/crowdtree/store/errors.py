@@ -6,9 +6,10 @@ import logging
 
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["NotFound", "Refused", "Unavailable", "driver_name", "unavailable"]
+__all__ = ["BLOCKED", "NotFound", "Refused", "Unavailable", "driver_name", "unavailable"]
 
 log = logging.getLogger("crowdtree.store")
+BLOCKED = "You cannot take part in this any more."
 
 
 class NotFound(CrowdtreeError):

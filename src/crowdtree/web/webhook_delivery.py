@@ -8,6 +8,7 @@ import ipaddress
 import json
 import socket
 import ssl
+from dataclasses import replace
 from urllib.parse import SplitResult, urlsplit
 
 from crowdtree.errors import CrowdtreeError
@@ -58,7 +59,13 @@ async def deliver(state: AppState) -> None:
 
 
 async def _deliver(state: AppState, message: outbox.Message) -> None:
-    error = await asyncio.to_thread(_send, message, state.now, state.options.private_webhooks)
+    try:
+        secret = state.secret_key.open(message.secret)
+    except CrowdtreeError as problem:
+        error = str(problem)
+    else:
+        message = replace(message, secret=secret)
+        error = await asyncio.to_thread(_send, message, state.now, state.options.private_webhooks)
     await state.store.awrite(lambda c: outbox.settle_hook(c, message, error, state.now))
 
 

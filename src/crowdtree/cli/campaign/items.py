@@ -58,4 +58,6 @@ def items_verb(
             aside = plural(found["set_aside"], "item")
             console.print(f"{aside} in the file had been set aside; reopen with: {again}")
 
+    for warning in found["warnings"]:
+        typer.echo(f"crowdtree: warning: {warning}", err=True)
     render.emit(as_json, found, show, then=next_step(database, "campaign", "start", number))

@@ -233,9 +233,10 @@ class Watching:
                 made = watched.monitor.revise()
             if made is not None or time.monotonic() > end:
                 break
-        if not lines:
+        if not lines and watched.position <= row.last_answer_id:
             return None
-        more = watched.position < lines[-1].id or len(lines) == AT_ONCE
+        # Nothing to read after the choice of a table passes over the lines before it.
+        more = bool(lines) and (watched.position < lines[-1].id or len(lines) == AT_ONCE)
         _find(watched, made is not None)
         return Seen(row.id, row.last_answer_id, watched, made, more)
 

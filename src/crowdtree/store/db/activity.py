@@ -22,6 +22,7 @@ EVENTS = {
     "include": "answers.included",
     "certified": "certificate.reached",
     "out of reach": "certificate.out_of_reach",
+    "skipped away": "campaign.skipped_away",
 }
 """Actions that webhooks are told about, and the names of these events."""
 MOST_LISTED = 500

@@ -63,6 +63,8 @@ class Worker(NamedTuple):
     last_question: int
     used_skill: float
     answers: int
+    skips: int
+    lapses: int
     campaign_version: int
     campaign_status: str
     campaign_reason: str
@@ -99,6 +101,7 @@ class Definition(NamedTuple):
     problem: str
     policy: str
     settings: str
+    secret: str
     revision: int
 
 
@@ -139,7 +142,7 @@ WORKERS = Query(
     Worker,
     """SELECT credentials.token_hash, credentials.role, credentials.expires_at,
     workers.id, workers.campaign_id, workers.status, workers.status_reason, workers.question,
-    workers.last_question, workers.used_skill, workers.answers,
+    workers.last_question, workers.used_skill, workers.answers, workers.skips, workers.lapses,
     campaigns.version AS campaign_version,
     campaigns.status AS campaign_status, campaigns.status_reason AS campaign_reason
     FROM credentials JOIN workers ON workers.id = credentials.worker_id
@@ -155,7 +158,7 @@ EXCLUSIONS = Query(
     FROM exclusions WHERE campaign_id = :campaign ORDER BY id""",
 )
 DEFINITION = Query(
-    Definition, "SELECT problem, policy, settings, revision FROM campaigns WHERE id = :id"
+    Definition, "SELECT problem, policy, settings, secret, revision FROM campaigns WHERE id = :id"
 )
 BUDGETS = Query(
     BudgetRow,
@@ -219,6 +222,7 @@ class LogLine(NamedTuple):
     key: str
     lease_id: int
     skill: float
+    weight: float
     fate: str
     overdue: int
     price: int
@@ -287,6 +291,7 @@ class NewAnswer(NamedTuple):
     value: int | None
     key: str
     skill: float
+    weight: float
     fate: str
     overdue: int
     price: int
@@ -342,8 +347,8 @@ LEASES_OF_ITEMS = Query(
     f"""SELECT id, nonce, item_id, worker_id, question, state, attempts, given_at, expires_at
     FROM leases WHERE item_id {{of items}} AND ({LIVE} OR id IN :leases)""",
 )
-_LOG = """SELECT id, item_id, question, worker_id, value, kind, key, lease_id, skill, fate, overdue,
-    price, revised_fate FROM answers WHERE item_id {which} ORDER BY id"""
+_LOG = """SELECT id, item_id, question, worker_id, value, kind, key, lease_id, skill, weight, fate,
+    overdue, price, revised_fate FROM answers WHERE item_id {which} ORDER BY id"""
 LOG_OF_ITEMS = Query(LogLine, _LOG.replace("{which}", "{of items}"))
 LOG = Query(LogLine, _LOG.replace("{which}", "IN :ids"))
 QUESTIONS_OF_ITEMS = Query(
@@ -446,10 +451,13 @@ class WorkerRecord(NamedTuple):
 LOCK_WORKERS = Sql("SELECT id FROM workers WHERE id IN :ids ORDER BY id {lock workers}")
 ADD_TO_WORKER = many(
     """UPDATE workers SET answers = workers.answers + :answers, skips = workers.skips + :skips,
-    overdue = workers.overdue + :overdue, earned = workers.earned + :earned, last_question =
+    accepted = workers.accepted + :accepted, overdue = workers.overdue + :overdue,
+    earned = workers.earned + :earned,
+    lapses = CASE WHEN :answers > 0 THEN 0 ELSE workers.lapses END, last_question =
     CASE WHEN :last_question < 0 THEN workers.last_question ELSE :last_question END,
     seen_at = CASE WHEN :now > seen_at THEN :now ELSE seen_at END WHERE id = :id"""
 )
+ADD_LAPSES = many("UPDATE workers SET lapses = workers.lapses + :lapses WHERE id = :id")
 ADD_JUDGEMENT = many(insert("judgements", Judgement))
 TAKE_JUDGEMENTS = Query(
     Judgement,

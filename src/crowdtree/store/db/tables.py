@@ -96,6 +96,7 @@ campaigns = sa.Table(
     _text("problem"),
     _text("policy"),
     _text("settings", "{}"),
+    _text("secret"),  # key of completion codes, signed participant ids and names of items
     _count("revision"),
     _count("version"),
     _number("created_at", sa.Float),
@@ -238,13 +239,19 @@ workers = sa.Table(
     _count("agreed"),
     _count("judged"),
     _count("answers"),
+    _count("accepted"),  # answers that are paid, where there is a price
     _count("skips"),
     _count("overdue"),
+    _count("lapses"),  # leases that expired since the last answer
     _number("earned", sa.BigInteger),
     _number("joined_at", sa.Float),
     _number("seen_at", sa.Float),
+    _text("network"),  # keyed hash of the network from which the worker joined
+    sa.Column("completed_at", sa.Float),  # when the worker was shown the end, entitled to a code
     _text("details", "{}"),
     sa.UniqueConstraint("campaign_id", "external_id"),
+    sa.Index("ix_workers_campaign_id_joined_at", "campaign_id", "joined_at"),
+    sa.Index("ix_workers_campaign_id_network", "campaign_id", "network"),
     sqlite_autoincrement=True,
 )
 
@@ -271,7 +278,7 @@ _active = leases.c.state == LeaseState.ACTIVE
 sa.Index("ix_leases_worker_id", leases.c.worker_id, sqlite_where=_active, postgresql_where=_active)
 
 # `fate` is what the worker was told. Where a revision of the policy changed it, `revised_fate` is
-# what became of the answer since.
+# what became of the answer since. `weight` is that of a skip, by the worker's record at the time.
 answers = sa.Table(
     "answers",
     metadata,
@@ -285,6 +292,7 @@ answers = sa.Table(
     sa.Column("value", sa.SmallInteger),
     sa.Column("key", sa.Text, nullable=False),
     _number("skill", sa.Float),
+    sa.Column("weight", sa.Float, nullable=False, server_default="1"),
     sa.Column("fate", sa.Text, nullable=False),
     _number("overdue", sa.SmallInteger),
     _number("price", sa.BigInteger),

@@ -22,6 +22,7 @@ from crowdtree.store.db.campaign_row import (
 from crowdtree.store.db.sql import exists, run_many
 from crowdtree.store.db.states import LIVE_LEASES, ItemStatus
 from crowdtree.store.db.tables import budgets, campaigns, items, leases, waiting
+from crowdtree.store.derived import new_secret
 from crowdtree.store.settings import MICRO, Settings, checked_settings
 from crowdtree.store.types import AnyPolicy
 
@@ -64,6 +65,7 @@ def create(
             name=name.strip() or "Campaign",
             **definition_of(policy),
             settings=settings.model_dump_json(),
+            secret=new_secret(),
             created_at=now,
         )
         .returning(campaigns.c.id)
@@ -82,6 +84,10 @@ def check_policy(policy: AnyPolicy, settings: Settings) -> None:
         raise CrowdtreeError(f"settings: examples: {sorted(unknown)[0]!r} is not a question")
     if settings.budget is not None and settings.price == 0:
         raise CrowdtreeError("settings: budget: set a price per answer as well")
+    if settings.personal_codes and settings.completion_code:
+        raise CrowdtreeError(
+            "settings: personal_codes: leave completion_code empty, or switch personal codes off"
+        )
     if settings.dedicated and policy.to_dict()["policy"] != "plan":
         raise CrowdtreeError(
             "settings: dedicated: requires a plan; adaptive questions vary by item"

@@ -47,8 +47,10 @@ class WorkerFacts(TypedDict):
     status_reason: str
     question: int | None
     answers: int
+    accepted: int
     skips: int
     overdue: int
+    completed_at: float | None
     joined_at: float
     seen_at: float
     gold_right: int

@@ -18,11 +18,12 @@ from crowdtree.store.db.states import ITEM_STATUSES, LIVE_LEASES, ItemStatus
 from crowdtree.store.db.tables import budgets, judgements, workers
 from crowdtree.store.replay.stored import StoredItem
 from crowdtree.store.serving.item import FINISHED, ServedCampaign
+from crowdtree.store.serving.record import is_accepted
 from crowdtree.store.serving.worker_quality import outcome_counts
 
 __all__ = ["Sums", "check_references", "check_sums"]
 
-RECORD = ("answers", "skips", "overdue", "earned")
+RECORD = ("answers", "accepted", "skips", "overdue", "earned")
 LEARNED = ("gold_right", "gold_asked", "agreed", "judged")
 TALLY_GROUPS = ("fate:", "asked:", "label:", "label_nanos:")
 TALLIES = ("spent", "estimated", "taken", "error_nanos", "undecided", *ITEM_STATUSES)
@@ -146,6 +147,7 @@ class Sums:
                 continue
             self.tallies[f"fate:{line.fate}"] += 1
             worker["answers" if line.kind == "answer" else "skips"] += 1
+            worker["accepted"] += is_accepted(line.kind, line.fate, line.overdue)
             worker["overdue"] += line.overdue
             if line.fate == "gold" and line.value is not None:
                 self._judge(line.worker_id, line.question, line.value, stored.gold, gold=True)

@@ -20,6 +20,7 @@ class WorkerDelta:
     """What a transaction adds to a worker's record."""
 
     answers: int = 0
+    accepted: int = 0
     skips: int = 0
     overdue: int = 0
     earned: int = 0
@@ -43,6 +44,8 @@ class Changes:
     withdrawals: list[sql.Withdrawal] = field(default_factory=list)
     judgements: list[sql.Judgement] = field(default_factory=list)
     deltas: dict[int, WorkerDelta] = field(default_factory=lambda: defaultdict(WorkerDelta))
+    lapses: Counter[int] = field(default_factory=Counter)
+    """Leases that workers let expire."""
     tallies: Counter[tuple[int, str]] = field(default_factory=Counter)
     opened: Counter[int] = field(default_factory=Counter)
     """Questions that were opened, by campaign."""

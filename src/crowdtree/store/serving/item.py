@@ -20,13 +20,15 @@ from crowdtree.campaign import (
     stands,
     start_item,
 )
+from crowdtree.files.items import MEDIA, is_address, visible
 from crowdtree.policy import Label
 from crowdtree.problem import Problem
 from crowdtree.store.db.statements import Exclusion, GoldItem, Lease, LogLine, OpenQuestion
 from crowdtree.store.db.states import ItemStatus, LeaseState
+from crowdtree.store.derived import file_name, item_name
 from crowdtree.store.serving.commands import Task
 from crowdtree.store.settings import Settings
-from crowdtree.store.types import AnyPolicy
+from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.store.votes import Votes, counted_votes
 
 __all__ = [
@@ -82,6 +84,7 @@ class ServedCampaign:
     settings: Settings
     rules: Rules
     gold: list[GoldItem]
+    secret: str = field(default="", repr=False)
     exclusions: Sequence[Exclusion] = ()
     """All that were ever made, those that were lifted included."""
     status: str = "draft"
@@ -278,6 +281,7 @@ def event_of(task: str, line: LogLine) -> Event:
         cast(Kind, line.kind),
         f"{line.lease_id}:{line.key}",
         line.skill,
+        line.weight,
     )
 
 
@@ -295,6 +299,21 @@ def make_task(
     return {
         "lease": lease,
         "seconds": round(seconds, 3),
-        "item": {"task": task, **json.loads(payload)},
+        "item": shown_item(campaign, task, payload),
         "question": {"name": problem.questions[question], "text": problem.text(question)},
     }
+
+
+def shown_item(campaign: ServedCampaign, task: str, payload: str) -> JsonObject:
+    """Select what leaves the server of an item: the columns that are shown, and a name.
+
+    Names that the owner gave may say what an item is, so those of the item and of its uploaded
+    files are replaced, unless the name is all there is to show or the owner wants it (`show_task`).
+    """
+    shown = visible(json.loads(payload))
+    if campaign.settings.show_task or not shown.keys() - {"alt"}:
+        return {"task": task, **shown}
+    for name in MEDIA:
+        if name in shown and not is_address(shown[name]):
+            shown[name] = file_name(campaign.secret, shown[name])
+    return {"task": item_name(campaign.secret, task), **shown}

@@ -17,7 +17,7 @@ from crowdtree.store.db.labels import write_labels
 from crowdtree.store.db.sql import Pending, exists, fetch, run, send, send_many
 from crowdtree.store.db.statements import Worker
 from crowdtree.store.db.states import ItemStatus
-from crowdtree.store.errors import Refused
+from crowdtree.store.errors import BLOCKED, Refused
 from crowdtree.store.serving.cache import KnownWorker
 from crowdtree.store.serving.changes import Changes
 from crowdtree.store.serving.item import CLOSED, OpenItem, ServedCampaign, item_state
@@ -38,6 +38,10 @@ class Budget:
     def allows(self, price: int) -> bool:
         """Whether one more answer can be paid."""
         return self.spent + self.reserved + price <= self.cap
+
+    def could_allow(self, price: int) -> bool:
+        """Whether one more answer could be paid if nobody held a question."""
+        return self.spent + price <= self.cap
 
     def add(self, spent: int = 0, reserved: int = 0) -> None:
         """Add to what is spent and reserved."""
@@ -212,7 +216,7 @@ class UnitOfWork(Changes):
         if worker is None:
             raise Refused("unknown", "This link is not valid any more. Ask for a new one.")
         if worker.status == "blocked":
-            raise Refused("blocked", "You cannot take part in this any more.")
+            raise Refused("blocked", BLOCKED)
         return worker
 
     # ---------------------------------------------------------------- writing
@@ -269,8 +273,13 @@ class UnitOfWork(Changes):
     def _write_workers(self) -> None:
         """Write what the workers did, and what was learned about any worker."""
         deltas = sorted(self.deltas.items())
-        if len(deltas) > 1:  # lock workers by id to avoid deadlocks
-            run(self.connection, sql.LOCK_WORKERS, ids=[number for number, _ in deltas])
+        ids = sorted({*self.deltas, *self.lapses})
+        if len(ids) > 1:  # lock workers by id to avoid deadlocks
+            run(self.connection, sql.LOCK_WORKERS, ids=ids)
+        lapses = sorted(self.lapses.items())
+        send_many(
+            self.connection, sql.ADD_LAPSES, ({"id": number, "lapses": n} for number, n in lapses)
+        )
         send_many(
             self.connection,
             sql.ADD_TO_WORKER,

@@ -375,6 +375,18 @@ def _why_undecided(seen: Situation) -> str:
     return "more answers were unlikely to reach the requested error"
 
 
+def _gold_notes(seen: Situation) -> Iterator[Note]:
+    """Gold items that nobody is asked about."""
+    gold = seen.facts["items"]["gold"]
+    if gold and not seen.campaign.settings.asks_gold and seen.campaign.status != "finished":
+        yield Note(
+            f"{plural(gold, 'check item')} {'is' if gold == 1 else 'are'} never asked about: the "
+            "share of check items is 0.",
+            f"{seen.link}/share#gold_rate",
+            "Set it",
+        )
+
+
 def _budget_notes(seen: Situation) -> Iterator[Note]:
     """A budget below the expected cost."""
     budget, currency = seen.facts["budget"], seen.campaign.settings.currency
@@ -449,6 +461,7 @@ NOTES: tuple[Callable[[Situation], Iterator[Note]], ...] = (
     _paused_notes,
     _excluded_notes,
     _item_notes,
+    _gold_notes,
     _budget_notes,
     _question_notes,
     _promise_notes,

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from crowdtree.problem import DASH, Problem
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
+from crowdtree.store.derived import code_of
 from crowdtree.store.queries.exclusions import ExclusionRow, list_exclusions
 from crowdtree.store.queries.workers import (
     WORKER_ORDERS,
@@ -94,6 +95,7 @@ async def one(request: Request, number: Number, worker: Number, owner: OwnerNeed
         owner=owner,
         campaign=campaign,
         row=facts,
+        code=code_of(campaign.settings, campaign.secret, worker),
         log=log,
         exclusions=excluded,
         now=state.now,

@@ -70,7 +70,10 @@ async function link(source, values) {
     const input = place.querySelector("input");
     input.value = field === "link" ? new URL(found.link, base()).href : found[field];
     if (source instanceof HTMLFormElement) source.reset();
-    if (source.dataset.refresh) await refresh(source.dataset.refresh);
+    if (source.dataset.refresh) {
+      source.blur(); // a part of the page that has the focus is not replaced
+      await refresh(source.dataset.refresh);
+    }
     input.focus();
     input.select();
   } catch (error) {
@@ -98,7 +101,7 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (!button) return;
   if (button.dataset.post) post(button);
-  else if (button.dataset.link) link(button, {});
+  else if (button.dataset.link) link(button, JSON.parse(button.dataset.values ?? "{}"));
   else if ("copy" in button.dataset) copy(button);
 });
 
