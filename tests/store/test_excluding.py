@@ -223,6 +223,20 @@ def test_later_answers_count_unless_the_worker_is_blocked(court: Court) -> None:
     court.settle()
 
 
+def test_an_unreliable_worker_stays_paused_without_the_answers(court: Court) -> None:
+    """Excluded answers are no evidence any more, but the pause that followed from them stays."""
+    status = sa.select(workers.c.status).order_by(workers.c.id).limit(1)
+    mine = workers.update().where(workers.c.id == court.ids()[0])
+    reason = "reliability 40% is below 60%"
+    court.write(lambda c: c.execute(mine.values(status="paused", status_reason=reason)).rowcount)
+    court.exclude(court.ids()[0])
+    court.settle()
+    assert court.read(status) == [("paused",)]
+    court.include(court.ids()[0])
+    court.settle()
+    assert court.read(status) == [("active",)]  # no rule pauses anybody in this campaign
+
+
 def test_an_excluded_answer_cannot_be_undone(court: Court) -> None:
     who = court.read(sa.select(answers.c.worker_id).order_by(answers.c.id.desc()).limit(1))[0][0]
     court.exclude(who)

@@ -102,6 +102,12 @@ class ServedCampaign:
             for found in self.exclusions
         )
 
+    def has_excluded(self, worker: int) -> bool:
+        """Whether answers of a worker are excluded in the campaign's revision."""
+        return any(
+            found.worker_id == worker and found.holds(self.revision) for found in self.exclusions
+        )
+
     def changed_since(self, revision: int, log: Iterable[LogLine]) -> bool:
         """Whether lines of an item were excluded or included again after a revision."""
         changed = [found for found in self.exclusions if found.changed_after(revision)]
