@@ -25,6 +25,7 @@ __all__ = [
     "Sql",
     "exists",
     "fetch",
+    "fetch_columns",
     "fetch_ids",
     "fetch_one",
     "pipelined",
@@ -199,6 +200,11 @@ def fetch_one(connection: Connection, query: Query[R], **values: object) -> R | 
 def fetch_ids(connection: Connection, sql: Sql, **values: object) -> list[int]:
     """Run a statement that selects one id per row, and fetch the ids."""
     return [cast(int, number) for (number,) in _run(connection, sql, values).fetchall()]
+
+
+def fetch_columns(connection: Connection, sql: Sql, **values: object) -> list[tuple[object, ...]]:
+    """Run a statement and fetch its rows as plain tuples, where there are too many for objects."""
+    return _run(connection, sql, values).fetchall()
 
 
 def exists(connection: Connection, sql: Sql, **values: object) -> bool:
