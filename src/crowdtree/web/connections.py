@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from uvicorn.server import ServerState
 
+from crowdtree.text import plural
 from crowdtree.web.rate_limit import network
 
 if TYPE_CHECKING:
@@ -92,8 +93,8 @@ class SilentConnections:
         self._logged = now
         address, count = self.closed.most_common(1)[0]
         log.warning(
-            "closed %d connections that sent no complete request, %d of them %s",
-            self.closed.total(),
+            "closed %s without a complete request, %d %s",
+            plural(self.closed.total(), "connection"),
             count,
             address,
         )

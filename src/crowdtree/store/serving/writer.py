@@ -37,6 +37,8 @@ from crowdtree.store.serving.unit_of_work import UnitOfWork
 __all__ = ["BatchWriter"]
 
 MOST_AT_ONCE = 256
+OUTAGE_SECONDS = 0.2
+"""Pause after a failure of the database, before the next batch."""
 RETRIED = ("DeadlockDetected", "SerializationFailure", "LockNotAvailable")
 """Errors after which the same transaction may succeed."""
 BAD_COMMAND = {"IntegrityError", "DataError"}
@@ -140,7 +142,7 @@ class BatchWriter:
         self._drop()
         _finish(requests, unavailable(error))
         if is_outage(error):
-            time.sleep(0.2)
+            time.sleep(OUTAGE_SECONDS)
 
     def _commit(self, requests: list[AnyCommand]) -> None:
         for request in requests:

@@ -50,9 +50,11 @@ def wants_json(request: Request) -> bool:
     return "application/json" in request.headers.get("accept", "")
 
 
-def go(request: Request, where: str) -> Response:
-    """Redirect the browser after a form."""
-    return JSONResponse({"go": where}) if wants_json(request) else RedirectResponse(where, 303)
+def go(request: Request, where: str, **more: str) -> Response:
+    """Redirect the browser after a form; scripts get what else they need to know."""
+    if wants_json(request):
+        return JSONResponse({"go": where, **more})
+    return RedirectResponse(where, 303)
 
 
 def error_page(request: Request, status: int, code: str, message: str) -> Response:
