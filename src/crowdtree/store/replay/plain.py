@@ -13,6 +13,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,10 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.campaign import Rules
 from crowdtree.policy import Ask, PlanPolicy
-from crowdtree.policy.base import label_errors, normalised
+from crowdtree.policy.base import HANDED_OVER, label_errors, normalised
 from crowdtree.policy.plan import PlanState
 from crowdtree.problem import DASH
-from crowdtree.store.db.sql import Sql, fetch_columns
+from crowdtree.store.db.sql import Sql, fetch_pieces
 from crowdtree.store.db.statements import ItemRow
 from crowdtree.store.db.states import LIVE_LEASES, ItemStatus, LeaseState
 from crowdtree.store.replay.reconcile import Sums
@@ -38,6 +39,7 @@ FATES = ("counted", "surplus", "late")
 COUNTED, SURPLUS, LATE, NO_LINE = range(4)
 """Fates of answers as numbers, in the order of `FATES`; anything else is not plain."""
 PLAIN = (ItemStatus.NEW, ItemStatus.OPEN, ItemStatus.LABELLED)
+NUMBERS = itemgetter("node", "yes", "no", "first", "answers")
 STATE = {"node", "yes", "no", "first", "answers", "log_posterior"}
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -54,7 +56,7 @@ LINES = Sql(
     WHERE leases.{_MINE.format(table="leases")}"""
 )
 LABELS = Sql(
-    f"""SELECT item_id, label, posterior_error, reason, answers, path FROM labels
+    f"""SELECT item_id, label, posterior_error, answers, reason, path FROM labels
     WHERE {_MINE.format(table="labels")}"""
 )
 OPEN = Sql(
@@ -83,8 +85,9 @@ class _Lines:
 
     @classmethod
     def read(cls, connection: Connection, ids: Ints, span: dict[str, int]) -> _Lines:
-        rows = fetch_columns(connection, LINES, **span)
-        table = np.array(rows, dtype=np.float64).reshape(len(rows), 12)
+        pieces = fetch_pieces(connection, LINES, **span)
+        tables = [np.array(rows, dtype=np.float64) for rows in pieces]
+        table = np.concatenate([np.zeros((0, 12)), *tables])
         table = table[np.lexsort((table[:, 6], table[:, 0]))].T
         columns = [column.astype(np.int64) for column in table]
         columns[0] = np.searchsorted(ids, columns[0])
@@ -93,6 +96,37 @@ class _Lines:
 
     def chosen(self, rows: Bools | Ints) -> _Lines:
         return _Lines(*(column[rows] for column in vars(self).values()))
+
+
+@dataclass
+class _Labels:
+    """The labels of a page that have a class and an error."""
+
+    item: Ints
+    label: Ints
+    error: NDArray[np.float64]
+    answers: Ints
+    reason: list[str]
+    path: list[str]
+    other: Ints
+    """Items with a label that has none."""
+
+    @classmethod
+    def read(cls, connection: Connection, ids: Ints, span: dict[str, int]) -> _Labels:
+        rows: list[Any] = [row for rows in fetch_pieces(connection, LABELS, **span) for row in rows]
+        whole = [row for row in rows if row[1] is not None and row[2] is not None]
+        other = [row[0] for row in rows if row[1] is None or row[2] is None]
+        numbers = np.array([row[:4] for row in whole], dtype=np.float64).reshape(len(whole), 4).T
+        item, label, answers = (numbers[k].astype(np.int64) for k in (0, 1, 3))
+        return cls(
+            np.searchsorted(ids, item),
+            label,
+            numbers[2],
+            answers,
+            [row[4] for row in whole],
+            [row[5] for row in whole],
+            np.searchsorted(ids, np.array(other, dtype=np.int64)),
+        )
 
 
 @dataclass
@@ -146,10 +180,11 @@ class PlainReplay:
         good &= ~_any(lines.item, ~asked, len(ids))
         status = np.array([row.status for row in rows], dtype=np.int64)
         good &= self._states(rows, walked, good)
-        labels = fetch_columns(connection, LABELS, **span)
-        good &= self._labels(ids, status, labels, walked)
-        good &= self._open(ids, status, fetch_columns(connection, OPEN, **span), lines, walked)
-        self._add(status, labels, lines, good, ids)
+        labels = _Labels.read(connection, ids, span)
+        good &= self._labels(status, labels, walked)
+        open_rows = [row for rows in fetch_pieces(connection, OPEN, **span) for row in rows]
+        good &= self._open(ids, status, open_rows, lines, walked)
+        self._add(status, labels, lines, good)
         return set(ids[good].tolist())
 
     def _walk(self, lines: _Lines, n: int) -> _Walked:
@@ -203,10 +238,8 @@ class PlainReplay:
             known = all(isinstance(state, dict) and state.keys() == STATE for state in states)
             if not known or len(states) != len(place):
                 return good
-            numbers = np.array(
-                [[s["node"], s["yes"], s["no"], s["first"], s["answers"]] for s in states],
-                dtype=np.float64,
-            ).reshape(len(place), 5)
+            numbers = np.array(list(map(NUMBERS, states)), dtype=np.float64)
+            numbers = numbers.reshape(len(place), 5)
             stored = np.array([s["log_posterior"] for s in states], dtype=np.float64)
         except (TypeError, ValueError):
             return good
@@ -218,38 +251,27 @@ class PlainReplay:
         good[place] = (numbers == expected).all(axis=1) & _close(stored, replayed).all(axis=1)
         return good
 
-    def _labels(self, ids: Ints, status: Ints, rows: list[Any], walked: _Walked) -> Bools:
+    def _labels(self, status: Ints, labels: _Labels, walked: _Walked) -> Bools:
         """Compare the stored labels, errors, reasons and paths."""
         policy, plan = self.policy, self.policy.voted
+        place = labels.item
+        count = np.bincount(np.concatenate([place, labels.other]), minlength=len(status))
         labelled = status == ItemStatus.LABELLED
-        good: Bools = ~labelled & (walked.node >= 0)
-        place = np.searchsorted(ids, np.array([row[0] for row in rows], dtype=np.int64))
-        good &= np.bincount(place, minlength=len(ids)) == 0
-        keep = [
-            k
-            for k, row in enumerate(rows)
-            if labelled[place[k]] and row[1] is not None and row[2] is not None
-        ]
-        place = place[keep]
+        good = np.asarray(~labelled & (walked.node >= 0) & (count == 0))
         leaf = ~walked.node[place]
-        ended = leaf >= 0
+        agrees = labelled[place] & (leaf >= 0) & (count[place] == 1)
         leaf = np.maximum(leaf, 0)
-        stated = policy.stated(walked.log_posterior[place], walked.answers[place])
         label = plan.leaf_label[leaf].astype(np.int64)
-        error = label_errors(np.exp(stated), label)
-        handed = np.isin(leaf, list(plan.handed_over))
-        reasons = (policy.handing_over, "leaf")
+        stated = policy.stated(walked.log_posterior[place], walked.answers[place])
+        agrees &= labels.label == label
+        agrees &= _close(labels.error, label_errors(np.exp(stated), label))
+        agrees &= labels.answers == walked.answers[place]
+        reasons = np.where(np.isin(leaf, list(plan.handed_over)), policy.handing_over, "leaf")
+        agrees &= reasons == np.array(labels.reason, dtype=np.str_)
         said = np.ascontiguousarray(walked.said)
-        agrees = [
-            row[1] == label[j]
-            and row[3] == reasons[0 if handed[j] else 1]
-            and row[4] == walked.answers[place[j]]
-            and self._same_path(said[place[j]].tobytes(), row[5])
-            for j, row in enumerate(rows[k] for k in keep)
-        ]
-        stored = np.array([rows[k][2] for k in keep], dtype=np.float64)
-        good[place] = np.array(agrees, dtype=bool) & ended & _close(stored, error)
-        good &= np.bincount(place, minlength=len(ids)) <= 1
+        for k in np.nonzero(agrees)[0].tolist():
+            agrees[k] = self._same_path(said[place[k]].tobytes(), labels.path[k])
+        good[place] = agrees
         return good
 
     def _same_path(self, said: bytes, stored: str) -> bool:
@@ -308,18 +330,15 @@ class PlainReplay:
             log_posterior=walked.log_posterior[item],
         )
 
-    def _add(self, status: Ints, labels: list[Any], lines: _Lines, good: Bools, ids: Ints) -> None:
+    def _add(self, status: Ints, labels: _Labels, lines: _Lines, good: Bools) -> None:
         """Add the items that agree to the sums of the campaign."""
         sums, tallies = self.sums, self.sums.tallies
         sums.items += int(good.sum())
         for value in PLAIN:
             tallies[value.label] += int((good & (status == value)).sum())
-        cls = np.full(len(ids), -1)
-        for item, label, error, reason, answers, _ in labels:
-            place = int(np.searchsorted(ids, item))
-            if good[place]:
-                sums.add_label(label, error, reason, answers, labelled=True)
-                cls[place] = label
+        cls = np.full(len(status), -1)
+        cls[labels.item] = labels.label
+        self._add_labels(labels, good[labels.item])
         lines = lines.chosen(good[lines.item])
         sums.live_leases += int(np.isin(lines.state, LIVE_LEASES).sum())
         lines = lines.chosen(lines.fate < NO_LINE)
@@ -330,6 +349,19 @@ class PlainReplay:
         for name, count in zip(FATES, np.bincount(lines.fate, minlength=3).tolist(), strict=True):
             tallies[f"fate:{name}"] += count
         self._add_workers(lines, cls[lines.item])
+
+    def _add_labels(self, labels: _Labels, good: Bools) -> None:
+        tallies, nanos = self.sums.tallies, np.rint(labels.error * 1e9).astype(np.int64)
+        self.sums.labelled += int(good.sum())
+        tallies["estimated"] += int(good.sum())
+        tallies["taken"] += int(labels.answers[good].sum())
+        tallies["error_nanos"] += int(nanos[good].sum())
+        handed = sum(labels.reason[k] in HANDED_OVER for k in np.nonzero(good)[0].tolist())
+        tallies["undecided"] += handed
+        for label in np.unique(labels.label[good]).tolist():
+            mine = good & (labels.label == label)
+            tallies[f"label:{label}"] += int(mine.sum())
+            tallies[f"label_nanos:{label}"] += int(nanos[mine].sum())
 
     def _add_workers(self, lines: _Lines, cls: Ints) -> None:
         who, place = np.unique(lines.worker, return_inverse=True)

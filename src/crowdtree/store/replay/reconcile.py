@@ -109,28 +109,22 @@ class Sums:
                     self._judge(int(event.worker), event.question, event.value, cls)
 
     def _add_label(self, stored: StoredItem) -> None:
-        found = stored.label
-        if found is not None:
-            counts = stored.status == ItemStatus.LABELLED
-            self.add_label(found.label, found.posterior_error, found.reason, found.answers, counts)
-
-    def add_label(
-        self, label: int | None, error: float | None, reason: str, answers: int, labelled: bool
-    ) -> None:
-        """Add a label; `labelled` says that its item was not set aside."""
+        label = stored.label
+        if label is None:
+            return
         self.labelled += 1
-        self.finished |= reason == FINISHED
-        nanos = 0 if error is None else round(error * 1e9)
-        if error is not None:
+        self.finished |= label.reason == FINISHED
+        if label.posterior_error is not None:
             self.tallies["estimated"] += 1
-            self.tallies["taken"] += answers
-            self.tallies["error_nanos"] += nanos
-        if reason in HANDED_OVER:
+            self.tallies["taken"] += label.answers
+            self.tallies["error_nanos"] += round(label.posterior_error * 1e9)
+        if label.reason in HANDED_OVER:
             self.tallies["undecided"] += 1
-        if labelled:
-            self.tallies[f"label:{label}"] += 1
-            if error is not None:
-                self.tallies[f"label_nanos:{label}"] += nanos
+        if stored.status == ItemStatus.LABELLED:
+            self.tallies[f"label:{label.label}"] += 1
+            if label.posterior_error is not None:
+                nanos = round(label.posterior_error * 1e9)
+                self.tallies[f"label_nanos:{label.label}"] += nanos
 
     def _add_log(self, stored: StoredItem) -> None:
         """Add the lines of an item; whatever was taken back counts in neither direction."""
