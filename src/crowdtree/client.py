@@ -199,7 +199,7 @@ def _submitted(client: Client, path: str, body: dict[str, Any]) -> bool:
 
 
 def _again(call: Callable[[], Any]) -> Any:
-    """Call, and retry with increasing delays after a lost connection, or while the server is busy."""
+    """Call, and retry with increasing delays while the server is lost or busy."""
     lost = busy = 0
     while True:
         try:
