@@ -14,6 +14,7 @@ Fates, in the order in which they are decided:
 ``skipped``     the worker passed; will not be asked this question on this item again
 ``undone``      the worker took back an earlier event; the item is replayed without it
 ``nothing to undo`` the event to take back is not there
+``excluded``    taken out of the item by its owner; see :func:`replay_item`
 ``late``        the item has its label already; kept in the log, does not change the label
 ``surplus``     the policy has no use for the answer (its vote is over, or its limit is reached)
 ``counted``     the policy's state moved on
@@ -55,9 +56,10 @@ Fate = Literal[
     "nothing to undo",
     "late",
     "surplus",
+    "excluded",
 ]
-WITHOUT_EFFECT = ("duplicate", "contradictory", "undone", "nothing to undo")
-"""Fates of events that do not stand: they changed nothing, or were taken back."""
+WITHOUT_EFFECT = ("duplicate", "contradictory", "undone", "nothing to undo", "excluded")
+"""Fates of events that do not stand: they changed nothing, or were taken back or excluded."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,9 @@ class Event:
     skill
         The worker's reliability as estimated when the answer came, 0 if unknown. Logged, so that a
         replay gives the same state whatever is learnt later.
+    weight
+        How much a skip counts, from 0 to 1, by the worker's record when it came. Logged like
+        `skill`.
     """
 
     item: str
@@ -91,6 +96,7 @@ class Event:
     kind: Kind = "answer"
     key: str = ""
     skill: float = 0.0
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,9 @@ class Rules:
     Parameters
     ----------
     most_skips
-        After this many skips the question is no longer asked about the item.
+        When the weights of its skips add up to this, a question is no longer asked about the
+        item. No skip weighs more than 1, and nobody skips a question twice, so it takes at least
+        this many people.
     same_worker
         Whether a worker may answer the same question on the same item again (only sensible for
         machines that answer independently each time).
@@ -115,6 +123,8 @@ class Rules:
 
 
 RULES = Rules()
+ROUNDING = 1e-9
+"""Tolerance for a sum of weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,9 +297,12 @@ def _standing(item: ItemState) -> list[tuple[Event, Fate]]:
 
 
 def _closed(events: tuple[Event, ...], fates: tuple[Fate, ...], rules: Rules) -> frozenset[int]:
-    """Questions that too many workers have skipped."""
-    skipped = [e.question for e, fate in zip(events, fates, strict=True) if fate == "skipped"]
-    return frozenset(q for q in skipped if skipped.count(q) >= rules.most_skips)
+    """Questions that too many workers have skipped, each counted by the weight of the skip."""
+    skips: dict[int, float] = {}
+    for event, fate in zip(events, fates, strict=True):
+        if fate == "skipped":
+            skips[event.question] = skips.get(event.question, 0.0) + event.weight
+    return frozenset(q for q, weight in skips.items() if weight >= rules.most_skips - ROUNDING)
 
 
 def _undo(policy: Policy[Any], item: ItemState, event: Event, rules: Rules) -> ItemState:
@@ -329,7 +342,7 @@ def replay_item(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> I
     again = start_item(policy, item.item)
     fates: list[Fate] = []
     for event, fate in zip(item.events, item.fates, strict=True):
-        if stands(fate):  # duplicates stay duplicates
+        if stands(fate):  # duplicates stay duplicates, and what is excluded stays excluded
             again = advance(policy, again, event, rules)
             fate = again.fates[-1]
         fates.append(fate)
@@ -374,8 +387,10 @@ def open_questions(
     if worker is not None:
         exclude |= {
             event.question
-            for event, fate in _standing(item)
-            if event.worker == worker and (fate == "skipped" or not rules.same_worker)
+            for event, fate in zip(item.events, item.fates, strict=True)
+            if event.worker == worker
+            and (stands(fate) or fate == "excluded")
+            and (fate == "skipped" or not rules.same_worker)
         }
     found = policy.ask(item.state, outstanding, frozenset(exclude))
     return found.questions if isinstance(found, Ask) else ()

@@ -66,6 +66,13 @@ class Bounds(NamedTuple):
         The paper's interval for P_m. Its lower end is no bound.
     printed_correct
         The paper's interval for P_c. Neither end is a bound, and the lower can exceed 1.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> value = ct.evaluate(ct.design(ct.example("table1")))
+    >>> value.misclassification <= value.bounds.misclassification_upper
+    True
     """
 
     misclassification_upper: float

@@ -24,6 +24,7 @@ from crowdtree.cli.frontier import frontier_verb
 from crowdtree.cli.groups import make_group, show_help
 from crowdtree.cli.learn import learn_verb
 from crowdtree.cli.new import new_verb
+from crowdtree.cli.owner import owner_app
 from crowdtree.cli.pilot import pilot_verb
 from crowdtree.cli.report import report_verb
 from crowdtree.cli.reproduce import reproduce_verb
@@ -63,6 +64,7 @@ app = make_group(
 )
 app.add_typer(campaign_app, name="campaign")
 app.add_typer(audit_app, name="audit")
+app.add_typer(owner_app, name="owner")
 
 
 @app.callback(invoke_without_command=True)

@@ -34,6 +34,9 @@ __all__ = [
 
 ITEM = ("item", "task", "id")
 ERROR = ("error", "posterior_error", "stated_error")
+TRUTH = ("truth", "label", "gold")
+CHECK = ("truth", "right", "by")
+"""Columns of a sheet of checks beside the item."""
 RIGHT = {"1": True, "true": True, "yes": True, "right": True, "0": False, "false": False}
 RIGHT |= {"no": False, "wrong": False}
 CLOSE = 1e-9
@@ -113,7 +116,7 @@ def read_checks(source: Any, *, name: str | None = None) -> Iterator[tuple[str, 
     """
     for where, row in _table(source, name):
         item = _cell(row, ITEM, where)
-        truth, right, by = (row.get(key, "") for key in ("truth", "right", "by"))
+        truth, right, by = (row.get(key, "") for key in CHECK)
         if "truth" not in row and "right" not in row:
             raise CrowdtreeError(
                 f"{where}: no column truth or right (found: {listing(row)}); name the columns "
@@ -137,7 +140,7 @@ def read_known(source: Any) -> dict[str, str]:
     """Read items of known truth: columns ``item`` (or ``task``) and ``truth`` (or ``label``)."""
     found: dict[str, str] = {}
     for where, row in _table(source, None):
-        item, truth = _cell(row, ITEM, where), _cell(row, ("truth", "label", "gold"), where)
+        item, truth = _cell(row, ITEM, where), _cell(row, TRUTH, where)
         if not item or not truth:
             raise CrowdtreeError(f"{where}: the {'truth' if item else 'item'} is blank; fill it in")
         if found.setdefault(item, truth) != truth:
@@ -291,6 +294,15 @@ def save_audit(audit: Audit, path: str | os.PathLike[str], *, key: bytes | None 
         Where to write; ends with .json.
     key
         A secret to sign the certificate with. A certificate that is signed stays signed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> audit = Audit([0.1, 0.2], rng=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_audit(audit, Path(folder, "audit.json"))
+    ...     load_audit(Path(folder, "audit.json")) == audit
+    True
     """
     if not os.fspath(path).lower().endswith(".json"):
         raise CrowdtreeError(f"{os.fspath(path)}: audits are kept as .json; use that extension")
@@ -300,7 +312,13 @@ def save_audit(audit: Audit, path: str | os.PathLike[str], *, key: bytes | None 
 
 
 def load_audit(source: Any, *, key: bytes | None = None, name: str | None = None) -> Audit:
-    """Load an audit to go on with; raises where it was edited. See :func:`verify_audit`."""
+    """Load an audit to go on with; raises where it was edited. See :func:`verify_audit`.
+
+    >>> import json
+    >>> text = json.dumps(audit_to_dict(Audit([0.1, 0.2], rng=0)))
+    >>> len(load_audit(text.encode(), name="audit.json").items)
+    2
+    """
     return verify_audit(source, key=key, name=name)
 
 
@@ -324,6 +342,15 @@ def verify_audit(
     -------
     Audit
         The audit, recomputed.
+
+    Examples
+    --------
+    >>> import json
+    >>> data = audit_to_dict(Audit([0.1, 0.2], rng=0))
+    >>> data["confidence"] = 0.99
+    >>> verify_audit(json.dumps(data).encode(), name="audit.json")
+    Traceback (most recent call last):
+    crowdtree.errors.CrowdtreeError: audit.json: ...
     """
     from crowdtree.files.schema import AuditFile, check
 

@@ -129,6 +129,14 @@ class Run(Framed, Saved, Plotted):
         Answers to each question, over all items.
     adaptation
         Alarms and revised tables, where the campaign was simulated with ``adapt=True``.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> problem = ct.example("table1")
+    >>> run = ct.simulate(problem, ct.AdaptivePolicy(problem, target_error=0.05), 500, rng=0)
+    >>> run.items, run.misclassification.high < 0.1
+    (500, True)
     """
 
     problem: Problem

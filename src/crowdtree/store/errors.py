@@ -13,6 +13,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from crowdtree.errors import CrowdtreeError
 
 __all__ = [
+    "BLOCKED",
     "NotFound",
     "Refused",
     "Unavailable",
@@ -24,6 +25,7 @@ __all__ = [
 ]
 
 log = logging.getLogger("crowdtree.store")
+BLOCKED = "You cannot take part in this any more."
 OUTAGES = {"OperationalError", "InterfaceError", "InternalError", "TimeoutError"}
 """Errors of drivers that a repeated request may not meet; all others are errors of statements."""
 DAMAGED = ("malformed", "not a database")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -37,13 +37,15 @@ class Settings(BaseModel):
     lease_seconds: Annotated[float, Field(ge=1, le=604_800)] = 600.0
     """How long a worker may hold a question."""
     leases_per_worker: Annotated[int, Field(ge=1, le=100)] = 3
-    """Questions that one worker may hold at the same time (pages prefetch the next one)."""
+    """Questions that one worker may hold at the same time (pages prefetch the next one); only one
+    before the first answer, and after a lease that expired."""
     one_question_per_item: bool = False
     """Whether a worker sees an item only once."""
     dedicated: bool = False
     """Whether each worker answers only one question, as in the paper."""
     most_skips: Annotated[int, Field(ge=1, le=1000)] = 3
-    """Number of skips of a question on an item after which the item is set aside."""
+    """Skips of a question on an item after which the item is set aside, each by a person with a
+    record of answers; those of people without one weigh less."""
     gold_rate: Rate = 0.0
     """Share of questions that are about gold items (items whose class is known)."""
     gold_first: Annotated[int, Field(ge=0, le=1000)] = 0
@@ -62,6 +64,7 @@ class Settings(BaseModel):
     budget: Annotated[float, Field(ge=1 / MICRO, le=1_000_000_000)] | None = None
     """Maximum cost of all answers together."""
     currency: Annotated[str, Field(max_length=8)] = ""
+    """Shown next to amounts, such as EUR."""
     finish_by_itself: bool = True
     """Whether the campaign finishes when its last item is labelled."""
     adapt: bool | None = None
@@ -71,12 +74,31 @@ class Settings(BaseModel):
     """Share of wrong labels that an audit must certify before the campaign finishes by itself."""
     most_checks: Annotated[int, Field(ge=1, le=MOST)] | None = None
     """Checks after which a bound that is not certified counts as out of reach."""
+    show_task: bool = False
+    """Whether workers get the names that the owner gave the items and their files. They may say
+    what an item is, or which ones are gold; without it workers get other names, except of items
+    that are only names."""
+    most_workers: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
+    """Workers of the campaign; nobody joins beyond it. Invited people do not count."""
+    workers_per_address: Annotated[int, Field(ge=1, le=1_000_000)] = 1_000
+    """Workers who may join from one internet address."""
+    joins_per_hour: Annotated[int, Field(ge=1, le=1_000_000)] = 3_000
+    """Workers who may join within an hour."""
+    participants: Literal["any", "named", "signed"] = "any"
+    """Who may join by the open link: anybody, those with a participant id in the link, or only
+    those with a signed one."""
     instructions: Annotated[str, Field(max_length=50_000)] = ""
     """Instructions for workers, in Markdown."""
     examples: dict[str, Annotated[str, Field(max_length=20_000)]] = {}
     """Examples for questions, by question name, in Markdown."""
     thanks: Short = ""
+    """What workers read at the end."""
     completion_code: Annotated[str, Field(max_length=200)] = ""
+    """Code that all workers get at the end, such as the one of a Prolific study."""
+    personal_codes: bool = False
+    """Whether each worker gets a code of their own instead, which nobody can guess or pass on."""
+    least_answers: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    """Accepted answers before a worker gets the code and the link back."""
     return_url: Short = ""
     """Where workers are sent at the end; an https address."""
     participant_parameter: Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_]*$")] = (
@@ -103,6 +125,11 @@ class Settings(BaseModel):
         (True, False)
         """
         return policy in ADAPTIVE if self.adapt is None else self.adapt
+
+    @property
+    def asks_gold(self) -> bool:
+        """Whether workers are asked about gold items."""
+        return self.gold_rate > 0 or self.gold_first > 0
 
     @property
     def price_micros(self) -> int:

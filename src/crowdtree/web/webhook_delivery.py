@@ -11,9 +11,11 @@ import contextlib
 import json
 import socket
 import ssl
+from dataclasses import replace
 from functools import cache, partial
 from urllib.parse import urlsplit
 
+from crowdtree.errors import CrowdtreeError
 from crowdtree.store.background import outbox
 from crowdtree.web.addresses import LOOKUPS, public_address
 from crowdtree.web.state import AppState
@@ -66,7 +68,13 @@ class Deliveries:
 
 
 async def _deliver(state: AppState, message: outbox.Message) -> None:
-    error = await post(message, state.now, state.options.private_webhooks)
+    try:
+        secret = state.secret_key.open(message.secret)
+    except CrowdtreeError as problem:
+        error = str(problem)
+    else:
+        opened = replace(message, secret=secret)
+        error = await post(opened, state.now, state.options.private_webhooks)
     await state.store.awrite(lambda c: outbox.settle_hook(c, message, error, state.now))
 
 

@@ -16,8 +16,8 @@ from crowdtree.files.audits import load_audit
 from crowdtree.text import percent, plural
 
 __all__ = [
+    "BOUND",
     "AuditFile",
-    "Bound",
     "Confidence",
     "Key",
     "LabelsFile",
@@ -52,9 +52,7 @@ Key = Annotated[
     ),
 ]
 Confidence = Annotated[float, typer.Option("--confidence", help="Of the bound.")]
-Bound = Annotated[
-    float, typer.Option("--bound", metavar="E", help="Share of wrong labels to certify, 0 to 1.")
-]
+BOUND = typer.Option("--bound", metavar="E", help="Share of wrong labels to certify, 0 to 1.")
 
 
 def read_key(path: Path | None) -> bytes | None:

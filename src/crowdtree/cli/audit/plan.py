@@ -8,7 +8,7 @@ import typer
 
 from crowdtree.audit import plan_audit
 from crowdtree.cli import inputs, render
-from crowdtree.cli.audit.common import Bound, Confidence, LabelsFile, show_forecast
+from crowdtree.cli.audit.common import BOUND, Confidence, LabelsFile, show_forecast
 from crowdtree.cli.options import AsJson, Seed
 from crowdtree.files.audits import load_labels
 
@@ -17,7 +17,7 @@ __all__ = ["plan_verb"]
 
 def plan_verb(
     labels: LabelsFile,
-    bound: Bound,
+    bound: Annotated[float, BOUND],
     confidence: Confidence = 0.95,
     replays: Annotated[int, typer.Option("--replays", help="Simulated audits.")] = 200,
     seed: Seed = 0,

@@ -10,7 +10,7 @@ import typer
 
 from crowdtree.audit import Audit
 from crowdtree.cli import inputs, render
-from crowdtree.cli.audit.common import Bound, Confidence, Key, LabelsFile, read_key
+from crowdtree.cli.audit.common import BOUND, Confidence, Key, LabelsFile, read_key
 from crowdtree.cli.options import AsJson, check_outputs
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.audits import load_labels, read_known, save_audit
@@ -24,7 +24,7 @@ def start_verb(
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="Write the audit to FILE.json.")
     ],
-    bound: Bound | None = None,
+    bound: Annotated[float | None, BOUND] = None,
     confidence: Confidence = 0.95,
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="Of the draws; random where not given.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from crowdtree.store.db.sql import Query, Sql
-from crowdtree.store.db.statements import ACTIVE, TAKEN, UNFINISHED, UNREVISED, Item
+from crowdtree.store.db.statements import ACTIVE, LIVE, TAKEN, UNFINISHED, UNREVISED, Item
 from crowdtree.store.db.states import ItemStatus, LeaseState, lease_token
 
 
@@ -114,7 +114,14 @@ OPEN_ITEM = Sql(
 )
 GOLD_TAKEN = Sql(
     f"""SELECT 1 FROM leases WHERE item_id = :item AND worker_id = :worker
-    AND question = :question AND {TAKEN}"""
+    AND :question IN (question, -1) AND {TAKEN} LIMIT 1"""
+)
+"""Whether the worker had a question about an item, or with -1 any question."""
+TAKE_BACK = Sql(
+    f"""UPDATE leases SET expires_at = :past WHERE id IN (SELECT leases.id FROM leases
+    JOIN workers ON workers.id = leases.worker_id WHERE leases.campaign_id = :campaign AND {LIVE}
+    AND leases.given_at < :before AND leases.expires_at >= :now
+    AND (workers.answers = 0 OR workers.lapses > 0) {{skip leases}})"""
 )
 
 # ------------------------------------------------------------- assignment in batches, PostgreSQL

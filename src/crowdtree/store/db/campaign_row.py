@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 import sqlalchemy as sa
@@ -61,6 +61,8 @@ class Campaign(CampaignSummary):
     """As in a problem file."""
     policy: JsonObject
     settings: Settings
+    secret: str = field(repr=False)
+    """Key of completion codes, signed participant ids and names of items."""
     revision: int
     """How many times the policy was revised."""
 

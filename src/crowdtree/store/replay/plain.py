@@ -367,8 +367,10 @@ class PlainReplay:
         who, place = np.unique(lines.worker, return_inverse=True)
         truth = self.campaign.problem.outcome[lines.question, np.maximum(cls, 0)]
         judged = (cls >= 0) & (lines.fate == COUNTED) & (truth != DASH)
+        accepted = (lines.fate == COUNTED) | (lines.overdue == 0)  # as record.is_accepted
         counts = {
             "answers": np.ones(len(place)),
+            "accepted": accepted,
             "overdue": lines.overdue,
             "earned": lines.price,
             "judged": judged,
@@ -381,7 +383,8 @@ class PlainReplay:
 
 
 def _plain(row: ItemRow, checked: dict[int, int]) -> bool:
-    return row.gold is None and not (row.revision or row.revised_after or row.id in checked)
+    changed = row.revision or row.revised_after or row.reopened_after or row.id in checked
+    return row.gold is None and not changed
 
 
 def _leases_agree(lines: _Lines, policy: PlanPolicy) -> Bools:

@@ -18,11 +18,12 @@ from crowdtree.store.db.states import ITEM_STATUSES, LIVE_LEASES, ItemStatus
 from crowdtree.store.db.tables import budgets, judgements, workers
 from crowdtree.store.replay.stored import StoredItem
 from crowdtree.store.serving.item import FINISHED, ServedCampaign
+from crowdtree.store.serving.record import is_accepted
 from crowdtree.store.serving.worker_quality import outcome_counts
 
 __all__ = ["Sums", "check_references", "check_sums"]
 
-RECORD = ("answers", "skips", "overdue", "earned")
+RECORD = ("answers", "accepted", "skips", "overdue", "earned")
 LEARNED = ("gold_right", "gold_asked", "agreed", "judged")
 TALLY_GROUPS = ("fate:", "asked:", "label:", "label_nanos:")
 TALLIES = ("spent", "estimated", "taken", "error_nanos", "undecided", *ITEM_STATUSES)
@@ -67,6 +68,11 @@ REFERENCES = {
         """SELECT withdrawals.id FROM withdrawals LEFT JOIN items ON items.id = withdrawals.item_id
         WHERE (withdrawals.campaign_id = :campaign OR items.campaign_id = :campaign)
         AND (items.id IS NULL OR items.campaign_id <> withdrawals.campaign_id) LIMIT 10"""
+    ),
+    "exclusions that do not match their worker": Sql(
+        """SELECT exclusions.id FROM exclusions JOIN workers ON workers.id = exclusions.worker_id
+        WHERE (exclusions.campaign_id = :campaign OR workers.campaign_id = :campaign)
+        AND exclusions.campaign_id <> workers.campaign_id LIMIT 10"""
     ),
     "judgements about unknown workers": Sql(
         """SELECT judgements.id FROM judgements LEFT JOIN workers
@@ -141,6 +147,7 @@ class Sums:
                 continue
             self.tallies[f"fate:{line.fate}"] += 1
             worker["answers" if line.kind == "answer" else "skips"] += 1
+            worker["accepted"] += is_accepted(line.kind, line.fate, line.overdue)
             worker["overdue"] += line.overdue
             if line.fate == "gold" and line.value is not None:
                 self._judge(line.worker_id, line.question, line.value, stored.gold, gold=True)

@@ -24,6 +24,7 @@ from crowdtree.store.db.sql import Pending, send
 from crowdtree.store.db.statements import Worker
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.serving.item import ServedCampaign
+from crowdtree.store.serving.record import lease_seconds
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 
 __all__ = ["ANY", "Offers", "count_started", "grant_offers", "request_offers"]
@@ -135,7 +136,7 @@ class _Assignment:
             "worker_id": worker.id,
             "campaign_id": campaign.id,
             "nonce": secrets.token_hex(8),
-            "expires_at": self.unit.now + campaign.settings.lease_seconds,
+            "expires_at": self.unit.now + lease_seconds(campaign.settings, worker.lapses),
             "once": campaign.settings.one_question_per_item,
             "revision": campaign.revision,
         }

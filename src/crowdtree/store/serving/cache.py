@@ -55,6 +55,8 @@ class ServingCache:
         """Workers for whom the last search found nothing."""
         self.waiting: dict[int, tuple[float, str]] = {}
         """Why a worker waits, and until when that need not be checked again."""
+        self.taken_back: dict[int, float] = {}
+        """When leases of the idle were last taken back, by campaign."""
         self.workers: dict[str, KnownWorker] = {}
         """By token. A token's worker never changes; whether it is valid is checked per request."""
         self.last_questions: dict[int, int] = {} if last_questions is None else last_questions
@@ -91,4 +93,6 @@ class ServingCache:
             settings=settings,
             rules=Rules(most_skips=settings.most_skips),
             gold=fetch(connection, sql.GOLD_ITEMS, campaign=state.id),
+            secret=definition.secret,
+            exclusions=fetch(connection, sql.EXCLUSIONS, campaign=state.id),
         )

@@ -12,6 +12,7 @@ from starlette.responses import StreamingResponse
 from crowdtree.store.db.activity import ActivityEntry, list_activity
 from crowdtree.store.db.campaign_row import CampaignStatus, get_campaign
 from crowdtree.store.db.campaign_row import list_campaigns as campaign_rows
+from crowdtree.store.derived import signing_key
 from crowdtree.store.owner import campaigns, people, webhooks
 from crowdtree.store.queries.items import item_trace
 from crowdtree.store.queries.progress import Progress, progress
@@ -66,6 +67,13 @@ class Invited(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     name: Annotated[str, Field(max_length=200)] = ""
+
+
+class JoinLink(BaseModel):
+    """Whether the join links that were made before stay alive."""
+
+    model_config = ConfigDict(extra="forbid")
+    keep: bool = False
 
 
 class Hooked(BaseModel):
@@ -194,16 +202,25 @@ async def change_worker(
 
 
 @router.post("/{number}/join-link", status_code=201)
-async def join_link(request: Request, number: Number) -> dict[str, str]:
-    """Make the open join link; the previous one stops working."""
+async def join_link(
+    request: Request, number: Number, wish: JoinLink | None = None
+) -> dict[str, str]:
+    """Make an open join link; earlier ones stop working unless `keep` is set."""
     state = state_of(request)
 
     def apply(connection: Connection) -> str:
         get_campaign(connection, number)
-        return people.join_link(connection, number, state.now)
+        return people.join_link(connection, number, state.now, wish is not None and wish.keep)
 
     token = await state.store.awrite(apply)
     return {"token": token, "link": f"/join/{token}"}
+
+
+@router.get("/{number}/signing-key")
+async def read_signing_key(request: Request, number: Number) -> dict[str, str]:
+    """Read the key with which participant ids in join links are signed; keep it secret."""
+    found = await state_of(request).store.aread(lambda c: get_campaign(c, number))
+    return {"key": signing_key(found.secret)}
 
 
 @router.get("/{number}/items/{item}")
@@ -224,7 +241,9 @@ async def add_webhook(request: Request, number: Number, wish: Hooked) -> JsonObj
     """Add a webhook for labelled items and the end; the secret is shown only once."""
     state = state_of(request)
     url = await check_address(wish.url, state.options.private_webhooks)
-    return dict(await state.store.awrite(lambda c: webhooks.add_hook(c, number, url, state.now)))
+    seal = state.secret_key.seal
+    made = await state.store.awrite(lambda c: webhooks.add_hook(c, number, url, state.now, seal))
+    return dict(made)
 
 
 @router.get("/{number}/webhooks/{hook}/deliveries")

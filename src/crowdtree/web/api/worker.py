@@ -42,7 +42,8 @@ class Handed(BaseModel):
 
     task: Task | None
     reason: str
-    end: dict[str, str] | None = None
+    more: bool
+    end: JsonObject | None = None
 
 
 class Result(BaseModel):
@@ -63,9 +64,10 @@ class Returned(BaseModel):
 async def next_question(request: Request, asked: Asked, who: WorkerHash) -> JSONResponse:
     """Hand out a question; with `wait`, wait that many seconds for one to open.
 
-    `task` is null when there is none: `reason` says why (wait: others have to answer first;
-    finished; done: the worker's number of answers is reached; all answered: the worker has
-    answered all they may; paused, budget, worker paused, holding).
+    `task` is null when there is none: `reason` says why (wait: others hold the questions or have
+    to answer first; finished; done: the worker's number of answers is reached; all answered: the
+    worker has answered all they may; paused, budget, worker paused, holding). `more` is true where
+    there is no work now, so that it makes sense to ask again, and false where there is no more.
     """
     state = state_of(request)
     found = await assignments.find_question(state, asked, who, request.is_disconnected)

@@ -343,6 +343,12 @@ def _paused_notes(seen: Situation) -> Iterator[Note]:
         yield Note(text, f"{seen.link}/workers", "View them")
 
 
+def _excluded_notes(seen: Situation) -> Iterator[Note]:
+    if excluded := seen.facts["excluded_workers"]:
+        text = f"Answers of {plural(excluded, 'worker')} are excluded."
+        yield Note(text, f"{seen.link}/workers", "View them")
+
+
 def _item_notes(seen: Situation) -> Iterator[Note]:
     """Items without a label, or with a doubtful one."""
     aside, undecided = seen.facts["items"]["set_aside"], seen.facts["undecided"]
@@ -351,7 +357,7 @@ def _item_notes(seen: Situation) -> Iterator[Note]:
             f"{plural(aside, 'item')} set aside: workers could not answer, or no workers were "
             "left to ask.",
             f"{seen.link}/items?status=set+aside",
-            "See them",
+            "See or reopen them",
         )
     if undecided:
         yield Note(
@@ -367,6 +373,18 @@ def _why_undecided(seen: Situation) -> str:
     if loss is not None and loss.refer is not None:
         return "an expert costs less than the expected loss of any label"
     return "more answers were unlikely to reach the requested error"
+
+
+def _gold_notes(seen: Situation) -> Iterator[Note]:
+    """Gold items that nobody is asked about."""
+    gold = seen.facts["items"]["gold"]
+    if gold and not seen.campaign.settings.asks_gold and seen.campaign.status != "finished":
+        yield Note(
+            f"{plural(gold, 'check item')} {'is' if gold == 1 else 'are'} never asked about: the "
+            "share of check items is 0.",
+            f"{seen.link}/share#gold_rate",
+            "Set it",
+        )
 
 
 def _budget_notes(seen: Situation) -> Iterator[Note]:
@@ -424,12 +442,12 @@ def _promise_notes(seen: Situation) -> Iterator[Note]:
 
 
 def _revision_notes(seen: Situation) -> Iterator[Note]:
-    """How often the table was revised, and why."""
+    """How often the campaign was revised, and why."""
     last = seen.facts["revision"]
-    if last is None:
-        return
+    if last is None or (last["finished_at"] and last["reason"].keys() & {"excluded", "included"}):
+        return  # exclusions have a note of their own
     why = str(last["reason"].get("text") or "no reason given")
-    text = f"The table was revised {plural(last['number'], 'time')}, last "
+    text = f"The campaign was revised {plural(last['number'], 'time')}, last "
     text += f"{ago(last['at'], seen.now)}: {why.rstrip('.')}."
     if last["finished_at"] is None:
         text += " The items are being replayed."
@@ -441,7 +459,9 @@ NOTES: tuple[Callable[[Situation], Iterator[Note]], ...] = (
     _worker_notes,
     _waiting_notes,
     _paused_notes,
+    _excluded_notes,
     _item_notes,
+    _gold_notes,
     _budget_notes,
     _question_notes,
     _promise_notes,

@@ -14,7 +14,7 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.store import Settings, checked_settings
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.store.merging import merge, read_seen, seen_of
-from crowdtree.store.owner import campaigns
+from crowdtree.store.owner import campaigns, people
 from crowdtree.store.queries.progress import Progress, progress
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
@@ -44,16 +44,23 @@ FIELDS = {
     "pause_below": Field(PERCENT),
     "pause_after": Field(whole=True, blank=Settings().pause_after),
     "answers_per_worker": Field(whole=True),
+    "least_answers": Field(whole=True, blank=Settings().least_answers),
+    "most_workers": Field(whole=True, blank=Settings().most_workers),
+    "workers_per_address": Field(whole=True, blank=Settings().workers_per_address),
+    "joins_per_hour": Field(whole=True, blank=Settings().joins_per_hour),
     "most_skips": Field(whole=True, blank=Settings().most_skips),
     "lease_seconds": Field(MINUTE, blank=Settings().lease_seconds),
     "give_up_seconds": Field(DAY),
     "certify": Field(PERCENT),
     "most_checks": Field(whole=True),
 }
-FLAGS = ("one_question_per_item", "dedicated", "finish_by_itself", "adapt")
+FLAGS = (
+    *("one_question_per_item", "dedicated", "finish_by_itself", "adapt"),
+    *("personal_codes", "show_task"),
+)
 WORDS = (
     *("instructions", "currency", "thanks", "completion_code", "return_url"),
-    "participant_parameter",
+    *("participant_parameter", "participants"),
 )
 
 
@@ -62,10 +69,11 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
     """Show the links for workers and the settings."""
     state = state_of(request)
 
-    def look(connection: Connection) -> tuple[Campaign, Progress]:
-        return get_campaign(connection, number), progress(connection, number, state.now)
+    def look(connection: Connection) -> tuple[Campaign, Progress, int]:
+        joins = people.join_links(connection, number, state.now)
+        return get_campaign(connection, number), progress(connection, number, state.now), joins
 
-    campaign, facts = await state.store.aread(look)
+    campaign, facts, joins = await state.store.aread(look)
     promise = await state.plans.promise(state.policy(campaign))
     return render(
         request,
@@ -73,6 +81,7 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
         owner=owner,
         campaign=campaign,
         facts=facts,
+        joins=joins,
         promise=promise,
         cost=promise.answers * facts["items"]["total"] * facts["price"],
         written=shown_settings(campaign.settings.model_dump()),
