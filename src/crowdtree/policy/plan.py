@@ -184,6 +184,23 @@ class PlanPolicy(Calibrated):
             return -1
         return int(need_yes <= 0)
 
+    def verdicts(
+        self,
+        votes: NDArray[np.int64],
+        yes: NDArray[np.int64],
+        no: NDArray[np.int64],
+        first: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """Verdict of each of many votes, -1 while it is open: the rule of :meth:`verdict`."""
+        if self.voted.vote == "margin":
+            return np.where(yes - no >= votes, 1, np.where(no - yes >= votes, 0, -1))
+        need, tie = votes // 2 + 1, votes % 2 == 0
+        win_yes = yes >= need - (tie & (first == 1))
+        if self.stopping == "none":
+            return np.where(yes + no < votes, -1, win_yes)
+        win_no = no >= need - (tie & (first == 0))
+        return np.where(win_no, 0, np.where(win_yes, 1, -1))
+
     @property
     def _stops_early(self) -> bool:
         return self.stopping == "curtailed" or self.voted.vote == "margin"

@@ -307,7 +307,7 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
             log_posterior[item] += np.where(there[:, None], told, 0.0)
         first = np.where((yes + no == 0) & there, value, first)
         yes, no = yes + (value == 1), no + (value == 0)
-        verdict = _verdicts(policy, votes[node], yes, no, first)
+        verdict = policy.verdicts(votes[node], yes, no, first)
         if not there.all():
             gone = ~there
             verdict[gone] = policy.passed_over(
@@ -350,20 +350,6 @@ def _run_plan_compiled(policy: PlanPolicy, block: CrowdBlock) -> BlockRun:
     )
     reason = np.full(len(block.truth), REASONS.index("leaf"), dtype=np.int8)
     return BlockRun(block.truth, walked.label, walked.answers, walked.error, reason, walked.asked)
-
-
-def _verdicts(
-    policy: PlanPolicy, votes: IntArray, yes: IntArray, no: IntArray, first: IntArray
-) -> IntArray:
-    """Verdict of each vote, -1 while it is open: the rule of :meth:`PlanPolicy.verdict`."""
-    if policy.voted.vote == "margin":
-        return np.where(yes - no >= votes, 1, np.where(no - yes >= votes, 0, -1))
-    need, tie = votes // 2 + 1, votes % 2 == 0
-    win_yes = yes >= need - (tie & (first == 1))
-    if policy.stopping == "none":
-        return np.where(yes + no < votes, -1, win_yes)
-    win_no = no >= need - (tie & (first == 0))
-    return np.where(win_no, 0, np.where(win_yes, 1, -1))
 
 
 def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:

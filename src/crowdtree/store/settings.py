@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -13,8 +14,11 @@ from crowdtree.errors import CrowdtreeError, one_line
 
 __all__ = ["MICRO", "Settings", "checked_settings", "stored_settings", "web_address"]
 
+log = logging.getLogger("crowdtree.store")
 MICRO = 1_000_000
 """Money is stored in whole millionths."""
+MOST = 1_000_000_000
+"""Largest count; databases hold no more than 64 bits."""
 ADAPTIVE = ("adaptive", "subtypes")
 """Policies that choose questions and stop by the table, as their documents name them."""
 Rate = Annotated[float, Field(ge=0, le=1)]
@@ -28,7 +32,7 @@ class Settings(BaseModel):
     600.0
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     lease_seconds: Annotated[float, Field(ge=1, le=604_800)] = 600.0
     """How long a worker may hold a question."""
@@ -53,11 +57,11 @@ class Settings(BaseModel):
     give_up_seconds: Annotated[float, Field(ge=60, le=31_536_000)] | None = 604_800.0
     """How long an item waits for more workers when nobody present may answer it; then it is set
     aside with the best label so far. None: until the campaign is finished."""
-    answers_per_worker: Annotated[int, Field(ge=1)] | None = None
+    answers_per_worker: Annotated[int, Field(ge=1, le=MOST)] | None = None
     """Answers after which a worker has finished."""
     price: Annotated[float, Field(ge=0, le=1_000_000)] = 0.0
     """Price per answer."""
-    budget: Annotated[float, Field(gt=0, le=1_000_000_000)] | None = None
+    budget: Annotated[float, Field(ge=1 / MICRO, le=1_000_000_000)] | None = None
     """Maximum cost of all answers together."""
     currency: Annotated[str, Field(max_length=8)] = ""
     """Shown next to amounts, such as EUR."""
@@ -68,7 +72,7 @@ class Settings(BaseModel):
     questions and stops by the table, which a plan does not."""
     certify: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Share of wrong labels that an audit must certify before the campaign finishes by itself."""
-    most_checks: Annotated[int, Field(ge=1)] | None = None
+    most_checks: Annotated[int, Field(ge=1, le=MOST)] | None = None
     """Checks after which a bound that is not certified counts as out of reach."""
     show_task: bool = False
     """Whether workers get the names that the owner gave the items and their files. They may say
@@ -101,6 +105,13 @@ class Settings(BaseModel):
         "PROLIFIC_PID"
     )
     """Query parameter in which a recruiting platform passes the participant id."""
+
+    @field_validator("price")
+    @classmethod
+    def _price(cls, value: float) -> float:
+        if 0 < value < 1 / MICRO:
+            raise ValueError("must be 0 or at least 0.000001")
+        return value
 
     @field_validator("return_url")
     @classmethod
@@ -155,13 +166,20 @@ def checked_settings(values: Mapping[str, object]) -> Settings:
 def stored_settings(text: str) -> Settings:
     """Read the settings of a stored campaign, which another version may have written.
 
-    Settings that are no longer known are ignored, new ones get their default.
+    Settings that are no longer known are ignored; new ones, and those that another version allowed
+    and this one does not, get their default.
 
-    >>> stored_settings('{"price": 0.05, "retired": 1}').price
+    >>> stored_settings('{"price": 0.05, "retired": 1, "most_checks": 99999999999999999999}').price
     0.05
     """
     values: dict[str, object] = json.loads(text)
-    return Settings.model_validate({k: v for k, v in values.items() if k in Settings.model_fields})
+    known = {k: v for k, v in values.items() if k in Settings.model_fields}
+    try:
+        return Settings.model_validate(known)
+    except ValidationError as error:
+        wrong = {str(found["loc"][0]) for found in error.errors() if found["loc"]}
+        log.warning("stored settings that are out of range count as not set: %s", sorted(wrong))
+        return Settings.model_validate({k: v for k, v in known.items() if k not in wrong})
 
 
 def web_address(value: str, what: str) -> str:

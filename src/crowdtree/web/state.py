@@ -18,6 +18,7 @@ from crowdtree.store.db.campaign_row import Campaign
 from crowdtree.store.types import AnyPolicy
 from crowdtree.web.plan_cache import PlanCache
 from crowdtree.web.rate_limit import RateLimit
+from crowdtree.web.readiness import Readiness
 from crowdtree.web.secret_key import SecretKey
 
 if TYPE_CHECKING:
@@ -134,6 +135,7 @@ class AppState:
     maintenance: Maintenance = field(init=False)
     stalled: StalledItems = field(init=False)
     watching: Watching = field(init=False)
+    readiness: Readiness = field(init=False)
     plans: PlanCache = field(default_factory=PlanCache)
     policies: dict[tuple[int, int], AnyPolicy] = field(default_factory=dict)
     charts: dict[tuple[int, float, int], str] = field(default_factory=dict)
@@ -152,6 +154,7 @@ class AppState:
         self.maintenance = Maintenance(self.store.clock)
         self.stalled = StalledItems(self.store.clock)
         self.watching = Watching(self.store.clock)
+        self.readiness = Readiness(self.store)
 
     @property
     def poll_seconds(self) -> float:

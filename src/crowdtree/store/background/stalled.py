@@ -10,6 +10,7 @@ items are exactly those that need somebody else. The owner sees their number; af
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +36,7 @@ __all__ = ["AWAY_SECONDS", "Findings", "StalledItems"]
 AWAY_SECONDS = 900.0
 """A worker who was not seen for this long is not present."""
 LOOK_SECONDS = 5.0
+log = logging.getLogger("crowdtree.store")
 AT_ONCE = 500
 MOST_WORKERS = 2000
 MOST_REPLAYED = 20
@@ -143,7 +145,15 @@ class StalledItems:
         columns = [campaigns.c[name] for name in sql.CampaignState._fields]
         rows = connection.execute(sa.select(*columns).where(campaigns.c.status == "running")).all()
         loaded = [self.cache.campaign(connection, sql.CampaignState(*row)) for row in rows]
-        return [found for campaign in loaded if (found := self._look(connection, campaign))]
+        return [found for campaign in loaded if (found := self._look_safely(connection, campaign))]
+
+    def _look_safely(self, connection: Connection, campaign: ServedCampaign) -> Findings | None:
+        """Look at a campaign; one that fails must not stop the others."""
+        try:
+            return self._look(connection, campaign)
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            log.exception("looking for stalled items of campaign %d failed", campaign.id)
+            return None
 
     def _look(self, connection: Connection, campaign: ServedCampaign) -> Findings:
         number = campaign.id

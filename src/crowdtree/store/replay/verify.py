@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
 import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DatabaseError
 
 from crowdtree.campaign import ItemState, advance, open_questions, start_item
 from crowdtree.policy import AdaptivePolicy, Answer, Label, PlanPolicy
 from crowdtree.problem import DASH
+from crowdtree.store.audits.feeding import checked_truths
 from crowdtree.store.db import statements as sql
-from crowdtree.store.db.campaign_row import get_campaign, read_policy
+from crowdtree.store.db.campaign_row import get_campaign, read_policy, tally
+from crowdtree.store.db.engine import is_sqlite
 from crowdtree.store.db.sql import Sql, exists, fetch_one
-from crowdtree.store.db.states import ItemStatus, LeaseState
+from crowdtree.store.db.states import ITEM_STATUSES, ItemStatus, LeaseState
 from crowdtree.store.db.tables import revisions
 from crowdtree.store.errors import NotFound
 from crowdtree.store.replay.audits import check_audits
 from crowdtree.store.replay.monitors import check_monitor
+from crowdtree.store.replay.plain import PlainReplay
 from crowdtree.store.replay.reconcile import Sums, check_references, check_sums
-from crowdtree.store.replay.stored import StoredItem, stored_items
+from crowdtree.store.replay.stored import StoredItem, item_pages, stored_items
+from crowdtree.store.replay.tolerance import same
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.item import (
     CHECKED,
@@ -44,11 +48,10 @@ from crowdtree.store.serving.item import (
 __all__ = ["Verification", "verify"]
 
 MOST_REPORTED = 100
+Report = Callable[[int, int], None]
 FINISH_NOTED = Sql(
     "SELECT 1 FROM activity WHERE campaign_id = :campaign AND action = 'finish' LIMIT 1"
 )
-RELATIVE, ABSOLUTE = 1e-9, 1e-12
-"""Tolerances for floating-point numbers."""
 LEASE_STATES = {
     "answer": (LeaseState.ANSWERED,),
     "skip": (LeaseState.SKIPPED,),
@@ -68,8 +71,14 @@ class Verification(TypedDict):
     differences: list[str]
 
 
-def verify(connection: Connection, number: int) -> Verification:
+def verify(
+    connection: Connection, number: int, report: Report | None = None, *, plain: bool = True
+) -> Verification:
     """Replay every item of a campaign and compare it with the database.
+
+    On SQLite the file itself is checked first; if it is damaged, nothing is replayed. `report` is
+    called with the items that are done and all items. Without `plain`, plain items are
+    not replayed together but one by one, with the same result.
 
     Checked per item: each question handed out was one that the policy asked at some point of the
     log; the fate of every answer; the policy's state; when it stopped; the label with its error,
@@ -83,6 +92,9 @@ def verify(connection: Connection, number: int) -> Verification:
     answers up to its revision with their fates decided anew, later ones as they came. Answers that
     were excluded in that revision are left out, as are skips from before an item was reopened.
     """
+    damage = check_file(connection)
+    if damage:
+        return _result(number, damage)
     state = fetch_one(connection, sql.CAMPAIGNS, ids=[number])
     if state is None:
         raise NotFound(f"campaign {number} does not exist")
@@ -92,23 +104,47 @@ def verify(connection: Connection, number: int) -> Verification:
     differences += _exclusions(campaign)
     done = not exists(connection, sql.REVISING, campaign=number)
     sums = Sums(campaign.problem)
-    for stored in stored_items(connection, number):
-        item = _replayed(served, stored, done)
-        differences += [f"item {stored.task!r}: {text}" for text in item.differences]
-        sums.add(stored, item.state)
+    quick = None
+    if plain and not differences and PlainReplay.serves(campaign):
+        quick = PlainReplay(campaign, sums)
+    truths = checked_truths(connection, number)
+    total = sum(tally(connection, number).get(status, 0) for status in ITEM_STATUSES)
+    for rows in item_pages(connection, number):
+        known = set() if quick is None else quick.take(connection, rows, truths)
+        for stored in stored_items(connection, [r for r in rows if r.id not in known], truths):
+            item = _replayed(served, stored, done)
+            differences += [f"item {stored.task!r}: {text}" for text in item.differences]
+            sums.add(stored, item.state)
+        if report is not None:
+            report(sums.items, total)
     if sums.finished and not exists(connection, FINISH_NOTED, campaign=number):
         differences.append("items were labelled by a finish that is not in the activity log")
     differences += check_sums(connection, campaign, sums)
     differences += check_audits(connection, number, list(campaign.problem.classes))
     differences += check_monitor(connection, number)
+    return _result(number, differences, sums)
+
+
+def _result(number: int, differences: list[str], sums: Sums | None = None) -> Verification:
     return {
         "campaign": number,
-        "items": sums.items,
-        "answers": sums.lines,
-        "labelled": sums.labelled,
+        "items": 0 if sums is None else sums.items,
+        "answers": 0 if sums is None else sums.lines,
+        "labelled": 0 if sums is None else sums.labelled,
         "agrees": not differences,
         "differences": differences[:MOST_REPORTED],
     }
+
+
+def check_file(connection: Connection) -> list[str]:
+    """Check the pages and the indexes of an SQLite file; PostgreSQL has tools of its own."""
+    if not is_sqlite(connection):
+        return []
+    try:
+        found = connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_REPORTED})").scalars()
+        return [f"database file: {text}" for text in found if text != "ok"]
+    except DatabaseError as error:
+        return [f"database file: {error.orig}"]
 
 
 def _revisions(
@@ -179,7 +215,7 @@ def _replayed(served: Sequence[ServedCampaign], stored: StoredItem, done: bool) 
     differences += _counted(campaign, item)
     differences += _label(campaign, item, stored)
     if stored.state is not None:
-        if not _same(json.loads(stored.state), campaign.policy.dump(item.state)):
+        if not same(json.loads(stored.state), campaign.policy.dump(item.state)):
             differences.append("its state is not the replay of its answers")
     elif item.answers:
         differences.append("has answers, but no state")
@@ -389,11 +425,11 @@ def _label(campaign: ServedCampaign, item: ItemState, stored: StoredItem) -> Ite
         return
     if (cls, reason) != (expected.label, expected.reason):
         yield f"has label {cls} ({reason}), replayed {expected.label} ({expected.reason})"
-    if error is None or not _same(float(error), expected.posterior_error):
+    if error is None or not same(float(error), expected.posterior_error):
         yield f"has posterior error {error}, replayed {expected.posterior_error}"
     if label.answers != item.answers:
         yield f"says {label.answers} answers, replayed {item.answers}"
-    if not _same(json.loads(label.path), path_of(campaign.problem.questions, item)):
+    if not same(json.loads(label.path), path_of(campaign.problem.questions, item)):
         yield "has a path that is not the replay of its answers"
 
 
@@ -420,21 +456,3 @@ def _open(campaign: ServedCampaign, item: ItemState, stored: StoredItem) -> Iter
         most = min(policy.width, policy.max_answers - item.answers)
         if len(held) + there.total() > most:
             yield f"has {len(held) + there.total()} questions open or held, at most {most} matter"
-
-
-def _same(stored: object, replayed: object) -> bool:
-    if isinstance(stored, dict):
-        return (
-            isinstance(replayed, dict)
-            and stored.keys() == replayed.keys()
-            and all(_same(stored[key], replayed[key]) for key in stored)
-        )
-    if isinstance(stored, list):
-        return (
-            isinstance(replayed, list)
-            and len(stored) == len(replayed)
-            and all(map(_same, stored, replayed))
-        )
-    if isinstance(stored, float) and isinstance(replayed, float | int):
-        return math.isclose(stored, replayed, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
-    return stored == replayed
