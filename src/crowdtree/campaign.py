@@ -15,14 +15,16 @@ Fates, in the order in which they are decided:
 ``undone``      the worker took back an earlier event; the item is replayed without it
 ``nothing to undo`` the event to take back is not there
 ``late``        the item has its label already; kept in the log, does not change the label
-``surplus``     the policy has no use for the answer (its vote is over, or its limit is reached)
+``surplus``     there is no use for the answer: its vote is over, a limit is reached, or the label
+                still lacks other people than this one
 ``counted``     the policy's state moved on
 =============== ==================================================================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -38,6 +40,7 @@ __all__ = [
     "Step",
     "advance",
     "after_undos",
+    "counted_answers",
     "open_questions",
     "path",
     "replay_item",
@@ -95,7 +98,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules for skips and repeated answers.
+    """Rules for skips, repeated answers, and how many people a label takes.
 
     Parameters
     ----------
@@ -104,14 +107,27 @@ class Rules:
     same_worker
         Whether a worker may answer the same question on the same item again (only sensible for
         machines that answer independently each time).
+    people
+        Different workers whose answers count before an item gets its label.
+    person_dependence
+        Correlation of one worker's answers to different questions about one item, from 0
+        (independent) to below 1: n of them count as ``n / (1 + (n - 1) person_dependence)``
+        answers (docs/model.md, section 13).
     """
 
     most_skips: int = 3
     same_worker: bool = False
+    people: int = 1
+    person_dependence: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.most_skips < 1:
-            raise CrowdtreeError(f"most_skips: expected at least 1, got {self.most_skips}")
+        for name in ("most_skips", "people"):
+            if getattr(self, name) < 1:
+                raise CrowdtreeError(f"{name}: expected at least 1, got {getattr(self, name)}")
+        if not 0 <= self.person_dependence < 1:
+            raise CrowdtreeError(
+                f"person_dependence: expected 0 or more and below 1, got {self.person_dependence}"
+            )
 
 
 RULES = Rules()
@@ -178,6 +194,7 @@ def advance(policy: Policy[Any], item: ItemState, event: Event, rules: Rules = R
     (('counted',), 'c4')
     """
     check_event(policy, event)
+    policy = policy.at_least(rules.people) if rules.people > 1 else policy
     if event.item != item.item:
         raise CrowdtreeError(f"event: expected item {item.item!r}, got {event.item!r}")
     events = (*item.events, event)
@@ -206,10 +223,31 @@ def _fate(
         return ("duplicate" if event.value in given else "contradictory"), item.state
     if item.label is not None:
         return "late", item.state
-    if not policy.wants(item.state, event.question):
+    counted = [e.worker for e, fate in _standing(item) if fate == "counted"]
+    again = counted.count(event.worker)
+    lacking = again and len(set(counted)) < rules.people  # the next answer is for somebody else
+    if lacking or not policy.wants(item.state, event.question):
         return "surplus", item.state
+    return "counted", policy.update(item.state, _weighed(event, again, rules))
+
+
+def _weighed(event: Event, earlier: int, rules: Rules) -> Answer:
+    """Answer of a worker who has answered about the item some times before."""
     assert event.value is not None
-    return "counted", policy.update(item.state, Answer(event.question, event.value, event.skill))
+    rho = rules.person_dependence
+    weight = 1.0
+    if earlier and rho:
+        weight = (earlier + 1) / (1 + earlier * rho) - earlier / (1 + (earlier - 1) * rho)
+    return Answer(event.question, event.value, event.skill, weight)
+
+
+def counted_answers(item: ItemState, rules: Rules = RULES) -> Iterator[tuple[Event, Answer]]:
+    """Answers that counted, in order, each as an event and as the policy was shown it."""
+    earlier: Counter[str] = Counter()
+    for event, fate in zip(item.events, item.fates, strict=True):
+        if fate == "counted":
+            yield event, _weighed(event, earlier[event.worker], rules)
+            earlier[event.worker] += 1
 
 
 def _settled(policy: Policy[Any], state: Any, closed: frozenset[int]) -> Label | None:
@@ -370,27 +408,30 @@ def open_questions(
     """
     if item.label is not None:
         return ()
+    policy = policy.at_least(rules.people) if rules.people > 1 else policy
     exclude = set(_closed(item.events, item.fates, rules))
     if worker is not None:
+        standing = _standing(item)
+        people = {event.worker for event, fate in standing if fate == "counted"}
+        if worker in people and len(people) < rules.people:
+            return ()
         exclude |= {
             event.question
-            for event, fate in _standing(item)
+            for event, fate in standing
             if event.worker == worker and (fate == "skipped" or not rules.same_worker)
         }
     found = policy.ask(item.state, outstanding, frozenset(exclude))
     return found.questions if isinstance(found, Ask) else ()
 
 
-def path(policy: Policy[Any], item: ItemState) -> list[Step]:
+def path(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> list[Step]:
     """List each answer that counted, with the posterior after it."""
+    policy = policy.at_least(rules.people) if rules.people > 1 else policy
     state, steps = policy.start(), []
-    for event, fate in zip(item.events, item.fates, strict=True):
-        if fate != "counted":
-            continue
-        assert event.value is not None
-        state = policy.update(state, Answer(event.question, event.value, event.skill))
+    for event, answer in counted_answers(item, rules):
+        state = policy.update(state, answer)
         posterior = tuple(policy.posterior(state).tolist())
-        steps.append(Step(event.question, event.value, event.worker, posterior))
+        steps.append(Step(event.question, answer.value, event.worker, posterior))
     return steps
 
 

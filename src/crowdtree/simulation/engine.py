@@ -45,6 +45,7 @@ def run_block(policy: Policy[Any], block: Block) -> BlockRun:
         return _Adaptive(policy, block).run()
     if type(policy) is PlanPolicy and not _repeats_on_a_path(policy):
         fast = isinstance(block, CrowdBlock) and block.plain and len(block.truth) >= COMPILE_FROM
+        fast = fast and policy.least_answers == 1
         plain = not (policy.calibration or policy.model.shared_difficulty)
         if fast and plain and not policy.voted.handed_over:
             assert isinstance(block, CrowdBlock)
@@ -202,15 +203,20 @@ class _Adaptive:
         stated = policy.stated(by_class, self.answers)
         best = decide(stated, policy.problem.loss)
         posterior = np.exp(self.log_posterior)
-        reason = np.where(policy.sure(best), 0, -1)
+        few = self.answers < policy.least_answers
+        reason = np.where(policy.sure(best) & ~few, 0, -1)
         reason = np.where((reason < 0) & (self.answers >= policy.max_answers), 1, reason)
         if policy.may_give_up:
-            rows = np.flatnonzero(reason < 0)
+            rows = np.flatnonzero((reason < 0) & ~few)
             given_up = policy.hopeless(
                 stated[rows], by_class[rows], self.yes[rows], self.no[rows], self.answers[rows]
             )
             reason[rows[given_up]] = REASONS.index("undecided")
         question = self._questions(np.flatnonzero(reason < 0), posterior)
+        lacking = np.flatnonzero((reason < 0) & few & (question < 0))
+        if len(lacking):  # nothing is in doubt: ask what told most at first
+            first = np.tile(np.exp(policy.start().log_posterior), (len(posterior), 1))
+            question[lacking] = self._questions(lacking, first)[lacking]
         reason = np.where((reason < 0) & (question < 0), 2, reason)
         reason = np.where((reason >= 0) & best.referred, REASONS.index("referred"), reason)
         done = reason[self.state] >= 0
@@ -308,6 +314,8 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
         first = np.where((yes + no == 0) & there, value, first)
         yes, no = yes + (value == 1), no + (value == 0)
         verdict = _verdicts(policy, votes[node], yes, no, first)
+        if policy.least_answers > 1:
+            verdict = _held(policy, verdict, children[node], found.answers[item])
         if not there.all():
             gone = ~there
             verdict[gone] = policy.passed_over(
@@ -361,9 +369,20 @@ def _verdicts(
     need, tie = votes // 2 + 1, votes % 2 == 0
     win_yes = yes >= need - (tie & (first == 1))
     if policy.stopping == "none":
-        return np.where(yes + no < votes, -1, win_yes)
-    win_no = no >= need - (tie & (first == 0))
-    return np.where(win_no, 0, np.where(win_yes, 1, -1))
+        found = np.where(yes + no < votes, -1, win_yes)
+    else:
+        win_no = no >= need - (tie & (first == 0))
+        found = np.where(win_no, 0, np.where(win_yes, 1, -1))
+    longer = np.where(yes == no, -1, yes > no)  # a vote that went on for `least_answers`
+    return np.where(yes + no > votes, longer, found)
+
+
+def _held(
+    policy: PlanPolicy, verdict: IntArray, children: IntArray, answers: NDArray[np.int32]
+) -> IntArray:
+    """Keep votes open that would end at a leaf with too few answers."""
+    after = children[np.arange(len(verdict)), np.maximum(verdict, 0)]
+    return np.where((after < 0) & (answers < policy.least_answers), -1, verdict)
 
 
 def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:

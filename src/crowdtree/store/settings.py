@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from crowdtree.campaign import Rules
 from crowdtree.errors import CrowdtreeError, one_line
 
 __all__ = ["MICRO", "Settings", "checked_settings", "stored_settings", "web_address"]
@@ -17,6 +18,8 @@ MICRO = 1_000_000
 """Money is stored in whole millionths."""
 ADAPTIVE = ("adaptive", "subtypes")
 """Policies that choose questions and stop by the table, as their documents name them."""
+BEFORE: dict[str, object] = {"people_per_item": 1, "person_dependence": 0.0}
+"""Rules of campaigns that were created before there were settings for them."""
 Rate = Annotated[float, Field(ge=0, le=1)]
 Short = Annotated[str, Field(max_length=2000)]
 
@@ -40,6 +43,11 @@ class Settings(BaseModel):
     """Whether each worker answers only one question, as in the paper."""
     most_skips: Annotated[int, Field(ge=1, le=1000)] = 3
     """Number of skips of a question on an item after which the item is set aside."""
+    people_per_item: Annotated[int, Field(ge=1, le=100)] = 2
+    """Different workers whose answers a label rests on at least."""
+    person_dependence: Annotated[float, Field(ge=0, lt=1)] = 0.3
+    """Correlation of one worker's answers to different questions about one item: n of them count as
+    n / (1 + (n - 1) person_dependence) answers. 0: independent."""
     gold_rate: Rate = 0.0
     """Share of questions that are about gold items (items whose class is known)."""
     gold_first: Annotated[int, Field(ge=0, le=1000)] = 0
@@ -94,6 +102,15 @@ class Settings(BaseModel):
         return policy in ADAPTIVE if self.adapt is None else self.adapt
 
     @property
+    def rules(self) -> Rules:
+        """The rules of the engine."""
+        return Rules(
+            most_skips=self.most_skips,
+            people=self.people_per_item,
+            person_dependence=self.person_dependence,
+        )
+
+    @property
     def price_micros(self) -> int:
         """Price of one answer in millionths."""
         return round(self.price * MICRO)
@@ -128,12 +145,14 @@ def checked_settings(values: Mapping[str, object]) -> Settings:
 def stored_settings(text: str) -> Settings:
     """Read the settings of a stored campaign, which another version may have written.
 
-    Settings that are no longer known are ignored, new ones get their default.
+    Settings that are no longer known are ignored, new ones get their default, or what was the rule
+    before there was the setting.
 
-    >>> stored_settings('{"price": 0.05, "retired": 1}').price
-    0.05
+    >>> found = stored_settings('{"price": 0.05, "retired": 1}')
+    >>> found.price, found.people_per_item
+    (0.05, 1)
     """
-    values: dict[str, object] = json.loads(text)
+    values: dict[str, object] = BEFORE | json.loads(text)
     return Settings.model_validate({k: v for k, v in values.items() if k in Settings.model_fields})
 
 

@@ -13,8 +13,15 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign import ItemState, advance, open_questions, stands, start_item
-from crowdtree.policy import AdaptivePolicy, Answer, Label, PlanPolicy
+from crowdtree.campaign import (
+    ItemState,
+    advance,
+    counted_answers,
+    open_questions,
+    stands,
+    start_item,
+)
+from crowdtree.policy import AdaptivePolicy, Label, PlanPolicy
 from crowdtree.problem import DASH
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.campaign_row import get_campaign, read_policy
@@ -123,7 +130,11 @@ def _revisions(
         if last != (found.problem, found.policy):
             differences.append("its policy is not that of its last revision")
     earlier = [
-        replace(campaign, revision=row.number, policy=read_policy(row.problem, row.policy))
+        replace(
+            campaign,
+            revision=row.number,
+            policy=read_policy(row.problem, row.policy).at_least(campaign.rules.people),
+        )
         for row in rows[:-1]
     ]
     return [*earlier, campaign]
@@ -318,17 +329,16 @@ def _counted(campaign: ServedCampaign, item: ItemState) -> Iterator[str]:
     policy = campaign.policy
     state, votes = policy.start(), Counter[int]()
     seen: Counter[tuple[str, int]] = Counter()
-    for event, fate in zip(item.events, item.fates, strict=True):
-        if fate == "counted" and event.value is not None:
-            votes[getattr(state, "node", -1)] += 1
-            seen[event.worker, event.question] += 1
-            state = policy.update(state, Answer(event.question, event.value, event.skill))
+    for event, answer in counted_answers(item, campaign.rules):
+        votes[getattr(state, "node", -1)] += 1
+        seen[event.worker, event.question] += 1
+        state = policy.update(state, answer)
     for (worker, question), count in seen.items():
         if count > 1:
             yield f"worker {worker} was counted {count} times on question {question}"
     if isinstance(policy, PlanPolicy):
-        if policy.voted.vote == "margin":  # no fixed number of answers; the replay finds the end
-            return
+        if policy.voted.vote == "margin" or policy.least_answers > 1:
+            return  # no fixed number of answers; the replay finds the end
         for node, count in votes.items():
             if node >= 0 and count > int(policy.voted.votes[node]):
                 yield f"node {node} has {count} answers for {int(policy.voted.votes[node])} votes"

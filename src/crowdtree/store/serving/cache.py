@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign import Rules
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.campaign_row import read_policy
 from crowdtree.store.db.sql import fetch, fetch_one
@@ -83,12 +82,13 @@ class ServingCache:
         if definition is None:
             raise NotFound(f"campaign {state.id} does not exist")
         settings = stored_settings(definition.settings)
+        rules = settings.rules
         return ServedCampaign(
             id=state.id,
             version=state.version,
             revision=definition.revision,
-            policy=read_policy(definition.problem, definition.policy),
+            policy=read_policy(definition.problem, definition.policy).at_least(rules.people),
             settings=settings,
-            rules=Rules(most_skips=settings.most_skips),
+            rules=rules,
             gold=fetch(connection, sql.GOLD_ITEMS, campaign=state.id),
         )

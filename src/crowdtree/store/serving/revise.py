@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from crowdtree.campaign import open_questions, replay_item, stands
-from crowdtree.policy import Answer, Label, PlanPolicy
+from crowdtree.campaign import counted_answers, open_questions, replay_item, stands
+from crowdtree.policy import Label, PlanPolicy
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.states import ItemStatus, LeaseState
 from crowdtree.store.serving.changes import Changes
@@ -53,11 +53,10 @@ def _count_moves(unit: Changes, item: OpenItem) -> None:
         return
     state = policy.start()
     unit.count_start(item.campaign)
-    for event, fate in zip(item.item.events, item.item.fates, strict=True):
-        if fate == "counted" and event.value is not None:
-            before = state.node
-            state = policy.update(state, Answer(event.question, event.value, event.skill))
-            unit.count_move(item.campaign, before, state.node)
+    for _, answer in counted_answers(item.item, item.campaign.rules):
+        before = state.node
+        state = policy.update(state, answer)
+        unit.count_move(item.campaign, before, state.node)
 
 
 def _relabel(
