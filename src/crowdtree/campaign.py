@@ -44,6 +44,7 @@ __all__ = [
     "open_questions",
     "path",
     "replay_item",
+    "settled_label",
     "stands",
     "start_item",
 ]
@@ -262,6 +263,12 @@ def _settled(policy: Policy[Any], state: Any, closed: frozenset[int]) -> Label |
         if not found.questions:
             return policy.conclude(state, "skipped")
     return None
+
+
+def settled_label(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> Label | None:
+    """Label that the answers so far give; ``None`` while more are asked for."""
+    policy = policy.at_least(rules.people) if rules.people > 1 else policy
+    return _settled(policy, item.state, _closed(item.events, item.fates, rules))
 
 
 def stands(fate: str) -> bool:

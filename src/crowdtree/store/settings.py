@@ -18,8 +18,15 @@ MICRO = 1_000_000
 """Money is stored in whole millionths."""
 ADAPTIVE = ("adaptive", "subtypes")
 """Policies that choose questions and stop by the table, as their documents name them."""
-BEFORE: dict[str, object] = {"people_per_item": 1, "person_dependence": 0.0}
+BEFORE: dict[str, object] = {
+    "people_per_item": 1,
+    "person_dependence": 0.0,
+    "provisional": False,
+    "pause_suspects": False,
+}
 """Rules of campaigns that were created before there were settings for them."""
+NEVER = 2**31 - 1
+"""More workers than there can be."""
 Rate = Annotated[float, Field(ge=0, le=1)]
 Short = Annotated[str, Field(max_length=2000)]
 
@@ -48,6 +55,13 @@ class Settings(BaseModel):
     person_dependence: Annotated[float, Field(ge=0, lt=1)] = 0.3
     """Correlation of one worker's answers to different questions about one item: n of them count as
     n / (1 + (n - 1) person_dependence) answers. 0: independent."""
+    provisional: bool = True
+    """Whether a label waits until somebody is known whose answers speak for it. Known are people
+    whom the owner invited or vouched for, and those whose answers agree with gold items or with
+    known people beyond chance."""
+    pause_suspects: bool = True
+    """Whether workers are paused, and their answers excluded, who answer faster than people read,
+    like one another beyond chance, or wrongly beyond chance."""
     gold_rate: Rate = 0.0
     """Share of questions that are about gold items (items whose class is known)."""
     gold_first: Annotated[int, Field(ge=0, le=1000)] = 0
@@ -109,6 +123,17 @@ class Settings(BaseModel):
             people=self.people_per_item,
             person_dependence=self.person_dependence,
         )
+
+    @property
+    def people_first(self) -> int:
+        """Workers who must have answered about an item before one of them is asked again.
+
+        >>> Settings(people_per_item=1).people_first, Settings(people_per_item=3).people_first
+        (0, 3)
+        """
+        if self.one_question_per_item:
+            return NEVER
+        return self.people_per_item if self.people_per_item > 1 else 0
 
     @property
     def price_micros(self) -> int:

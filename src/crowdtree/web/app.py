@@ -105,6 +105,7 @@ def _tasks(state: AppState) -> list[Coroutine[None, None, None]]:
         _every(SWEEP_SECONDS, lambda: state.store.aask(ExpireLeases())),
         _every(SWEEP_SECONDS, lambda: background.maintain(state)),
         _every(background.WATCH_SECONDS, lambda: background.watch(state)),
+        _every(SWEEP_SECONDS, lambda: background.assess(state)),
         _every(SWEEP_SECONDS, lambda: webhook_delivery.deliver(state)),
     ]
 

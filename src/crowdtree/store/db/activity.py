@@ -17,6 +17,7 @@ __all__ = ["EVENTS", "ActivityEntry", "list_activity", "note"]
 
 EVENTS = {
     "alarm": "table.alarm",
+    "suspect": "worker.suspected",
     "revise": "table.revised",
     "certified": "certificate.reached",
     "out of reach": "certificate.out_of_reach",

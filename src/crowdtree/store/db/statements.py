@@ -151,6 +151,7 @@ class ItemRow(NamedTuple):
     state: str | None
     revision: int
     revised_after: int
+    held: int
 
 
 @dataclass
@@ -299,7 +300,7 @@ class Withdrawal(NamedTuple):
 
 ITEMS = Query(
     ItemRow,
-    """SELECT id, campaign_id, task, status, gold, state, revision, revised_after FROM items
+    """SELECT id, campaign_id, task, status, gold, state, revision, revised_after, held FROM items
     WHERE id {of items} ORDER BY id {lock items}""",
 )
 LABELS_OF_ITEMS = Query(
@@ -357,7 +358,7 @@ SAVE_LEASE = many(
 )
 SAVE_ITEM = many(
     """UPDATE items SET status = :status, state = :state, revision = :revision,
-    revised_after = :revised_after WHERE id = :id"""
+    revised_after = :revised_after, held = :held WHERE id = :id"""
 )
 SAVE_FATE = many("UPDATE answers SET revised_fate = :revised_fate WHERE id = :id")
 ADD_QUESTION = many(
@@ -413,6 +414,7 @@ class WorkerRecord(NamedTuple):
     judged: int
 
 
+KNOWN = Sql("SELECT id FROM workers WHERE id IN :ids AND known <> ''")
 LOCK_WORKERS = Sql("SELECT id FROM workers WHERE id IN :ids ORDER BY id {lock workers}")
 ADD_TO_WORKER = many(
     """UPDATE workers SET answers = workers.answers + :answers, skips = workers.skips + :skips,

@@ -159,6 +159,7 @@ items = sa.Table(
     _text("state", None),
     _count("revision"),
     _number("revised_after", BigId),
+    _number("held", sa.SmallInteger),  # it has its label, which waits until somebody is known
     sa.UniqueConstraint("campaign_id", "task"),
     sa.Index("ix_items_campaign_id_status_id", "campaign_id", "status", "id"),
     sqlite_autoincrement=True,
@@ -208,6 +209,7 @@ workers = sa.Table(
     _number("skill", sa.Float),
     _number("precision", sa.Float),
     _number("used_skill", sa.Float),  # with which answers are weighed
+    _text("known"),  # why the worker is known; empty for a newcomer
     _count("gold_right"),
     _count("gold_asked"),
     _count("agreed"),

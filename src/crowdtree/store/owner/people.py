@@ -36,7 +36,7 @@ def invite(
     connection: Connection, number: int, name: str, policy: AnyPolicy, dedicated: bool, now: float
 ) -> tuple[int, str]:
     """Add a worker; returns the id and a personal token, which is shown only here."""
-    worker = _add(connection, number, name, None, policy, dedicated, now, {})
+    worker = _add(connection, number, name, None, policy, dedicated, now, {}, known="invited")
     token = tokens.issue(connection, "worker", now, campaign_id=number, worker_id=worker, name=name)
     note(connection, now, "invite", number, {"worker": worker})
     return worker, token
@@ -92,6 +92,7 @@ def _add(
     dedicated: bool,
     now: float,
     details: dict[str, str],
+    known: str = "",
 ) -> int:
     if not storable(name):
         raise CrowdtreeError(
@@ -111,6 +112,7 @@ def _add(
             joined_at=now,
             seen_at=now,
             details=json.dumps(details),
+            known=known,
         )
         .returning(workers.c.id)
     )

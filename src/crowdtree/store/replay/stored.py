@@ -20,7 +20,7 @@ AT_ONCE = 500
 
 ITEMS_AFTER = Query(
     ItemRow,
-    """SELECT id, campaign_id, task, status, gold, state, revision, revised_after FROM items
+    """SELECT id, campaign_id, task, status, gold, state, revision, revised_after, held FROM items
     WHERE campaign_id = :campaign AND id > :after ORDER BY id LIMIT :most""",
 )
 LABELS = Query(
@@ -55,6 +55,8 @@ class StoredItem:
     leases: list[Lease]
     truth: int | None
     """True class that a check has found."""
+    held: bool
+    """Whether its label waits until somebody is known."""
 
 
 def stored_items(connection: Connection, number: int) -> Iterator[StoredItem]:
@@ -78,6 +80,7 @@ def stored_items(connection: Connection, number: int) -> Iterator[StoredItem]:
                 questions.get(row.id, []),
                 leases.get(row.id, []),
                 truths.get(row.id),
+                bool(row.held),
             )
         after = ids[-1]
 

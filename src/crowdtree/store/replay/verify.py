@@ -353,8 +353,10 @@ def _label(campaign: ServedCampaign, item: ItemState, stored: StoredItem) -> Ite
     closed = status in (ItemStatus.LABELLED, ItemStatus.SET_ASIDE)
     if closed != (label is not None):
         yield f"is {status.label}, but {'has a' if label is not None else 'has no'} label"
+    if stored.held and (status != ItemStatus.OPEN or item.label is None):
+        yield f"is {status.label}, but is held back like an item with a label that waits"
     if label is None:
-        if item.label is not None:
+        if item.label is not None and not stored.held:
             yield f"should be labelled {campaign.problem.classes[item.label.label]}"
         return
     cls, error, reason = label.label, label.posterior_error, label.reason

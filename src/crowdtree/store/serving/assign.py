@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from crowdtree.campaign import open_questions
+from crowdtree.campaign import counted_answers, open_questions
 from crowdtree.policy import Ask, PlanPolicy
 from crowdtree.problem import DASH
 from crowdtree.store.db import assignment as search
@@ -33,7 +33,7 @@ from crowdtree.store.serving.assign_batch import (
     request_offers,
 )
 from crowdtree.store.serving.commands import HandedOut, Next
-from crowdtree.store.serving.item import ServedCampaign, make_task
+from crowdtree.store.serving.item import OpenItem, ServedCampaign, make_task
 from crowdtree.store.serving.settle import settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 
@@ -294,8 +294,9 @@ def _first_open(
     positions = unit.cache.positions
     row = fetch_one(
         unit.connection,
-        search.CHOOSE[question != ANY, campaign.settings.one_question_per_item],
+        search.CHOOSE[question != ANY],
         campaign=campaign.id,
+        people=campaign.settings.people_first,
         question=question,
         worker=worker.id,
         after=0 if from_start else positions.get((worker.id, question), 0),
@@ -369,7 +370,7 @@ def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) 
             campaign.policy, item.item, item.outstanding, str(worker.id), campaign.rules
         )
         mine = [q for q in found if worker.may_answer(q)]
-        if not mine:
+        if not mine or _waits_for_others(item, worker):
             continue
         # Add the lease before settling, so that the engine closes the question that it replaces.
         item.leases[-1] = Lease(
@@ -379,6 +380,13 @@ def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) 
         unit.write_questions([item])
         return _chosen(unit, item.id, mine[0])
     return None
+
+
+def _waits_for_others(item: OpenItem, worker: Worker) -> bool:
+    """Whether the worker holds a question of an item that still lacks other people's answers."""
+    held = any(lease.worker_id == worker.id for lease in item.leases.values())
+    people = {event.worker for event, _ in counted_answers(item.item)}
+    return held and len(people) < item.campaign.rules.people
 
 
 def _lease(

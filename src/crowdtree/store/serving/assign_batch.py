@@ -90,7 +90,7 @@ def request_offers(unit: UnitOfWork, hashes: Sequence[str]) -> Offers:
                 question=question,
                 after=cache.positions.get((worker.id, question), 0),
                 after_any=cache.positions.get((worker.id, ANY), 0),
-                once=campaign.settings.one_question_per_item,
+                people=campaign.settings.people_first,
                 wide=not dedicated,
             )
         )
@@ -113,7 +113,7 @@ class _LeaseJson(TypedDict):
     campaign_id: int
     nonce: str
     expires_at: float
-    once: bool
+    people: int
     revision: int
 
 
@@ -136,7 +136,7 @@ class _Assignment:
             "campaign_id": campaign.id,
             "nonce": secrets.token_hex(8),
             "expires_at": self.unit.now + campaign.settings.lease_seconds,
-            "once": campaign.settings.one_question_per_item,
+            "people": campaign.settings.people_first,
             "revision": campaign.revision,
         }
         for offer in self.offers.found.get(worker.id, ()):

@@ -57,6 +57,8 @@ class ServingCache:
         self.workers: dict[str, KnownWorker] = {}
         """By token. A token's worker never changes; whether it is valid is checked per request."""
         self.last_questions: dict[int, int] = {} if last_questions is None else last_questions
+        self.known: set[int] = set()
+        """Workers who are known. Whoever is no longer known changes the campaign's version."""
 
     def trim(self) -> None:
         """Drop the hints when there are too many."""
@@ -67,12 +69,14 @@ class ServingCache:
             self.scanned.clear()
             self.idle.clear()
             self.waiting.clear()
+            self.known.clear()
 
     def campaign(self, connection: Connection, state: sql.CampaignState) -> ServedCampaign:
         """Take a campaign from memory, or read it where its version has changed."""
         found = self.campaigns.get(state.id)
         if found is None or found.version != state.version:
             found = self._load(connection, state)
+            self.known.clear()
             self.campaigns[state.id] = found
         found.status, found.status_reason = state.status, state.status_reason
         return found

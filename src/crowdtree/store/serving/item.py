@@ -106,6 +106,9 @@ class OpenItem:
     revised_after: int
     leases: dict[int, Lease] = field(default_factory=dict)
     questions: dict[int, OpenQuestion] = field(default_factory=dict)
+    held: bool = False
+    """Whether it has its label, which waits until somebody is known."""
+    was_held: bool = False
     changed: bool = False
     label: Label | None = None
     needed: Counter[int] | None = None
@@ -113,8 +116,8 @@ class OpenItem:
 
     @property
     def closed(self) -> bool:
-        """Whether the item has its label or was set aside."""
-        return self.status in (ItemStatus.LABELLED, ItemStatus.SET_ASIDE)
+        """Whether the item has its label, which may be held back, or was set aside."""
+        return self.held or self.status in (ItemStatus.LABELLED, ItemStatus.SET_ASIDE)
 
     @property
     def behind(self) -> bool:
@@ -147,7 +150,12 @@ class OpenItem:
         """Label the item, or set it aside where the label's reason says so."""
         aside = label.reason in SET_ASIDE
         self.status = ItemStatus.SET_ASIDE if aside else ItemStatus.LABELLED
-        self.label, self.changed = label, True
+        self.label, self.changed, self.held = label, True, False
+        self.item = replace(self.item, label=label)
+
+    def hold(self, label: Label) -> None:
+        """Keep a label back until somebody is known whose answers speak for it."""
+        self.status, self.label, self.held, self.changed = ItemStatus.OPEN, None, True, True
         self.item = replace(self.item, label=label)
 
     def refresh(self) -> int:
@@ -188,6 +196,7 @@ class OpenItem:
             "state": json.dumps(state, separators=(",", ":")),
             "revision": self.revision,
             "revised_after": self.revised_after,
+            "held": int(self.held),
         }
 
 

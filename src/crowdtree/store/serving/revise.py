@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 from crowdtree.campaign import counted_answers, open_questions, replay_item, stands
 from crowdtree.policy import Label, PlanPolicy
@@ -17,6 +16,7 @@ from crowdtree.store.db import statements as sql
 from crowdtree.store.db.states import ItemStatus, LeaseState
 from crowdtree.store.serving.changes import Changes
 from crowdtree.store.serving.item import OUTSIDE_ENGINE, OpenItem
+from crowdtree.store.serving.newcomers import waits
 from crowdtree.store.serving.settle import count_label, new_label, settle
 
 __all__ = ["revise"]
@@ -28,7 +28,7 @@ def revise(
     """Replay an item under the present policy, with its log and the label that it has."""
     campaign = item.campaign
     item.item = replay_item(campaign.policy, item.item, campaign.rules)
-    item.revision, item.changed = campaign.revision, True
+    item.revision, item.changed, item.held = campaign.revision, True, False
     item.revised_after = log[-1].id if log else 0
     _note_fates(unit, item, log)
     _count_moves(unit, item)
@@ -69,7 +69,8 @@ def _relabel(
         return
     old = Label(before.label, before.posterior_error, before.reason)
     count_label(unit, item, old, before.answers, -1)
-    if after is not None and (after.label, after.reason) == (old.label, old.reason):
+    stays = after is not None and not waits(unit, item, after)
+    if after is not None and stays and (after.label, after.reason) == (old.label, old.reason):
         row = new_label(unit, item, after)
         values = (row.posterior_error, row.answers, row.path)
         if values != (before.posterior_error, before.answers, before.path):
@@ -79,10 +80,11 @@ def _relabel(
         return
     unit.dropped.append({"id": before.id})
     item.status = ItemStatus.OPEN
-    if after is not None:
+    if after is not None and stays:
         item.close(after)  # a new row with a new id, which webhooks are sent
     else:
-        item.item = replace(item.item, label=None)
+        if after is not None:
+            item.hold(after)
         gone = sql.Withdrawal(item.campaign.id, item.id, before.id, unit.now)
         unit.withdrawals.append(gone)
 

@@ -188,6 +188,8 @@ class UnitOfWork(Changes):
             item,
             row.revision,
             row.revised_after,
+            held=bool(row.held),
+            was_held=bool(row.held),
         )
         if found.closed:
             found.item = replace(item, label=CLOSED)
@@ -227,6 +229,8 @@ class UnitOfWork(Changes):
                 values = {"spent": budget.spent, "reserved": budget.reserved}
                 run(c, sql.SAVE_BUDGET, campaign_id=number, **values)
         self._write_workers()
+        for item in items:
+            self.count(item.campaign.id, "held", int(item.held) - int(item.was_held))
         shard = self.cache.shard
         tallies = sorted((*key, value) for key, value in self.tallies.items() if value)
         send_many(

@@ -1,0 +1,41 @@
+"""Labels that wait: those for which nobody speaks who is known."""
+
+from __future__ import annotations
+
+from crowdtree.campaign import counted_answers, settled_label
+from crowdtree.learning.trust import speaks_for
+from crowdtree.policy import Label
+from crowdtree.store.db import statements as sql
+from crowdtree.store.db.sql import fetch_ids
+from crowdtree.store.serving.changes import Changes
+from crowdtree.store.serving.item import FINAL, SET_ASIDE, OpenItem
+
+__all__ = ["held_label", "waits"]
+
+
+def waits(unit: Changes, item: OpenItem, label: Label) -> bool:
+    """Whether a label must wait: its people are not all known, nor do those speak for it who are.
+
+    Items that are set aside, or labelled because the owner said so, do not wait.
+    """
+    if not item.campaign.settings.provisional or label.reason in (*SET_ASIDE, *FINAL):
+        return False
+    said = [(int(event.worker), answer) for event, answer in counted_answers(item.item)]
+    people = {worker for worker, _ in said}
+    known = _known(unit, people)
+    theirs = [(answer.question, answer.value) for worker, answer in said if worker in known]
+    return known != people and not speaks_for(item.campaign.problem, theirs, label.label)
+
+
+def held_label(item: OpenItem) -> Label | None:
+    """Label of an item that is held back."""
+    return settled_label(item.campaign.policy, item.item, item.campaign.rules)
+
+
+def _known(unit: Changes, workers: set[int]) -> set[int]:
+    """Those of some workers who are known."""
+    cached = unit.cache.known
+    strangers = sorted(workers - cached)
+    if strangers:
+        cached.update(fetch_ids(unit.connection, sql.KNOWN, ids=strangers))
+    return workers & cached
