@@ -14,6 +14,7 @@ Fates, in the order in which they are decided:
 ``skipped``     the worker passed; will not be asked this question on this item again
 ``undone``      the worker took back an earlier event; the item is replayed without it
 ``nothing to undo`` the event to take back is not there
+``excluded``    taken out of the item by its owner; see :func:`replay_item`
 ``late``        the item has its label already; kept in the log, does not change the label
 ``surplus``     there is no use for the answer: its vote is over, a limit is reached, or the label
                 still lacks other people than this one
@@ -59,9 +60,10 @@ Fate = Literal[
     "nothing to undo",
     "late",
     "surplus",
+    "excluded",
 ]
-WITHOUT_EFFECT = ("duplicate", "contradictory", "undone", "nothing to undo")
-"""Fates of events that do not stand: they changed nothing, or were taken back."""
+WITHOUT_EFFECT = ("duplicate", "contradictory", "undone", "nothing to undo", "excluded")
+"""Fates of events that do not stand: they changed nothing, or were taken back or excluded."""
 
 
 @dataclass(frozen=True)
@@ -374,7 +376,7 @@ def replay_item(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> I
     again = start_item(policy, item.item)
     fates: list[Fate] = []
     for event, fate in zip(item.events, item.fates, strict=True):
-        if stands(fate):  # duplicates stay duplicates
+        if stands(fate):  # duplicates stay duplicates, and what is excluded stays excluded
             again = advance(policy, again, event, rules)
             fate = again.fates[-1]
         fates.append(fate)
@@ -424,8 +426,10 @@ def open_questions(
             return ()
         exclude |= {
             event.question
-            for event, fate in standing
-            if event.worker == worker and (fate == "skipped" or not rules.same_worker)
+            for event, fate in zip(item.events, item.fates, strict=True)
+            if event.worker == worker
+            and (stands(fate) or fate == "excluded")
+            and (fate == "skipped" or not rules.same_worker)
         }
     found = policy.ask(item.state, outstanding, frozenset(exclude))
     return found.questions if isinstance(found, Ask) else ()

@@ -20,7 +20,7 @@ from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.db.tables import budgets, campaigns
 from crowdtree.store.owner.campaigns import set_status
 from crowdtree.store.serving.cache import ServingCache
-from crowdtree.store.serving.item import FINISHED
+from crowdtree.store.serving.item import FINISHED, NEVER_ASKED
 from crowdtree.store.serving.newcomers import held_label
 from crowdtree.store.serving.settle import settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
@@ -105,8 +105,7 @@ class Maintenance:
 
     def _set_aside(self, connection: Connection, number: int, ids: list[int]) -> None:
         now = self.cache.clock()
-        reason = "never asked"
-        made = [sql.LabelLine(number, item, None, None, reason, 0, "[]", now) for item in ids]
+        made = [sql.LabelLine(number, item, None, None, NEVER_ASKED, 0, "[]", now) for item in ids]
         write_labels(connection, made)
         run(connection, SET_ASIDE, ids=ids)
         moved = {ItemStatus.NEW.label: -len(ids), ItemStatus.SET_ASIDE.label: len(ids)}

@@ -92,8 +92,7 @@ WAITING_SINCE = Sql(
 )
 ITEMS = Query(
     sql.ItemRow,
-    """SELECT id, campaign_id, task, status, gold, state, revision, revised_after, held FROM items
-    WHERE id IN :ids""",
+    f"SELECT {', '.join(sql.ItemRow._fields)} FROM items WHERE id IN :ids",
 )
 ADD_WAITING = sql.many(
     """INSERT INTO waiting (item_id, campaign_id, since) VALUES (:item_id, :campaign_id, :since)

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.learning.trust import Answered, Suspicion, Trust, assess
+from crowdtree.store.corrections.excluding import exclude
 from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import get_campaign, touch
 from crowdtree.store.db.sql import Query, Sql, fetch, fetch_ids
@@ -123,18 +124,19 @@ class Trusting:
         connection: Connection,
     ) -> None:
         """Write who is known, and pause suspects."""
-        columns = (workers.c.id, workers.c.status, workers.c.known)
+        columns = (workers.c.id, workers.c.status, workers.c.status_reason, workers.c.known)
         mine = sa.select(*columns).where(workers.c.campaign_id == number)
-        demoted = False
+        demoted, excluded = False, []
         for row in connection.execute(mine.with_for_update(key_share=True)).all():
-            suspicion = trust.suspected.get(row.id)
-            if suspicion and row.known != VOUCHED[1]:
-                if settings.pause_suspects and row.status == "active":
-                    self._pause(connection, number, row.id, suspicion)
+            known = row.known
+            if row.id in trust.suspected and row.known != VOUCHED[1]:
                 known = ""
-            elif row.known in VOUCHED or row.id not in present:
-                continue
-            else:
+                if settings.pause_suspects and row.status == "active":
+                    self._pause(connection, number, row.id, trust.suspected[row.id])
+                    excluded.append(row.id)
+            elif row.status == "paused" and row.status_reason.startswith(SUSPECTED):
+                excluded += [row.id] * (row.id in present)  # answers that were still on their way
+            elif row.id in present and row.known not in VOUCHED:
                 known = trust.known.get(row.id, "")
             if known != row.known:
                 change = workers.update().where(workers.c.id == row.id)
@@ -142,11 +144,14 @@ class Trusting:
                 demoted |= not known
         if demoted:
             touch(connection, number)
+        if excluded:
+            why = "the server suspects that they do not answer with care"
+            exclude(connection, number, excluded, self.clock(), reason=why, actor="server")
 
     def _pause(
         self, connection: Connection, number: int, worker: int, suspicion: Suspicion
     ) -> None:
-        """Pause a worker, exclude their answers, and tell the owner why."""
+        """Pause a worker, and tell the owner why."""
         now = self.clock()
         reason = f"{SUSPECTED}: {suspicion.text}"
         change = workers.update().where(workers.c.id == worker)

@@ -244,7 +244,7 @@ class Watching:
     ) -> tuple[Watched, LoggedPast]:
         """Take the monitor of a campaign, go on from the stored one, or begin a new one."""
         now = tested(connection, campaign.id) if campaign.revision else Tested(0, 0)
-        past = LoggedPast(connection, campaign.id, now.after)
+        past = LoggedPast(connection, campaign.id, now)
         found = self.watched.get(campaign.id)
         if found is None or found.tested != now:
             policy = campaign.policy

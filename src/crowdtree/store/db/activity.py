@@ -19,6 +19,8 @@ EVENTS = {
     "alarm": "table.alarm",
     "suspect": "worker.suspected",
     "revise": "table.revised",
+    "exclude": "answers.excluded",
+    "include": "answers.included",
     "certified": "certificate.reached",
     "out of reach": "certificate.out_of_reach",
 }

@@ -64,7 +64,10 @@ HELD = Query(
     (SELECT worker_id FROM credentials WHERE token_hash IN :hashes) ORDER BY leases.id""",
 )
 FEWER = f"""(SELECT count(DISTINCT other.worker_id) FROM leases AS other
-    WHERE other.item_id = leases.item_id AND other.state = {LeaseState.ANSWERED:d}) < {{people}}"""
+    WHERE other.item_id = leases.item_id AND other.state = {LeaseState.ANSWERED:d}
+    AND NOT EXISTS (SELECT 1 FROM exclusions WHERE exclusions.campaign_id = other.campaign_id
+        AND exclusions.worker_id = other.worker_id AND exclusions.lifted_revision IS NULL)
+    ) < {{people}}"""
 """Whether fewer people have answered about an item than must before one of them is asked again
 (:attr:`crowdtree.store.settings.Settings.people_first`)."""
 _UNTOUCHED = f"""NOT EXISTS (SELECT 1 FROM leases

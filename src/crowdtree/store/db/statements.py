@@ -102,6 +102,30 @@ class Definition(NamedTuple):
     revision: int
 
 
+class Exclusion(NamedTuple):
+    """Lines of a worker that are excluded, from a revision on until they are included again."""
+
+    worker_id: int
+    first_answer_id: int
+    last_answer_id: int
+    revision: int
+    lifted_revision: int | None
+
+    def covers(self, worker: int, line: int) -> bool:
+        """Whether it is about a line of the log."""
+        inside = self.first_answer_id <= line <= self.last_answer_id
+        return worker == self.worker_id and inside
+
+    def holds(self, revision: int) -> bool:
+        """Whether it is in effect in a revision."""
+        lifted = self.lifted_revision
+        return self.revision <= revision and (lifted is None or revision < lifted)
+
+    def changed_after(self, revision: int) -> bool:
+        """Whether it was made or lifted after a revision."""
+        return max(self.revision, self.lifted_revision or 0) > revision
+
+
 class BudgetRow(NamedTuple):
     """The budget of a campaign, in millionths."""
 
@@ -124,6 +148,11 @@ WORKERS = Query(
 )
 CAMPAIGNS = Query(
     CampaignState, "SELECT id, version, status, status_reason FROM campaigns WHERE id IN :ids"
+)
+EXCLUSIONS = Query(
+    Exclusion,
+    """SELECT worker_id, first_answer_id, last_answer_id, revision, lifted_revision
+    FROM exclusions WHERE campaign_id = :campaign ORDER BY id""",
 )
 DEFINITION = Query(
     Definition, "SELECT problem, policy, settings, revision FROM campaigns WHERE id = :id"
@@ -151,6 +180,7 @@ class ItemRow(NamedTuple):
     state: str | None
     revision: int
     revised_after: int
+    reopened_after: int
     held: int
 
 
@@ -300,8 +330,8 @@ class Withdrawal(NamedTuple):
 
 ITEMS = Query(
     ItemRow,
-    """SELECT id, campaign_id, task, status, gold, state, revision, revised_after, held FROM items
-    WHERE id {of items} ORDER BY id {lock items}""",
+    f"""SELECT {", ".join(ItemRow._fields)} FROM items
+    WHERE id {{of items}} ORDER BY id {{lock items}}""",
 )
 LABELS_OF_ITEMS = Query(
     LabelOfItem,
@@ -358,7 +388,7 @@ SAVE_LEASE = many(
 )
 SAVE_ITEM = many(
     """UPDATE items SET status = :status, state = :state, revision = :revision,
-    revised_after = :revised_after, held = :held WHERE id = :id"""
+    revised_after = :revised_after, reopened_after = :reopened_after, held = :held WHERE id = :id"""
 )
 SAVE_FATE = many("UPDATE answers SET revised_fate = :revised_fate WHERE id = :id")
 ADD_QUESTION = many(

@@ -24,6 +24,7 @@ __all__ = [
     "checks",
     "credentials",
     "deliveries",
+    "exclusions",
     "items",
     "judgements",
     "labels",
@@ -119,6 +120,28 @@ revisions = sa.Table(
     sa.Column("finished_at", sa.Float),
 )
 
+# Answers and skips of a worker, from one line of the log to another, that are excluded: in the
+# revisions from `revision` on, and before `lifted_revision` if that is set. `since` is the time
+# that was asked for; without it, all answers up to then.
+exclusions = sa.Table(
+    "exclusions",
+    metadata,
+    _id(),
+    _ref("campaign_id", "campaigns"),
+    _ref("worker_id", "workers"),
+    _number("first_answer_id", BigId),
+    _number("last_answer_id", BigId),
+    _count("revision"),
+    sa.Column("lifted_revision", sa.Integer),
+    sa.Column("since", sa.Float),
+    _text("actor"),
+    _text("reason"),
+    _number("at", sa.Float),
+    sa.Column("lifted_at", sa.Float),
+    sa.Index("ix_exclusions_campaign_id_id", "campaign_id", "id"),
+    sqlite_autoincrement=True,
+)
+
 # What the answers say about the table of a campaign. Written only by
 # crowdtree.store.background.watching; all but `holder` and `until` follows from the log and the
 # revisions. `last_answer_id` is the last line that was read, `tested` the number of the revision
@@ -159,6 +182,7 @@ items = sa.Table(
     _text("state", None),
     _count("revision"),
     _number("revised_after", BigId),
+    _number("reopened_after", BigId),
     _number("held", sa.SmallInteger),  # it has its label, which waits until somebody is known
     sa.UniqueConstraint("campaign_id", "task"),
     sa.Index("ix_items_campaign_id_status_id", "campaign_id", "status", "id"),
@@ -166,7 +190,8 @@ items = sa.Table(
 )
 
 # `revision` is the number of the policy that made the state, the label and the open questions of an
-# item; lines of its log up to the id `revised_after` were replayed when it was revised.
+# item; lines of its log up to the id `revised_after` were replayed when it was revised. Skips up to
+# the id `reopened_after` no longer count: the item was set aside and then reopened.
 
 # A question of an item that can be handed out `needed` more times. A question that opens again gets
 # a new row with a new id, so that a scan can continue from the last id that it has seen.

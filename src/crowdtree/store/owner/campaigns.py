@@ -31,6 +31,7 @@ __all__ = [
     "change_settings",
     "check_policy",
     "create",
+    "pause_finished",
     "rename",
     "set_status",
     "storable",
@@ -206,6 +207,18 @@ def set_status(
     )
     note(connection, now, VERBS[status], number, {"reason": reason} if reason else {})
     return get_campaign(connection, number)
+
+
+def pause_finished(connection: Connection, number: int, now: float, reason: str) -> None:
+    """Pause a finished campaign some of whose items are open again.
+
+    Nothing is asked or paid before the owner resumes it.
+    """
+    mine = (campaigns.c.id == number, campaigns.c.status == "finished")
+    changed = campaigns.update().where(*mine)
+    changed = changed.values(status="paused", status_reason=reason, finished_at=None)
+    if connection.execute(changed).rowcount:
+        note(connection, now, "reopened", number, {"text": reason}, "server")
 
 
 def add_items(connection: Connection, number: int, rows: Sequence[Mapping[str, object]]) -> int:

@@ -21,6 +21,7 @@ from crowdtree.store.types import AnyPolicy
 
 __all__ = [
     "WorkerStatus",
+    "check_worker",
     "invite",
     "join",
     "join_link",
@@ -138,7 +139,8 @@ def _needed_question(connection: Connection, number: int, policy: AnyPolicy) -> 
     return max(load, key=lambda q: (load[q] / (team.get(q, 0) + 1), -q))
 
 
-def _check_worker(connection: Connection, number: int, worker: int) -> None:
+def check_worker(connection: Connection, number: int, worker: int) -> None:
+    """Raise unless a worker is in a campaign."""
     where = (workers.c.id == worker, workers.c.campaign_id == number)
     if connection.execute(sa.select(workers.c.id).where(*where)).one_or_none() is None:
         raise NotFound(f"worker {worker} is not in campaign {number}")
@@ -151,7 +153,7 @@ def set_worker_status(
 
     The links of a blocked worker stop working, and the questions that they hold are released.
     """
-    _check_worker(connection, number, worker)
+    check_worker(connection, number, worker)
     connection.execute(
         workers.update()
         .where(workers.c.id == worker)
@@ -191,7 +193,7 @@ def release(connection: Connection, token_hash: str, held: Sequence[str], now: f
 
 def new_link(connection: Connection, number: int, worker: int, now: float) -> str:
     """Make a new personal token for a worker; the previous ones stop working."""
-    _check_worker(connection, number, worker)
+    check_worker(connection, number, worker)
     tokens.revoke(connection, now, credentials.c.worker_id == worker)
     note(connection, now, "new link", number, {"worker": worker})
     return tokens.issue(connection, "worker", now, campaign_id=number, worker_id=worker)

@@ -68,6 +68,11 @@ REFERENCES = {
         WHERE (withdrawals.campaign_id = :campaign OR items.campaign_id = :campaign)
         AND (items.id IS NULL OR items.campaign_id <> withdrawals.campaign_id) LIMIT 10"""
     ),
+    "exclusions that do not match their worker": Sql(
+        """SELECT exclusions.id FROM exclusions JOIN workers ON workers.id = exclusions.worker_id
+        WHERE (exclusions.campaign_id = :campaign OR workers.campaign_id = :campaign)
+        AND exclusions.campaign_id <> workers.campaign_id LIMIT 10"""
+    ),
     "judgements about unknown workers": Sql(
         """SELECT judgements.id FROM judgements LEFT JOIN workers
         ON workers.id = judgements.worker_id

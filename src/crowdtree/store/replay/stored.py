@@ -20,7 +20,7 @@ AT_ONCE = 500
 
 ITEMS_AFTER = Query(
     ItemRow,
-    """SELECT id, campaign_id, task, status, gold, state, revision, revised_after, held FROM items
+    f"""SELECT {", ".join(ItemRow._fields)} FROM items
     WHERE campaign_id = :campaign AND id > :after ORDER BY id LIMIT :most""",
 )
 LABELS = Query(
@@ -49,6 +49,7 @@ class StoredItem:
     state: str | None
     revision: int
     revised_after: int
+    reopened_after: int
     log: list[LogLine]
     label: LabelLine | None
     questions: list[OpenQuestion]
@@ -75,6 +76,7 @@ def stored_items(connection: Connection, number: int) -> Iterator[StoredItem]:
                 row.state,
                 row.revision,
                 row.revised_after,
+                row.reopened_after,
                 log.get(row.id, []),
                 next(iter(labels.get(row.id, [])), None),
                 questions.get(row.id, []),

@@ -13,14 +13,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign import (
-    ItemState,
-    advance,
-    counted_answers,
-    open_questions,
-    stands,
-    start_item,
-)
+from crowdtree.campaign import ItemState, advance, counted_answers, open_questions, start_item
 from crowdtree.policy import AdaptivePolicy, Label, PlanPolicy
 from crowdtree.problem import DASH
 from crowdtree.store.db import statements as sql
@@ -37,11 +30,15 @@ from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.item import (
     CHECKED,
     CONCLUDED,
+    NEVER_ASKED,
     OUTSIDE_ENGINE,
     SET_ASIDE,
     ServedCampaign,
+    engine_lines,
     event_of,
+    fates_to_replay,
     path_of,
+    revised_fate,
 )
 
 __all__ = ["Verification", "verify"]
@@ -83,7 +80,8 @@ def verify(connection: Connection, number: int) -> Verification:
     table, and the alarms, follow from the log.
 
     Where the policy was revised, each item is replayed under the policy of its own revision:
-    answers up to its revision with their fates decided anew, later ones as they came.
+    answers up to its revision with their fates decided anew, later ones as they came. Answers that
+    were excluded in that revision are left out, as are skips from before an item was reopened.
     """
     state = fetch_one(connection, sql.CAMPAIGNS, ids=[number])
     if state is None:
@@ -91,6 +89,7 @@ def verify(connection: Connection, number: int) -> Verification:
     campaign = ServingCache(lambda: 0.0, np.random.default_rng(0)).campaign(connection, state)
     differences = list(check_references(connection, number))
     served = _revisions(connection, campaign, differences)
+    differences += _exclusions(campaign)
     done = not exists(connection, sql.REVISING, campaign=number)
     sums = Sums(campaign.problem)
     for stored in stored_items(connection, number):
@@ -140,6 +139,15 @@ def _revisions(
     return [*earlier, campaign]
 
 
+def _exclusions(campaign: ServedCampaign) -> Iterator[str]:
+    """Check that exclusions were made and lifted by revisions, in this order."""
+    for found in campaign.exclusions:
+        lifted = found.lifted_revision
+        end = campaign.revision + 1 if lifted is None else lifted
+        if not 1 <= found.revision < end <= campaign.revision + (lifted is None):
+            yield f"answers of worker {found.worker_id} are excluded by no revision"
+
+
 # ------------------------------------------------------------------------------ one item
 
 
@@ -157,13 +165,14 @@ def _replayed(served: Sequence[ServedCampaign], stored: StoredItem, done: bool) 
     if stored.gold is not None:
         blank = start_item(present.policy, stored.task)
         return Replayed(blank, [*_gold(present, stored), *_lease_lines(stored)])
-    if not 0 <= stored.revision < len(served) or (stored.revised_after and not stored.revision):
+    revised = bool(stored.revision or stored.reopened_after)
+    if not 0 <= stored.revision < len(served) or (stored.revised_after and not revised):
         blank = start_item(present.policy, stored.task)
         return Replayed(blank, [f"is at revision {stored.revision}, which cannot be"])
     # A new item gets the policy that is the present one when its first question is handed out.
     campaign = present if stored.status == ItemStatus.NEW else served[stored.revision]
     differences: list[str] = []
-    if stored.revision < present.revision and done and _should_be_revised(stored):
+    if stored.revision < present.revision and done and _should_be_revised(present, stored):
         differences.append(f"is at revision {stored.revision}, but the revision is finished")
     visited = _visited(campaign, stored, differences)
     item = visited[-1]
@@ -214,29 +223,36 @@ def _visited(
     return visited
 
 
-def _should_be_revised(stored: StoredItem) -> bool:
-    """Whether an item has answers and was not closed from outside."""
+def _should_be_revised(present: ServedCampaign, stored: StoredItem) -> bool:
+    """Whether an item has answers and was not closed from outside, or lost or regained answers."""
     finished = stored.label is not None and stored.label.reason in (*CONCLUDED, CHECKED)
-    return stored.status != ItemStatus.SET_ASIDE and not finished and bool(stored.log)
+    closed = stored.status == ItemStatus.SET_ASIDE or finished
+    return present.changed_since(stored.revision, stored.log) or (not closed and bool(stored.log))
 
 
 def _revised(campaign: ServedCampaign, stored: StoredItem) -> list[ItemState]:
     """Replay the lines that were replayed when the item was revised, whatever became of them."""
     visited = [start_item(campaign.policy, stored.task)]
-    for line in stored.log:
-        if line.id <= stored.revised_after and line.fate not in OUTSIDE_ENGINE:
-            event = event_of(stored.task, line)
-            visited.append(advance(campaign.policy, visited[-1], event, campaign.rules))
+    lines = _revised_lines(stored)
+    fates = fates_to_replay(campaign, lines, stored.reopened_after)
+    for line, fate in zip(lines, fates, strict=True):
+        item, event = visited[-1], event_of(stored.task, line)
+        if fate == "excluded":
+            item = replace(item, events=(*item.events, event), fates=(*item.fates, fate))
+        else:
+            item = advance(campaign.policy, item, event, campaign.rules)
+        visited.append(item)
     return visited
+
+
+def _revised_lines(stored: StoredItem) -> list[sql.LogLine]:
+    return engine_lines(line for line in stored.log if line.id <= stored.revised_after)
 
 
 def _revised_fates(stored: StoredItem, item: ItemState) -> Iterator[str]:
     """Compare what became of each answer since it came."""
-    lines = [line for line in stored.log if line.id <= stored.revised_after]
-    shown = [line for line in lines if line.fate not in OUTSIDE_ENGINE]
-    for line, fate in zip(shown, item.fates, strict=True):
-        expected = fate if stands(fate) and fate != line.fate else None
-        if line.revised_fate != expected:
+    for line, fate in zip(_revised_lines(stored), item.fates, strict=True):
+        if line.revised_fate != revised_fate(line.fate, fate):
             yield (
                 f"{line.kind} of worker {line.worker_id} is {line.current_fate} since the "
                 f"revision, replayed {fate}"
@@ -284,8 +300,11 @@ def _asked(
 ) -> Iterator[str]:
     """Check that each question handed out was asked at some point of the log.
 
-    Before a revision, by one of the earlier policies.
+    Before a revision, by one of the earlier policies. Which skips counted when a question of a
+    reopened item was handed out is not known: the log keeps only the last time it was reopened.
     """
+    if stored.reopened_after and not isinstance(campaign.policy, PlanPolicy):
+        return
     left = list(_unasked(campaign, stored.leases, visited))
     for before in reversed(earlier):
         if left:
@@ -368,7 +387,7 @@ def _label(campaign: ServedCampaign, item: ItemState, stored: StoredItem) -> Ite
     if expected is None and reason in CONCLUDED:
         expected = campaign.policy.conclude(item.state, reason)
     if expected is None:
-        if reason != "never asked" or stored.log or cls is not None or error is not None:
+        if reason != NEVER_ASKED or stored.log or cls is not None or error is not None:
             yield f"has a label ({reason}) that its answers do not give"
         return
     if (cls, reason) != (expected.label, expected.reason):

@@ -255,7 +255,9 @@ def _undo_in_engine(
         for event, fate in zip(item.item.events, item.item.fates, strict=True)
         if stands(fate)
     ]
-    if not standing or standing[-1] != mine:
+    if mine not in standing:
+        raise Refused("late", "Too late to undo: this answer is not used any more.")
+    if standing[-1] != mine:
         raise Refused("late", "Too late to undo: somebody has answered after you.")
     before = item.node
     item.take(Event(item.task, lease.question, mine[0], None, "undo", f"{lease.id}:{key}"))

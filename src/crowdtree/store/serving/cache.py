@@ -95,4 +95,5 @@ class ServingCache:
             settings=settings,
             rules=rules,
             gold=fetch(connection, sql.GOLD_ITEMS, campaign=state.id),
+            exclusions=fetch(connection, sql.EXCLUSIONS, campaign=state.id),
         )

@@ -53,12 +53,14 @@ class Changes:
         """Add to a tally of a campaign."""
         self.tallies[campaign, name] += by
 
-    def count_start(self, campaign: ServedCampaign) -> None:
+    def count_start(self, campaign: ServedCampaign, by: int = 1) -> None:
         """Count an item that enters the tree."""
-        self.count(campaign.id, flow("in", 0, campaign.revision))
+        self.count(campaign.id, flow("in", 0, campaign.revision), by)
 
-    def count_move(self, campaign: ServedCampaign, before: int | None, after: int | None) -> None:
+    def count_move(
+        self, campaign: ServedCampaign, before: int | None, after: int | None, by: int = 1
+    ) -> None:
         """Count an item that moved from a node of the tree to another."""
         if before is not None and after is not None and after != before:
-            self.count(campaign.id, flow("out", before, campaign.revision))
-            self.count(campaign.id, flow("in", after, campaign.revision))
+            self.count(campaign.id, flow("out", before, campaign.revision), by)
+            self.count(campaign.id, flow("in", after, campaign.revision), by)

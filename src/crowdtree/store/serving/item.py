@@ -17,11 +17,12 @@ from crowdtree.campaign import (
     advance,
     after_undos,
     open_questions,
+    stands,
     start_item,
 )
 from crowdtree.policy import Label
 from crowdtree.problem import Problem
-from crowdtree.store.db.statements import GoldItem, Lease, LogLine, OpenQuestion
+from crowdtree.store.db.statements import Exclusion, GoldItem, Lease, LogLine, OpenQuestion
 from crowdtree.store.db.states import ItemStatus, LeaseState
 from crowdtree.store.serving.commands import Task
 from crowdtree.store.settings import Settings
@@ -34,16 +35,20 @@ __all__ = [
     "CONCLUDED",
     "FINAL",
     "FINISHED",
+    "NEVER_ASKED",
     "NO_WORKERS",
     "OUTSIDE_ENGINE",
     "SET_ASIDE",
     "OpenItem",
     "QuestionChange",
     "ServedCampaign",
+    "engine_lines",
     "event_of",
+    "fates_to_replay",
     "item_state",
     "make_task",
     "path_of",
+    "revised_fate",
 ]
 
 CLOSED = Label(0, 1.0, "closed")
@@ -52,15 +57,17 @@ OUTSIDE_ENGINE = ("gold", "over budget")
 """Fates of answers that the engine is not shown."""
 NO_WORKERS = "no workers"
 """Reason of an item that was set aside because nobody was left who could answer."""
+NEVER_ASKED = "never asked"
+"""Reason of an item that was set aside because the campaign was finished before it was asked."""
 FINISHED = "finished"
 """Reason of a label that was given because the owner finished the campaign."""
 CHECKED = "checked"
 """Reason of a label that is the true class, as a check of an audit has found."""
 FINAL = (FINISHED, CHECKED)
-"""Reasons of labels that no revision changes."""
+"""Reasons of labels that no other policy changes."""
 CONCLUDED = (FINISHED, NO_WORKERS)
 """Reasons of labels that were given on the evidence so far, not by the policy."""
-SET_ASIDE = ("skipped", "never asked", NO_WORKERS)
+SET_ASIDE = ("skipped", NEVER_ASKED, NO_WORKERS)
 """Reasons of items that are set aside; all others are labelled."""
 
 
@@ -75,6 +82,8 @@ class ServedCampaign:
     settings: Settings
     rules: Rules
     gold: list[GoldItem]
+    exclusions: Sequence[Exclusion] = ()
+    """All that were ever made, those that were lifted included."""
     status: str = "draft"
     status_reason: str = ""
 
@@ -82,6 +91,20 @@ class ServedCampaign:
     def problem(self) -> Problem:
         """The campaign's problem."""
         return self.policy.problem
+
+    def excludes(self, line: LogLine) -> bool:
+        """Whether a line of the log is excluded in the campaign's revision."""
+        return any(
+            found.holds(self.revision) and found.covers(line.worker_id, line.id)
+            for found in self.exclusions
+        )
+
+    def changed_since(self, revision: int, log: Iterable[LogLine]) -> bool:
+        """Whether lines of an item were excluded or included again after a revision."""
+        changed = [found for found in self.exclusions if found.changed_after(revision)]
+        return bool(changed) and any(
+            found.covers(line.worker_id, line.id) for line in log for found in changed
+        )
 
 
 class QuestionChange(NamedTuple):
@@ -104,6 +127,7 @@ class OpenItem:
     item: ItemState
     revision: int
     revised_after: int
+    reopened_after: int
     leases: dict[int, Lease] = field(default_factory=dict)
     questions: dict[int, OpenQuestion] = field(default_factory=dict)
     held: bool = False
@@ -118,12 +142,6 @@ class OpenItem:
     def closed(self) -> bool:
         """Whether the item has its label, which may be held back, or was set aside."""
         return self.held or self.status in (ItemStatus.LABELLED, ItemStatus.SET_ASIDE)
-
-    @property
-    def behind(self) -> bool:
-        """Whether the item has to be revised; gold and set aside items stay as they are."""
-        revised = self.status in (ItemStatus.OPEN, ItemStatus.LABELLED)
-        return self.revision < self.campaign.revision and revised
 
     @property
     def outstanding(self) -> list[int]:
@@ -196,6 +214,7 @@ class OpenItem:
             "state": json.dumps(state, separators=(",", ":")),
             "revision": self.revision,
             "revised_after": self.revised_after,
+            "reopened_after": self.reopened_after,
             "held": int(self.held),
         }
 
@@ -208,13 +227,48 @@ def item_state(
         blank = start_item(campaign.policy, task)
     else:
         blank = ItemState(task, campaign.policy.load(json.loads(state)))
-    lines = [line for line in log if line.fate not in OUTSIDE_ENGINE]
+    lines = engine_lines(log)
     fates = after_undos([line.lease_id for line in lines], [line.current_fate for line in lines])
     return replace(
         blank,
         events=tuple(event_of(task, line) for line in lines),
         fates=cast(tuple[Fate, ...], tuple(fates)),
     )
+
+
+def engine_lines(log: Iterable[LogLine]) -> list[LogLine]:
+    """Lines of the log that the engine is shown."""
+    return [line for line in log if line.fate not in OUTSIDE_ENGINE]
+
+
+def fates_to_replay(
+    campaign: ServedCampaign, lines: Sequence[LogLine], reopened_after: int
+) -> tuple[Fate, ...]:
+    """Fates of lines before an item is replayed: which stand, and which are excluded now.
+
+    An answer that was taken back stays taken back. Skips from before an item was reopened are
+    excluded as well.
+    """
+    fates = after_undos([line.lease_id for line in lines], [line.fate for line in lines])
+    for place, line in enumerate(lines):
+        if stands(fates[place]) and (
+            (line.kind == "skip" and line.id <= reopened_after) or campaign.excludes(line)
+        ):
+            fates[place] = "excluded"
+    return cast(tuple[Fate, ...], tuple(fates))
+
+
+def revised_fate(told: str, fate: str) -> str | None:
+    """What to note beside a line whose worker was told one fate and that now has another.
+
+    Undos are lines of their own.
+
+    >>> revised_fate("late", "counted"), revised_fate("counted", "excluded")
+    ('counted', 'excluded')
+    >>> revised_fate("late", "late"), revised_fate("counted", "undone")
+    (None, None)
+    """
+    return fate if fate != told and (stands(fate) or fate == "excluded") else None
 
 
 def event_of(task: str, line: LogLine) -> Event:

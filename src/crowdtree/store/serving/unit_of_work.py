@@ -20,8 +20,8 @@ from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.errors import Refused
 from crowdtree.store.serving.cache import KnownWorker
 from crowdtree.store.serving.changes import Changes
-from crowdtree.store.serving.item import CLOSED, FINAL, OpenItem, ServedCampaign, item_state
-from crowdtree.store.serving.revise import revise
+from crowdtree.store.serving.item import CLOSED, OpenItem, ServedCampaign, item_state
+from crowdtree.store.serving.revise import is_behind, revise
 
 __all__ = ["Budget", "PendingItems", "UnitOfWork"]
 
@@ -149,7 +149,8 @@ class UnitOfWork(Changes):
         for question in questions:
             if question.item_id in new:
                 self.items[question.item_id].questions[question.question] = question
-        behind = [self.items[number] for number in sorted(new) if self.items[number].behind]
+        found = [self.items[number] for number in sorted(new)]
+        behind = [x for x in found if x.gold is None and x.revision < x.campaign.revision]
         if behind:
             self._revise(behind, log)
 
@@ -165,13 +166,17 @@ class UnitOfWork(Changes):
                 self.campaigns[state.id] = self.cache.campaign(self.connection, state)
 
     def _revise(self, items: list[OpenItem], log: dict[int, list[sql.LogLine]]) -> None:
-        closed = [item.id for item in items if item.closed]
-        rows = fetch(self.connection, sql.LABELS_OF_ITEMS, ids=closed) if closed else []
-        labels = {row.item_id: row for row in rows}
+        """Revise items; new ones have nothing to revise, and some closed ones stay closed."""
+        labels = self.labels_of([item.id for item in items if item.closed])
         for item in items:
             label = labels.get(item.id)
-            if label is None or label.reason not in FINAL:
+            if item.status != ItemStatus.NEW and is_behind(item, log[item.id], label):
                 revise(self, item, log[item.id], label)
+
+    def labels_of(self, ids: Sequence[int]) -> dict[int, sql.LabelOfItem]:
+        """Read labels, by item."""
+        rows = fetch(self.connection, sql.LABELS_OF_ITEMS, ids=list(ids)) if ids else []
+        return {row.item_id: row for row in rows}
 
     def _open_item(self, row: sql.ItemRow, log: list[sql.LogLine]) -> OpenItem:
         campaign = self.campaigns[row.campaign_id]
@@ -188,6 +193,7 @@ class UnitOfWork(Changes):
             item,
             row.revision,
             row.revised_after,
+            row.reopened_after,
             held=bool(row.held),
             was_held=bool(row.held),
         )
