@@ -22,7 +22,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.campaign import open_questions
 from crowdtree.policy import PlanPolicy
 from crowdtree.store.db import statements as sql
-from crowdtree.store.db.assignment import FEWER
+from crowdtree.store.db.assignment import AGAIN
 from crowdtree.store.db.sql import Query, Sql, fetch, fetch_ids, run, run_many
 from crowdtree.store.db.states import ItemStatus, LeaseState
 from crowdtree.store.db.tables import campaigns, waiting
@@ -66,7 +66,7 @@ PRESENT = Query(
 )
 _HAD = f"""(SELECT count(DISTINCT leases.worker_id) FROM leases
     WHERE leases.item_id = open_questions.item_id AND {sql.TAKEN} AND leases.worker_id IN :present
-    AND (leases.question = open_questions.question OR {FEWER.format(people=":people")}))"""
+    AND {AGAIN.format(people=":people")})"""
 _UNHELD = f"""NOT EXISTS (SELECT 1 FROM leases WHERE leases.item_id = open_questions.item_id
     AND {sql.ACTIVE})"""
 

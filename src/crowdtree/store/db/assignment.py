@@ -11,6 +11,7 @@ from typing import NamedTuple
 from crowdtree.store.db.sql import Query, Sql
 from crowdtree.store.db.statements import ACTIVE, TAKEN, UNFINISHED, UNREVISED, Item
 from crowdtree.store.db.states import ItemStatus, LeaseState, lease_token
+from crowdtree.store.settings import NEVER
 
 
 class HeldTask(NamedTuple):
@@ -63,16 +64,19 @@ HELD = Query(
     WHERE {ACTIVE} AND leases.worker_id IN
     (SELECT worker_id FROM credentials WHERE token_hash IN :hashes) ORDER BY leases.id""",
 )
-FEWER = f"""(SELECT count(DISTINCT other.worker_id) FROM leases AS other
-    WHERE other.item_id = leases.item_id AND other.state = {LeaseState.ANSWERED:d}
-    AND NOT EXISTS (SELECT 1 FROM exclusions WHERE exclusions.campaign_id = other.campaign_id
-        AND exclusions.worker_id = other.worker_id AND exclusions.lifted_revision IS NULL)
-    ) < {{people}}"""
-"""Whether fewer people have answered about an item than must before one of them is asked again
+AGAIN = f"""(leases.question = open_questions.question
+    OR (leases.state <> {LeaseState.SKIPPED:d} OR {{people}} = {NEVER})
+    AND (SELECT count(DISTINCT other.worker_id) FROM leases AS other
+        WHERE other.item_id = leases.item_id AND other.state = {LeaseState.ANSWERED:d}
+        AND NOT EXISTS (SELECT 1 FROM exclusions WHERE exclusions.campaign_id = other.campaign_id
+            AND exclusions.worker_id = other.worker_id AND exclusions.lifted_revision IS NULL)
+        ) < {{people}})"""
+"""Whether the worker of a lease must not be asked an open question of the same item: it is the same
+question, or fewer people have answered about the item than must before one is asked again
 (:attr:`crowdtree.store.settings.Settings.people_first`)."""
 _UNTOUCHED = f"""NOT EXISTS (SELECT 1 FROM leases
     WHERE leases.item_id = open_questions.item_id AND leases.worker_id = :worker AND {TAKEN}
-    AND (leases.question = open_questions.question OR {FEWER.format(people=":people")}))"""
+    AND {AGAIN.format(people=":people")})"""
 _CHOOSE = f"""SELECT open_questions.id, open_questions.item_id, open_questions.question,
     open_questions.needed, items.task, items.payload
     FROM open_questions JOIN items ON items.id = open_questions.item_id
@@ -168,8 +172,7 @@ _OFFER = f"""SELECT open_questions.id, open_questions.question, open_questions.n
     FROM open_questions WHERE open_questions.campaign_id = r.campaign_id {{question}}
     AND NOT EXISTS (SELECT 1 FROM leases
         WHERE leases.item_id = open_questions.item_id AND leases.worker_id = r.worker_id
-        AND (leases.question = open_questions.question OR {FEWER.format(people="r.people")})
-        AND {TAKEN})
+        AND {TAKEN} AND {AGAIN.format(people="r.people")})
     ORDER BY open_questions.id LIMIT :most"""
 _PREFERRED = _OFFER.replace(
     "{question}", "AND open_questions.question = r.question AND open_questions.id > r.after"
@@ -211,7 +214,7 @@ TAKE_OFFERS = Query(
         FROM r JOIN locked ON locked.id = r.offer
         WHERE r.place <= locked.needed AND NOT EXISTS (SELECT 1 FROM leases
         WHERE leases.item_id = locked.item_id AND leases.worker_id = r.worker_id
-        AND {TAKEN} AND {FEWER.format(people="r.people")})
+        AND {TAKEN} AND {AGAIN.format(people="r.people").replace("open_questions.", "locked.")})
         ON CONFLICT (item_id, worker_id, question)
         DO UPDATE SET state = {LeaseState.ACTIVE:d}, given_at = excluded.given_at,
         expires_at = excluded.expires_at

@@ -332,6 +332,7 @@ def _unasked(
         return
     if not isinstance(policy, AdaptivePolicy) or policy.width > 1:
         return  # what is asked then depends on leases at the time, which the log does not keep
+    rules = replace(rules, people=1)  # whom answers lacked depends on what counted at the time
     usual = {q for item in visited for q in open_questions(policy, item, rules=rules)}
     for lease in leases:
         if lease.question in usual:
