@@ -98,7 +98,8 @@ class Run:
         self.store = Store("sqlite://", clock=lambda: self.now, rng=self.seed)
         self.maintenance = Maintenance(self.store.clock)
         self.trusting = Trusting(self.store.clock)
-        self.settings = Settings(gold_rate=0.1 if self.gold else 0.0, gold_first=3 * self.gold)
+        gold_rate = 0.1 if self.gold else 0.0
+        self.settings = Settings(gold_rate=gold_rate, gold_first=3 * self.gold, adapt=False)
         self.number = self.store.write(
             lambda c: campaigns.create(c, "sybils", self.policy, self.settings, self.now)
         )
@@ -122,9 +123,7 @@ class Run:
 
     def _join(self) -> tuple[int, str]:
         options = (None, self.policy, False, self.now, {}, 1e9)
-        token = tokens.hashed(
-            self.store.write(lambda c: people.join(c, self.number, *options))
-        )
+        token = tokens.hashed(self.store.write(lambda c: people.join(c, self.number, *options)))
         found = self.store.read(lambda c: c.execute(sa.select(sa.func.max(workers.c.id))).scalar())
         return int(found or 0), token
 
@@ -217,18 +216,20 @@ class Run:
     def paused(self) -> set[int]:
         """Workers whom the server suspects."""
         mine = workers.c.status_reason.startswith(SUSPECTED)
-        rows = self.store.read(lambda c: c.execute(sa.select(workers.c.id).where(mine)).scalars().all())
+        rows = self.store.read(
+            lambda c: c.execute(sa.select(workers.c.id).where(mine)).scalars().all()
+        )
         return set(rows)
 
     def facts(self) -> dict[str, Any]:
         """What came out."""
         paused = self.paused()
         bad = {p.worker for p in self.people if p.attack}
-        spent = self.store.read(lambda c: c.execute(sa.select(sa.func.count()).select_from(answers)).scalar())
+        total = sa.select(sa.func.count()).select_from(answers)
         return {
             "labelled": len(self.labels()),
             "error": round(self.error(), 4),
-            "answers": spent,
+            "answers": self.store.read(lambda c: c.execute(total).scalar_one()),
             "attackers paused": len(paused & bad),
             "honest paused": len(paused - bad),
             "status": self.store.read(partial(get_campaign, number=self.number)).status,
@@ -245,7 +246,9 @@ class Run:
             pass
         if self.store.read(partial(get_campaign, number=self.number)).status != "running":
             try:
-                self.store.write(lambda c: campaigns.set_status(c, self.number, "running", self.now))
+                self.store.write(
+                    lambda c: campaigns.set_status(c, self.number, "running", self.now)
+                )
             except ct.CrowdtreeError:
                 return  # nothing is left to do
         self.work([p for p in self.people if not p.attack])

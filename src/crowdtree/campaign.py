@@ -138,13 +138,17 @@ RULES = Rules()
 
 @dataclass(frozen=True, eq=False)
 class ItemState:
-    """Everything about one item: its events, their fates, and the policy's state."""
+    """Everything about one item: its events, their fates, and the policy's state.
+
+    `least` is the number of answers that it takes before its label, beside what the rules ask for.
+    """
 
     item: str
     state: Any
     label: Label | None = None
     events: tuple[Event, ...] = ()
     fates: tuple[Fate, ...] = ()
+    least: int = 0
 
     @property
     def answers(self) -> int:
@@ -197,7 +201,7 @@ def advance(policy: Policy[Any], item: ItemState, event: Event, rules: Rules = R
     (('counted',), 'c4')
     """
     check_event(policy, event)
-    policy = policy.at_least(rules.people) if rules.people > 1 else policy
+    policy = _ruled(policy, item, rules)
     if event.item != item.item:
         raise CrowdtreeError(f"event: expected item {item.item!r}, got {event.item!r}")
     events = (*item.events, event)
@@ -212,7 +216,13 @@ def advance(policy: Policy[Any], item: ItemState, event: Event, rules: Rules = R
     label = item.label
     if label is None:
         label = _settled(policy, state, _closed(events, (*item.fates, fate), rules))
-    return ItemState(item.item, state, label, events, (*item.fates, fate))
+    return replace(item, state=state, label=label, events=events, fates=(*item.fates, fate))
+
+
+def _ruled(policy: Policy[Any], item: ItemState, rules: Rules) -> Policy[Any]:
+    """Policy with the least number of answers that the rules and the item ask for."""
+    least = max(rules.people, item.least)
+    return policy.at_least(least) if least > 1 else policy
 
 
 def _fate(
@@ -269,7 +279,7 @@ def _settled(policy: Policy[Any], state: Any, closed: frozenset[int]) -> Label |
 
 def settled_label(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> Label | None:
     """Label that the answers so far give; ``None`` while more are asked for."""
-    policy = policy.at_least(rules.people) if rules.people > 1 else policy
+    policy = _ruled(policy, item, rules)
     return _settled(policy, item.state, _closed(item.events, item.fates, rules))
 
 
@@ -373,7 +383,7 @@ def replay_item(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> I
     >>> item.fates, replay_item(three, item).fates, replay_item(three, item).label
     (('counted', 'late'), ('counted', 'counted'), None)
     """
-    again = start_item(policy, item.item)
+    again = replace(start_item(policy, item.item), least=item.least)
     fates: list[Fate] = []
     for event, fate in zip(item.events, item.fates, strict=True):
         if stands(fate):  # duplicates stay duplicates, and what is excluded stays excluded
@@ -417,7 +427,7 @@ def open_questions(
     """
     if item.label is not None:
         return ()
-    policy = policy.at_least(rules.people) if rules.people > 1 else policy
+    policy = _ruled(policy, item, rules)
     exclude = set(_closed(item.events, item.fates, rules))
     if worker is not None:
         standing = _standing(item)
@@ -437,7 +447,7 @@ def open_questions(
 
 def path(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> list[Step]:
     """List each answer that counted, with the posterior after it."""
-    policy = policy.at_least(rules.people) if rules.people > 1 else policy
+    policy = _ruled(policy, item, rules)
     state, steps = policy.start(), []
     for event, answer in counted_answers(item, rules):
         state = policy.update(state, answer)

@@ -21,7 +21,6 @@ from crowdtree.store.db.tables import budgets, campaigns
 from crowdtree.store.owner.campaigns import set_status
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.item import FINISHED, NEVER_ASKED
-from crowdtree.store.serving.newcomers import held_label
 from crowdtree.store.serving.settle import settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 from crowdtree.store.serving.worker_quality import apply_judgements
@@ -98,8 +97,7 @@ class Maintenance:
         unit.load_items(ids)
         for number in ids:
             item = unit.items[number]
-            given = held_label(item) if item.held else None
-            item.close(given or item.campaign.policy.conclude(item.item.state, FINISHED))
+            item.close(item.campaign.policy.conclude(item.item.state, FINISHED))
             settle(unit, item)
         unit.write()
 

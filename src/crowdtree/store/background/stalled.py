@@ -75,7 +75,7 @@ CANDIDATES = Query(
     Candidate,
     f"""SELECT id, item_id, question, {_HAD} AS had
     FROM open_questions WHERE campaign_id = :campaign AND id > :after
-    AND (:all = 1 OR item_id IN :ids) AND {_UNHELD} ORDER BY id LIMIT :most""",
+    AND (:all = 1 OR item_id IN :ids) AND known_only = 0 AND {_UNHELD} ORDER BY id LIMIT :most""",
 )
 SOME_WAITING = Sql(
     """SELECT item_id FROM waiting WHERE campaign_id = :campaign AND item_id > :after
@@ -234,7 +234,7 @@ class StalledItems:
             if row.revision != campaign.revision:
                 found.add(row.id)  # look again when it is revised
                 continue
-            item = item_state(campaign, row.task, row.state, log.get(row.id, []))
+            item = item_state(campaign, row.task, row.state, log.get(row.id, []), row.least)
             if any(
                 open_questions(campaign.policy, item, (), str(worker.id), campaign.rules)
                 for worker in present

@@ -23,7 +23,7 @@ from crowdtree.store.db.sql import Query, Sql, fetch, fetch_ids
 from crowdtree.store.db.states import STANDS, ItemStatus
 from crowdtree.store.db.tables import campaigns, workers
 from crowdtree.store.serving.cache import ServingCache
-from crowdtree.store.serving.newcomers import held_label, waits
+from crowdtree.store.serving.newcomers import waits
 from crowdtree.store.serving.settle import settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 from crowdtree.store.settings import Settings
@@ -71,7 +71,7 @@ LINES = Query(
 LAST = Sql("SELECT MAX(id) FROM answers WHERE campaign_id = :campaign")
 HELD = Sql(
     f"""SELECT id FROM items WHERE campaign_id = :campaign AND status = {ItemStatus.OPEN:d}
-    AND held = 1 AND id > :after ORDER BY id LIMIT :most {{skip items}}"""
+    AND least > 0 AND id > :after ORDER BY id LIMIT :most {{skip items}}"""
 )
 
 
@@ -171,9 +171,14 @@ class Trusting:
         unit = UnitOfWork(connection, self.cache, self.clock())
         unit.load_items(ids)
         for item in (unit.items[number] for number in ids):
-            label = held_label(item) if item.held else None
-            if label is not None and not waits(unit, item, label):
+            if item.held:
+                before, node = item.item, item.node
+                label = item.require(before.answers)
+                if label is None or waits(unit, item, label):
+                    item.item = before
+                    continue
                 item.close(label)
+                unit.count_move(item.campaign, node, item.node)
                 settle(unit, item)
         unit.write()
         return ids[-1], sum(unit.opened.values())

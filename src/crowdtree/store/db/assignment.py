@@ -81,6 +81,7 @@ _CHOOSE = f"""SELECT open_questions.id, open_questions.item_id, open_questions.q
     open_questions.needed, items.task, items.payload
     FROM open_questions JOIN items ON items.id = open_questions.item_id
     WHERE open_questions.campaign_id = :campaign {{question}} AND open_questions.id > :after
+    AND open_questions.known_only <= :known
     AND {_UNTOUCHED} ORDER BY open_questions.id LIMIT 1"""
 
 
@@ -105,7 +106,7 @@ ANY_FOR_WORKER = Sql(
 SCAN_QUESTIONS = Query(
     ScannedQuestion,
     """SELECT id, item_id FROM open_questions WHERE campaign_id = :campaign
-    AND id > :after ORDER BY id LIMIT :most""",
+    AND id > :after AND known_only <= :known ORDER BY id LIMIT :most""",
 )
 LOCK_ITEM = Sql("SELECT id FROM items WHERE id = :id AND revision = :revision {skip items}")
 ADD_LEASE = Query(
@@ -136,6 +137,7 @@ class Seeker(NamedTuple):
     after: int
     after_any: int
     people: int
+    known: int
     wide: bool
 
 
@@ -170,6 +172,7 @@ class Grant(NamedTuple):
 
 _OFFER = f"""SELECT open_questions.id, open_questions.question, open_questions.needed
     FROM open_questions WHERE open_questions.campaign_id = r.campaign_id {{question}}
+    AND open_questions.known_only <= r.known
     AND NOT EXISTS (SELECT 1 FROM leases
         WHERE leases.item_id = open_questions.item_id AND leases.worker_id = r.worker_id
         AND {TAKEN} AND {AGAIN.format(people="r.people")})
@@ -182,7 +185,7 @@ OFFERS = Query(
     Offer,
     f"""WITH r AS MATERIALIZED (SELECT * FROM json_to_recordset(:rows::json) AS
         r(worker_id bigint, campaign_id bigint, question int, after bigint, after_any bigint,
-        people int, wide boolean))
+        people int, known int, wide boolean))
     SELECT r.worker_id, 0 AS kind, o.id, o.question, o.needed
     FROM r CROSS JOIN LATERAL ({_PREFERRED}) o
     UNION ALL

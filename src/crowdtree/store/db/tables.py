@@ -183,7 +183,7 @@ items = sa.Table(
     _count("revision"),
     _number("revised_after", BigId),
     _number("reopened_after", BigId),
-    _number("held", sa.SmallInteger),  # it has its label, which waits until somebody is known
+    _count("least"),  # answers before its label: more than it has while its label waits
     sa.UniqueConstraint("campaign_id", "task"),
     sa.Index("ix_items_campaign_id_status_id", "campaign_id", "status", "id"),
     sqlite_autoincrement=True,
@@ -203,6 +203,7 @@ open_questions = sa.Table(
     _ref("item_id", "items"),
     sa.Column("question", sa.Integer, nullable=False),
     sa.Column("needed", sa.Integer, nullable=False),
+    _number("known_only", sa.SmallInteger),  # whether only workers who are known are asked
     sa.UniqueConstraint("item_id", "question"),
     sa.Index("ix_open_questions_campaign_id_id", "campaign_id", "id"),
     sa.Index("ix_open_questions_campaign_id_question_id", "campaign_id", "question", "id"),

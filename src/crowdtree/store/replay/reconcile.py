@@ -104,7 +104,8 @@ class Sums:
         self.items += 1
         self.lines += len(stored.log)
         self.tallies[stored.status.label] += 1
-        self.tallies["held"] += stored.held
+        waits = stored.status == ItemStatus.OPEN and stored.least > item.answers
+        self.tallies["held"] += waits
         self.live_leases += sum(lease.state in LIVE_LEASES for lease in stored.leases)
         self._add_label(stored)
         self._add_log(stored)

@@ -29,7 +29,8 @@ LABELS = Query(
     WHERE item_id IN :ids""",
 )
 QUESTIONS = Query(
-    OpenQuestion, "SELECT id, item_id, question, needed FROM open_questions WHERE item_id IN :ids"
+    OpenQuestion,
+    f"SELECT {', '.join(OpenQuestion._fields)} FROM open_questions WHERE item_id IN :ids",
 )
 LEASES = Query(
     Lease,
@@ -56,8 +57,8 @@ class StoredItem:
     leases: list[Lease]
     truth: int | None
     """True class that a check has found."""
-    held: bool
-    """Whether its label waits until somebody is known."""
+    least: int
+    """Answers that it takes before its label."""
 
 
 def stored_items(connection: Connection, number: int) -> Iterator[StoredItem]:
@@ -82,7 +83,7 @@ def stored_items(connection: Connection, number: int) -> Iterator[StoredItem]:
                 questions.get(row.id, []),
                 leases.get(row.id, []),
                 truths.get(row.id),
-                bool(row.held),
+                row.least,
             )
         after = ids[-1]
 

@@ -232,7 +232,7 @@ def _should_be_revised(present: ServedCampaign, stored: StoredItem) -> bool:
 
 def _revised(campaign: ServedCampaign, stored: StoredItem) -> list[ItemState]:
     """Replay the lines that were replayed when the item was revised, whatever became of them."""
-    visited = [start_item(campaign.policy, stored.task)]
+    visited = [replace(start_item(campaign.policy, stored.task), least=stored.least)]
     lines = _revised_lines(stored)
     fates = fates_to_replay(campaign, lines, stored.reopened_after)
     for line, fate in zip(lines, fates, strict=True):
@@ -346,7 +346,7 @@ def _unasked(
 
 def _counted(campaign: ServedCampaign, item: ItemState) -> Iterator[str]:
     """Check that nobody counts twice, and that no vote has more answers than it takes."""
-    policy = campaign.policy
+    policy = campaign.policy.at_least(max(campaign.rules.people, item.least, 1))
     state, votes = policy.start(), Counter[int]()
     seen: Counter[tuple[str, int]] = Counter()
     for event, answer in counted_answers(item, campaign.rules):
@@ -364,7 +364,7 @@ def _counted(campaign: ServedCampaign, item: ItemState) -> Iterator[str]:
                 yield f"node {node} has {count} answers for {int(policy.voted.votes[node])} votes"
         return
     most = getattr(policy, "max_answers", None)
-    if most is not None and sum(votes.values()) > most:
+    if most is not None and sum(votes.values()) > max(most, item.least):
         yield f"has {sum(votes.values())} answers, at most {most} are allowed"
 
 
@@ -373,10 +373,8 @@ def _label(campaign: ServedCampaign, item: ItemState, stored: StoredItem) -> Ite
     closed = status in (ItemStatus.LABELLED, ItemStatus.SET_ASIDE)
     if closed != (label is not None):
         yield f"is {status.label}, but {'has a' if label is not None else 'has no'} label"
-    if stored.held and (status != ItemStatus.OPEN or item.label is None):
-        yield f"is {status.label}, but is held back like an item with a label that waits"
     if label is None:
-        if item.label is not None and not stored.held:
+        if item.label is not None:
             yield f"should be labelled {campaign.problem.classes[item.label.label]}"
         return
     cls, error, reason = label.label, label.posterior_error, label.reason
@@ -415,13 +413,17 @@ def _open(campaign: ServedCampaign, item: ItemState, stored: StoredItem) -> Iter
         return
     policy = campaign.policy
     expected = Counter(open_questions(policy, item, held, rules=campaign.rules))
+    known_only = item.least > item.answers
+    if any(row.known_only != known_only for row in stored.questions):
+        yield f"has questions that {'are not' if known_only else 'are'} for known workers only"
     if there != expected:
         yield f"has {dict(there)} open and {held} held, expected {dict(expected)} open"
     total = Counter(open_questions(policy, item, (), rules=campaign.rules))
     if isinstance(policy, PlanPolicy) and Counter(held) - total:
         yield f"has questions {held} held, expected at most {dict(total)}"
     if isinstance(policy, AdaptivePolicy):
-        most = min(policy.width, policy.max_answers - item.answers)
+        most = max(policy.max_answers, policy.least_answers, item.least)
+        most = min(policy.width, most - item.answers)
         if len(held) + there.total() > most:
             yield f"has {len(held) + there.total()} questions open or held, at most {most} matter"
 

@@ -297,6 +297,7 @@ def _first_open(
         search.CHOOSE[question != ANY],
         campaign=campaign.id,
         people=campaign.settings.people_first,
+        known=int(bool(worker.known)),
         question=question,
         worker=worker.id,
         after=0 if from_start else positions.get((worker.id, question), 0),
@@ -326,7 +327,7 @@ def _new_item(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> Cho
     run(unit.connection, search.OPEN_ITEM, id=item.id, revision=campaign.revision)
     rest = list(questions)
     rest.remove(mine[0])
-    values = {"campaign_id": campaign.id, "item_id": item.id}
+    values = {"campaign_id": campaign.id, "item_id": item.id, "known_only": 0}
     added = [{**values, "question": q, "needed": rest.count(q)} for q in dict.fromkeys(rest)]
     send_many(unit.connection, sql.ADD_QUESTION, added)
     count_started(unit, campaign, len(rest))
@@ -356,6 +357,7 @@ def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) 
         search.SCAN_QUESTIONS,
         campaign=campaign.id,
         after=unit.cache.positions.get(place, 0),
+        known=int(bool(worker.known)),
         most=SCANNED_AT_ONCE,
     )
     # The next scan continues after these rows, or starts over if this was the end.

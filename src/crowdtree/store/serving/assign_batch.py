@@ -91,6 +91,7 @@ def request_offers(unit: UnitOfWork, hashes: Sequence[str]) -> Offers:
                 after=cache.positions.get((worker.id, question), 0),
                 after_any=cache.positions.get((worker.id, ANY), 0),
                 people=campaign.settings.people_first,
+                known=int(worker.id in cache.known),
                 wide=not dedicated,
             )
         )

@@ -29,7 +29,7 @@ from crowdtree.store.serving.item import (
     fates_to_replay,
     revised_fate,
 )
-from crowdtree.store.serving.newcomers import waits
+from crowdtree.store.serving.newcomers import ready_label
 from crowdtree.store.serving.settle import count_label, new_label, settle
 
 __all__ = ["is_behind", "replayed", "revise"]
@@ -90,10 +90,11 @@ def revise(
         item.reopened_after = item.revised_after
     kept = None if reopen else before
     item.item = replayed(campaign, item.task, log, item.reopened_after, kept)
-    item.revision, item.changed, item.held = campaign.revision, True, False
+    item.revision, item.changed = campaign.revision, True
+    label = ready_label(unit, item, item.item.label)
     _note_fates(unit, item, log)
     _count_moves(unit, item)
-    _relabel(unit, item, item.item.label, before)
+    _relabel(unit, item, label, before)
     _withdraw_leases(item)
     settle(unit, item)
 
@@ -111,6 +112,7 @@ def _count_moves(unit: Changes, item: OpenItem, by: int = 1) -> None:
     policy = item.campaign.policy
     if not isinstance(policy, PlanPolicy):
         return
+    policy = policy.at_least(max(policy.least_answers, item.item.least))
     state = policy.start()
     unit.count_start(item.campaign, by)
     for _, answer in counted_answers(item.item, item.campaign.rules):
@@ -129,8 +131,7 @@ def _relabel(
         return
     old = Label(before.label, before.posterior_error, before.reason)
     count_label(unit, item, old, before.answers, -1)
-    stays = after is not None and not waits(unit, item, after)
-    if after is not None and stays and (after.label, after.reason) == (old.label, old.reason):
+    if after is not None and (after.label, after.reason) == (old.label, old.reason):
         row = new_label(unit, item, after)
         values = (row.posterior_error, row.answers, row.path)
         if values != (before.posterior_error, before.answers, before.path):
@@ -140,11 +141,9 @@ def _relabel(
         return
     unit.dropped.append({"id": before.id})
     item.status = ItemStatus.OPEN
-    if after is not None and stays:
+    if after is not None:
         item.close(after)  # a new row with a new id, which webhooks are sent
     else:
-        if after is not None:
-            item.hold(after)
         gone = sql.Withdrawal(item.campaign.id, item.id, before.id, unit.now)
         unit.withdrawals.append(gone)
 

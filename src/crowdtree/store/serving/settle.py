@@ -10,16 +10,13 @@ from crowdtree.store.db import statements as sql
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.serving.changes import Changes
 from crowdtree.store.serving.item import OpenItem, path_of
-from crowdtree.store.serving.newcomers import waits
 
 __all__ = ["count_label", "new_label", "settle"]
 
 
 def settle(unit: Changes, item: OpenItem) -> None:
     """Bring leases and open questions in line with the engine, and write a new label."""
-    if item.label is not None and waits(unit, item, item.label):
-        item.hold(item.label)
-    elif item.label is not None:
+    if item.label is not None:
         _label(unit, item, item.label)
         item.label = None
     unit.opened[item.campaign.id] += item.refresh()

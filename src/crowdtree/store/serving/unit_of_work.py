@@ -100,6 +100,8 @@ class UnitOfWork(Changes):
                     worker.id, number, worker.question
                 )
                 self.cache.last_questions[worker.id] = worker.last_question
+                if worker.known:
+                    self.cache.known.add(worker.id)
         self._lock_budgets(capped)
 
     def load_campaigns(self, ids: Iterable[int]) -> None:
@@ -183,7 +185,7 @@ class UnitOfWork(Changes):
         lines = log if row.gold is None else []  # the engine is not shown gold items
         # The state of another policy is of no use: the item is revised, or is closed for good.
         state = row.state if row.revision == campaign.revision else None
-        item = item_state(campaign, row.task, state, lines)
+        item = item_state(campaign, row.task, state, lines, row.least)
         found = OpenItem(
             row.id,
             row.task,
@@ -194,11 +196,10 @@ class UnitOfWork(Changes):
             row.revision,
             row.revised_after,
             row.reopened_after,
-            held=bool(row.held),
-            was_held=bool(row.held),
         )
         if found.closed:
             found.item = replace(item, label=CLOSED)
+        found.was_held = found.held
         return found
 
     def any_unfinished(self, campaign: int) -> bool:
@@ -261,7 +262,8 @@ class UnitOfWork(Changes):
             for question, row, needed in item.question_changes():
                 if row is None:
                     values = {"campaign_id": item.campaign.id, "item_id": item.id}
-                    added.append({**values, "question": question, "needed": needed})
+                    values |= {"question": question, "needed": needed}
+                    added.append({**values, "known_only": int(item.held)})
                 elif needed:
                     saved.append({"id": row, "needed": needed})
                 else:

@@ -14,12 +14,17 @@ def upgrade() -> None:
     with op.batch_alter_table("workers") as table:
         table.add_column(sa.Column("known", sa.Text, nullable=False, server_default=""))
     with op.batch_alter_table("items") as table:
-        table.add_column(sa.Column("held", sa.SmallInteger, nullable=False, server_default="0"))
+        table.add_column(sa.Column("least", sa.Integer, nullable=False, server_default="0"))
+    with op.batch_alter_table("open_questions") as table:
+        new = sa.Column("known_only", sa.SmallInteger, nullable=False, server_default="0")
+        table.add_column(new)
 
 
 def downgrade() -> None:
     """Move one version down."""
+    with op.batch_alter_table("open_questions") as table:
+        table.drop_column("known_only")
     with op.batch_alter_table("items") as table:
-        table.drop_column("held")
+        table.drop_column("least")
     with op.batch_alter_table("workers") as table:
         table.drop_column("known")
