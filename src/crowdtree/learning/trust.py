@@ -4,8 +4,7 @@ Every test is a bet whose expected gain is at most 1 where its null hypothesis h
 docs/model.md, section 13), so that it is wrong with at most the stated chance whenever one looks:
 
 - somebody is *known* whose answers would be surprising from a person who does not look at the
-  items: they agree with gold items or with other people. Evidence from each other person is
-  limited, so that one accomplice cannot outweigh the others who disagree;
+  items: they agree with gold items, or with what other people said about the same items;
 - somebody is *suspected* whose answers would be surprising from a person who errs twice as often
   as the table says (wrong), who reads (fast), or who answers alone (alike).
 
@@ -34,8 +33,6 @@ KNOWN = np.log(20.0)
 """Evidence from which a person is known: one in twenty who answer blindly gets there."""
 LOST = 0.0
 """Evidence below which somebody is no longer known."""
-PARTNER = 3.0
-"""Most evidence that one other person gives for or against somebody; just enough to be known."""
 SUSPECTED = np.log(200.0)
 """Evidence from which a person is suspected, by each of the rules: one honest person in 200."""
 LAX = 2.0
@@ -165,6 +162,12 @@ class _Crowd:
         for number, (item, _, gold) in enumerate(self.voices):
             if gold is None:
                 self.by_item.setdefault(item, []).append(number)
+        found = {item: place for place, item in enumerate({item for item, _, _ in self.voices})}
+        self.n_items = len(found)
+        self.where = np.array([found[item] for item, _, _ in self.voices], dtype=np.int64)
+        place_of = {worker: place for place, worker in enumerate(self.workers)}
+        self.who = np.array([place_of[w] for _, w, _ in self.voices], dtype=np.int64)
+        self.is_gold = np.array([gold is not None for _, _, gold in self.voices], dtype=bool)
         self.by_worker: dict[int, list[int]] = {}
         for number, (_, worker, _) in enumerate(self.voices):
             self.by_worker.setdefault(worker, []).append(number)
@@ -210,33 +213,72 @@ class _Crowd:
         gold = self._gold()
         anchored = bool(vouched) or any(known is not None for _, _, known in self.voices)
         rest = [w for w in self.workers if w not in vouched and w not in suspected]
-        partners = set(found) if anchored else self._majority(rest)
+        if not anchored:
+            partners = self._majority(rest) or before & set(rest)
+            return self._passed(partners, partners, before, gold)
         while True:
-            new = {}
-            for worker in rest if anchored else partners:
-                total = gold.get(worker, 0.0) + self._support(worker, partners)
-                if worker not in found and total >= (LOST if worker in before else KNOWN):
-                    alone = gold.get(worker, 0.0) >= KNOWN
-                    new[worker] = "gold" if alone else "agreement"
+            left = [worker for worker in rest if worker not in found]
+            new = self._passed(left, set(found), before, gold)
             if not new:
                 return found
             found |= new
-            partners |= set(new)
 
-    def _majority(self, workers: list[int]) -> set[int]:
-        """Leave out the worker whom the others contradict most, until nobody is contradicted."""
-        found = set(workers)
-        while found:
-            support, worker = min((self._support(w, found), -w) for w in found)
-            if support >= 0:
-                break
-            found.remove(-worker)
+    def _passed(
+        self,
+        workers: Iterable[int],
+        partners: set[int],
+        before: set[int],
+        gold: dict[int, float],
+    ) -> dict[int, str]:
+        """Those of some workers for whom there is enough evidence, with the reason."""
+        agreed = self._agreement(partners)
+        found = {}
+        for worker in workers:
+            right = gold.get(worker, 0.0)
+            if right + agreed.get(worker, 0.0) >= (LOST if worker in before else KNOWN):
+                found[worker] = "gold" if right >= KNOWN else "agreement"
         return found
 
-    def _support(self, worker: int, partners: set[int]) -> float:
-        """Evidence for a worker from the agreement with others."""
-        row = self.agreement.get(worker, {})
-        return sum(told for other, told in row.items() if other in partners)
+    def _majority(self, workers: list[int]) -> set[int]:
+        """Leave out those whom the others contradict most, until nobody is contradicted.
+
+        If no more than half are left then, nobody can say yet who is right.
+        """
+        found = set(workers)
+        while found:
+            agreed = self._agreement(found)
+            worst = sorted((agreed.get(w, 0.0), -w) for w in found)[: max(1, len(found) // 10)]
+            worst = [entry for entry in worst if entry[0] < 0]
+            if not worst:
+                break
+            found -= {-worker for _, worker in worst}
+        return found if 2 * len(found) > len(workers) else set()
+
+    def _agreement(self, partners: set[int]) -> dict[int, float]:
+        """Evidence of each worker's answers, compared with those of other people."""
+        believed, there = self._beliefs(partners)
+        chance = np.exp(self.plain)
+        told = np.log((believed * chance).sum(axis=1)) - np.log(chance @ self.prior)
+        total = np.bincount(self.who, np.where(there, told, 0.0), minlength=len(self.workers))
+        return dict(zip(self.workers, total.tolist(), strict=True))
+
+    def _beliefs(self, partners: set[int]) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Chance of each class by what the partners said, without the own voice; whether any did.
+
+        For gold items the truth. Others are wrong together with some chance.
+        """
+        counts = np.isin(np.array(self.workers)[self.who], list(partners)) & ~self.is_gold
+        total = np.zeros((self.n_items, self.problem.n_classes))
+        voices = np.zeros(self.n_items)
+        np.add.at(total, self.where[counts], self.plain[counts])
+        np.add.at(voices, self.where[counts], 1.0)
+        others = total[self.where] - np.where(counts[:, None], self.plain, 0.0)
+        posterior = self.prior * np.exp(others - others.max(axis=1, keepdims=True))
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        believed = (1 - DOUBT) * posterior + DOUBT * self.prior
+        for number in np.flatnonzero(self.is_gold):
+            believed[number] = np.eye(self.problem.n_classes)[self.voices[number][2]]
+        return believed, voices[self.where] - counts > 0
 
     def _gold(self) -> dict[int, float]:
         """Evidence of each worker's answers to gold items."""
@@ -248,34 +290,27 @@ class _Crowd:
                 found[worker] = found.get(worker, 0.0) + told
         return found
 
-    @cached_property
-    def agreement(self) -> dict[int, dict[int, float]]:
-        """Evidence that each other person gives for a worker, within limits."""
-        pairs = [pair for some in self.by_item.values() for pair in combinations(some, 2)]
-        found: dict[int, dict[int, float]] = {}
-        if not pairs:
-            return found
-        left, right = np.array(pairs).T
-        chance = np.exp(self.plain)
-        alone = np.log(chance @ self.prior)
-        both = np.log((chance[left] * chance[right]) @ self.prior)
-        for one, other, told in zip(left, right, both - alone[left] - alone[right], strict=True):
-            a, b = self.voices[one][1], self.voices[other][1]
-            for mine, theirs in ((a, b), (b, a)):
-                row = found.setdefault(mine, {})
-                row[theirs] = row.get(theirs, 0.0) + float(told)
-        return {
-            worker: {other: min(PARTNER, max(-PARTNER, told)) for other, told in row.items()}
-            for worker, row in found.items()
-        }
-
     # ---------------------------------------------------------------- suspected
 
     def suspects(self, vouched: set[int], trust: Trust) -> dict[int, Suspicion]:
         """Workers who are suspected, beside those who are already."""
         rest = [w for w in self.workers if w not in trust.suspected]
         partners = set(trust.known)
-        wrong = {w: why for w in rest if (why := self._wrong(w, partners)) is not None}
+        believed, there = self._beliefs(partners)
+        there |= self.is_gold
+        honest = np.log((believed * np.exp(self.lax)).sum(axis=1))
+        hostile = np.log((believed * np.exp(self.hostile)).sum(axis=1))
+        wrong = {}
+        for worker in rest:
+            mine = np.array(self.by_worker[worker])
+            mine = mine[there[mine]]
+            blind = self.blind[mine] - honest[mine], hostile[mine] - honest[mine]
+            if _best([_started_anywhere(map(float, bets)) for bets in blind]) >= SUSPECTED:
+                text = (
+                    f"answers about {len(mine)} items are wrong too often, compared with gold "
+                    "items and with people who are known"
+                )
+                wrong[worker] = Suspicion("wrong", text)
         if wrong:
             return wrong
         strangers = [w for w in rest if w not in vouched]
@@ -293,29 +328,6 @@ class _Crowd:
         total = np.sum(told, axis=0)
         posterior = self.prior * np.exp(total - total.max())
         return np.asarray((1 - DOUBT) * posterior / posterior.sum() + DOUBT * self.prior)
-
-    def _wrong(self, worker: int, partners: set[int]) -> Suspicion | None:
-        """Suspect somebody whose answers are wrong too often, on gold or by the known people."""
-        bets, compared = [], 0
-        for number in self.by_worker[worker]:
-            item, _, gold = self.voices[number]
-            if gold is not None:
-                belief: FloatArray | None = np.eye(self.problem.n_classes)[gold]
-            else:
-                belief = self._believed(item, partners, worker)
-            if belief is None:
-                continue
-            compared += 1
-            honest = np.log(belief @ np.exp(self.lax[number]))
-            hostile = np.log(belief @ np.exp(self.hostile[number]))
-            bets.append((self.blind[number] - honest, hostile - honest))
-        if _best([_started_anywhere(column) for column in zip(*bets, strict=True)]) < SUSPECTED:
-            return None
-        return Suspicion(
-            "wrong",
-            f"answers to {compared} items are wrong too often, compared with gold items and with "
-            "the people who are known",
-        )
 
     def _alike(self, workers: list[int], partners: set[int]) -> dict[int, Suspicion]:
         """Suspect pairs of people who give the same answers beyond what the table explains."""

@@ -230,9 +230,12 @@ def _should_be_revised(present: ServedCampaign, stored: StoredItem) -> bool:
     return present.changed_since(stored.revision, stored.log) or (not closed and bool(stored.log))
 
 
-def _revised(campaign: ServedCampaign, stored: StoredItem) -> list[ItemState]:
+def _revised(
+    campaign: ServedCampaign, stored: StoredItem, least: int | None = None
+) -> list[ItemState]:
     """Replay the lines that were replayed when the item was revised, whatever became of them."""
-    visited = [replace(start_item(campaign.policy, stored.task), least=stored.least)]
+    least = stored.least if least is None else least
+    visited = [replace(start_item(campaign.policy, stored.task), least=least)]
     lines = _revised_lines(stored)
     fates = fates_to_replay(campaign, lines, stored.reopened_after)
     for line, fate in zip(lines, fates, strict=True):
@@ -306,9 +309,13 @@ def _asked(
     if stored.reopened_after and not isinstance(campaign.policy, PlanPolicy):
         return
     left = list(_unasked(campaign, stored.leases, visited))
-    for before in reversed(earlier):
-        if left:
-            left = list(_unasked(before, [lease for lease, _ in left], _revised(before, stored)))
+    # How long labels waited before the last revision is not known: as long as there are answers.
+    waited = len(stored.log) + 1 if campaign.settings.provisional else 0
+    for before in (campaign, *reversed(earlier)) if waited else reversed(earlier):
+        for least in {0, waited}:
+            if left:
+                again = _revised(before, stored, least)
+                left = list(_unasked(before, [lease for lease, _ in left], again))
     yield from (text for _, text in left)
 
 
