@@ -16,7 +16,16 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from crowdtree.store import ExpireLeases, Store
 from crowdtree.web import background, pages, webhook_delivery
-from crowdtree.web.api import audits, media, owner, sessions, system, transfer, worker
+from crowdtree.web.api import (
+    audits,
+    corrections,
+    media,
+    owner,
+    sessions,
+    system,
+    transfer,
+    worker,
+)
 from crowdtree.web.errors import add_handlers
 from crowdtree.web.fast_path import FastPath
 from crowdtree.web.headers import Guard
@@ -75,7 +84,7 @@ def _version() -> str:
 
 
 def _add_routes(app: FastAPI, state: AppState) -> None:
-    for module in (worker, sessions, transfer, media, audits, owner, system):
+    for module in (worker, sessions, transfer, media, audits, corrections, owner, system):
         app.include_router(module.router)
     state.templates = pages.templates()
     for router in pages.routers():

@@ -64,4 +64,4 @@ def test_items_sent_twice_are_there_once(app: Lab) -> None:
         content=lines.encode(),
         headers={**app.owner, "content-type": "application/x-ndjson"},
     )
-    assert found.json() == {"read": 2, "added": 1}
+    assert found.json() == {"read": 2, "added": 1, "set_aside": 0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from crowdtree.cli.campaign.audit import audit_verb
+from crowdtree.cli.campaign.corrections import exclude_verb, include_verb, reopen_verb
 from crowdtree.cli.campaign.create import create_verb
 from crowdtree.cli.campaign.export import answers_verb, labels_verb
 from crowdtree.cli.campaign.items import items_verb
@@ -21,6 +22,9 @@ campaign_app = make_group(
     pause_verb,
     status_verb,
     revise_verb,
+    exclude_verb,
+    include_verb,
+    reopen_verb,
     labels_verb,
     answers_verb,
     audit_verb,

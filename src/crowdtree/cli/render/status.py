@@ -53,6 +53,8 @@ def _attention(row: dict[str, Any]) -> str:
         found.append(f"{plural(row['undecided'], 'item')} undecided")
     if row["workers"]["paused"]:
         found.append(f"{plural(row['workers']['paused'], 'worker')} paused")
+    if row.get("excluded_workers"):
+        found.append(f"answers of {plural(row['excluded_workers'], 'worker')} excluded")
     if row.get("waiting_for_workers"):
         found.append(f"{plural(row['waiting_for_workers'], 'item')} waiting for more workers")
     return f"check: {', '.join(found)}" if found else ""
@@ -64,7 +66,7 @@ def _revised(row: dict[str, Any]) -> str:
         return ""
     why = f": {last['reason']['text']}" if last["reason"].get("text") else ""
     doing = ", items are being replayed" if last["finished_at"] is None else ""
-    return f"table revised {plural(last['number'], 'time')}{doing}{why}"
+    return f"revised {plural(last['number'], 'time')}{doing}{why}"
 
 
 def _monitor(row: dict[str, Any]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -50,7 +51,7 @@ def items_of_tasks(connection: Connection, number: int, tasks: Sequence[str]) ->
 
 
 def reopen(
-    connection: Connection, cache: ServingCache, number: int, ids: Sequence[int] | None = None
+    connection: Connection, number: int, now: float, ids: Sequence[int] | None = None
 ) -> int:
     """Reopen items that were set aside, at most `AT_ONCE`; returns how many.
 
@@ -61,10 +62,10 @@ def reopen(
     ----------
     connection
         A connection in a transaction.
-    cache
-        Campaigns in memory, and the clock.
     number
         The campaign.
+    now
+        Seconds since 1970.
     ids
         The items; by default all that are set aside.
     """
@@ -75,7 +76,8 @@ def reopen(
         ids = fetch_ids(connection, SET_ASIDE, campaign=number, most=AT_ONCE)
     if not ids:
         return 0
-    unit = UnitOfWork(connection, cache, cache.clock())
+    cache = ServingCache(lambda: now, np.random.default_rng(0))
+    unit = UnitOfWork(connection, cache, now)
     unit.load_items(sorted(ids)[:AT_ONCE])
     found = [
         item
@@ -94,7 +96,6 @@ def reopen(
         else:
             revise(unit, item, log[item.id], labels[item.id], reopen=True)
     unit.write()
-    now = cache.clock()
     tasks = [item.task for item in found]
     note(connection, now, "reopen", number, {"items": len(tasks), "tasks": tasks[:20]})
     if campaign.status == "finished":

@@ -21,7 +21,7 @@ from crowdtree.store.db.campaign_row import (
 )
 from crowdtree.store.db.sql import exists, run_many
 from crowdtree.store.db.states import LIVE_LEASES, ItemStatus
-from crowdtree.store.db.tables import budgets, campaigns, leases, waiting
+from crowdtree.store.db.tables import budgets, campaigns, items, leases, waiting
 from crowdtree.store.settings import MICRO, Settings, checked_settings
 from crowdtree.store.types import AnyPolicy
 
@@ -30,6 +30,7 @@ __all__ = [
     "add_items",
     "change_settings",
     "check_policy",
+    "count_set_aside",
     "create",
     "pause_finished",
     "rename",
@@ -207,6 +208,16 @@ def set_status(
     )
     note(connection, now, VERBS[status], number, {"reason": reason} if reason else {})
     return get_campaign(connection, number)
+
+
+def count_set_aside(
+    connection: Connection, number: int, rows: Sequence[Mapping[str, object]]
+) -> int:
+    """Count the rows whose items were set aside."""
+    tasks = [row["task"] for row in rows]
+    mine = (items.c.campaign_id == number, items.c.status == ItemStatus.SET_ASIDE)
+    found = sa.select(sa.func.count()).where(*mine, items.c.task.in_(tasks))
+    return int(connection.execute(found).scalar_one())
 
 
 def pause_finished(connection: Connection, number: int, now: float, reason: str) -> None:

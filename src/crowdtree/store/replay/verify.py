@@ -174,6 +174,8 @@ def _replayed(served: Sequence[ServedCampaign], stored: StoredItem, done: bool) 
     differences: list[str] = []
     if stored.revision < present.revision and done and _should_be_revised(present, stored):
         differences.append(f"is at revision {stored.revision}, but the revision is finished")
+    if stored.reopened_after > stored.revised_after:
+        differences.append("was reopened, but its log was not replayed then")
     visited = _visited(campaign, stored, differences)
     item = visited[-1]
     differences += _lease_lines(stored)

@@ -51,7 +51,8 @@ IN_MEMORY = 2**20
 async def add_items(request: Request, number: Number) -> dict[str, int]:
     """Add items from a CSV or JSON-lines body, a million rows or more; all are checked first.
 
-    Items whose `task` exists are left unchanged, so sending a file again is harmless.
+    Items whose `task` exists are left unchanged, so sending a file again is harmless. `set_aside`
+    counts those that were set aside: `POST /api/campaigns/{number}/reopen` asks about them again.
     """
     state = state_of(request)
     kind = KINDS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
@@ -61,7 +62,7 @@ async def add_items(request: Request, number: Number) -> dict[str, int]:
         async for chunk in request.stream():
             spool.write(chunk)
         found = await asyncio.to_thread(add_from_file, state.store, number, spool, kind)
-        return {"read": found["read"], "added": found["added"]}
+        return {name: found[name] for name in ("read", "added", "set_aside")}
 
 
 @router.get("/{number}/labels", response_class=Response)

@@ -343,6 +343,12 @@ def _paused_notes(seen: Situation) -> Iterator[Note]:
         yield Note(text, f"{seen.link}/workers", "View them")
 
 
+def _excluded_notes(seen: Situation) -> Iterator[Note]:
+    if excluded := seen.facts["excluded_workers"]:
+        text = f"Answers of {plural(excluded, 'worker')} are excluded."
+        yield Note(text, f"{seen.link}/workers", "View them")
+
+
 def _item_notes(seen: Situation) -> Iterator[Note]:
     """Items without a label, or with a doubtful one."""
     aside, undecided = seen.facts["items"]["set_aside"], seen.facts["undecided"]
@@ -351,7 +357,7 @@ def _item_notes(seen: Situation) -> Iterator[Note]:
             f"{plural(aside, 'item')} set aside: workers could not answer, or no workers were "
             "left to ask.",
             f"{seen.link}/items?status=set+aside",
-            "See them",
+            "See or reopen them",
         )
     if undecided:
         yield Note(
@@ -424,12 +430,12 @@ def _promise_notes(seen: Situation) -> Iterator[Note]:
 
 
 def _revision_notes(seen: Situation) -> Iterator[Note]:
-    """How often the table was revised, and why."""
+    """How often the campaign was revised, and why."""
     last = seen.facts["revision"]
-    if last is None:
-        return
+    if last is None or (last["finished_at"] and last["reason"].keys() & {"excluded", "included"}):
+        return  # exclusions have a note of their own
     why = str(last["reason"].get("text") or "no reason given")
-    text = f"The table was revised {plural(last['number'], 'time')}, last "
+    text = f"The campaign was revised {plural(last['number'], 'time')}, last "
     text += f"{ago(last['at'], seen.now)}: {why.rstrip('.')}."
     if last["finished_at"] is None:
         text += " The items are being replayed."
@@ -441,6 +447,7 @@ NOTES: tuple[Callable[[Situation], Iterator[Note]], ...] = (
     _worker_notes,
     _waiting_notes,
     _paused_notes,
+    _excluded_notes,
     _item_notes,
     _budget_notes,
     _question_notes,

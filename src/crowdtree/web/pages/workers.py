@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from crowdtree.problem import DASH, Problem
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
+from crowdtree.store.queries.exclusions import ExclusionRow, list_exclusions
 from crowdtree.store.queries.workers import (
     WORKER_ORDERS,
     WORKERS_PAGE,
@@ -68,12 +69,15 @@ async def one(request: Request, number: Number, worker: Number, owner: OwnerNeed
     """Show a worker with the last answers."""
     state = state_of(request)
 
-    def look(connection: Connection) -> tuple[Campaign, WorkerFacts, list[WorkerAnswer]]:
+    def look(
+        connection: Connection,
+    ) -> tuple[Campaign, WorkerFacts, list[WorkerAnswer], list[ExclusionRow]]:
         campaign = get_campaign(connection, number)
         facts = get_worker(connection, number, worker, state.policy(campaign).problem)
-        return campaign, facts, worker_log(connection, number, worker)
+        excluded = list_exclusions(connection, number, worker)
+        return campaign, facts, worker_log(connection, number, worker), excluded
 
-    campaign, facts, lines = await state.store.aread(look)
+    campaign, facts, lines, excluded = await state.store.aread(look)
     problem = state.policy(campaign).problem
     log = [
         {
@@ -91,6 +95,7 @@ async def one(request: Request, number: Number, worker: Number, owner: OwnerNeed
         campaign=campaign,
         row=facts,
         log=log,
+        exclusions=excluded,
         now=state.now,
     )
 

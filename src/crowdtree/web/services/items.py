@@ -41,27 +41,33 @@ MEDIA_TYPES = {
 
 
 class Added(TypedDict):
-    """Items in a file, and how many of them were new."""
+    """Items in a file: how many of them were new, and how many were set aside before."""
 
     read: int
     added: int
+    set_aside: int
 
 
 def add_from_file(store: Store, number: int, file: IO[bytes], kind: str) -> Added:
     """Check all rows of a file, then add them a few thousand per transaction."""
     classes = store.read(lambda c: get_campaign(c, number)).classes
-    read = added = 0
+    read = added = aside = 0
     if file.seek(0, os.SEEK_END):
         read = sum(1 for _ in read_items(file, kind, classes))
     if not read:
         raise CrowdtreeError("items: the file has no items")
     for rows in _pieces(read_items(file, kind, classes)):
-        added += store.write(partial(_add, number, rows))
-    return {"read": read, "added": added}
+        new, old = store.write(partial(_add, number, rows))
+        added += new
+        aside += old
+    return {"read": read, "added": added, "set_aside": aside}
 
 
-def _add(number: int, rows: list[JsonObject], connection: Connection) -> int:
-    return campaigns.add_items(connection, number, rows)
+def _add(number: int, rows: list[JsonObject], connection: Connection) -> tuple[int, int]:
+    """Add items; count the new ones, and those that are there and were set aside."""
+    added = campaigns.add_items(connection, number, rows)
+    old = 0 if added == len(rows) else campaigns.count_set_aside(connection, number, rows)
+    return added, old
 
 
 def _pieces(rows: Iterator[JsonObject]) -> Iterator[list[JsonObject]]:

@@ -29,12 +29,24 @@ function sure(button) {
   });
 }
 
+// What a button sends; one that says first what would change sends what is filled in on its form as well.
+function values(button) {
+  const form = "dryRun" in button.dataset && button.form ? [...new FormData(button.form)] : [];
+  const given = form.filter(([, value]) => value !== "");
+  return { ...Object.fromEntries(given), ...JSON.parse(button.dataset.body ?? "{}") };
+}
+
 async function post(button) {
-  if (!(await sure(button))) return;
+  const body = values(button);
   button.disabled = true;
   try {
+    if ("dryRun" in button.dataset) {
+      const found = await send(button.dataset.post, { ...body, dry_run: true }, { seconds: 60 });
+      button.dataset.text = found.text;
+    }
+    if (!(await sure(button))) return;
     if ("saveFirst" in button.dataset) await save(document.querySelector("form[data-send]"));
-    await send(button.dataset.post, {}, { method: button.dataset.method ?? "POST", seconds: 60 });
+    await send(button.dataset.post, body, { method: button.dataset.method ?? "POST", seconds: 60 });
     if (button.dataset.go) location.assign(button.dataset.go);
     else if ("reload" in button.dataset) location.reload();
     else if (button.dataset.said) say(button.dataset.said);
