@@ -38,7 +38,7 @@ from crowdtree.store.replay.verify import verify
 ITEMS, HONEST, ATTACKERS, GOLD_ITEMS = 200, 20, 5, 20
 SECONDS = 4.0
 """Usual time of an answer."""
-LOOK_EVERY = 40
+LOOK_EVERY = 100
 """Answers between two assessments."""
 PATIENCE = 60
 """Rounds of asking in vain after which a person leaves."""
@@ -268,8 +268,8 @@ def main() -> None:
     parser.add_argument("--attacks", nargs="*", default=list(ATTACKS))
     parser.add_argument("--policies", nargs="*", default=["adaptive", "plan"])
     options = parser.parse_args()
-    for kind in options.policies:
-        for gold in (True, False):
+    for gold in (True, False):
+        for kind in options.policies:
             for seed in range(options.seeds):
                 for attack in ("", *options.attacks):
                     run = Run(kind, attack, gold, seed)
