@@ -28,11 +28,12 @@ from crowdtree.likelihood import AnswerModel
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.store import Next, Refused, Settings, Store, Submit
 from crowdtree.store.background.maintenance import Maintenance
-from crowdtree.store.background.trusting import SUSPECTED, Trusting
+from crowdtree.store.background.trusting import Trusting
 from crowdtree.store.corrections.excluding import exclude
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.tables import answers, items, labels, workers
 from crowdtree.store.owner import campaigns, people, tokens
+from crowdtree.store.owner.people import SUSPECTED
 from crowdtree.store.replay.verify import verify
 
 ITEMS, HONEST, ATTACKERS, GOLD_ITEMS = 200, 20, 5, 20

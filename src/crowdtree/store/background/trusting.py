@@ -22,6 +22,7 @@ from crowdtree.store.db.campaign_row import get_campaign, touch
 from crowdtree.store.db.sql import Query, Sql, fetch, fetch_ids
 from crowdtree.store.db.states import STANDS, ItemStatus
 from crowdtree.store.db.tables import campaigns, workers
+from crowdtree.store.owner.people import SUSPECTED
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.newcomers import waits
 from crowdtree.store.serving.settle import settle
@@ -31,10 +32,8 @@ from crowdtree.store.settings import Settings
 if TYPE_CHECKING:
     from crowdtree.store import Store
 
-__all__ = ["SUSPECTED", "Trusting"]
+__all__ = ["Trusting"]
 
-SUSPECTED = "suspected"
-"""First word of the reason where the server paused a worker whom it suspects."""
 VOUCHED = ("invited", "owner")
 """Why workers are known for whom the owner vouches; the second are never suspected."""
 MOST_ANSWERS = 20_000

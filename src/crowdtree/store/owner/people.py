@@ -20,6 +20,7 @@ from crowdtree.store.owner.campaigns import MOST_NAME, storable
 from crowdtree.store.types import AnyPolicy
 
 __all__ = [
+    "SUSPECTED",
     "WorkerStatus",
     "check_worker",
     "invite",
@@ -31,6 +32,8 @@ __all__ = [
 ]
 
 WorkerStatus = Literal["active", "paused", "blocked"]
+SUSPECTED = "suspected"
+"""First word of the reason where the server paused a worker whom it suspects."""
 
 
 def invite(
@@ -154,11 +157,12 @@ def set_worker_status(
     The links of a blocked worker stop working, and the questions that they hold are released.
     """
     check_worker(connection, number, worker)
-    connection.execute(
-        workers.update()
-        .where(workers.c.id == worker)
-        .values(status=status, status_reason="" if status == "active" else "by the owner")
-    )
+    values = {"status": status, "status_reason": "" if status == "active" else "by the owner"}
+    mine = workers.c.id == worker
+    if status == "active":  # the owner vouches for somebody whom the server suspected
+        suspected = workers.c.status_reason.startswith(SUSPECTED)
+        connection.execute(workers.update().where(mine, suspected).values(known="owner"))
+    connection.execute(workers.update().where(mine).values(**values))
     if status == "blocked":
         tokens.revoke(connection, now, credentials.c.worker_id == worker)
         held = (leases.c.worker_id == worker, leases.c.state == LeaseState.ACTIVE)

@@ -37,6 +37,7 @@ DAY, MINUTE, PERCENT = 86_400.0, 60.0, 0.01
 FIELDS = {
     "price": Field(blank=0.0),
     "budget": Field(),
+    "people_per_item": Field(whole=True, blank=1),
     "gold_rate": Field(PERCENT, blank=0.0),
     "gold_first": Field(whole=True, blank=0),
     "pause_below": Field(PERCENT),
@@ -48,7 +49,10 @@ FIELDS = {
     "certify": Field(PERCENT),
     "most_checks": Field(whole=True),
 }
-FLAGS = ("one_question_per_item", "dedicated", "finish_by_itself", "adapt")
+FLAGS = (
+    *("one_question_per_item", "dedicated", "finish_by_itself", "adapt"),
+    *("provisional", "pause_suspects"),
+)
 WORDS = (
     *("instructions", "currency", "thanks", "completion_code", "return_url"),
     "participant_parameter",
@@ -64,7 +68,9 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
         return get_campaign(connection, number), progress(connection, number, state.now)
 
     campaign, facts = await state.store.aread(look)
-    promise = await state.plans.promise(state.policy(campaign))
+    policy = state.policy(campaign)
+    promise = await state.plans.promise(policy)
+    extra = await state.plans.people_cost(policy, campaign.settings.people_per_item)
     return render(
         request,
         "share.html",
@@ -72,7 +78,9 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
         campaign=campaign,
         facts=facts,
         promise=promise,
-        cost=promise.answers * facts["items"]["total"] * facts["price"],
+        answers=promise.answers + extra,
+        extra=extra,
+        cost=(promise.answers + extra) * facts["items"]["total"] * facts["price"],
         written=shown_settings(campaign.settings.model_dump()),
         examples=sum(1 for text in campaign.settings.examples.values() if text.strip()),
         base=state.options.url,
