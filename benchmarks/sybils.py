@@ -41,7 +41,7 @@ SECONDS = 4.0
 """Usual time of an answer."""
 LOOK_EVERY = 100
 """Answers between two assessments."""
-PATIENCE = 60
+PATIENCE = 20
 """Rounds of asking in vain after which a person leaves."""
 Attack = Callable[[np.random.Generator, int, int, int], int | None]
 """Answer of an attacker: from a generator, the item's number, its class and the question."""
@@ -154,7 +154,13 @@ class Run:
         return float(usual * np.exp(self.rng.normal(0.0, 0.5)))
 
     def work(self, who: list[Person]) -> None:
-        """Let people answer until the campaign is finished, or nobody gets a question."""
+        """Let people answer until the campaign is finished, or the last look opened nothing."""
+        before = -1
+        while (said := sum(person.said for person in who)) > before:
+            before = said
+            self._work(who)
+
+    def _work(self, who: list[Person]) -> None:
         queue = [(self.now + self._seconds(p), k) for k, p in enumerate(who)]
         heapq.heapify(queue)
         count = 0

@@ -208,7 +208,9 @@ class AdaptivePolicy(Guaranteed):
         enough = state.answers >= self.least_answers
         if enough and self.sure(found)[0]:
             return found.as_label("target")
-        left = max(self.max_answers, self.least_answers) - state.answers - len(outstanding)
+        left = self.max_answers - state.answers - len(outstanding)
+        if left <= 0:  # beyond the limit only what `least_answers` asks for, one at a time
+            left = min(1, self.least_answers - state.answers - len(outstanding))
         if left <= 0 and not outstanding:
             return found.as_label("budget")
         if (
