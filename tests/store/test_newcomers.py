@@ -17,6 +17,7 @@ from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.store import Next, Settings, Store, Submit
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.trusting import Trusting
+from crowdtree.store.corrections.excluding import include
 from crowdtree.store.db.activity import list_activity
 from crowdtree.store.db.campaign_row import tally
 from crowdtree.store.db.tables import answers, items, labels, open_questions, workers
@@ -212,4 +213,45 @@ def test_an_owner_who_finishes_gets_the_labels_that_wait(tmp_path: Any) -> None:
         while lab.store.write(lab.maintenance.round):
             pass
         assert (lab.labelled, lab.held) == (2, 0)
+        lab.agrees()
+
+
+def test_turning_the_setting_off_gives_the_labels_that_wait(tmp_path: Any) -> None:
+    lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", PLAN, n=2)
+    with lab.store.opened():
+        lab.work(lab.join(), lab.join())
+        change = {"provisional": False, "pause_suspects": False}
+        lab.store.write(lambda c: campaigns.change_settings(c, lab.number, PLAN, change, lab.now))
+        assert lab.held == 2
+        lab.trusting.round(lab.store)
+        assert (lab.labelled, lab.held) == (2, 0)
+        lab.agrees()
+
+
+def test_the_owner_clears_a_suspect(tmp_path: Any) -> None:
+    lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", ADAPTIVE, n=30)
+    with lab.store.opened():
+        friends = [lab.invite() for _ in range(3)]
+        stranger = lab.join()
+        for _ in range(25):
+            for friend in friends:
+                lab.answer(friend)
+            lab.answer(stranger, wrong=True)
+        lab.look()
+        mine = sa.select(workers).order_by(workers.c.id.desc()).limit(1)
+        (row,) = lab.rows(mine)
+        assert row.status == "paused"
+        assert row.status_reason.startswith("suspected: answers about")
+        excluded = sa.select(answers.c.id).where(answers.c.revised_fate == "excluded")
+        assert len(lab.rows(excluded)) >= 10
+        lab.agrees()
+        lab.store.write(
+            lambda c: people.set_worker_status(c, lab.number, row.id, "active", lab.now)
+        )
+        lab.store.write(lambda c: include(c, lab.number, [row.id], lab.now))
+        lab.look()
+        lab.look()
+        (row,) = lab.rows(mine)
+        assert (row.status, row.known) == ("active", "owner")
+        assert lab.rows(excluded) == []
         lab.agrees()

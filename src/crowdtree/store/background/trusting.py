@@ -27,7 +27,7 @@ from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.newcomers import waits
 from crowdtree.store.serving.settle import settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
-from crowdtree.store.settings import Settings
+from crowdtree.store.settings import Settings, stored_settings
 
 if TYPE_CHECKING:
     from crowdtree.store import Store
@@ -75,7 +75,7 @@ HELD = Sql(
 
 
 class Trusting:
-    """Looks at the answers of campaigns whose settings ask for it."""
+    """Looks at the answers of campaigns, and at the labels that wait."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
@@ -105,8 +105,9 @@ class Trusting:
 
     def look(self, store: Store, number: int, settings: Settings) -> int:
         """Assess the workers of a campaign, and act on it; counts the questions that opened."""
-        trust, present = store.read(partial(_assessed, number=number))
-        store.write(partial(self._apply, number, settings, trust, present))
+        if settings.provisional or settings.pause_suspects:
+            trust, present = store.read(partial(_assessed, number=number))
+            store.write(partial(self._apply, number, settings, trust, present))
         opened = 0
         after: int | None = 0
         while after is not None:
@@ -184,11 +185,11 @@ class Trusting:
 
 
 def _concerned(connection: Connection) -> list[tuple[int, Settings]]:
-    """Campaigns that assess their workers, with their settings."""
+    """Campaigns that may have newcomers, with their settings."""
     active = campaigns.c.status.in_(["running", "paused"])
-    numbers = connection.execute(sa.select(campaigns.c.id).where(active)).scalars().all()
-    found = [(number, get_campaign(connection, number).settings) for number in numbers]
-    return [(number, s) for number, s in found if s.provisional or s.pause_suspects]
+    columns = (campaigns.c.id, campaigns.c.settings)
+    rows = connection.execute(sa.select(*columns).where(active)).all()
+    return [(row.id, stored_settings(row.settings)) for row in rows]
 
 
 def _last(connection: Connection, number: int) -> int:
