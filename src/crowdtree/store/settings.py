@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from crowdtree.campaign import Rules
 from crowdtree.errors import CrowdtreeError, one_line
 
 __all__ = ["MICRO", "Settings", "checked_settings", "stored_settings", "web_address"]
@@ -21,6 +22,15 @@ MOST = 1_000_000_000
 """Largest count; databases hold no more than 64 bits."""
 ADAPTIVE = ("adaptive", "subtypes")
 """Policies that choose questions and stop by the table, as their documents name them."""
+BEFORE: dict[str, object] = {
+    "people_per_item": 1,
+    "person_dependence": 0.0,
+    "provisional": False,
+    "pause_suspects": False,
+}
+"""Rules of campaigns that were created before there were settings for them."""
+NEVER = 2**31 - 1
+"""More workers than there can be."""
 Rate = Annotated[float, Field(ge=0, le=1)]
 Short = Annotated[str, Field(max_length=2000)]
 
@@ -46,6 +56,18 @@ class Settings(BaseModel):
     most_skips: Annotated[int, Field(ge=1, le=1000)] = 3
     """Skips of a question on an item after which the item is set aside, each by a person with a
     record of answers; those of people without one weigh less."""
+    people_per_item: Annotated[int, Field(ge=1, le=100)] = 2
+    """Different workers whose answers a label rests on at least."""
+    person_dependence: Annotated[float, Field(ge=0, lt=1)] = 0.3
+    """Correlation of one worker's answers to different questions about one item: n of them count as
+    n / (1 + (n - 1) person_dependence) answers. 0: independent."""
+    provisional: bool = True
+    """Whether a label waits until somebody is known whose answers speak for it. Known are people
+    whom the owner invited or vouched for, and those whose answers agree with gold items or with
+    known people beyond chance."""
+    pause_suspects: bool = True
+    """Whether workers are paused, and their answers excluded, who answer faster than people read,
+    like one another beyond chance, or wrongly beyond chance."""
     gold_rate: Rate = 0.0
     """Share of questions that are about gold items (items whose class is known)."""
     gold_first: Annotated[int, Field(ge=0, le=1000)] = 0
@@ -132,6 +154,26 @@ class Settings(BaseModel):
         return self.gold_rate > 0 or self.gold_first > 0
 
     @property
+    def rules(self) -> Rules:
+        """The rules of the engine."""
+        return Rules(
+            most_skips=self.most_skips,
+            people=self.people_per_item,
+            person_dependence=self.person_dependence,
+        )
+
+    @property
+    def people_first(self) -> int:
+        """Workers who must have answered about an item before one of them is asked again.
+
+        >>> Settings(people_per_item=1).people_first, Settings(people_per_item=3).people_first
+        (0, 3)
+        """
+        if self.one_question_per_item:
+            return NEVER
+        return self.people_per_item if self.people_per_item > 1 else 0
+
+    @property
     def price_micros(self) -> int:
         """Price of one answer in millionths."""
         return round(self.price * MICRO)
@@ -167,12 +209,13 @@ def stored_settings(text: str) -> Settings:
     """Read the settings of a stored campaign, which another version may have written.
 
     Settings that are no longer known are ignored; new ones, and those that another version allowed
-    and this one does not, get their default.
+    and this one does not, get their default, or what was the rule before there was the setting.
 
-    >>> stored_settings('{"price": 0.05, "retired": 1, "most_checks": 99999999999999999999}').price
-    0.05
+    >>> found = stored_settings('{"price": 0.05, "retired": 1, "most_checks": 99999999999999999}')
+    >>> found.price, found.people_per_item
+    (0.05, 1)
     """
-    values: dict[str, object] = json.loads(text)
+    values: dict[str, object] = BEFORE | json.loads(text)
     known = {k: v for k, v in values.items() if k in Settings.model_fields}
     try:
         return Settings.model_validate(known)

@@ -117,6 +117,7 @@ def _tasks(state: AppState, deliveries: Deliveries) -> list[Coroutine[None, None
         _every(SWEEP_SECONDS, lambda: state.store.aask(ExpireLeases())),
         _every(SWEEP_SECONDS, lambda: background.maintain(state)),
         _every(background.WATCH_SECONDS, lambda: background.watch(state)),
+        _every(SWEEP_SECONDS, lambda: background.assess(state)),
         _every(SWEEP_SECONDS, lambda: deliveries.start_due(state)),
     ]
 

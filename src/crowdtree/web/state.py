@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from crowdtree.store import Store
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.stalled import StalledItems
+from crowdtree.store.background.trusting import Trusting
 from crowdtree.store.background.watching import Watching
 from crowdtree.store.db.campaign_row import Campaign
 from crowdtree.store.types import AnyPolicy
@@ -136,6 +137,7 @@ class AppState:
     stalled: StalledItems = field(init=False)
     watching: Watching = field(init=False)
     readiness: Readiness = field(init=False)
+    trusting: Trusting = field(init=False)
     plans: PlanCache = field(default_factory=PlanCache)
     policies: dict[tuple[int, int], AnyPolicy] = field(default_factory=dict)
     charts: dict[tuple[int, float, int], str] = field(default_factory=dict)
@@ -155,6 +157,7 @@ class AppState:
         self.stalled = StalledItems(self.store.clock)
         self.watching = Watching(self.store.clock)
         self.readiness = Readiness(self.store)
+        self.trusting = Trusting(self.store.clock)
 
     @property
     def poll_seconds(self) -> float:

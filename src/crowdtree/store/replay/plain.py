@@ -1,10 +1,11 @@
 """Replay the plain items of a plan many at a time, for campaigns of a million items.
 
-An item is plain if it is not gold, was never revised or checked, and has no skips or undos: then
-its replay is a walk down the tree, which NumPy does for thousands of items together. An item that
-agrees with its replay here in everything that :mod:`crowdtree.store.replay.verify` compares is
-counted; every other item is left to that module, which says what differs. So whatever changes the
-replay of a plan (:func:`crowdtree.campaign.advance`) must be handled here, or make items not plain.
+An item is plain if it is not gold, was never revised, held back or checked, and has no skips or
+undos: then its replay is a walk down the tree, which NumPy does for thousands of items together. An
+item that agrees with its replay here in everything that :mod:`crowdtree.store.replay.verify`
+compares is counted; every other item is left to that module, which says what differs. So whatever
+changes the replay of a plan (:func:`crowdtree.campaign.advance`) must be handled here, or make
+items not plain.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign import Rules
+from crowdtree.campaign import answer_weight
 from crowdtree.policy import Ask, PlanPolicy
 from crowdtree.policy.base import HANDED_OVER, label_errors, normalised
 from crowdtree.policy.plan import PlanState
@@ -60,8 +61,8 @@ LABELS = Sql(
     WHERE {_MINE.format(table="labels")}"""
 )
 OPEN = Sql(
-    f"""SELECT item_id, question, needed FROM open_questions
-    WHERE {_MINE.format(table="open_questions")}"""
+    f"""SELECT item_id, question, CASE WHEN known_only <> 0 THEN -1 ELSE needed END
+    FROM open_questions WHERE {_MINE.format(table="open_questions")}"""
 )
 
 
@@ -162,8 +163,8 @@ class PlainReplay:
     @staticmethod
     def serves(campaign: ServedCampaign) -> bool:
         """Whether a campaign can have plain items."""
-        plain = campaign.rules == Rules(most_skips=campaign.rules.most_skips)
-        return isinstance(campaign.policy, PlanPolicy) and not campaign.revision and plain
+        plan = isinstance(campaign.policy, PlanPolicy)
+        return plan and not campaign.revision and not campaign.rules.same_worker
 
     def take(
         self, connection: Connection, rows: Sequence[ItemRow], checked: dict[int, int]
@@ -189,7 +190,10 @@ class PlainReplay:
 
     def _walk(self, lines: _Lines, n: int) -> _Walked:
         """Take the answers in their order, the first of every item, then the second, and so on."""
-        policy, votes = self.policy, self.policy.voted.votes
+        policy, rules = self.policy, self.campaign.rules
+        earlier, people = _before(lines)
+        weight = answer_weight(earlier, rules.person_dependence)
+        lacking = (earlier > 0) & (people < rules.people)
         count = np.bincount(lines.item, minlength=n)
         begin = np.cumsum(count) - count
         found = _Walked(
@@ -206,20 +210,22 @@ class PlainReplay:
         found.came_by[:, self.question[0]] = True
         for turn in range(found.said.shape[1]):
             item = np.nonzero(count > turn)[0]
-            now = lines.chosen(begin[item] + turn)
+            place = begin[item] + turn
+            now = lines.chosen(place)
             node = found.node[item]
-            wanted = (node >= 0) & (self.question[node] == now.question)
+            wanted = (node >= 0) & (self.question[node] == now.question) & ~lacking[place]
             fate = np.where(wanted, COUNTED, np.where(node >= 0, SURPLUS, LATE))
             found.wrong[item] |= fate != now.fate
             item, now, node = item[wanted], now.chosen(wanted), node[wanted]
             yes, no = found.yes[item], found.no[item]
             told = policy.model.evidence(now.question, now.value, now.skill, yes, yes + no)
+            told = told * weight[place[wanted], None]
             found.log_posterior[item] = normalised(found.log_posterior[item] + told)
             found.said[item, found.answers[item]] = 2 * now.question + now.value + 1
             found.answers[item] += 1
             first = np.where(yes + no == 0, now.value, found.first[item])
             yes, no = yes + now.value, no + 1 - now.value
-            verdict = policy.verdicts(votes[node], yes, no, first)
+            verdict = policy.verdicts(node, found.answers[item], yes, no, first)
             over = verdict >= 0
             node = np.where(over, self.children[node, np.maximum(verdict, 0)], node)
             found.node[item], found.first[item] = node, np.where(over, -1, first)
@@ -383,8 +389,25 @@ class PlainReplay:
 
 
 def _plain(row: ItemRow, checked: dict[int, int]) -> bool:
-    changed = row.revision or row.revised_after or row.reopened_after or row.id in checked
-    return row.gold is None and not changed
+    changed = row.revision or row.revised_after or row.reopened_after or row.least
+    return row.gold is None and not changed and row.id not in checked
+
+
+def _before(lines: _Lines) -> tuple[Ints, Ints]:
+    """Count what counted of an item before each line: answers of its worker, different workers."""
+    counted = lines.fate == COUNTED
+    order = np.lexsort((np.arange(len(counted)), lines.worker, lines.item))
+    both = np.stack([lines.item[order], lines.worker[order]])
+    earlier = np.empty(len(counted), dtype=np.int64)
+    earlier[order] = _within(counted[order], (np.diff(both, axis=1) != 0).any(axis=0))
+    return earlier, _within(counted & (earlier == 0), np.diff(lines.item) != 0)
+
+
+def _within(which: Bools, begins: Bools) -> Ints:
+    """Count those before each place, anew where a group begins."""
+    before: Ints = np.cumsum(which) - which
+    start = np.concatenate([[True], begins])[: len(which)]
+    return np.asarray(before - np.maximum.accumulate(np.where(start, before, 0)))
 
 
 def _leases_agree(lines: _Lines, policy: PlanPolicy) -> Bools:

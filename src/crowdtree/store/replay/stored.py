@@ -29,7 +29,8 @@ LABELS = Query(
     WHERE item_id IN :ids""",
 )
 QUESTIONS = Query(
-    OpenQuestion, "SELECT id, item_id, question, needed FROM open_questions WHERE item_id IN :ids"
+    OpenQuestion,
+    f"SELECT {', '.join(OpenQuestion._fields)} FROM open_questions WHERE item_id IN :ids",
 )
 LEASES = Query(
     Lease,
@@ -56,6 +57,8 @@ class StoredItem:
     leases: list[Lease]
     truth: int | None
     """True class that a check has found."""
+    least: int
+    """Answers that it takes before its label."""
 
 
 def item_pages(connection: Connection, number: int) -> Iterator[list[ItemRow]]:
@@ -90,6 +93,7 @@ def stored_items(
                 questions.get(row.id, []),
                 leases.get(row.id, []),
                 truths.get(row.id),
+                row.least,
             )
 
 

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DatabaseError
 
-from crowdtree.campaign import ItemState, advance, open_questions, start_item
-from crowdtree.policy import AdaptivePolicy, Answer, Label, PlanPolicy
+from crowdtree.campaign import ItemState, advance, counted_answers, open_questions, start_item
+from crowdtree.policy import AdaptivePolicy, Label, PlanPolicy
 from crowdtree.problem import DASH
 from crowdtree.store.audits.feeding import checked_truths
 from crowdtree.store.db import statements as sql
@@ -165,7 +165,11 @@ def _revisions(
         if last != (found.problem, found.policy):
             differences.append("its policy is not that of its last revision")
     earlier = [
-        replace(campaign, revision=row.number, policy=read_policy(row.problem, row.policy))
+        replace(
+            campaign,
+            revision=row.number,
+            policy=read_policy(row.problem, row.policy).at_least(campaign.rules.people),
+        )
         for row in rows[:-1]
     ]
     return [*earlier, campaign]
@@ -264,9 +268,12 @@ def _should_be_revised(present: ServedCampaign, stored: StoredItem) -> bool:
     return present.changed_since(stored.revision, stored.log) or (not closed and bool(stored.log))
 
 
-def _revised(campaign: ServedCampaign, stored: StoredItem) -> list[ItemState]:
+def _revised(
+    campaign: ServedCampaign, stored: StoredItem, least: int | None = None
+) -> list[ItemState]:
     """Replay the lines that were replayed when the item was revised, whatever became of them."""
-    visited = [start_item(campaign.policy, stored.task)]
+    least = stored.least if least is None else least
+    visited = [replace(start_item(campaign.policy, stored.task), least=least)]
     lines = _revised_lines(stored)
     fates = fates_to_replay(campaign, lines, stored.reopened_after)
     for line, fate in zip(lines, fates, strict=True):
@@ -340,9 +347,13 @@ def _asked(
     if stored.reopened_after and not isinstance(campaign.policy, PlanPolicy):
         return
     left = list(_unasked(campaign, stored.leases, visited))
-    for before in reversed(earlier):
-        if left:
-            left = list(_unasked(before, [lease for lease, _ in left], _revised(before, stored)))
+    # How long labels waited before the last revision is not known: as long as there are answers.
+    waited = len(stored.log) + 1 if campaign.settings.provisional else 0
+    for before in (campaign, *reversed(earlier)) if waited else reversed(earlier):
+        for least in {0, waited}:
+            if left:
+                again = _revised(before, stored, least)
+                left = list(_unasked(before, [lease for lease, _ in left], again))
     yield from (text for _, text in left)
 
 
@@ -366,6 +377,7 @@ def _unasked(
         return
     if not isinstance(policy, AdaptivePolicy) or policy.width > 1:
         return  # what is asked then depends on leases at the time, which the log does not keep
+    rules = replace(rules, people=1)  # whom answers lacked depends on what counted at the time
     usual = {q for item in visited for q in open_questions(policy, item, rules=rules)}
     for lease in leases:
         if lease.question in usual:
@@ -379,26 +391,25 @@ def _unasked(
 
 def _counted(campaign: ServedCampaign, item: ItemState) -> Iterator[str]:
     """Check that nobody counts twice, and that no vote has more answers than it takes."""
-    policy = campaign.policy
+    policy = campaign.policy.at_least(max(campaign.rules.people, item.least, 1))
     state, votes = policy.start(), Counter[int]()
     seen: Counter[tuple[str, int]] = Counter()
-    for event, fate in zip(item.events, item.fates, strict=True):
-        if fate == "counted" and event.value is not None:
-            votes[getattr(state, "node", -1)] += 1
-            seen[event.worker, event.question] += 1
-            state = policy.update(state, Answer(event.question, event.value, event.skill))
+    for event, answer in counted_answers(item, campaign.rules):
+        votes[getattr(state, "node", -1)] += 1
+        seen[event.worker, event.question] += 1
+        state = policy.update(state, answer)
     for (worker, question), count in seen.items():
         if count > 1:
             yield f"worker {worker} was counted {count} times on question {question}"
     if isinstance(policy, PlanPolicy):
-        if policy.voted.vote == "margin":  # no fixed number of answers; the replay finds the end
-            return
+        if policy.voted.vote == "margin" or policy.least_answers > 1:
+            return  # no fixed number of answers; the replay finds the end
         for node, count in votes.items():
             if node >= 0 and count > int(policy.voted.votes[node]):
                 yield f"node {node} has {count} answers for {int(policy.voted.votes[node])} votes"
         return
     most = getattr(policy, "max_answers", None)
-    if most is not None and sum(votes.values()) > most:
+    if most is not None and sum(votes.values()) > max(most, item.least):
         yield f"has {sum(votes.values())} answers, at most {most} are allowed"
 
 
@@ -447,12 +458,16 @@ def _open(campaign: ServedCampaign, item: ItemState, stored: StoredItem) -> Iter
         return
     policy = campaign.policy
     expected = Counter(open_questions(policy, item, held, rules=campaign.rules))
+    known_only = item.least > item.answers
+    if any(row.known_only != known_only for row in stored.questions):
+        yield f"has questions that {'are not' if known_only else 'are'} for known workers only"
     if there != expected:
         yield f"has {dict(there)} open and {held} held, expected {dict(expected)} open"
     total = Counter(open_questions(policy, item, (), rules=campaign.rules))
     if isinstance(policy, PlanPolicy) and Counter(held) - total:
         yield f"has questions {held} held, expected at most {dict(total)}"
     if isinstance(policy, AdaptivePolicy):
-        most = min(policy.width, policy.max_answers - item.answers)
+        most = max(policy.max_answers, policy.least_answers, item.least)
+        most = min(policy.width, most - item.answers)
         if len(held) + there.total() > most:
             yield f"has {len(held) + there.total()} questions open or held, at most {most} matter"

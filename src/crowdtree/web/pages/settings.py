@@ -39,6 +39,7 @@ DAY, MINUTE, PERCENT = 86_400.0, 60.0, 0.01
 FIELDS = {
     "price": Field(blank=0.0),
     "budget": Field(),
+    "people_per_item": Field(whole=True, blank=1),
     "gold_rate": Field(PERCENT, blank=0.0),
     "gold_first": Field(whole=True, blank=0),
     "pause_below": Field(PERCENT),
@@ -56,7 +57,7 @@ FIELDS = {
 }
 FLAGS = (
     *("one_question_per_item", "dedicated", "finish_by_itself", "adapt"),
-    *("personal_codes", "show_task"),
+    *("personal_codes", "show_task", "provisional", "pause_suspects"),
 )
 WORDS = (
     *("instructions", "currency", "thanks", "completion_code", "return_url"),
@@ -74,7 +75,9 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
         return get_campaign(connection, number), progress(connection, number, state.now), joins
 
     campaign, facts, joins = await state.store.aread(look)
-    promise = await state.plans.promise(state.policy(campaign))
+    policy = state.policy(campaign)
+    promise = await state.plans.promise(policy)
+    extra = await state.plans.people_cost(policy, campaign.settings.people_per_item)
     return render(
         request,
         "share.html",
@@ -83,7 +86,9 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
         facts=facts,
         joins=joins,
         promise=promise,
-        cost=promise.answers * facts["items"]["total"] * facts["price"],
+        answers=promise.answers + extra,
+        extra=extra,
+        cost=(promise.answers + extra) * facts["items"]["total"] * facts["price"],
         written=shown_settings(campaign.settings.model_dump()),
         seen=seen_of(_shown(campaign)),
         examples=sum(1 for text in campaign.settings.examples.values() if text.strip()),
