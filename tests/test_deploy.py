@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 from configparser import ConfigParser
 from pathlib import Path
 
@@ -135,10 +137,43 @@ def test_the_dashboard_shows_every_metric():
     assert len(places) == len(set(places))
 
 
-def back_up(*words: object) -> subprocess.CompletedProcess[str]:
+def back_up(*words: object, programs: object = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["sh", DEPLOY / "backup.sh", *map(str, words)], capture_output=True, text=True
+        ["sh", DEPLOY / "backup.sh", *map(str, words)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
     )
+
+
+def test_a_backup_of_a_running_campaign_verifies(url, request, tmp_path):
+    from crowdtree.store import Store
+    from crowdtree.store.replay.verify import verify
+    from storelab import Small
+
+    campaign = Small(url=url)
+    campaign.start()
+    ann = campaign.worker()
+    for value in (0, 1, 1, 0, 1):
+        campaign.answer(ann, value)
+    folder = tmp_path / "backups"
+    if url.startswith("sqlite"):
+        made = back_up(url.removeprefix("sqlite:///"), tmp_path / "none", folder)
+        assert made.returncode == 0, made.stderr
+        restored = f"sqlite:///{next(folder.iterdir())}"
+    else:
+        postgres = request.getfixturevalue("postgres")
+        programs, restored = postgres.server.bin_path, postgres.database()
+        made = back_up(url, tmp_path / "none", folder, programs=programs)
+        assert made.returncode == 0, made.stderr
+        load = [programs / "pg_restore", "--no-owner", f"--dbname={restored}"]
+        subprocess.run([*load, next(folder.iterdir())], check=True)
+    campaign.answer(ann, 1)  # after the backup
+    campaign.store.close()
+    with Store(restored).opened() as store:
+        found = store.read(lambda connection: verify(connection, campaign.number))
+    assert found["agrees"]
+    assert found["answers"] == 5
 
 
 def test_a_backup_of_an_open_database_restores(tmp_path):
@@ -175,9 +210,6 @@ def test_a_backup_that_fails_leaves_nothing(tmp_path):
 
 
 def test_old_backups_are_deleted(tmp_path):
-    import os
-    import time
-
     folder = tmp_path / "backups"
     folder.mkdir()
     sqlite3.connect(tmp_path / "c.db").close()
@@ -188,3 +220,18 @@ def test_old_backups_are_deleted(tmp_path):
     assert back_up(tmp_path / "c.db", tmp_path / "none", folder, 7).returncode == 0
     assert not old.exists()
     assert other.exists()
+
+
+@pytest.mark.slow
+def test_every_step_of_the_dockerfile_works_in_a_clean_environment():
+    """Installs the packages anew; the server starts on a read-only file system, as another user."""
+    if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "true"]).returncode != 0:
+        pytest.skip("mount namespaces need the rights of root")
+    made = subprocess.run(
+        [sys.executable, DEPLOY / "try_steps.py", "/usr/bin/python3"],
+        capture_output=True,
+        text=True,
+        timeout=1500,
+    )
+    assert made.returncode == 0, made.stderr[-2000:]
+    assert "healthy" in made.stdout
