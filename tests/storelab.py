@@ -64,10 +64,10 @@ def spent(app: Lab, number: int) -> float:
 class Small:
     """A campaign in a database of its own, on the small example with one vote per question."""
 
-    def __init__(self, rows: int = 4, **settings: Any) -> None:
+    def __init__(self, rows: int = 4, url: str = "sqlite://", **settings: Any) -> None:
         self.clock = Clock()
         self.clock.now = 1000.0
-        self.store = Store("sqlite://", clock=self.clock, rng=0)
+        self.store = Store(url, clock=self.clock, rng=0)
         self.policy = PlanPolicy(ct.design(ct.example("table1")), "curtailed")
         self.number = self.store.write(
             lambda c: campaigns.create(c, "Birds", self.policy, Settings(**ALONE | settings), 0.0)
