@@ -171,6 +171,7 @@ def _run(run: Run) -> Document:
         "problem": problem_to_dict(run.problem),
         **{name: getattr(run, name).tolist() for name in _ARRAYS},
         "types": {name: str(getattr(run, name).dtype) for name in _ARRAYS},
+        **({} if run.stated_loss is None else {"stated_loss": run.stated_loss.tolist()}),
         "adaptation": None if run.adaptation is None else run.adaptation.to_dict(),
     }
 
@@ -190,6 +191,7 @@ def _read_run(data: Mapping[str, Any], source: str) -> Run:
         problem_from_dict(data["problem"], f"{source}: problem"),
         **{name: np.array(data[name], dtype=data["types"][name]) for name in _ARRAYS},
         adaptation=adaptation,
+        stated_loss=np.array(data["stated_loss"]) if "stated_loss" in data else None,
     )
 
 

@@ -120,7 +120,7 @@ def curve_chart(
     if log_x is None:
         log_x = 0 < WIDE * min(costs) < max(costs)
     shown = _above(rows, floor, log_x) if log else [dict(row) for row in rows]
-    scale, ticks = _error_scale(shown, floor, log)
+    scale, ticks = _error_scale(shown, floor, log, 1.0 if share else math.inf)
     ends = [min(row["x"] for row in shown), max(row["x"] for row in shown)]
     across = _cost_axis(x, ends, log_x)
     words: dict[str, Any] = {"labelExpr": PER_CENT} if share else {}
@@ -211,12 +211,14 @@ def _floor(rows: Sequence[Row]) -> float:
     return max(LOWEST, min(positive, default=LOWEST) / 4)
 
 
-def _error_scale(rows: Sequence[Row], floor: float, log: bool) -> tuple[alt.Scale, dict[str, Any]]:
+def _error_scale(
+    rows: Sequence[Row], floor: float, log: bool, most: float
+) -> tuple[alt.Scale, dict[str, Any]]:
     high = max(row.get("high", row["y"]) for row in rows)
     if not log:
         return alt.Scale(domain=[0.0, high * 1.05 or 1.0], nice=False), {"tickCount": 6}
-    domain = [max(floor, min(row["y"] for row in rows)) / 1.1, min(1.0, high * 1.3)]
-    decades = range(math.floor(math.log10(domain[0])), 1)
+    domain = [max(floor, min(row["y"] for row in rows)) / 1.1, min(most, high * 1.3)]
+    decades = range(math.floor(math.log10(domain[0])), math.ceil(math.log10(domain[1])) + 1)
     steps = (1, 2, 5) if len(decades) <= 5 else (1,)
     ticks = [step * 10.0**d for d in decades for step in steps]
     values = [tick for tick in ticks if domain[0] <= tick <= domain[1]]

@@ -164,13 +164,14 @@ def decide(log_posterior: FloatArray, loss: Loss | None) -> Stated:
     if loss is None:
         top = log_posterior.max(axis=1, keepdims=True)
         label = np.argmax(log_posterior >= top - 1e-9, axis=1)
-        error = _label_errors(posterior, label)
+        error = label_errors(posterior, label)
         return Stated(label, error, error, np.zeros(len(label), dtype=bool))
     label, risk, referred = loss.decide(posterior)
-    return Stated(label, _label_errors(posterior, label), risk, referred)
+    return Stated(label, label_errors(posterior, label), risk, referred)
 
 
-def _label_errors(posterior: FloatArray, label: NDArray[np.intp]) -> FloatArray:
+def label_errors(posterior: FloatArray, label: NDArray[Any]) -> FloatArray:
+    """Probability that each label is wrong, summed over the other classes."""
     rest = posterior.copy()
     rest[np.arange(len(rest)), label] = 0.0
     return np.asarray(np.minimum(1.0, rest.sum(axis=1)))
@@ -178,4 +179,4 @@ def _label_errors(posterior: FloatArray, label: NDArray[np.intp]) -> FloatArray:
 
 def label_error(log_posterior: FloatArray, label: int) -> float:
     """Probability that a label is wrong."""
-    return float(_label_errors(np.exp(log_posterior)[None], np.array([label]))[0])
+    return float(label_errors(np.exp(log_posterior)[None], np.array([label]))[0])

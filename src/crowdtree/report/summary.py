@@ -10,7 +10,7 @@ import numpy as np
 from crowdtree.evaluation import Evaluation
 from crowdtree.per_class import ClassRow
 from crowdtree.report.comparisons import Alternative
-from crowdtree.text import number, percent, plural
+from crowdtree.text import amount, number, percent, plural
 
 __all__ = ["Point", "about", "heading", "next_steps", "points", "weakest"]
 
@@ -31,7 +31,7 @@ def heading(value: Evaluation) -> str:
     risk = "" if value.tree.problem.loss is None else f"expected loss {number(value.risk)}, "
     return (
         f"{size}: {risk}{percent(value.decided_error)} wrong labels for "
-        f"{number(value.expected_answers)} answers per item"
+        f"{amount(value.expected_answers, 'answer')} per item"
     )
 
 
@@ -110,7 +110,7 @@ def _adaptive(value: Evaluation, row: Alternative) -> str:
     wrong = f"{percent(row.error)} of the labels are" if row.error else "no label is"
     return (
         f"If each next question is chosen by the answers so far, an item takes about "
-        f"{number(row.answers)} answers, {versus}, and {wrong} wrong ({row.label})."
+        f"{amount(row.answers, 'answer')}, {versus}, and {wrong} wrong ({row.label})."
     )
 
 

@@ -15,7 +15,7 @@ from crowdtree.plan import Plan
 from crowdtree.plots import draw_tree
 from crowdtree.plots.tree_fold import views
 from crowdtree.plots.tree_model import Facts
-from crowdtree.text import number, percent, plural
+from crowdtree.text import amount, number, percent, plural
 from crowdtree.tree import Tree
 
 __all__ = [
@@ -71,7 +71,7 @@ def show_summary(console: Any, value: Evaluation) -> None:
     console.print(
         f"[bold]Misclassifies {percent(value.decided_error)}[/] of "
         f"{'the labelled ' if plan.handed_over else ''}items "
-        f"[dim](exact)[/] with {number(value.expected_answers)} answers per item."
+        f"[dim](exact)[/] with {amount(value.expected_answers, 'answer')} per item."
     )
     loss = tree.problem.loss
     if plan.handed_over:
