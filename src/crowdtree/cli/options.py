@@ -29,6 +29,7 @@ __all__ = [
     "File",
     "Folder",
     "Full",
+    "LossFile",
     "Output",
     "PlanFile",
     "PlanOutputs",
@@ -88,6 +89,12 @@ def one_of(names: Iterable[str], *options: str) -> Any:
 Design = Annotated[str, one_of(DESIGNERS, "--design")]
 
 
+LossFile = Annotated[
+    Path | None,
+    typer.Option("--loss", metavar="FILE", help="What mistakes cost (.csv .xlsx .yaml .json)."),
+]
+
+
 @dataclass(frozen=True)
 class Reading:
     """How a problem file is read."""
@@ -123,10 +130,7 @@ class Reading:
         Literal["questions", "classes"] | None,
         typer.Option("--rows", help="What the rows of a table are.", show_default=False),
     ] = None
-    loss: Annotated[
-        Path | None,
-        typer.Option("--loss", metavar="FILE", help="What mistakes cost (.csv .xlsx .yaml .json)."),
-    ] = None
+    loss: LossFile = None
 
     def given(self) -> list[tuple[str, object]]:
         """Options that differ from their defaults, as written on the command line.

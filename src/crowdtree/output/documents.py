@@ -226,6 +226,7 @@ def _learned(learned: Learned) -> Document:
         "options": options
         | ({"classes": list(options["classes"])} if "classes" in options else {}),
         "keep_repeats": learned.keep_repeats,
+        **({} if learned.problem.loss is None else {"loss": learned.problem.loss.to_dict()}),
     }
 
 
@@ -253,7 +254,7 @@ def _read_learned(data: Mapping[str, Any], source: str) -> Learned:
 
     with warnings.catch_warnings():  # they were given when the answers were first learned from
         warnings.simplefilter("ignore", CrowdtreeWarning)
-        learned = learn(columns, known(data["gold"]), **options)
+        learned = learn(columns, known(data["gold"]), **options, loss=data.get("loss"))
         if data["checked"] is not None:
             learned = learned.calibrate(known(data["checked"]) or {})
     return replace(learned, keep_repeats=data["keep_repeats"])

@@ -387,6 +387,8 @@ def _limits(problem: Problem, curves: Sequence[CurveRow], aim: _Aim) -> Iterator
     found = [value for value in found if value > 0]
     for value in np.geomspace(max(found), max(min(found), 1e-6), 40).tolist():
         error = _error_at(problem, value) if aim.loss else value
+        if aim.loss and error >= _guessing(problem):
+            continue
         for series, line in (("floor", fano_floor), ("guide", burnashev_guide)):
             risk = _sure(value) if aim.loss else None
             yield CurveRow(series, line(problem, error), error, error, error, risk)
@@ -402,5 +404,9 @@ def _error_at(problem: Problem, risk: float) -> float:
     least = problem.loss.least
     if problem.loss.refer is not None:
         least = min(least, problem.loss.refer)
-    guessing = 1 - 1 / problem.n_classes  # allowed more than that, no answer is needed
-    return min(risk / least, guessing) if least else guessing
+    return min(risk / least, _guessing(problem)) if least else _guessing(problem)
+
+
+def _guessing(problem: Problem) -> float:
+    """Share of wrong labels that needs no answer."""
+    return 1 - 1 / problem.n_classes
