@@ -10,7 +10,14 @@ from typing import Any, Protocol
 
 import altair as alt
 
-from crowdtree.plots.line_labels import HEIGHT, POINT_DY, end_labels, positions
+from crowdtree.plots.line_labels import (
+    HALO,
+    HEIGHT,
+    PointLabel,
+    end_labels,
+    point_labels,
+    positions,
+)
 from crowdtree.plots.style import LIGHT
 from crowdtree.plots.vega import (
     COLOURS,
@@ -137,11 +144,12 @@ def curve_chart(
     count = Counter(row["series"] for row in shown)
     legend = len(count) > MOST_DIRECT
     layers += _lines(shown, count, across, up, legend)
+    marks = point_labels(points, shown, scale, log, positions(ends, log_x))
     named = [row for row in shown if not legend or count[row["series"]] == 1]
     if named:
-        layers += end_labels(named, scale, log, positions(ends, log_x), points)
+        layers += end_labels(named, scale, log, positions(ends, log_x), points, marks)
     if points:
-        layers += _marked(points, across, up)
+        layers += _marked(points, across, up, marks)
     return alt.layer(*layers).properties(
         width=WIDTH, height=HEIGHT, title=title_of(title, *subtitle)
     )
@@ -260,11 +268,22 @@ def _band(rows: Sequence[Row], across: alt.X, scale: alt.Scale) -> Chart:
     )
 
 
-def _marked(points: Sequence[Row], across: alt.X, up: alt.Y) -> list[Chart]:
+def _marked(
+    points: Sequence[Row], across: alt.X, up: alt.Y, marks: Sequence[PointLabel]
+) -> list[Chart]:
     base = alt.Chart(table(points)).encode(x=across, y=up)
-    return [
-        base.mark_point(filled=True, size=90, color=LIGHT.accent, opacity=1),
-        base.mark_text(dy=POINT_DY, dx=4, align="left", fontWeight=600, color=LIGHT.accent).encode(
-            text="label:N"
-        ),
-    ]
+    layers = [base.mark_point(filled=True, size=90, color=LIGHT.accent, opacity=1)]
+    for row, mark in zip(points, marks, strict=True):
+        look: dict[str, Any] = {
+            "dy": mark.dy,
+            "dx": mark.dx,
+            "align": mark.align,
+            "baseline": "middle",
+            "fontWeight": 600,
+        }
+        text = alt.Chart(table([row])).encode(x=across, y=up, text="label:N")
+        layers += [
+            text.mark_text(**look, **HALO),
+            text.mark_text(**look, color=LIGHT.accent),
+        ]
+    return layers
