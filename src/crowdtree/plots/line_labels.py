@@ -37,8 +37,10 @@ class PointLabel(NamedTuple):
     width: float
 
 
-PLACES = ((4.0, -14.0, "left"), (10.0, 0.0, "left"), (4.0, 14.0, "left"), (-4.0, -14.0, "right"),
-          (-10.0, 0.0, "right"), (-4.0, 14.0, "right"))  # fmt: skip
+PLACES = (
+    *((4.0, -14.0, "left"), (8.0, -11.0, "left"), (10.0, -8.0, "left"), (10.0, 0.0, "left")),
+    *((4.0, 14.0, "left"), (-4.0, -14.0, "right"), (-10.0, 0.0, "right"), (-4.0, 14.0, "right")),
+)
 """Places of the name of a point, the best first."""
 
 

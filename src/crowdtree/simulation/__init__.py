@@ -207,7 +207,10 @@ def tune_target(
 
     if isinstance(rng, np.random.Generator):
         rng = int(rng.integers(2**63))
-    low, high = error / 4, 64 * error if loss else min(0.5, 8 * error)
+    low, high = error / 4, min(0.5, 8 * error)
+    if loss:
+        refer = None if problem.loss is None else problem.loss.refer
+        high = 64 * error if refer is None else min(64 * error, 0.999 * refer)
     if reached(low) > error:
         raise CrowdtreeError(
             f"{'loss' if loss else 'error'}: {error:g} cannot be reached; with "

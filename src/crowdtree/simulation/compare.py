@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -300,7 +301,10 @@ def _adaptive(
         tuned = tune_target(problem, make, aim.value, items=min(items, 5000), loss=aim.loss)
     except CrowdtreeError:
         tuned, note = least, "does not reach it"
-    others = [aim.value * times for times in LOSS_STEPS] if aim.loss else TARGETS
+    others: Sequence[float] = TARGETS
+    if aim.loss and problem.loss is not None:
+        most = math.inf if problem.loss.refer is None else problem.loss.refer
+        others = [t for t in (aim.value * times for times in LOSS_STEPS) if t < most]
     targets = sorted({tuned, *(t for t in others if t > least)}, reverse=True)
     points = [_simulated(run(make(target))) for target in targets]
     yield _Found("adaptive", points, False, note, targets.index(tuned))
