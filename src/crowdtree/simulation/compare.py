@@ -303,8 +303,8 @@ def _adaptive(
         tuned, note = least, "does not reach it"
     others: Sequence[float] = TARGETS
     if aim.loss and problem.loss is not None:
-        most = math.inf if problem.loss.refer is None else problem.loss.refer
-        others = [t for t in (aim.value * times for times in LOSS_STEPS) if t < most]
+        dearest = math.inf if problem.loss.refer is None else problem.loss.refer
+        others = [t for t in (aim.value * times for times in LOSS_STEPS) if t < dearest]
     targets = sorted({tuned, *(t for t in others if t > least)}, reverse=True)
     points = [_simulated(run(make(target))) for target in targets]
     yield _Found("adaptive", points, False, note, targets.index(tuned))
