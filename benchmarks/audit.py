@@ -163,6 +163,7 @@ def play(setting: Setting, replays: int, uniform: bool) -> tuple[Floats, float]:
         kernels.replay(
             ledger.left, bad, ledger.beliefs, ledger.rates, ledger.checked, ledger.found, totals,
             np.zeros(2), ledger.need, BATCH, uniform, rng.random((len(errors), 2)), crossed,
+            ledger.size,
         )  # fmt: skip
         checks[number] = crossed[0]
         held += int(crossed[1] < 0)

@@ -81,14 +81,15 @@ def plan_audit(
 def forecast_rest(
     ledger: Ledger,
     bound: float,
-    total: int,
+    total: float,
     state: str,
     replays: int,
     rng: np.random.Generator,
 ) -> Forecast:
     """Say how many more checks a bound takes, if the working model of a ledger is right.
 
-    The bound is reached when `total` wrong items are ruled out.
+    The bound is reached when `total` wrong items are ruled out. In a ledger of losses, mistakes are
+    simulated as fewer ones that cost the largest loss of their stratum.
     """
 
     def errors() -> FloatArray:
@@ -100,7 +101,7 @@ def forecast_rest(
             strength * mean + ledger.found,
             strength * (1 - mean) + ledger.checked - ledger.found,
         )
-        return rng.binomial(ledger.left.astype(np.int64), share).astype(np.float64)
+        return rng.binomial(ledger.counts.astype(np.int64), share).astype(np.float64)
 
     crossed = [-1]
     if state == "reached":
@@ -121,7 +122,7 @@ def ledger_of(errors: FloatArray, bound: float, confidence: float) -> tuple[Ledg
 
 def _replays(
     ledger: Ledger,
-    total: int,
+    total: float,
     cases: list[FloatArray],
     uniform: bool,
     rng: np.random.Generator,
@@ -130,18 +131,18 @@ def _replays(
     from crowdtree.audit import kernels
 
     left = np.array([float(total - ledger.wrong)])
-    logs = np.array([ledger.wealth_against(total) if total <= ledger.items else ledger.need])
+    logs = np.array([ledger.wealth_against(total) if total <= ledger.whole else ledger.need])
     crossed = np.empty(1, dtype=np.int64)
     batch = max(10, ledger.remaining // 100)
     made = []
     for bad in cases:
-        if left[0] > ledger.remaining:
+        if left[0] > ledger.left.sum():
             made.append(0)
             continue
         chances = rng.random((ledger.remaining, 2))
         kernels.replay(
-            ledger.left, bad, ledger.beliefs, ledger.rates, ledger.checked, ledger.found, left,
-            logs, ledger.need, batch, uniform, chances, crossed,
+            ledger.counts, bad, ledger.beliefs, ledger.rates, ledger.checked, ledger.found, left,
+            logs, ledger.need, batch, uniform, chances, crossed, ledger.size,
         )  # fmt: skip
         made.append(int(crossed[0]))
     return made

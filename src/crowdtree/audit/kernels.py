@@ -79,8 +79,11 @@ def loser(s: float, wrong: float, c: float) -> float:
 
 
 @compiled()
-def bet(left: Any, weights: Any, wrong: Any, total: float, stratum: int, error: bool) -> float:
-    """Log of the factor of the wealth when an item of a stratum is found wrong or right.
+def bet(left: Any, weights: Any, wrong: Any, total: float, stratum: int, error: float) -> float:
+    """Log of the factor of the wealth when an item of a stratum is found wrong (1) or right (0).
+
+    Between 0 and 1 `error` is a loss, as a share of the largest that an item of the stratum can
+    have; `left` and `total` are then sums of largest losses instead of counts.
 
     The expected factor is at most 1 whenever at least `total` of the items left are wrong.
     """
@@ -92,7 +95,7 @@ def bet(left: Any, weights: Any, wrong: Any, total: float, stratum: int, error: 
         if left[g] > 0.0:
             norm += left[g] * loser(weights[g] / left[g], wrong[g], c)
     s = weights[stratum] / left[stratum]
-    pay = loser(s, wrong[stratum], c) + (0.0 if error else c)
+    pay = loser(s, wrong[stratum], c) + c * (1.0 - error)
     return math.log(pay / s) - math.log(norm) if pay > 0.0 else -math.inf
 
 
@@ -193,18 +196,17 @@ def posterior(beliefs: Any, rates: Any, checked: Any, found: Any, wrong: Any) ->
 
 
 @compiled()
-def update(beliefs: Any, rates: Any, checked: Any, found: Any, stratum: int, error: bool) -> None:
+def update(beliefs: Any, rates: Any, checked: Any, found: Any, stratum: int, error: float) -> None:
     """Take a check into the working model."""
     total = 0.0
     for h in range(len(beliefs)):
         p = (STRENGTH * rates[h, stratum] + found[stratum]) / (STRENGTH + checked[stratum])
-        beliefs[h] *= p if error else 1.0 - p
+        beliefs[h] *= error * p + (1.0 - error) * (1.0 - p)
         total += beliefs[h]
     for h in range(len(beliefs)):
         beliefs[h] /= total
     checked[stratum] += 1.0
-    if error:
-        found[stratum] += 1.0
+    found[stratum] += error
 
 
 @compiled()
@@ -217,7 +219,7 @@ def advance(
     weights: Any,
     wrong: Any,
     stratum: int,
-    error: bool,
+    error: float,
 ) -> None:
     """Let the wealth against every total (of items left) take part in one check.
 
@@ -258,13 +260,16 @@ def replay(
     uniform: bool,
     chances: Any,
     crossed: Any,
+    size: Any,
 ) -> int:
     """Play the rest of an audit until every total is rejected; the first total is aimed at.
 
     `bad` are the wrong items left of each stratum, `totals` counts of wrong items left, `logs` the
     log wealth against them, `chances` two uniform numbers per check. `crossed` gets the check that
-    rejects each total, or -1. Returns the number of checks.
+    rejects each total, or -1. `size` is what a wrong item of each stratum counts: 1, or its largest
+    loss. Returns the number of checks.
     """
+    mass = left * size
     left, bad, totals, logs = left.copy(), bad.copy(), totals.copy(), logs.copy()
     beliefs, checked, found = beliefs.copy(), checked.copy(), found.copy()
     strata = len(left)
@@ -281,22 +286,22 @@ def replay(
                 before[k] = wrong[k]
             if not uniform and crossed[0] < 0:
                 rest = max(need - logs[0], 0.1)
-                share, power, _ = pick_lean(left, wrong, max(totals[0], 0.0), rest)
-        lean(left, before, share, power, weights)
+                share, power, _ = pick_lean(mass, wrong, max(totals[0], 0.0), rest)
+        lean(mass, before, share, power, weights)
         g = draw(left, weights, chances[t, 0])[0]
-        error = chances[t, 1] * left[g] < bad[g]
+        error = 1.0 if chances[t, 1] * left[g] < bad[g] else 0.0
         for k in range(len(totals)):
             if crossed[k] < 0:
-                logs[k] += bet(left, weights, wrong, totals[k], g, error)
+                logs[k] += bet(mass, weights, wrong, totals[k], g, error)
         left[g] -= 1.0
-        if error:
-            bad[g] -= 1.0
-            for k in range(len(totals)):
-                totals[k] -= 1.0
+        mass[g] = left[g] * size[g]
+        bad[g] -= error
+        for k in range(len(totals)):
+            totals[k] -= error * size[g]
         update(beliefs, rates, checked, found, g, error)
         done = 0
         for k in range(len(totals)):
-            if crossed[k] < 0 and (logs[k] >= need or totals[k] > n - t - 1):
+            if crossed[k] < 0 and (logs[k] >= need or totals[k] > mass.sum() + 1e-9):
                 crossed[k] = t + 1
             done += crossed[k] >= 0
         if done == len(totals):

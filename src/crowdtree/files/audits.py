@@ -57,23 +57,26 @@ def load_labels(source: Any, *, name: str | None = None) -> Labels:
         A file (.csv .tsv .json .jsonl .parquet: its path, bytes or a binary stream), a data frame,
         a mapping of columns, or what :func:`crowdtree.learn` returns. Columns: ``item`` (or
         ``task``), ``label``, and ``error`` (or ``posterior_error``), or ``probability`` that the
-        label is right.
+        label is right; maybe ``expected_loss``. Items that are ``referred`` are left out.
     name
         File name of bytes or of a stream that has none.
 
     Examples
     --------
     >>> load_labels({"task": ["a", "b"], "label": ["cat", "dog"], "probability": [0.9, 0.75]})
-    Labels(items=['a', 'b'], labels=['cat', 'dog'], errors=[0.1, 0.25])
+    Labels(items=['a', 'b'], labels=['cat', 'dog'], errors=[0.1, 0.25], risks=None)
     """
     items: list[str] = []
     labels: list[str] = []
     errors: list[float] = []
+    risks: list[float] = []
     seen: dict[str, str] = {}
     for where, row in _table(source, name):
         item, label = _cell(row, ITEM, where), _cell(row, ("label",), where)
         if not label and row.get("status", ""):
             continue  # a campaign set the item aside: it has no label to audit
+        if RIGHT.get(row.get("referred", "").casefold()):
+            continue  # an expert decides it
         if not item or not label:
             raise CrowdtreeError(f"{where}: the {'label' if item else 'item'} is blank; fill it in")
         if item in seen:
@@ -84,7 +87,24 @@ def load_labels(source: Any, *, name: str | None = None) -> Labels:
         items.append(item)
         labels.append(label)
         errors.append(_stated(row, item, where))
-    return Labels(items, labels, errors)
+        if row.get("expected_loss", ""):
+            risks.append(_expected_loss(row["expected_loss"], item, where))
+    if risks and len(risks) < len(items):
+        raise CrowdtreeError("labels: some items have no expected_loss; fill in all or none")
+    return Labels(items, labels, errors, risks or None)
+
+
+def _expected_loss(text: str, item: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise CrowdtreeError(
+            f"{where}: item {one_line(item)} has the expected_loss {one_line(text)}; expected a "
+            "number of 0 or more"
+        )
+    return value
 
 
 def _stated(row: dict[str, str], item: str, where: str) -> float:
@@ -277,6 +297,10 @@ def audit_to_dict(audit: Audit, key: bytes | None = None) -> dict[str, Any]:
             for item, label, error in zip(audit.items, audit.labels, audit.errors, strict=True)
         ],
     }
+    if audit.costs is not None:
+        data |= {"loss": audit.costs.to_dict(), "loss_bound": audit.loss_bound}
+        for entry, risk in zip(data["labels"], audit.risks or (), strict=bool(audit.risks)):
+            entry["risk"] = risk
     data["digest"] = _digest(data)
     if key is not None:
         data["signature"] = _signature(data, key)
@@ -385,11 +409,27 @@ def _rebuild(data: Any) -> Audit:
         seed=data.seed,
         known=known,
         correct=data.correct,
+        **_loss_of(data),
     )
     if audit.digest != data.labels_digest:
         raise CrowdtreeError("labels: were edited: they do not match labels_digest")
     audit.follow(data.draws)
     return audit
+
+
+def _loss_of(data: Any) -> dict[str, Any]:
+    """Arguments of an audit about what mistakes cost."""
+    if data.loss is None:
+        return {"loss_bound": data.loss_bound}
+    risks = [row.risk for row in data.labels]
+    if None in risks and any(risk is not None for risk in risks):
+        raise CrowdtreeError("labels: some have a risk and some have none")
+    return {
+        "loss": data.loss.matrix,
+        "classes": data.loss.classes,
+        "loss_bound": data.loss_bound,
+        "risks": None if None in risks else risks,
+    }
 
 
 def check_claims(claimed: Any, audit: Audit) -> None:

@@ -176,8 +176,8 @@ def decide(log_posterior: FloatArray, loss: Loss | None) -> Stated:
     return Stated(label, label_errors(posterior, label), risk, referred)
 
 
-def label_errors(posterior: FloatArray, label: NDArray[np.intp]) -> FloatArray:
-    """Probability that each label is wrong, one row per item."""
+def label_errors(posterior: FloatArray, label: NDArray[Any]) -> FloatArray:
+    """Probability that each label is wrong, one row per item: summed over the other classes."""
     rest = posterior.copy()
     rest[np.arange(len(rest)), label] = 0.0
     return np.asarray(np.minimum(1.0, rest.sum(axis=1)))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.policy import AdaptivePolicy, Answer, BatchPolicy, Label, PlanPolicy, Policy
-from crowdtree.policy.base import decide, normalised
+from crowdtree.policy.base import decide, label_errors, normalised
 from crowdtree.policy.batch import nearest_codeword
 from crowdtree.policy.replay import MISSING
 from crowdtree.simulation.crowd import Answers, Block, CrowdBlock
@@ -37,6 +37,8 @@ class BlockRun(NamedTuple):
     reason: NDArray[np.int8]
     asked: IntArray
     """Answers to each question, over all items."""
+    stated_loss: FloatArray
+    """Stated expected loss of each decision; for 0/1 loss the stated error."""
 
 
 def run_block(policy: Policy[Any], block: Block) -> BlockRun:
@@ -46,7 +48,8 @@ def run_block(policy: Policy[Any], block: Block) -> BlockRun:
     if type(policy) is PlanPolicy and not _repeats_on_a_path(policy):
         fast = isinstance(block, CrowdBlock) and block.plain and len(block.truth) >= COMPILE_FROM
         fast = fast and policy.least_answers == 1
-        plain = not (policy.calibration or policy.model.shared_difficulty)
+        special = policy.calibration or policy.model.shared_difficulty or policy.problem.loss
+        plain = not special
         if fast and plain and not policy.voted.handed_over:
             assert isinstance(block, CrowdBlock)
             return _run_plan_compiled(policy, block)
@@ -144,7 +147,12 @@ class Walk:
         row, label = self.row[0], self.label
         assert label is not None
         found.label[row] = label.label
-        found.posterior_error[row] = label.posterior_error
+        found.posterior_error[row] = found.stated_loss[row] = label.posterior_error
+        loss = self.policy.problem.loss
+        if loss is not None:
+            posterior = self.policy.posterior(self.state)
+            referred = label.reason == "referred"
+            found.stated_loss[row] = loss.risk_of(posterior, label.label, referred)
         found.reason[row] = REASONS.index(label.reason)
         found.answers[row] = self.counts.sum()
         found.asked[:] += self.counts.sum(axis=0)
@@ -160,6 +168,7 @@ def blank(block: Block, questions: int) -> BlockRun:
         posterior_error=np.zeros(n),
         reason=np.zeros(n, dtype=np.int8),
         asked=np.zeros(questions, dtype=np.int64),
+        stated_loss=np.zeros(n),
     )
 
 
@@ -223,6 +232,7 @@ class _Adaptive:
         rows, state = self.item[done], self.state[done]
         self.found.label[rows] = best.label[state]
         self.found.posterior_error[rows] = best.error[state]
+        self.found.stated_loss[rows] = best.risk[state]
         self.found.reason[rows] = reason[state]
         self.found.answers[rows] = self.answers[state]
         self.item, self.state = self.item[~done], self.state[~done]
@@ -331,7 +341,7 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
             found.reason[item[leaf]] = reason[~node[leaf]]
             stay = ~leaf
             item, node, yes, no, first = item[stay], node[stay], yes[stay], no[stay], first[stay]
-    found.posterior_error[:] = _errors(policy, log_posterior, found)
+    _state(policy, log_posterior, found)
     return found
 
 
@@ -355,7 +365,9 @@ def _run_plan_compiled(policy: PlanPolicy, block: CrowdBlock) -> BlockRun:
         policy.voted.leaf_label.astype(np.int64),
     )
     reason = np.full(len(block.truth), REASONS.index("leaf"), dtype=np.int8)
-    return BlockRun(block.truth, walked.label, walked.answers, walked.error, reason, walked.asked)
+    return BlockRun(
+        block.truth, walked.label, walked.answers, walked.error, reason, walked.asked, walked.error
+    )
 
 
 def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
@@ -396,14 +408,17 @@ def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
         best = decide(stated, problem.loss)
         found.label[:] = best.label
         found.reason[best.referred] = REASONS.index("referred")
-    found.posterior_error[:] = _errors(policy, log_posterior, found)
+    _state(policy, log_posterior, found)
     return found
 
 
-def _errors(
-    policy: PlanPolicy | BatchPolicy, log_posterior: FloatArray, found: BlockRun
-) -> FloatArray:
-    """Stated probability that each label is wrong."""
+def _state(policy: PlanPolicy | BatchPolicy, log_posterior: FloatArray, found: BlockRun) -> None:
+    """State the error and the expected loss of each label."""
     posterior = np.exp(policy.stated(normalised(log_posterior), found.answers))
-    posterior[np.arange(len(found.label)), found.label] = 0.0
-    return np.asarray(np.minimum(1.0, posterior.sum(axis=1)))
+    found.posterior_error[:] = label_errors(posterior, found.label)
+    loss = policy.problem.loss
+    if loss is None:
+        found.stated_loss[:] = found.posterior_error
+    else:
+        referred = found.reason == REASONS.index("referred")
+        found.stated_loss[:] = loss.risk_of(posterior, found.label, referred)

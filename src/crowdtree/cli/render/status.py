@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdtree.text import duration, number, percent, plural
+from crowdtree.text import amount, duration, number, percent, plural
 
 __all__ = ["status_lines"]
 
@@ -19,7 +19,7 @@ def status_lines(row: dict[str, Any]) -> list[str]:
     first = f"{row['id']}  {row['name']}: {row['status']}{f' ({reason})' if reason else ''}"
     lines = [first, f"   {done:,} of {plural(items['total'], 'item')} done"]
     if row["answers_per_item"] is not None:
-        lines[-1] += f", {number(row['answers_per_item'])} answers per item"
+        lines[-1] += f", {amount(row['answers_per_item'], 'answer')} per item"
     if row["estimated_error"] is not None:
         lines[-1] += f", {percent(row['estimated_error'])} of labels wrong (estimate)"
     parts = (_money(row), _ahead(row), _revised(row), _attention(row))

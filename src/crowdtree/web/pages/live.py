@@ -19,7 +19,17 @@ from crowdtree.store.queries.progress import Progress, progress
 from crowdtree.store.queries.workers import paused_workers, some_workers
 from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.web.pages.monitoring import Shown, shown_monitor
-from crowdtree.web.pages.words import ago, brief, count, duration, money, number, percent, plural
+from crowdtree.web.pages.words import (
+    ago,
+    amount,
+    brief,
+    count,
+    duration,
+    money,
+    number,
+    percent,
+    plural,
+)
 
 __all__ = ["Picture", "look"]
 
@@ -261,7 +271,7 @@ def _planned(promise: Promise | None, what: str) -> str:
 
 
 def _pace(rate: float | None, running: bool) -> str:
-    return "–" if rate is None or not running else f"{number(rate, 2)} answers per minute"
+    return "–" if rate is None or not running else f"{amount(rate, 'answer', 2)} per minute"
 
 
 def _shares(facts: Progress) -> dict[str, float]:
@@ -444,7 +454,7 @@ def _promise_notes(seen: Situation) -> Iterator[Note]:
         )
     if each and each > 1.5 * promise.answers:
         yield Note(
-            f"Items need {number(each)} answers each, more than the {number(promise.answers)} "
+            f"Items need {amount(each, 'answer')} each, more than the {number(promise.answers)} "
             "planned: people make more errors than the table says.",
             f"{seen.link}/workers",
             "View the workers",
