@@ -187,8 +187,8 @@ def http_page() -> Iterator[str]:
     yield "# HTTP interface\n"
     yield "Generated from the OpenAPI description, which a running server has at"
     yield "`/api/openapi.json`. Who may call what is in [Security](../security.md).\n"
-    yield "*Takes* lists query parameters, or fields of the JSON body. What has `=` may be left out; its"
-    yield "default follows.\n"
+    yield "*Takes* lists query parameters, or fields of the JSON body. What has `=` may be left"
+    yield "out; its default follows.\n"
     rows = []
     for path, calls in sorted(described["paths"].items()):
         for method, call in calls.items():
