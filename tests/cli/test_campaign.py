@@ -15,6 +15,7 @@ from crowdtree.store import Next, Store, Submit
 from crowdtree.store.audits import checking
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.owner import people, tokens
+from crowdtree.store.serving import answering
 
 pytest.importorskip("fastapi", reason="needs the server's packages")
 
@@ -289,7 +290,8 @@ def test_answers_are_excluded_and_included_again(run: Any) -> None:
     assert "No differences" in run("verify", "1")[1]
 
 
-def test_items_set_aside_are_reopened(run: Any) -> None:
+def test_items_set_aside_are_reopened(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answering, "skip_weight", lambda *_: 1.0)
     run("create", "table.csv", "--set", "most_skips=1")
     run("items", "1", "items.csv")
     run("start", "1")

@@ -33,6 +33,7 @@ from crowdtree.store.db.tables import (
 )
 from crowdtree.store.owner import campaigns as owner
 from crowdtree.store.queries.export import answer_rows
+from crowdtree.store.serving import answering
 from store.test_revising import STRICT, TABLE, Game, policies
 
 HASTY = AdaptivePolicy(TABLE, target_error=0.3, max_answers=5, strict=False)
@@ -97,7 +98,13 @@ def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(revising, "AT_ONCE", 2)
 
 
-@pytest.mark.usefixtures("slowly")
+@pytest.fixture
+def full_skips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every skip count in full, also those of people without a record."""
+    monkeypatch.setattr(answering, "skip_weight", lambda *_: 1.0)
+
+
+@pytest.mark.usefixtures("slowly", "full_skips")
 @pytest.mark.parametrize("seed", range(3))
 def test_anything_can_happen_between_corrections(seed: int, url: str) -> None:
     game = Court(url, policies()[2 * seed % len(policies())], seed, n=8, most_skips=1)
@@ -294,6 +301,7 @@ def test_early_labels_are_concluded_again(tmp_path: Any) -> None:
         assert {item: game.labels()[item] for item in early} == {k: before[k] for k in early}
 
 
+@pytest.mark.usefixtures("full_skips")
 def test_skips_of_excluded_workers_no_longer_set_items_aside(tmp_path: Any) -> None:
     game = Court(f"sqlite:///{tmp_path / 'x.db'}", HASTY, n=4)
     aside = sa.select(sa.func.count()).where(items.c.status == 3)
@@ -310,6 +318,7 @@ def test_skips_of_excluded_workers_no_longer_set_items_aside(tmp_path: Any) -> N
         assert {row[2] for row in game.labels().values()} <= {"target", "budget", "questions"}
 
 
+@pytest.mark.usefixtures("full_skips")
 def test_reopened_items_are_asked_of_others(tmp_path: Any) -> None:
     game = Court(f"sqlite:///{tmp_path / 'x.db'}", HASTY, n=4)
     aside = sa.select(items.c.task).where(items.c.status == 3).order_by(items.c.id)

@@ -46,7 +46,7 @@ SKIPPED = Sql(
 )
 SKIPPED_AWAY = (
     "most items were set aside because people could not tell; look at the items and the workers, "
-    "then finish the campaign or add items"
+    "then reopen the items, or finish the campaign"
 )
 """Why a campaign does not finish by itself."""
 
