@@ -309,8 +309,9 @@ class Look:
 
     def paused(self) -> bool:
         """Whether a campaign waits for its owner."""
-        mine = campaign_rows.c.status == "paused"
-        return bool(self._count(sa.select(sa.func.count()).select_from(campaign_rows).where(mine)))
+        return bool(
+            self._rows(sa.select(campaign_rows.c.id).where(campaign_rows.c.status == "paused"))
+        )
 
 
 def worker(crowd: Crowd, token: str, seed: int) -> None:

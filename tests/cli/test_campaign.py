@@ -15,7 +15,6 @@ from crowdtree.store import Next, Store, Submit
 from crowdtree.store.audits import checking
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.owner import people, tokens
-from crowdtree.store.serving import answering
 
 pytest.importorskip("fastapi", reason="needs the server's packages")
 
@@ -290,8 +289,8 @@ def test_answers_are_excluded_and_included_again(run: Any) -> None:
     assert "No differences" in run("verify", "1")[1]
 
 
-def test_items_set_aside_are_reopened(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answering, "skip_weight", lambda *_: 1.0)
+@pytest.mark.usefixtures("full_skips")
+def test_items_set_aside_are_reopened(run: Any) -> None:
     run("create", "table.csv", "--set", "most_skips=1")
     run("items", "1", "items.csv")
     run("start", "1")

@@ -33,7 +33,6 @@ from crowdtree.store.db.tables import (
 )
 from crowdtree.store.owner import campaigns as owner
 from crowdtree.store.queries.export import answer_rows
-from crowdtree.store.serving import answering
 from store.test_revising import STRICT, TABLE, Game, policies
 
 HASTY = AdaptivePolicy(TABLE, target_error=0.3, max_answers=5, strict=False)
@@ -96,12 +95,6 @@ class Court(Game):
 def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Revise two items per transaction, so that everything happens in between."""
     monkeypatch.setattr(revising, "AT_ONCE", 2)
-
-
-@pytest.fixture
-def full_skips(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every skip count in full, also those of people without a record."""
-    monkeypatch.setattr(answering, "skip_weight", lambda *_: 1.0)
 
 
 @pytest.mark.usefixtures("slowly", "full_skips")
