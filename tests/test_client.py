@@ -65,6 +65,7 @@ class Script(BaseHTTPRequestHandler):
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, type[Script]]]:
     monkeypatch.setattr(client_module, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(client_module, "LONGEST_PAUSE", 0.01)
     script = type("Once", (Script,), {"tasks": [], "seen": [], "trouble": []})
     with ThreadingHTTPServer(("127.0.0.1", 0), script) as made:
         made.daemon_threads = True
@@ -109,7 +110,7 @@ def test_it_ends_when_its_patience_does(server: tuple[str, type[Script]]) -> Non
     assert work(Client(address, "secret"), lambda *_: True, wait=0.0, patience=0.0) == 0
 
 
-@pytest.mark.parametrize("trouble", [[0], [503], [0, 503, 0]])
+@pytest.mark.parametrize("trouble", [[0], [503], [408], [0, 503, 0], [503] * 20])
 def test_a_lost_connection_is_retried_with_the_same_key(
     server: tuple[str, type[Script]], trouble: list[int]
 ) -> None:

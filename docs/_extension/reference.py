@@ -186,14 +186,16 @@ def http_page() -> Iterator[str]:
         described = create_app(store).openapi()
     yield "# HTTP interface\n"
     yield "Generated from the OpenAPI description, which a running server has at"
-    yield "`/api/openapi.json` (with `--docs`). Who may call what is in [Serving](../serving.md).\n"
-    yield "A field or parameter with `=` may be left out; what follows is its default.\n"
-    rows = [
-        (f"`{method.upper()} {path}`", _plain(call.get("description", "")), _taken(described, call))
-        for path, calls in sorted(described["paths"].items())
-        for method, call in calls.items()
-    ]
-    yield from _table(("route", "what it does", "parameters, or fields of the JSON body"), rows)
+    yield "`/api/openapi.json`. Who may call what is in [Security](../security.md).\n"
+    yield "*Takes* lists query parameters, or fields of the JSON body. What has `=` may be left out; its"
+    yield "default follows.\n"
+    rows = []
+    for path, calls in sorted(described["paths"].items()):
+        for method, call in calls.items():
+            taken = _taken(described, call)
+            text = _plain(call.get("description", "")) + (f" *Takes* {taken}." if taken else "")
+            rows.append((f"`{method.upper()} {path}`", text))
+    yield from _table(("route", "what it does"), rows)
 
 
 def _taken(described: dict[str, Any], call: dict[str, Any]) -> str:

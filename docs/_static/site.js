@@ -10,6 +10,9 @@
   document.querySelectorAll(".caption[role=heading]").forEach(function (caption) {
     caption.setAttribute("aria-level", "2");
   });
+  document.querySelectorAll(".sig dl, .sig dd").forEach(function (part) {
+    part.setAttribute("role", "presentation"); // Sphinx breaks long signatures by lists
+  });
   document.querySelectorAll(".cell_output th:empty").forEach(function (corner) {
     corner.replaceWith(document.createElement("td"));
   });

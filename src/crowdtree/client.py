@@ -24,9 +24,13 @@ OVER = ("finished", "done", "all answered", "worker paused")
 """Reasons for which there is no more work, for servers that do not say so."""
 SIGNED = ("participant", "expires", "nonce", "signature")
 TRIES = 8
+BUSY_TRIES = 40
+"""Tries while the server says that its disk or its database fails: some six minutes."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 TIMEOUT = 60.0
-TAKEN, GONE, BUSY = 409, 410, 503
+TAKEN, GONE = 409, 410
+RETRIED = (408, 503)
+"""Statuses after which the same request may succeed: it came too slowly, or the server is busy."""
 
 
 class ServerRefused(CrowdtreeError):
@@ -217,19 +221,20 @@ def _submitted(client: Client, path: str, body: dict[str, Any]) -> bool:
 
 
 def _again(call: Callable[[], Any]) -> Any:
-    """Call, and retry after a lost connection with increasing delays."""
-    for turn in range(TRIES):
-        last = turn == TRIES - 1
+    """Call, and retry with increasing delays while the server is lost or busy."""
+    lost = busy = 0
+    while True:
         try:
             return call()
         except ServerRefused as error:
-            if error.status != BUSY or last:
+            busy += 1
+            if error.status not in RETRIED or busy == BUSY_TRIES:
                 raise
         except (OSError, http.client.HTTPException) as error:
-            if last:
+            lost += 1
+            if lost == TRIES:
                 raise CrowdtreeError(f"the server cannot be reached: {error}") from None
-        time.sleep(min(FIRST_PAUSE * 2**turn, LONGEST_PAUSE))
-    raise AssertionError("unreachable")
+        time.sleep(min(FIRST_PAUSE * 2 ** min(lost + busy - 1, 10), LONGEST_PAUSE))
 
 
 def _json(body: Any) -> bytes:

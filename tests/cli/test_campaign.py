@@ -289,6 +289,7 @@ def test_answers_are_excluded_and_included_again(run: Any) -> None:
     assert "No differences" in run("verify", "1")[1]
 
 
+@pytest.mark.usefixtures("full_skips")
 def test_items_set_aside_are_reopened(run: Any) -> None:
     run("create", "table.csv", "--set", "most_skips=1")
     run("items", "1", "items.csv")

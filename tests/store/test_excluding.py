@@ -97,7 +97,7 @@ def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(revising, "AT_ONCE", 2)
 
 
-@pytest.mark.usefixtures("slowly")
+@pytest.mark.usefixtures("slowly", "full_skips")
 @pytest.mark.parametrize("seed", range(3))
 def test_anything_can_happen_between_corrections(seed: int, url: str) -> None:
     game = Court(url, policies()[2 * seed % len(policies())], seed, n=8, most_skips=1)
@@ -223,6 +223,20 @@ def test_later_answers_count_unless_the_worker_is_blocked(court: Court) -> None:
     court.settle()
 
 
+def test_an_unreliable_worker_stays_paused_without_the_answers(court: Court) -> None:
+    """Excluded answers are no evidence any more, but the pause that followed from them stays."""
+    status = sa.select(workers.c.status).order_by(workers.c.id).limit(1)
+    mine = workers.update().where(workers.c.id == court.ids()[0])
+    reason = "reliability 40% is below 60%"
+    court.write(lambda c: c.execute(mine.values(status="paused", status_reason=reason)).rowcount)
+    court.exclude(court.ids()[0])
+    court.settle()
+    assert court.read(status) == [("paused",)]
+    court.include(court.ids()[0])
+    court.settle()
+    assert court.read(status) == [("active",)]  # no rule pauses anybody in this campaign
+
+
 def test_an_excluded_answer_cannot_be_undone(court: Court) -> None:
     who = court.read(sa.select(answers.c.worker_id).order_by(answers.c.id.desc()).limit(1))[0][0]
     court.exclude(who)
@@ -280,6 +294,7 @@ def test_early_labels_are_concluded_again(tmp_path: Any) -> None:
         assert {item: game.labels()[item] for item in early} == {k: before[k] for k in early}
 
 
+@pytest.mark.usefixtures("full_skips")
 def test_skips_of_excluded_workers_no_longer_set_items_aside(tmp_path: Any) -> None:
     game = Court(f"sqlite:///{tmp_path / 'x.db'}", HASTY, n=4)
     aside = sa.select(sa.func.count()).where(items.c.status == 3)
@@ -296,6 +311,7 @@ def test_skips_of_excluded_workers_no_longer_set_items_aside(tmp_path: Any) -> N
         assert {row[2] for row in game.labels().values()} <= {"target", "budget", "questions"}
 
 
+@pytest.mark.usefixtures("full_skips")
 def test_reopened_items_are_asked_of_others(tmp_path: Any) -> None:
     game = Court(f"sqlite:///{tmp_path / 'x.db'}", HASTY, n=4)
     aside = sa.select(items.c.task).where(items.c.status == 3).order_by(items.c.id)

@@ -45,6 +45,7 @@ def run_block(policy: Policy[Any], block: Block) -> BlockRun:
         return _Adaptive(policy, block).run()
     if type(policy) is PlanPolicy and not _repeats_on_a_path(policy):
         fast = isinstance(block, CrowdBlock) and block.plain and len(block.truth) >= COMPILE_FROM
+        fast = fast and policy.least_answers == 1
         plain = not (policy.calibration or policy.model.shared_difficulty)
         if fast and plain and not policy.voted.handed_over:
             assert isinstance(block, CrowdBlock)
@@ -202,15 +203,20 @@ class _Adaptive:
         stated = policy.stated(by_class, self.answers)
         best = decide(stated, policy.problem.loss)
         posterior = np.exp(self.log_posterior)
-        reason = np.where(policy.sure(best), 0, -1)
+        few = self.answers < policy.least_answers
+        reason = np.where(policy.sure(best) & ~few, 0, -1)
         reason = np.where((reason < 0) & (self.answers >= policy.max_answers), 1, reason)
         if policy.may_give_up:
-            rows = np.flatnonzero(reason < 0)
+            rows = np.flatnonzero((reason < 0) & ~few)
             given_up = policy.hopeless(
                 stated[rows], by_class[rows], self.yes[rows], self.no[rows], self.answers[rows]
             )
             reason[rows[given_up]] = REASONS.index("undecided")
         question = self._questions(np.flatnonzero(reason < 0), posterior)
+        lacking = np.flatnonzero((reason < 0) & few & (question < 0))
+        if len(lacking):  # nothing is in doubt: ask what told most at first
+            first = np.tile(np.exp(policy.start().log_posterior), (len(posterior), 1))
+            question[lacking] = self._questions(lacking, first)[lacking]
         reason = np.where((reason < 0) & (question < 0), 2, reason)
         reason = np.where((reason >= 0) & best.referred, REASONS.index("referred"), reason)
         done = reason[self.state] >= 0
@@ -285,7 +291,7 @@ def _repeats_on_a_path(policy: PlanPolicy) -> bool:
 def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
     """All items go down the tree together, one answer each per round."""
     found = blank(block, policy.problem.n_questions)
-    tree, votes = policy.plan.tree, policy.voted.votes
+    tree = policy.plan.tree
     logs, rho = policy.model.logs, policy.model.shared_difficulty
     n = len(block.truth)
     log_posterior = np.tile(np.log(policy.problem.prior), (n, 1))
@@ -307,7 +313,7 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
             log_posterior[item] += np.where(there[:, None], told, 0.0)
         first = np.where((yes + no == 0) & there, value, first)
         yes, no = yes + (value == 1), no + (value == 0)
-        verdict = _verdicts(policy, votes[node], yes, no, first)
+        verdict = policy.verdicts(node, found.answers[item], yes, no, first)
         if not there.all():
             gone = ~there
             verdict[gone] = policy.passed_over(
@@ -350,20 +356,6 @@ def _run_plan_compiled(policy: PlanPolicy, block: CrowdBlock) -> BlockRun:
     )
     reason = np.full(len(block.truth), REASONS.index("leaf"), dtype=np.int8)
     return BlockRun(block.truth, walked.label, walked.answers, walked.error, reason, walked.asked)
-
-
-def _verdicts(
-    policy: PlanPolicy, votes: IntArray, yes: IntArray, no: IntArray, first: IntArray
-) -> IntArray:
-    """Verdict of each vote, -1 while it is open: the rule of :meth:`PlanPolicy.verdict`."""
-    if policy.voted.vote == "margin":
-        return np.where(yes - no >= votes, 1, np.where(no - yes >= votes, 0, -1))
-    need, tie = votes // 2 + 1, votes % 2 == 0
-    win_yes = yes >= need - (tie & (first == 1))
-    if policy.stopping == "none":
-        return np.where(yes + no < votes, -1, win_yes)
-    win_no = no >= need - (tie & (first == 0))
-    return np.where(win_no, 0, np.where(win_yes, 1, -1))
 
 
 def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:

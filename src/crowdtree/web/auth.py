@@ -30,6 +30,7 @@ __all__ = [
     "AUDITOR_COOKIE",
     "OWNER_COOKIE",
     "OWNER_ONLY",
+    "SAFE",
     "WORKER_COOKIE",
     "AuditorHash",
     "LoginRole",
@@ -39,6 +40,9 @@ __all__ = [
     "auditor_hash",
     "csrf_of",
     "forget",
+    "known_auditor",
+    "known_owner",
+    "known_worker",
     "log_in",
     "owner_needed",
     "owner_or_none",
@@ -60,6 +64,10 @@ FOLLOWED_LINK = ("navigate", "document")
 """What a browser says about a page that it opens, not a part of one or a frame."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
 MOST_TOKEN = 200
+FOUND = "crowdtree.credential"
+"""Where a request keeps the owner's credential that was found."""
+LOGIN = "Log in as the owner first."
+LINK = "Open your personal link first."
 
 
 class Owner(NamedTuple):
@@ -141,14 +149,46 @@ def _embedded_elsewhere(request: Request) -> bool:
     return head.get("sec-fetch-site") in OTHER_SITES and not followed
 
 
+async def _owner_credential(request: Request, token: str | None) -> tokens.Credential | None:
+    """Find the owner's credential of a request, once per request."""
+    if token is None:
+        return None
+    if FOUND not in request.scope:
+        request.scope[FOUND] = await sessions.find_credential(state_of(request), token)
+    found: tokens.Credential | None = request.scope[FOUND]
+    return found if found is not None and found.role == "owner" else None
+
+
+async def known_owner(request: Request) -> None:
+    """Refuse whoever is not the owner; the CSRF token may be in the body and is checked later."""
+    token, _ = token_from(request, OWNER_COOKIE)
+    if await _owner_credential(request, token) is None:
+        raise HttpError(401, "login", LOGIN)
+
+
+async def known_worker(request: Request) -> None:
+    """Refuse whoever is not a worker."""
+    who = await worker_hash(request)
+    state = state_of(request)
+    await state.store.aread(lambda c: tokens.worker_of(c, who, state.now))
+
+
+async def known_auditor(request: Request) -> None:
+    """Refuse whoever is not an auditor."""
+    await auditor_hash(request)
+    token, _ = token_from(request, AUDITOR_COOKIE)
+    found = await sessions.find_credential(state_of(request), token or "")
+    if found is None or found.role != "auditor":
+        raise HttpError(401, "unknown", LINK)
+
+
 async def owner_or_none(request: Request) -> Owner | None:
     """Find the owner behind a request, if there is one."""
-    state = state_of(request)
     token, by_cookie = token_from(request, OWNER_COOKIE)
-    if token is None or (by_cookie and request.method in SAFE and _embedded_elsewhere(request)):
+    if by_cookie and request.method in SAFE and _embedded_elsewhere(request):
         return None
-    found = await sessions.find_credential(state, token)
-    if found is None or found.role != "owner":
+    found = await _owner_credential(request, token)
+    if token is None or found is None:
         return None
     if by_cookie:
         field = None
@@ -168,7 +208,7 @@ async def owner_needed(request: Request) -> Owner:
     """Find the owner behind a request, or refuse."""
     owner = await owner_or_none(request)
     if owner is None:
-        raise HttpError(401, "login", "Log in as the owner first.")
+        raise HttpError(401, "login", LOGIN)
     return owner
 
 
@@ -185,7 +225,7 @@ async def auditor_hash(request: Request) -> str:
 def _hash(request: Request, cookie: str) -> str:
     token, by_cookie = token_from(request, cookie)
     if token is None:
-        raise HttpError(401, "unknown", "Open your personal link first.")
+        raise HttpError(401, "unknown", LINK)
     if by_cookie:
         check_csrf(request, token)
     return tokens.hashed(token)

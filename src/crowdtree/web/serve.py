@@ -21,6 +21,7 @@ from crowdtree.files.private import make_private
 from crowdtree.store import Store
 from crowdtree.store.owner import tokens, webhooks
 from crowdtree.web.app import create_app
+from crowdtree.web.processes import allow_connections, end_with_parent
 from crowdtree.web.secret_key import SEALED, SecretKey
 from crowdtree.web.state import Options
 from crowdtree.web.stopping import before_stopping
@@ -102,6 +103,8 @@ def application() -> Any:
     values = json.loads(os.environ[VARIABLE])
     serving = Serving(**{**values, "trusted_hosts": tuple(values["trusted_hosts"])})
     _quiet(serving.access_log)
+    allow_connections()
+    end_with_parent()
     store = Store(serving.database)
     atexit.register(store.close)
     app = create_app(store, serving.options)
@@ -151,6 +154,7 @@ def _serve(serving: Serving, listener: socket.socket) -> None:
         "server_header": False,
         "timeout_graceful_shutdown": 5,
         "h11_max_incomplete_event_size": 64 * 1024,
+        "http": "crowdtree.web.connections:GuardedProtocol",
     }
     if serving.processes > 1:
         listener.close()  # the processes bind the port themselves

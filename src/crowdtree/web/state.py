@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 from crowdtree.store import Store
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.stalled import StalledItems
+from crowdtree.store.background.trusting import Trusting
 from crowdtree.store.background.watching import Watching
 from crowdtree.store.db.campaign_row import Campaign
 from crowdtree.store.types import AnyPolicy
 from crowdtree.web.plan_cache import PlanCache
 from crowdtree.web.rate_limit import RateLimit
+from crowdtree.web.readiness import Readiness
 from crowdtree.web.secret_key import SecretKey
 
 if TYPE_CHECKING:
@@ -134,6 +136,8 @@ class AppState:
     maintenance: Maintenance = field(init=False)
     stalled: StalledItems = field(init=False)
     watching: Watching = field(init=False)
+    readiness: Readiness = field(init=False)
+    trusting: Trusting = field(init=False)
     plans: PlanCache = field(default_factory=PlanCache)
     policies: dict[tuple[int, int], AnyPolicy] = field(default_factory=dict)
     charts: dict[tuple[int, float, int], str] = field(default_factory=dict)
@@ -152,6 +156,8 @@ class AppState:
         self.maintenance = Maintenance(self.store.clock)
         self.stalled = StalledItems(self.store.clock)
         self.watching = Watching(self.store.clock)
+        self.readiness = Readiness(self.store)
+        self.trusting = Trusting(self.store.clock)
 
     @property
     def poll_seconds(self) -> float:

@@ -114,6 +114,7 @@ def test_unknown_workers_and_drafts_are_refused(app: Lab) -> None:
     assert app.post(f"/api/campaigns/{number}/exclude", {"workers": [99]}).status_code == 404
 
 
+@pytest.mark.usefixtures("full_skips")
 def test_items_set_aside_are_reopened(app: Lab) -> None:
     text = "task,text\na,x\nb,y\nc,z\n"
     number = app.campaign(items=text, settings={"most_skips": 1, "finish_by_itself": False})
@@ -124,7 +125,7 @@ def test_items_set_aside_are_reopened(app: Lab) -> None:
     again = app.client.post(
         f"{base}/items", content=text, headers={**app.owner, "content-type": "text/csv"}
     )
-    assert again.json() == {"read": 3, "added": 0, "set_aside": 3}
+    assert again.json() == {"read": 3, "added": 0, "set_aside": 3, "warnings": []}
     page = app.get(f"/c/{number}/items?status=set+aside&added=0&same=3&aside=3").text
     assert "3 items of your file had been set aside" in page
     assert "Reopen all 3" in page

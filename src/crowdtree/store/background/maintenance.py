@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
@@ -28,6 +30,7 @@ from crowdtree.store.settings import Settings, stored_settings
 
 __all__ = ["Maintenance"]
 
+log = logging.getLogger("crowdtree.store")
 OPEN_AT_ONCE = 200
 NEW_AT_ONCE = 5000
 WITH_STATUS = Sql(
@@ -70,14 +73,21 @@ class Maintenance:
         revised = self.revising.round(connection)
         more |= any(revised.values())
         for row in rows:
-            if row.id in revised:
-                continue  # a revision may take labels back
-            if row.status == "finishing":
-                more |= self._finish(connection, row.id)
-            else:
-                settings = stored_settings(row.settings)
-                more |= self._check_running(connection, row.id, settings, row.status_reason)
+            if row.id not in revised:  # a revision may take labels back
+                more |= self._maintain(connection, row)
         return more
+
+    def _maintain(self, connection: Connection, row: sa.Row[Any]) -> bool:
+        """Finish or check a campaign; one that fails must not stop the others."""
+        try:
+            with connection.begin_nested():
+                if row.status == "finishing":
+                    return self._finish(connection, row.id)
+                settings = stored_settings(row.settings)
+                return self._check_running(connection, row.id, settings, row.status_reason)
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            log.exception("the maintenance of campaign %d failed", row.id)
+            return False
 
     def take_opened(self) -> dict[int, int]:
         """Count the questions that revisions have opened since the last call, by campaign."""

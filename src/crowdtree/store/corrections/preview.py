@@ -88,7 +88,8 @@ def preview(
     held = [made for made in still_excluded(connection, number) if made.worker_id in workers]
     changed = new if not lift else held
     ids = sorted({item for made in changed for item in _touched(connection, made)})
-    served = _served(connection, campaign)
+    cache = ServingCache(lambda: 0.0, np.random.default_rng(0))
+    served = cache.campaign(connection, campaign.state)
     after = [*served.exclusions, *changed]
     if lift:
         after = [one for one in served.exclusions if one not in changed]
@@ -116,11 +117,6 @@ def preview(
 def _touched(connection: Connection, made: sql.Exclusion) -> list[int]:
     first, last = made.first_answer_id, made.last_answer_id
     return fetch_ids(connection, TOUCHED, worker=made.worker_id, first=first, last=last)
-
-
-def _served(connection: Connection, campaign: Campaign) -> ServedCampaign:
-    state = sql.CampaignState(*(getattr(campaign, name) for name in sql.CampaignState._fields))
-    return ServingCache(lambda: 0.0, np.random.default_rng(0)).campaign(connection, state)
 
 
 def _add(

@@ -78,6 +78,8 @@ def reopen(
         return 0
     cache = ServingCache(lambda: now, np.random.default_rng(0))
     unit = UnitOfWork(connection, cache, now)
+    # no need to lock its budget
+    unit.campaigns[number] = cache.campaign(connection, campaign.state)
     unit.load_items(sorted(ids)[:AT_ONCE])
     found = [
         item

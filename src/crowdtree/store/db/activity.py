@@ -17,6 +17,7 @@ __all__ = ["EVENTS", "ActivityEntry", "list_activity", "note"]
 
 EVENTS = {
     "alarm": "table.alarm",
+    "suspect": "worker.suspected",
     "revise": "table.revised",
     "exclude": "answers.excluded",
     "include": "answers.included",

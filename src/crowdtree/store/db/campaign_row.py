@@ -48,6 +48,11 @@ class CampaignSummary:
     started_at: float | None
     finished_at: float | None
 
+    @property
+    def state(self) -> sql.CampaignState:
+        """What changes while it runs."""
+        return sql.CampaignState(self.id, self.version, self.status, self.status_reason)
+
     def to_dict(self) -> JsonObject:
         """Write the campaign as plain JSON."""
         return asdict(self)

@@ -62,6 +62,7 @@ class Worker(NamedTuple):
     question: int | None
     last_question: int
     used_skill: float
+    known: str
     answers: int
     skips: int
     lapses: int
@@ -142,7 +143,8 @@ WORKERS = Query(
     Worker,
     """SELECT credentials.token_hash, credentials.role, credentials.expires_at,
     workers.id, workers.campaign_id, workers.status, workers.status_reason, workers.question,
-    workers.last_question, workers.used_skill, workers.answers, workers.skips, workers.lapses,
+    workers.last_question, workers.used_skill, workers.known, workers.answers, workers.skips,
+    workers.lapses,
     campaigns.version AS campaign_version,
     campaigns.status AS campaign_status, campaigns.status_reason AS campaign_reason
     FROM credentials JOIN workers ON workers.id = credentials.worker_id
@@ -184,6 +186,7 @@ class ItemRow(NamedTuple):
     revision: int
     revised_after: int
     reopened_after: int
+    least: int
 
 
 @dataclass
@@ -235,12 +238,13 @@ class LogLine(NamedTuple):
 
 
 class OpenQuestion(NamedTuple):
-    """A question that can be handed out `needed` more times."""
+    """A question that can be handed out `needed` more times, maybe to known workers only."""
 
     id: int
     item_id: int
     question: int
     needed: int
+    known_only: int
 
 
 class Outcome(NamedTuple):
@@ -353,7 +357,8 @@ LOG_OF_ITEMS = Query(LogLine, _LOG.replace("{which}", "{of items}"))
 LOG = Query(LogLine, _LOG.replace("{which}", "IN :ids"))
 QUESTIONS_OF_ITEMS = Query(
     OpenQuestion,
-    "SELECT id, item_id, question, needed FROM open_questions WHERE item_id {of items}",
+    """SELECT id, item_id, question, needed, known_only FROM open_questions
+    WHERE item_id {of items}""",
 )
 OVERDUE_ITEMS = Sql(
     f"""SELECT items.id FROM items
@@ -392,12 +397,13 @@ SAVE_LEASE = many(
 )
 SAVE_ITEM = many(
     """UPDATE items SET status = :status, state = :state, revision = :revision,
-    revised_after = :revised_after, reopened_after = :reopened_after WHERE id = :id"""
+    revised_after = :revised_after, reopened_after = :reopened_after, least = :least
+    WHERE id = :id"""
 )
 SAVE_FATE = many("UPDATE answers SET revised_fate = :revised_fate WHERE id = :id")
 ADD_QUESTION = many(
-    """INSERT INTO open_questions (campaign_id, item_id, question, needed)
-    VALUES (:campaign_id, :item_id, :question, :needed)"""
+    """INSERT INTO open_questions (campaign_id, item_id, question, needed, known_only)
+    VALUES (:campaign_id, :item_id, :question, :needed, :known_only)"""
 )
 SAVE_QUESTION = many("UPDATE open_questions SET needed = :needed WHERE id = :id")
 DROP_QUESTION = many("DELETE FROM open_questions WHERE id = :id")
@@ -448,6 +454,7 @@ class WorkerRecord(NamedTuple):
     judged: int
 
 
+KNOWN = Sql("SELECT id FROM workers WHERE id IN :ids AND known <> ''")
 LOCK_WORKERS = Sql("SELECT id FROM workers WHERE id IN :ids ORDER BY id {lock workers}")
 ADD_TO_WORKER = many(
     """UPDATE workers SET answers = workers.answers + :answers, skips = workers.skips + :skips,

@@ -184,6 +184,7 @@ items = sa.Table(
     _count("revision"),
     _number("revised_after", BigId),
     _number("reopened_after", BigId),
+    _count("least"),  # answers before its label: more than it has while its label waits
     sa.UniqueConstraint("campaign_id", "task"),
     sa.Index("ix_items_campaign_id_status_id", "campaign_id", "status", "id"),
     sqlite_autoincrement=True,
@@ -203,6 +204,7 @@ open_questions = sa.Table(
     _ref("item_id", "items"),
     sa.Column("question", sa.Integer, nullable=False),
     sa.Column("needed", sa.Integer, nullable=False),
+    _number("known_only", sa.SmallInteger),  # whether only workers who are known are asked
     sa.UniqueConstraint("item_id", "question"),
     sa.Index("ix_open_questions_campaign_id_id", "campaign_id", "id"),
     sa.Index("ix_open_questions_campaign_id_question_id", "campaign_id", "question", "id"),
@@ -234,6 +236,7 @@ workers = sa.Table(
     _number("skill", sa.Float),
     _number("precision", sa.Float),
     _number("used_skill", sa.Float),  # with which answers are weighed
+    _text("known"),  # why the worker is known; empty for a newcomer
     _count("gold_right"),
     _count("gold_asked"),
     _count("agreed"),

@@ -48,6 +48,8 @@ MOVES: dict[CampaignStatus, tuple[CampaignStatus, ...]] = {
 """From which statuses a campaign can get to a status."""
 VERBS = {"running": "start", "paused": "pause", "finishing": "finish", "finished": "finish"}
 MOST_NAME = 200
+ENGINE_SETTINGS = ("most_skips", "people_per_item", "person_dependence")
+"""Settings that are rules of the engine, under which the log is replayed."""
 
 
 def create(
@@ -93,6 +95,12 @@ def check_policy(policy: AnyPolicy, settings: Settings) -> None:
         raise CrowdtreeError(
             "settings: personal_codes: leave completion_code empty, or switch personal codes off"
         )
+    most = getattr(policy, "max_answers", None)
+    if most is not None and most < settings.people_per_item:
+        raise CrowdtreeError(
+            f"settings: people_per_item: {settings.people_per_item} people cannot answer about an "
+            f"item: the policy takes at most {most} (max_answers)"
+        )
     if settings.dedicated and policy.to_dict()["policy"] != "plan":
         raise CrowdtreeError(
             "settings: dedicated: requires a plan; adaptive questions vary by item"
@@ -131,11 +139,12 @@ def change_settings(
     found = get_campaign(connection, number, lock=True)
     old = found.settings
     settings = checked_settings({**old.model_dump(), **changes})
-    if found.status != "draft" and settings.most_skips != old.most_skips:
-        raise CrowdtreeError(
-            "settings: most_skips: cannot change after the start: items set aside so far depend "
-            "on it"
-        )
+    for name in ENGINE_SETTINGS if found.status != "draft" else ():
+        if getattr(settings, name) != getattr(old, name):
+            raise CrowdtreeError(
+                f"settings: {name}: cannot change after the start: labels and items set aside so "
+                "far depend on it"
+            )
     check_policy(policy, settings)
     connection.execute(
         campaigns.update()

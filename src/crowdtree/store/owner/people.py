@@ -20,6 +20,7 @@ from crowdtree.store.owner.campaigns import MOST_NAME, storable
 from crowdtree.store.types import AnyPolicy
 
 __all__ = [
+    "SUSPECTED",
     "WorkerStatus",
     "add_worker",
     "check_worker",
@@ -32,13 +33,15 @@ __all__ = [
 ]
 
 WorkerStatus = Literal["active", "paused", "blocked"]
+SUSPECTED = "suspected"
+"""First word of the reason where the server paused a worker whom it suspects."""
 
 
 def invite(
     connection: Connection, number: int, name: str, policy: AnyPolicy, dedicated: bool, now: float
 ) -> tuple[int, str]:
     """Add a worker; returns the id and a personal token, which is shown only here."""
-    worker = add_worker(connection, number, name, policy, dedicated, now)
+    worker = add_worker(connection, number, name, policy, dedicated, now, known="invited")
     token = tokens.issue(connection, "worker", now, campaign_id=number, worker_id=worker, name=name)
     note(connection, now, "invite", number, {"worker": worker})
     return worker, token
@@ -70,6 +73,7 @@ def add_worker(
     external_id: str | None = None,
     network: str = "",
     details: Mapping[str, str] | None = None,
+    known: str = "",
 ) -> int:
     """Add a worker; returns the id."""
     if not storable(name):
@@ -91,6 +95,7 @@ def add_worker(
             seen_at=now,
             network=network,
             details=json.dumps(dict(details or {})),
+            known=known,
         )
         .returning(workers.c.id)
     )
@@ -131,11 +136,12 @@ def set_worker_status(
     The links of a blocked worker stop working, and the questions that they hold are released.
     """
     check_worker(connection, number, worker)
-    connection.execute(
-        workers.update()
-        .where(workers.c.id == worker)
-        .values(status=status, status_reason="" if status == "active" else "by the owner")
-    )
+    values = {"status": status, "status_reason": "" if status == "active" else "by the owner"}
+    mine = workers.c.id == worker
+    if status == "active":  # the owner vouches for somebody whom the server suspected
+        suspected = workers.c.status_reason.startswith(SUSPECTED)
+        connection.execute(workers.update().where(mine, suspected).values(known="owner"))
+    connection.execute(workers.update().where(mine).values(**values))
     if status == "blocked":
         tokens.revoke(connection, now, credentials.c.worker_id == worker)
         held = (leases.c.worker_id == worker, leases.c.state == LeaseState.ACTIVE)

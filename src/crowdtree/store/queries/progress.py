@@ -40,6 +40,8 @@ class Progress(TypedDict):
     items: dict[str, int]
     undecided: int
     waiting_for_workers: int
+    waiting_for_known: int
+    """Items whose label waits for an answer of somebody who is known."""
     answers: dict[str, int]
     answers_per_item: float | None
     estimated_error: float | None
@@ -78,6 +80,7 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
         "items": {**items, "total": sum(items.values()) - items["gold"]},
         "undecided": counts.get("undecided", 0),
         "waiting_for_workers": _waiting_items(connection, number),
+        "waiting_for_known": counts.get("held", 0),
         "answers": {**given, "expired_leases": counts.get("expired", 0)},
         "answers_per_item": counts.get("taken", 0) / estimated if estimated else None,
         "estimated_error": counts["error_nanos"] / 1e9 / estimated if estimated else None,

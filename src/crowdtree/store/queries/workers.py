@@ -45,6 +45,9 @@ class WorkerFacts(TypedDict):
     external_id: str | None
     status: str
     status_reason: str
+    known: str
+    """Why the worker is known (``invited``, ``owner``, ``gold`` or ``agreement``); empty for a
+    newcomer."""
     question: int | None
     answers: int
     accepted: int

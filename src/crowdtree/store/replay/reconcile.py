@@ -26,7 +26,7 @@ __all__ = ["Sums", "check_references", "check_sums"]
 RECORD = ("answers", "accepted", "skips", "overdue", "earned")
 LEARNED = ("gold_right", "gold_asked", "agreed", "judged")
 TALLY_GROUPS = ("fate:", "asked:", "label:", "label_nanos:")
-TALLIES = ("spent", "estimated", "taken", "error_nanos", "undecided", *ITEM_STATUSES)
+TALLIES = ("spent", "estimated", "taken", "error_nanos", "undecided", "held", *ITEM_STATUSES)
 
 # The database enforces one reference per row; repeated references are checked here.
 REFERENCES = {
@@ -105,6 +105,8 @@ class Sums:
         self.items += 1
         self.lines += len(stored.log)
         self.tallies[stored.status.label] += 1
+        waits = stored.status == ItemStatus.OPEN and stored.least > item.answers
+        self.tallies["held"] += waits
         self.live_leases += sum(lease.state in LIVE_LEASES for lease in stored.leases)
         self._add_label(stored)
         self._add_log(stored)

@@ -14,6 +14,7 @@ from crowdtree.store.db.states import LeaseState, lease_token, split_lease
 from crowdtree.store.errors import Refused
 from crowdtree.store.serving.commands import Submit, Taken, Task, Undo, Undone
 from crowdtree.store.serving.item import OpenItem, make_task
+from crowdtree.store.serving.newcomers import ready_label
 from crowdtree.store.serving.record import is_accepted, lease_seconds, skip_weight
 from crowdtree.store.serving.settle import settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
@@ -115,6 +116,7 @@ def _advance(
         weight=_weight(unit, worker, request.kind),
     )
     fate = item.take(event)
+    _close(unit, item)
     unit.count_move(item.campaign, before, item.node)
     price = price if reserved or fate == "counted" else 0
     if budget is not None:
@@ -128,6 +130,13 @@ def _weight(unit: UnitOfWork, worker: Worker, kind: str) -> float:
         return 1.0
     delta = unit.deltas[worker.id]
     return skip_weight(worker.answers + delta.answers, worker.skips + delta.skips)
+
+
+def _close(unit: UnitOfWork, item: OpenItem) -> None:
+    """Close an item whose answers give its label, unless that has to wait."""
+    label = ready_label(unit, item, item.item.label)
+    if label is not None:
+        item.close(label)
 
 
 def _answer_gold(
@@ -292,6 +301,7 @@ def _undo_in_engine(
         raise Refused("late", "Too late to undo: somebody has answered after you.")
     before = item.node
     item.take(Event(item.task, lease.question, mine[0], None, "undo", f"{lease.id}:{key}"))
+    _close(unit, item)
     unit.count_move(item.campaign, before, item.node)
 
 

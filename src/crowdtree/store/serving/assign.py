@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from crowdtree.campaign import open_questions
+from crowdtree.campaign import counted_answers, open_questions
 from crowdtree.policy import Ask, PlanPolicy
 from crowdtree.problem import DASH
 from crowdtree.store.db import assignment as search
@@ -33,7 +33,7 @@ from crowdtree.store.serving.assign_batch import (
     request_offers,
 )
 from crowdtree.store.serving.commands import NO_MORE, HandedOut, Next
-from crowdtree.store.serving.item import ServedCampaign, make_task
+from crowdtree.store.serving.item import OpenItem, ServedCampaign, make_task
 from crowdtree.store.serving.record import lease_seconds, leases_allowed, take_back_after
 from crowdtree.store.serving.settle import settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
@@ -321,8 +321,10 @@ def _first_open(
     positions = unit.cache.positions
     row = fetch_one(
         unit.connection,
-        search.CHOOSE[question != ANY, campaign.settings.one_question_per_item],
+        search.CHOOSE[question != ANY],
         campaign=campaign.id,
+        people=campaign.settings.people_first,
+        known=int(bool(worker.known)),
         question=question,
         worker=worker.id,
         after=0 if from_start else positions.get((worker.id, question), 0),
@@ -352,7 +354,7 @@ def _new_item(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> Cho
     run(unit.connection, search.OPEN_ITEM, id=item.id, revision=campaign.revision)
     rest = list(questions)
     rest.remove(mine[0])
-    values = {"campaign_id": campaign.id, "item_id": item.id}
+    values = {"campaign_id": campaign.id, "item_id": item.id, "known_only": 0}
     added = [{**values, "question": q, "needed": rest.count(q)} for q in dict.fromkeys(rest)]
     send_many(unit.connection, sql.ADD_QUESTION, added)
     count_started(unit, campaign, len(rest))
@@ -382,6 +384,7 @@ def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) 
         search.SCAN_QUESTIONS,
         campaign=campaign.id,
         after=unit.cache.positions.get(place, 0),
+        known=int(bool(worker.known)),
         most=SCANNED_AT_ONCE,
     )
     # The next scan continues after these rows, or starts over if this was the end.
@@ -396,7 +399,7 @@ def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) 
             campaign.policy, item.item, item.outstanding, str(worker.id), campaign.rules
         )
         mine = [q for q in found if worker.may_answer(q)]
-        if not mine:
+        if not mine or _waits_for_others(item, worker):
             continue
         # Add the lease before settling, so that the engine closes the question that it replaces.
         item.leases[-1] = Lease(
@@ -406,6 +409,13 @@ def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) 
         unit.write_questions([item])
         return _chosen(unit, item.id, mine[0])
     return None
+
+
+def _waits_for_others(item: OpenItem, worker: Worker) -> bool:
+    """Whether the worker holds a question of an item that still lacks other people's answers."""
+    held = any(lease.worker_id == worker.id for lease in item.leases.values())
+    people = {event.worker for event, _ in counted_answers(item.item)}
+    return held and len(people) < item.campaign.rules.people
 
 
 def _lease(

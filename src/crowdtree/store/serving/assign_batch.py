@@ -91,7 +91,8 @@ def request_offers(unit: UnitOfWork, hashes: Sequence[str]) -> Offers:
                 question=question,
                 after=cache.positions.get((worker.id, question), 0),
                 after_any=cache.positions.get((worker.id, ANY), 0),
-                once=campaign.settings.one_question_per_item,
+                people=campaign.settings.people_first,
+                known=int(worker.id in cache.known),
                 wide=not dedicated,
             )
         )
@@ -114,7 +115,7 @@ class _LeaseJson(TypedDict):
     campaign_id: int
     nonce: str
     expires_at: float
-    once: bool
+    people: int
     revision: int
 
 
@@ -137,7 +138,7 @@ class _Assignment:
             "campaign_id": campaign.id,
             "nonce": secrets.token_hex(8),
             "expires_at": self.unit.now + lease_seconds(campaign.settings, worker.lapses),
-            "once": campaign.settings.one_question_per_item,
+            "people": campaign.settings.people_first,
             "revision": campaign.revision,
         }
         for offer in self.offers.found.get(worker.id, ()):

@@ -17,6 +17,7 @@ from crowdtree.campaign import (
     advance,
     after_undos,
     open_questions,
+    replay_item,
     stands,
     start_item,
 )
@@ -102,6 +103,12 @@ class ServedCampaign:
             for found in self.exclusions
         )
 
+    def has_excluded(self, worker: int) -> bool:
+        """Whether answers of a worker are excluded in the campaign's revision."""
+        return any(
+            found.worker_id == worker and found.holds(self.revision) for found in self.exclusions
+        )
+
     def changed_since(self, revision: int, log: Iterable[LogLine]) -> bool:
         """Whether lines of an item were excluded or included again after a revision."""
         changed = [found for found in self.exclusions if found.changed_after(revision)]
@@ -133,6 +140,8 @@ class OpenItem:
     reopened_after: int
     leases: dict[int, Lease] = field(default_factory=dict)
     questions: dict[int, OpenQuestion] = field(default_factory=dict)
+    was_held: bool = False
+    """Whether its label waited when it was loaded."""
     changed: bool = False
     label: Label | None = None
     needed: Counter[int] | None = None
@@ -142,6 +151,11 @@ class OpenItem:
     def closed(self) -> bool:
         """Whether the item has its label or was set aside."""
         return self.status in (ItemStatus.LABELLED, ItemStatus.SET_ASIDE)
+
+    @property
+    def held(self) -> bool:
+        """Whether it could be labelled, but waits for an answer of somebody who is known."""
+        return not self.closed and self.item.least > self.item.answers
 
     @property
     def outstanding(self) -> list[int]:
@@ -160,8 +174,6 @@ class OpenItem:
         """Advance the engine by an event; returns the event's fate."""
         self.item = advance(self.campaign.policy, self.item, event, self.campaign.rules)
         self.changed = True
-        if self.item.label is not None and not self.closed:
-            self.close(self.item.label)
         return self.item.fates[-1]
 
     def close(self, label: Label) -> None:
@@ -170,6 +182,13 @@ class OpenItem:
         self.status = ItemStatus.SET_ASIDE if aside else ItemStatus.LABELLED
         self.label, self.changed = label, True
         self.item = replace(self.item, label=label)
+
+    def require(self, answers: int) -> Label | None:
+        """Replay the item so that it takes a number of answers; returns the label after that."""
+        campaign, self.changed = self.campaign, True
+        again = replace(self.item, least=answers)
+        self.item = replay_item(campaign.policy, again, campaign.rules)
+        return self.item.label
 
     def refresh(self) -> int:
         """Bring leases and open questions in line with the engine; count the newly open ones."""
@@ -194,10 +213,12 @@ class OpenItem:
         if self.needed is None:
             return
         for question, row in self.questions.items():
-            if self.needed[question] != row.needed:
-                yield QuestionChange(question, row.id, self.needed[question])
+            same = row.known_only == self.held
+            if self.needed[question] != row.needed or not same:
+                yield QuestionChange(question, row.id, self.needed[question] if same else 0)
         for question, count in self.needed.items():
-            if question not in self.questions:
+            there = self.questions.get(question)
+            if there is None or there.known_only != self.held:
                 yield QuestionChange(question, None, count)
 
     def row(self) -> dict[str, object]:
@@ -210,11 +231,12 @@ class OpenItem:
             "revision": self.revision,
             "revised_after": self.revised_after,
             "reopened_after": self.reopened_after,
+            "least": self.item.least,
         }
 
 
 def item_state(
-    campaign: ServedCampaign, task: str, state: str | None, log: Iterable[LogLine]
+    campaign: ServedCampaign, task: str, state: str | None, log: Iterable[LogLine], least: int
 ) -> ItemState:
     """Make the engine's view of an item from its row and its part of the log."""
     if state is None:
@@ -227,6 +249,7 @@ def item_state(
         blank,
         events=tuple(event_of(task, line) for line in lines),
         fates=cast(tuple[Fate, ...], tuple(fates)),
+        least=least,
     )
 
 

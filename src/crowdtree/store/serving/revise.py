@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from crowdtree.campaign import ItemState, open_questions, replay_item
-from crowdtree.policy import Answer, Label, PlanPolicy
+from crowdtree.campaign import ItemState, counted_answers, open_questions, replay_item
+from crowdtree.policy import Label, PlanPolicy
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.states import ItemStatus, LeaseState
 from crowdtree.store.serving.changes import Changes
@@ -29,6 +29,7 @@ from crowdtree.store.serving.item import (
     fates_to_replay,
     revised_fate,
 )
+from crowdtree.store.serving.newcomers import ready_label
 from crowdtree.store.serving.settle import count_label, new_label, settle
 
 __all__ = ["is_behind", "replayed", "revise"]
@@ -90,9 +91,10 @@ def revise(
     kept = None if reopen else before
     item.item = replayed(campaign, item.task, log, item.reopened_after, kept)
     item.revision, item.changed = campaign.revision, True
+    label = ready_label(unit, item, item.item.label)
     _note_fates(unit, item, log)
     _count_moves(unit, item)
-    _relabel(unit, item, item.item.label, before)
+    _relabel(unit, item, label, before)
     _withdraw_leases(item)
     settle(unit, item)
 
@@ -110,13 +112,13 @@ def _count_moves(unit: Changes, item: OpenItem, by: int = 1) -> None:
     policy = item.campaign.policy
     if not isinstance(policy, PlanPolicy):
         return
+    policy = policy.at_least(max(policy.least_answers, item.item.least))
     state = policy.start()
     unit.count_start(item.campaign, by)
-    for event, fate in zip(item.item.events, item.item.fates, strict=True):
-        if fate == "counted" and event.value is not None:
-            before = state.node
-            state = policy.update(state, Answer(event.question, event.value, event.skill))
-            unit.count_move(item.campaign, before, state.node, by)
+    for _, answer in counted_answers(item.item, item.campaign.rules):
+        before = state.node
+        state = policy.update(state, answer)
+        unit.count_move(item.campaign, before, state.node, by)
 
 
 def _relabel(
@@ -142,7 +144,6 @@ def _relabel(
     if after is not None:
         item.close(after)  # a new row with a new id, which webhooks are sent
     else:
-        item.item = replace(item.item, label=None)
         gone = sql.Withdrawal(item.campaign.id, item.id, before.id, unit.now)
         unit.withdrawals.append(gone)
 

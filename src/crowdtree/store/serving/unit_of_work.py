@@ -104,6 +104,8 @@ class UnitOfWork(Changes):
                     worker.id, number, worker.question
                 )
                 self.cache.last_questions[worker.id] = worker.last_question
+                if worker.known:
+                    self.cache.known.add(worker.id)
         self._lock_budgets(capped)
 
     def load_campaigns(self, ids: Iterable[int]) -> None:
@@ -187,7 +189,7 @@ class UnitOfWork(Changes):
         lines = log if row.gold is None else []  # the engine is not shown gold items
         # The state of another policy is of no use: the item is revised, or is closed for good.
         state = row.state if row.revision == campaign.revision else None
-        item = item_state(campaign, row.task, state, lines)
+        item = item_state(campaign, row.task, state, lines, row.least)
         found = OpenItem(
             row.id,
             row.task,
@@ -201,6 +203,7 @@ class UnitOfWork(Changes):
         )
         if found.closed:
             found.item = replace(item, label=CLOSED)
+        found.was_held = found.held
         return found
 
     def any_unfinished(self, campaign: int) -> bool:
@@ -237,6 +240,8 @@ class UnitOfWork(Changes):
                 values = {"spent": budget.spent, "reserved": budget.reserved}
                 run(c, sql.SAVE_BUDGET, campaign_id=number, **values)
         self._write_workers()
+        for item in items:
+            self.count(item.campaign.id, "held", int(item.held) - int(item.was_held))
         shard = self.cache.shard
         tallies = sorted((*key, value) for key, value in self.tallies.items() if value)
         send_many(
@@ -261,7 +266,8 @@ class UnitOfWork(Changes):
             for question, row, needed in item.question_changes():
                 if row is None:
                     values = {"campaign_id": item.campaign.id, "item_id": item.id}
-                    added.append({**values, "question": question, "needed": needed})
+                    values |= {"question": question, "needed": needed}
+                    added.append({**values, "known_only": int(item.held)})
                 elif needed:
                     saved.append({"id": row, "needed": needed})
                 else:

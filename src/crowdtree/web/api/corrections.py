@@ -15,11 +15,14 @@ from crowdtree.store.queries.exclusions import list_exclusions
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import OWNER_ONLY
 from crowdtree.web.requests import Number, state_of
+from crowdtree.web.routing import GuardedRoute
 from crowdtree.web.services.corrections import reopen_items
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/api/campaigns", tags=["owner"], dependencies=OWNER_ONLY)
+router = APIRouter(
+    route_class=GuardedRoute, prefix="/api/campaigns", tags=["owner"], dependencies=OWNER_ONLY
+)
 
 
 class Included(BaseModel):

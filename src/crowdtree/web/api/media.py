@@ -32,13 +32,14 @@ from crowdtree.web.auth import (
 )
 from crowdtree.web.errors import HttpError
 from crowdtree.web.requests import Number, state_of
+from crowdtree.web.routing import GuardedRoute
 from crowdtree.web.services.items import MEDIA_TYPES, remove_media
 from crowdtree.web.services.sessions import works_for
 from crowdtree.web.state import AppState
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["media"])
+router = APIRouter(route_class=GuardedRoute, tags=["media"])
 PLAIN = r"^[\w-][\w. -]{0,198}\.[A-Za-z0-9]{2,4}$"
 HEADERS = {
     "content-security-policy": "default-src 'none'; sandbox",

@@ -19,15 +19,18 @@ from crowdtree.store.queries.progress import Progress, progress
 from crowdtree.store.queries.revisions import list_revisions
 from crowdtree.store.queries.workers import WorkerFacts, listed_workers
 from crowdtree.store.types import JsonObject
+from crowdtree.web.addresses import check_address
 from crowdtree.web.auth import OWNER_ONLY
 from crowdtree.web.plan_jobs import Wish
 from crowdtree.web.requests import Number, event_response, state_of
+from crowdtree.web.routing import GuardedRoute
 from crowdtree.web.services import plans
-from crowdtree.web.webhook_delivery import check_url
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/api/campaigns", tags=["owner"], dependencies=OWNER_ONLY)
+router = APIRouter(
+    route_class=GuardedRoute, prefix="/api/campaigns", tags=["owner"], dependencies=OWNER_ONLY
+)
 POLL_SECONDS = 10.0
 STATUS_AFTER: dict[str, CampaignStatus] = {
     "start": "running",
@@ -237,7 +240,7 @@ async def list_webhooks(request: Request, number: Number) -> list[JsonObject]:
 async def add_webhook(request: Request, number: Number, wish: Hooked) -> JsonObject:
     """Add a webhook for labelled items and the end; the secret is shown only once."""
     state = state_of(request)
-    url = check_url(wish.url, state.options.private_webhooks)
+    url = await check_address(wish.url, state.options.private_webhooks)
     seal = state.secret_key.seal
     made = await state.store.awrite(lambda c: webhooks.add_hook(c, number, url, state.now, seal))
     return dict(made)

@@ -12,12 +12,13 @@ from crowdtree.web import auth
 from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.web.limits import client_address
 from crowdtree.web.requests import state_of
+from crowdtree.web.routing import GuardedRoute
 from crowdtree.web.services import sessions
 from crowdtree.web.services.sessions import Visitor
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/api", tags=["sessions"])
+router = APIRouter(route_class=GuardedRoute, prefix="/api", tags=["sessions"])
 Token = Annotated[str, Field(min_length=1, max_length=200)]
 Id = Annotated[str, Field(max_length=200)]
 

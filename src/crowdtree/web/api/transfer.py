@@ -15,13 +15,16 @@ from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import OWNER_ONLY
 from crowdtree.web.errors import HttpError
 from crowdtree.web.requests import Number, state_of
+from crowdtree.web.routing import GuardedRoute
 from crowdtree.web.services.exports import Export, certified_labels, rows_of
 from crowdtree.web.services.items import add_from_file
 from crowdtree.web.state import AppState
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/api/campaigns", tags=["transfer"], dependencies=OWNER_ONLY)
+router = APIRouter(
+    route_class=GuardedRoute, prefix="/api/campaigns", tags=["transfer"], dependencies=OWNER_ONLY
+)
 Format = Literal["csv", "jsonl", "parquet"]
 TYPES = {
     "csv": "text/csv; charset=utf-8",

@@ -12,12 +12,13 @@ from starlette.responses import JSONResponse
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import WorkerHash
 from crowdtree.web.requests import state_of
+from crowdtree.web.routing import GuardedRoute
 from crowdtree.web.services import assignments
 from crowdtree.web.services.assignments import Answered, Asked, Held, Skipped, Undone
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/api/worker", tags=["worker"])
+router = APIRouter(route_class=GuardedRoute, prefix="/api/worker", tags=["worker"])
 
 
 class Question(BaseModel):

@@ -21,6 +21,7 @@ EVENTS = {
     "labels.withdrawn": "labels withdrawn",
     "table.alarm": "the answers contradict the table",
     "table.revised": "table revised",
+    "worker.suspected": "worker suspected and paused",
     "certificate.reached": "bound certified",
     "certificate.out_of_reach": "bound out of reach",
     "campaign.finished": "the end",

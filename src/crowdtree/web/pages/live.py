@@ -337,9 +337,19 @@ def _waiting_notes(seen: Situation) -> Iterator[Note]:
     yield Note(text, f"{seen.link}/share", "Invite more people")
 
 
+def _newcomer_notes(seen: Situation) -> Iterator[Note]:
+    """Labels that wait for somebody who is known."""
+    if waiting := seen.facts["waiting_for_known"]:
+        text = (
+            f"{plural(waiting, 'label')} {'waits' if waiting == 1 else 'wait'} until somebody is "
+            "known whose answers speak for it."
+        )
+        yield Note(text, f"{seen.link}/workers", "View the newcomers")
+
+
 def _paused_notes(seen: Situation) -> Iterator[Note]:
     if seen.paused:
-        text = f"{plural(seen.paused, 'worker')} paused because of low reliability."
+        text = f"{plural(seen.paused, 'worker')} paused by the server."
         yield Note(text, f"{seen.link}/workers", "View them")
 
 
@@ -458,6 +468,7 @@ NOTES: tuple[Callable[[Situation], Iterator[Note]], ...] = (
     _audit_notes,
     _worker_notes,
     _waiting_notes,
+    _newcomer_notes,
     _paused_notes,
     _excluded_notes,
     _item_notes,

@@ -190,8 +190,10 @@ async function submitted(form, submitter) {
   submitter?.setAttribute("aria-busy", "true");
   try {
     const found = await sending;
-    if (form.dataset.stay) say(form.dataset.stay);
-    else if (found.go === location.pathname) location.reload();
+    if (form.dataset.stay) {
+      say(form.dataset.stay);
+      if (found.seen) form.elements.seen.value = found.seen; // the next save starts from here
+    } else if (found.go === location.pathname) location.reload();
     else if (found.go) location.assign(found.go);
   } catch (error) {
     working(form, null, "");

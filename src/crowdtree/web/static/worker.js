@@ -184,7 +184,7 @@ function failed(error) {
     over = true;
     return null;
   }
-  lost();
+  lost(error);
   return 3000;
 }
 
@@ -259,7 +259,7 @@ function restored(task, value) {
 // ---------------------------------------------------------------- connection
 
 function heard(what, detail) {
-  if (what === "offline") lost();
+  if (what === "offline") lost(detail);
   if (what === "login") failed(detail);
   if (what === "refused" && detail.code !== "answered") banner(detail.message, "", 6000);
   if (what !== "sent") return;
@@ -269,12 +269,14 @@ function heard(what, detail) {
   }
 }
 
-function lost() {
+// The connection is lost, or the server says that it cannot save now; both are tried again.
+function lost(error) {
+  const words = error instanceof Refusal && error.status >= 500 ? "The server cannot save answers now." : "No connection.";
   const waiting = outbox.entries.length;
   const kept = waiting ? ` ${waiting} ${waiting === 1 ? "answer is" : "answers are"} kept here and will be sent automatically.` : "";
-  banner(`No connection.${kept}`, "bad");
+  banner(`${words}${kept}`, "bad");
   find("banner").dataset.lost = "1";
-  if (!tasks.length && !over) between("No connection", "Leave this page open: it continues automatically.");
+  if (!tasks.length && !over) between(words.slice(0, -1), "Leave this page open: it continues automatically.");
 }
 
 function online() {
