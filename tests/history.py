@@ -151,6 +151,7 @@ def make_campaigns(url: str, n_items: int, clients: int) -> list[tuple[int, list
                 price=0.01,
                 budget=1000.0 if place == 1 else None,
                 adapt=place in (1, 3),
+                pause_suspects=False,  # gold is right by chance here
             )
             number = store.write(
                 lambda c, p=policy, s=settings: campaigns.create(c, "history", p, s, now)
@@ -170,7 +171,10 @@ def make_campaigns(url: str, n_items: int, clients: int) -> list[tuple[int, list
             for _ in range(3):
                 task = store.ask(Next(idle, tuple(held)))["task"]
                 held += [task["lease"]] if task else []
-            made.append((number, [token for _, token in invited[1:]]))
+            # A newcomer, whose labels wait for the others.
+            joining = (None, policy, False, now, {}, 1e6)
+            joined = store.write(lambda c, n=number, j=joining: people.join(c, n, *j))
+            made.append((number, [*(token for _, token in invited[1:]), joined]))
     return made
 
 
