@@ -183,15 +183,17 @@ def certificate_cost(
     return CertificateCost(bound, items, checks, float(run.answers_per_item), watched)
 
 
-def people_cost(policy: Policy[Any], people: int) -> float:
-    """Answers per item that labels of at least some people take in addition: simulated.
+def people_cost(report: Report, policy: Policy[Any], people: int) -> float:
+    """Simulate how many more answers per item labels of at least some people take, as a job.
 
     >>> import crowdtree as ct
-    >>> people_cost(ct.policy.PlanPolicy(ct.design(ct.example("table1"))), 1)
+    >>> policy = ct.policy.PlanPolicy(ct.design(ct.example("table1")))
+    >>> people_cost(lambda share, what: None, policy, 1)
     0.0
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        report(0.1, "Simulating labels by one person and by more")
         runs = [
             simulate(policy.problem, policy.at_least(least), items=PEOPLE_SIMULATED, rng=0)
             for least in (1, people)
