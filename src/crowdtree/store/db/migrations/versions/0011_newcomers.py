@@ -11,20 +11,14 @@ depends_on = None
 
 def upgrade() -> None:
     """Move one version up."""
-    with op.batch_alter_table("workers") as table:
-        table.add_column(sa.Column("known", sa.Text, nullable=False, server_default=""))
-    with op.batch_alter_table("items") as table:
-        table.add_column(sa.Column("least", sa.Integer, nullable=False, server_default="0"))
-    with op.batch_alter_table("open_questions") as table:
-        new = sa.Column("known_only", sa.SmallInteger, nullable=False, server_default="0")
-        table.add_column(new)
+    op.add_column("workers", sa.Column("known", sa.Text, nullable=False, server_default=""))
+    op.add_column("items", sa.Column("least", sa.Integer, nullable=False, server_default="0"))
+    known_only = sa.Column("known_only", sa.SmallInteger, nullable=False, server_default="0")
+    op.add_column("open_questions", known_only)
 
 
 def downgrade() -> None:
     """Move one version down."""
-    with op.batch_alter_table("open_questions") as table:
-        table.drop_column("known_only")
-    with op.batch_alter_table("items") as table:
-        table.drop_column("least")
-    with op.batch_alter_table("workers") as table:
-        table.drop_column("known")
+    op.drop_column("open_questions", "known_only")
+    op.drop_column("items", "least")
+    op.drop_column("workers", "known")
