@@ -184,13 +184,18 @@ def certificate_cost(
 
 
 def people_cost(report: Report, policy: Policy[Any], people: int) -> float:
+<<<<<<< HEAD
     """Simulate how many more answers per item labels of at least some people take, as a job.
+=======
+    """Answers per item that labels of at least some people take in addition: simulated.
+>>>>>>> trust
 
     >>> import crowdtree as ct
     >>> policy = ct.policy.PlanPolicy(ct.design(ct.example("table1")))
     >>> people_cost(lambda share, what: None, policy, 1)
     0.0
     """
+    report(0.1, "Simulating the campaign")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         report(0.1, "Simulating labels by one person and by more")
