@@ -184,11 +184,7 @@ def certificate_cost(
 
 
 def people_cost(report: Report, policy: Policy[Any], people: int) -> float:
-<<<<<<< HEAD
-    """Simulate how many more answers per item labels of at least some people take, as a job.
-=======
     """Answers per item that labels of at least some people take in addition: simulated.
->>>>>>> trust
 
     >>> import crowdtree as ct
     >>> policy = ct.policy.PlanPolicy(ct.design(ct.example("table1")))
