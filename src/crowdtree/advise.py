@@ -191,10 +191,9 @@ def people_cost(report: Report, policy: Policy[Any], people: int) -> float:
     >>> people_cost(lambda share, what: None, policy, 1)
     0.0
     """
-    report(0.1, "Simulating the campaign")
+    report(0.1, "Simulating labels by one person and by more")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        report(0.1, "Simulating labels by one person and by more")
         runs = [
             simulate(policy.problem, policy.at_least(least), items=PEOPLE_SIMULATED, rng=0)
             for least in (1, people)
