@@ -121,7 +121,7 @@ def test_the_walk_in_blocks_is_the_walk(monkeypatch: pytest.MonkeyPatch) -> None
     whole = evaluate(plan)
     expected = whole.confusion, whole.visits, whole.answers_by_node  # now, in one piece
     assert [len(block) for block in whole._blocks()] == [5]
-    for cells, blocks in ((3, [3, 2]), (0, [1] * 5)):
+    for cells, blocks in ((12, [3, 2]), (0, [1] * 5)):
         monkeypatch.setattr(evaluation, "_BLOCK_CELLS", cells)
         pieces = evaluate(plan)
         assert [len(block) for block in pieces._blocks()] == blocks

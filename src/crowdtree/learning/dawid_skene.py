@@ -77,10 +77,11 @@ def fit_dawid_skene(
     posterior[known] = 0.0
     posterior[known, gold[known]] = 1.0
     counts = votes.counts(posterior)
+    each = np.full(len(posterior), 1 / max(len(posterior), 1))
     trace: list[float] = []
     converged = False
     for _ in range(steps):
-        log_answer, log_prior = _tables(counts, smoothing), _log(posterior.mean(axis=0))
+        log_answer, log_prior = _tables(counts, smoothing), _log(each @ posterior)
         likelihood = votes.expect(log_answer, log_prior, gold, posterior, counts)
         trace.append(likelihood + smoothing * float(log_answer.sum()))
         if len(trace) > 1 and trace[-1] - trace[-2] < tolerance * len(worker):

@@ -6,8 +6,6 @@ products with dense ones, which SciPy computes about as fast as any loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ BLOCK = 1 << 18
 """Cells (item, state) that are computed together: they fit into the processor's cache."""
 IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
+Blocks = list[tuple[slice, Any, Any]]
 
 
 def counting_sort(key: IntArray, count: int) -> tuple[NDArray[np.int64], IntArray]:
@@ -82,25 +81,32 @@ class Votes:
     ) -> None:
         self.start, self.worker, self.label = start, worker, label
         self.workers, self.labels = workers, labels
+        self._made: tuple[int, Blocks] | None = None
 
-    @cached_property
-    def _column(self) -> NDArray[Any]:
-        """Worker and label of each answer in one number."""
-        return self.worker * np.int32(self.labels) + self.label
+    def _blocks(self, states: int) -> Blocks:
+        """Items that are computed together, their rows of the matrix, and these transposed.
 
-    def _blocks(self, states: int) -> Iterator[tuple[slice, Any]]:
-        """Items that are computed together, and their rows of the matrix: columns by worker, label."""
-        from scipy.sparse import csr_array
-
+        A column belongs to a label of a worker.
+        """
         # one more table of all workers per block must not outweigh the items
         cells = max(BLOCK, self.workers * self.labels * states)
-        items, size = len(self.start) - 1, max(1, cells // states)
-        for first in range(0, items, size):
+        size = max(1, cells // states)
+        if self._made is None or self._made[0] != size:
+            self._made = size, self._cut(size)
+        return self._made[1]
+
+    def _cut(self, size: int) -> Blocks:
+        from scipy.sparse import csr_array
+
+        column = self.worker * np.int32(self.labels) + self.label
+        blocks = []
+        for first in range(0, len(self.start) - 1, size):
             start = self.start[first : first + size + 1]
-            column = self._column[start[0] : start[-1]]
+            mine = column[start[0] : start[-1]]
             shape = len(start) - 1, self.workers * self.labels
-            rows = csr_array((np.ones(len(column)), column, start - start[0]), shape=shape)
-            yield slice(first, first + size), rows
+            rows = csr_array((np.ones(len(mine)), mine, start - start[0]), shape=shape)
+            blocks.append((slice(first, first + size), rows, rows.T))
+        return blocks
 
     def shares(self) -> FloatArray:
         """Share of each label among the answers of each item, (item, label)."""
@@ -114,8 +120,8 @@ class Votes:
     def counts(self, posterior: FloatArray) -> FloatArray:
         """Expected answers (worker, label, state) for given probabilities (item, state)."""
         made = np.zeros((self.workers * self.labels, posterior.shape[1]))
-        for items, rows in self._blocks(posterior.shape[1]):
-            made += rows.T @ posterior[items]
+        for items, _, columns in self._blocks(posterior.shape[1]):
+            made += columns @ posterior[items]
         return made.reshape(self.workers, self.labels, -1)
 
     def expect(
@@ -135,12 +141,15 @@ class Votes:
         made = counts.reshape(-1, states)
         made[:] = 0.0
         total = 0.0
-        for items, rows in self._blocks(states):
+        for items, rows, columns in self._blocks(states):
             score, top = _weights(rows, log_answer, log_prior, gold[items], classes)
-            whole = score.sum(axis=1, keepdims=True)
-            score /= whole
-            posterior[items] = score.reshape(len(score), classes, -1).sum(axis=2)
-            made += rows.T @ score
+            whole = _reduced(np.add, score)
+            score /= whole[:, None]
+            one = states == classes  # adding up single numbers takes as long as all the rest
+            posterior[items] = (
+                score if one else score.reshape(-1, classes, states // classes).sum(2)
+            )
+            made += columns @ score
             total += float(top.sum() + np.log(whole).sum())
         return total
 
@@ -160,7 +169,7 @@ class Votes:
         made = counts.reshape(-1, states)
         made[:] = 0.0
         found = np.zeros(classes)
-        for items, rows in self._blocks(states):
+        for items, rows, _ in self._blocks(states):
             score, _ = _weights(rows, log_answer, log_prior, gold[items], classes)
             reached = np.cumsum(score, axis=1)
             before = np.concatenate([np.zeros((len(score), 1)), reached[:, :-1]], axis=1)
@@ -184,9 +193,19 @@ def _weights(
     known = np.flatnonzero(gold >= 0)
     other = np.arange(states) // (states // classes) != gold[known, None]
     score[known] = np.where(other, -np.inf, score[known])
-    top = score.max(axis=1)
+    top = _reduced(np.maximum, score)
     score -= top[:, None]
     return np.exp(score, out=score), top
+
+
+def _reduced(ufunc: np.ufunc, score: FloatArray) -> FloatArray:
+    """Reduce the states of each item: column by column where they are few, which is faster."""
+    if score.shape[1] > 8:
+        return np.asarray(ufunc.reduce(score, axis=1))
+    made = score[:, 0].copy()
+    for column in score.T[1:]:
+        ufunc(made, column, out=made)
+    return made
 
 
 def answer_table(logits: FloatArray, tilt: FloatArray) -> FloatArray:

@@ -29,8 +29,8 @@ Decoding = Literal["nearest", "posterior"]
 SMOOTHING = 0.1
 """Pseudo-count of every cell of a worker's table: a few answers do not prove an error of 0."""
 MOST_STEPS = 50
-TOLERANCE = 1e-7
-"""Gain of the objective per answer below which the fit ends."""
+TOLERANCE = 1e-5
+"""Gain of the objective per answer below which the fit ends: further steps change no verdict."""
 
 
 class DawidSkene(NamedTuple):
