@@ -143,13 +143,11 @@ class Votes:
         total = 0.0
         for items, rows, columns in self._blocks(states):
             score, top = _weights(rows, log_answer, log_prior, gold[items], classes)
-            whole = _reduced(np.add, score)
-            score /= whole[:, None]
-            one = states == classes  # adding up single numbers takes as long as all the rest
-            posterior[items] = (
-                score if one else score.reshape(-1, classes, states // classes).sum(2)
-            )
-            made += columns @ score
+            whole = score.sum(axis=0)
+            score /= whole
+            by_class = score.reshape(classes, states // classes, -1)
+            posterior[items] = by_class.sum(axis=1).T
+            made += columns @ score.T
             total += float(top.sum() + np.log(whole).sum())
         return total
 
@@ -171,12 +169,12 @@ class Votes:
         found = np.zeros(classes)
         for items, rows, _ in self._blocks(states):
             score, _ = _weights(rows, log_answer, log_prior, gold[items], classes)
-            reached = np.cumsum(score, axis=1)
-            before = np.concatenate([np.zeros((len(score), 1)), reached[:, :-1]], axis=1)
+            reached = np.cumsum(score, axis=0)
+            before = reached - score
             # the last possible state that begins at or before the number drawn
-            begun = (before <= uniform[items, None] * reached[:, -1:]) & (score > 0)
-            drawn = states - 1 - np.argmax(begun[:, ::-1], axis=1)
-            item = np.repeat(np.arange(len(score)), np.diff(rows.indptr))
+            begun = (before <= uniform[items] * reached[-1]) & (score > 0)
+            drawn = states - 1 - np.argmax(begun[::-1], axis=0)
+            item = np.repeat(np.arange(len(drawn)), np.diff(rows.indptr))
             cell = rows.indices.astype(np.int64) * states + drawn[item]
             made += np.bincount(cell, minlength=made.size).reshape(made.shape)
             found += np.bincount(drawn // (states // classes), minlength=classes)
@@ -186,26 +184,16 @@ class Votes:
 def _weights(
     rows: Any, log_answer: FloatArray, log_prior: FloatArray, gold: IntArray, classes: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Weight of each state of each item, and the logarithm of its scale."""
+    """Weight of each item in each state, (state, item), and the logarithm of its scale."""
     states = len(log_prior)
-    score = np.asarray(rows @ log_answer.reshape(-1, states))
-    score += log_prior
+    score = np.ascontiguousarray((rows @ log_answer.reshape(-1, states)).T)
+    score += log_prior[:, None]
     known = np.flatnonzero(gold >= 0)
-    other = np.arange(states) // (states // classes) != gold[known, None]
-    score[known] = np.where(other, -np.inf, score[known])
-    top = _reduced(np.maximum, score)
-    score -= top[:, None]
+    other = np.arange(states)[:, None] // (states // classes) != gold[known]
+    score[:, known] = np.where(other, -np.inf, score[:, known])
+    top = score.max(axis=0)
+    score -= top
     return np.exp(score, out=score), top
-
-
-def _reduced(ufunc: np.ufunc, score: FloatArray) -> FloatArray:
-    """Reduce the states of each item: column by column where they are few, which is faster."""
-    if score.shape[1] > 8:
-        return np.asarray(ufunc.reduce(score, axis=1))
-    made = score[:, 0].copy()
-    for column in score.T[1:]:
-        ufunc(made, column, out=made)
-    return made
 
 
 def answer_table(logits: FloatArray, tilt: FloatArray) -> FloatArray:
