@@ -161,7 +161,7 @@ def play(setting: Setting, replays: int, uniform: bool) -> tuple[Floats, float]:
         bad = np.bincount(codes, wrong, minlength=len(ledger.left)).astype(float)
         totals = np.array([float(total), float(wrong.sum())])
         kernels.replay(
-            ledger.left, bad, ledger.beliefs, ledger.rates, ledger.checked, ledger.found, totals,
+            ledger.left, bad, *ledger.model, totals,
             np.zeros(2), ledger.need, BATCH, uniform, rng.random((len(errors), 2)), crossed,
         )  # fmt: skip
         checks[number] = crossed[0]

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import crowdtree as ct
 from audit_lab import ALPHA, ways
-from crowdtree.audit import kernels
+from crowdtree.audit import few, kernels
+from crowdtree.audit.forecast import ledger_of
 from crowdtree.audit.ledger import Ledger
 from crowdtree.audit.runs import draw_weights, run_confidence
 from crowdtree.audit.strata import expectations, stratify, totals_to_test
@@ -152,7 +153,7 @@ def test_a_bet_is_fair_at_its_null_for_any_chances(sizes, data):
     bad = np.array([data.draw(st.integers(0, size)) for size in sizes], float)
     total = data.draw(st.integers(0, int(bad.sum())))
     expected = sum(
-        weights[g] * count / left[g] * math.exp(kernels.bet(left, weights, q, total, g, error))
+        weights[g] * count / left[g] * math.exp(few.bet(left, weights, q, total, g, error))
         for g in range(k)
         if left[g]
         for error, count in ((True, bad[g]), (False, left[g] - bad[g]))
@@ -568,3 +569,52 @@ def test_an_audit_that_has_drawn_everything_says_so():
         audit.draw()
     with pytest.raises(ct.CrowdtreeError, match="errors: expected one per item"):
         ct.Audit(["a"], ["x"])
+
+
+def some_state(rng):
+    """Items left, chances, expected errors, a total, and a stratum with items."""
+    strata = int(rng.integers(1, 8))
+    left = rng.integers(0, 50, strata).astype(float)
+    left[0] += 1
+    weights = rng.random(strata) * (left > 0)
+    total = float(rng.integers(0, int(left.sum()) + 2))
+    stratum = int(rng.choice(np.flatnonzero(left > 0)))
+    return left, weights / weights.sum(), 0.3 * rng.random(strata), total, stratum
+
+
+def test_few_items_are_computed_as_many_are():
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        left, weights, wrong, total, stratum = some_state(rng)
+        error, need, u = bool(rng.random() < 0.5), 0.1 + 4 * rng.random(), rng.random()
+        state = left, weights, wrong, total, stratum, error
+        assert few.bet(*state) == pytest.approx(kernels.bet(*state), rel=1e-6, abs=1e-9)
+        np.testing.assert_allclose(
+            few.lean(left, wrong, 0.3, 0.5), kernels.lean(left, wrong, 0.3, 0.5), rtol=1e-12
+        )
+        aim = float(rng.choice([-1.0, total]))
+        assert few.pick_lean(left, wrong, aim, need) == kernels.pick_lean(left, wrong, aim, need)
+        assert few.draw(left, weights, u) == kernels.draw(left, weights, u)
+
+
+@pytest.mark.parametrize("uniform", [False, True])
+def test_replays_of_few_items_are_those_of_many(uniform):
+    rng = np.random.default_rng(0)
+    errors = np.where(rng.random(200) < 0.1, 0.15, 0.002)
+    ledger, codes = ledger_of(errors, 0.05, 0.95)
+    wrong = [rng.random(200) < errors * times for times in (0.5, 1, 1, 2, 4)]
+    bad = np.array([np.bincount(codes, w, minlength=len(ledger.left)) for w in wrong], float)
+    totals = np.array([[11.0, 20.0]] * len(bad))
+    how = ledger.need, 20, uniform
+    found = few.replay(
+        ledger.left, bad, ledger.model, totals, np.zeros(2), *how, np.random.default_rng(1)
+    )
+    chances, check = np.random.default_rng(1).random((len(bad), 200, 2)), np.empty(2, np.int64)
+    for row in range(len(bad)):
+        kernels.replay(
+            ledger.left, bad[row], *ledger.model, totals[row], np.zeros(2), *how, chances[row],
+            check,
+        )  # fmt: skip
+        assert found[row].tolist() == check.tolist()
+    assert -1 in found[:, 0]
+    assert len(set(found[:, 0].tolist())) > 2

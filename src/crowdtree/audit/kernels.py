@@ -1,5 +1,7 @@
 """Compiled arithmetic of audits: bets, the working model, chances of strata, whole replays.
 
+For audits of many items; :mod:`crowdtree.audit.few` computes the same without compiling.
+
 Items are handled by strata of similar stated error. A state is ``left`` (items of each stratum not
 drawn yet); ``weights`` are the chances of the strata, within which every item left is equally
 likely. See section 13 of docs/model.md for the formulas.
@@ -12,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from crowdtree.audit.strata import LARGEST, LEANINGS, STEPS, STRENGTH
 from crowdtree.jit import compiled
 
 __all__ = [
@@ -24,17 +27,6 @@ __all__ = [
     "replay",
     "update",
 ]
-
-LARGEST = 1e9
-"""Largest stake; the null that everything left is wrong allows any."""
-STRENGTH = 20.0
-"""Checks in one stratum that count as much as what the other strata say about it."""
-SHARES = np.array([1.0, 0.75, 0.5, 0.35, 0.2, 0.1])
-"""Shares of the uniform part in the chances that are tried."""
-POWERS = np.array([0.5, 1.0])
-"""Powers of the expected error in the rest of the chances."""
-STEPS = 30
-"""Steps in which the rest of an audit is looked ahead."""
 
 
 @compiled()
@@ -116,16 +108,18 @@ def growth(left: Any, weights: Any, wrong: Any, total: float) -> float:
 
 
 @compiled()
-def lean(left: Any, wrong: Any, uniform: float, power: float, weights: Any) -> None:
-    """Fill the chances: a uniform part, the rest by a power of the expected error."""
+def lean(left: Any, wrong: Any, uniform: float, power: float) -> Any:
+    """Chances of the strata: a uniform part, the rest by a power of the expected error."""
     n = 0.0
     total = 0.0
+    weights = np.empty(len(left))
     for g in range(len(left)):
         n += left[g]
         total += left[g] * wrong[g] ** power
     for g in range(len(left)):
         part = wrong[g] ** power / total if total > 0.0 else 1.0 / n
         weights[g] = left[g] * (uniform / n + (1.0 - uniform) * part)
+    return weights
 
 
 @compiled()
@@ -135,12 +129,11 @@ def expected_checks(
     """Checks until the log wealth has grown by `need`, if the working model is right."""
     n = float(left.sum())
     now = left.copy()
-    weights = np.empty(len(left))
     step = max(1.0, n / STEPS)
     done = 0.0
     grown = 0.0
     while done < n and total > 0.0:
-        lean(now, wrong, uniform, power, weights)
+        weights = lean(now, wrong, uniform, power)
         rate = growth(now, weights, wrong, total)
         size = min(step, n - done)
         if rate > 0.0 and grown + rate * size >= need:
@@ -161,40 +154,39 @@ def expected_checks(
 
 
 @compiled()
-def pick_lean(left: Any, wrong: Any, total: float, need: float) -> tuple[float, float, float]:
+def pick_lean(left: Any, wrong: Any, total: float, need: float) -> tuple[float, float]:
     """Choose how chances lean: the uniform share and the power that need the fewest checks.
 
     `total` is the number of wrong items left that is to be ruled out; a negative one stands for
-    no particular number. Returns the share, the power and the expected checks.
+    no particular number.
     """
     expected = 0.0
     for g in range(len(left)):
         expected += left[g] * wrong[g]
     least = (1.3 if total >= 0.0 else 2.0) * expected + 1.0  # below, no bet is expected to win
     best, uniform, power = np.inf, 1.0, 1.0
-    for share in SHARES:
-        for p in POWERS:
-            if share == 1.0 and p > POWERS[0]:
-                continue
-            checks = expected_checks(left, wrong, max(total, least), need, share, p)
-            if checks < best * (1.0 - 1e-9):
-                best, uniform, power = checks, share, p
-    return uniform, power, best
+    for share, p in LEANINGS:
+        checks = expected_checks(left, wrong, max(total, least), need, share, p)
+        if checks < best * (1.0 - 1e-9):
+            best, uniform, power = checks, share, p
+    return uniform, power
 
 
 @compiled()
-def posterior(beliefs: Any, rates: Any, checked: Any, found: Any, wrong: Any) -> None:
-    """Fill the expected error of each stratum by the working model."""
+def posterior(beliefs: Any, rates: Any, checked: Any, found: Any) -> Any:
+    """Expected error of each stratum by the working model."""
+    wrong = np.empty(len(checked))
     for g in range(len(wrong)):
         mean = 0.0
         for h in range(len(beliefs)):
             mean += beliefs[h] * rates[h, g]
         wrong[g] = (STRENGTH * mean + found[g]) / (STRENGTH + checked[g])
+    return wrong
 
 
 @compiled()
-def update(beliefs: Any, rates: Any, checked: Any, found: Any, stratum: int, error: bool) -> None:
-    """Take a check into the working model."""
+def update(beliefs: Any, rates: Any, checked: Any, found: Any, stratum: int, error: bool) -> Any:
+    """Take a check into the counts; returns what the working model then believes."""
     total = 0.0
     for h in range(len(beliefs)):
         p = (STRENGTH * rates[h, stratum] + found[stratum]) / (STRENGTH + checked[stratum])
@@ -205,6 +197,7 @@ def update(beliefs: Any, rates: Any, checked: Any, found: Any, stratum: int, err
     checked[stratum] += 1.0
     if error:
         found[stratum] += 1.0
+    return beliefs
 
 
 @compiled()
@@ -268,21 +261,20 @@ def replay(
     left, bad, totals, logs = left.copy(), bad.copy(), totals.copy(), logs.copy()
     beliefs, checked, found = beliefs.copy(), checked.copy(), found.copy()
     strata = len(left)
-    wrong, weights = np.empty(strata), np.empty(strata)
     before = np.empty(strata)  # expected errors when the batch was drawn
     for k in range(len(crossed)):
         crossed[k] = -1
     n = int(left.sum() + 0.5)
     share, power = 1.0, 1.0
     for t in range(n):
-        posterior(beliefs, rates, checked, found, wrong)
+        wrong = posterior(beliefs, rates, checked, found)
         if t % batch == 0:
             for k in range(strata):  # assigning a slice takes a second to compile
                 before[k] = wrong[k]
             if not uniform and crossed[0] < 0:
                 rest = max(need - logs[0], 0.1)
-                share, power, _ = pick_lean(left, wrong, max(totals[0], 0.0), rest)
-        lean(left, before, share, power, weights)
+                share, power = pick_lean(left, wrong, max(totals[0], 0.0), rest)
+        weights = lean(left, before, share, power)
         g = draw(left, weights, chances[t, 0])[0]
         error = chances[t, 1] * left[g] < bad[g]
         for k in range(len(totals)):

@@ -215,20 +215,17 @@ class Audit(Framed, Saved, Plotted):
         return int(drawn[0]) if self.numbered else drawn[0]
 
     def _draw(self) -> int:
-        from crowdtree.audit import kernels
-
         ledger = self._all
         if self._lean[0] != self._done:
             total, need = -1.0, ledger.need
             if self._to_reject is not None:
                 total = float(max(self._to_reject - ledger.wrong, 0))
                 need = max(need - ledger.wealth_against(self._to_reject), 0.1)
-            share, power, _ = kernels.pick_lean(ledger.left, ledger.expected, total, need)
-            self._lean = (self._done, share, power)
-        weights = np.empty(len(self._left))
-        kernels.lean(self._left, ledger.expected, self._lean[1], self._lean[2], weights)
-        stratum, index = kernels.draw(self._left, weights, self._uniform(len(self.checks)))
-        place = self._pool[stratum].pop(index)
+            share, power = ledger.kernels.pick_lean(ledger.left, ledger.expected, total, need)
+            self._lean = (self._done, float(share), float(power))
+        weights = ledger.kernels.lean(self._left, ledger.expected, *self._lean[1:])
+        stratum, index = ledger.kernels.draw(self._left, weights, self._uniform(len(self.checks)))
+        place: int = self._pool[stratum].pop(index)
         self._left[stratum] -= 1
         self.checks.append(Check(place, self._done))
         self._drawn[place] = self.checks[-1]
