@@ -33,6 +33,14 @@ def play(audit, wrong, checks):
     return audit
 
 
+@pytest.fixture(autouse=True, scope="module")
+def compiled():
+    """Thousands of audits are played here; few items are compared with many in tests below."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("crowdtree.audit.ledger.FEW", 0)
+        yield
+
+
 def made(n, errors, seed=0, **options):
     names = [f"i{k}" for k in range(n)]
     return ct.Audit(names, ["ab"[k % 2] for k in range(n)], errors, seed=seed, **options)
@@ -601,18 +609,18 @@ def test_few_items_are_computed_as_many_are():
 def test_replays_of_few_items_are_those_of_many(uniform):
     rng = np.random.default_rng(0)
     errors = np.where(rng.random(200) < 0.1, 0.15, 0.002)
-    ledger, codes = ledger_of(errors, 0.05, 0.95)
+    started, codes = ledger_of(errors, 0.05, 0.95)
     wrong = [rng.random(200) < errors * times for times in (0.5, 1, 1, 2, 4)]
-    bad = np.array([np.bincount(codes, w, minlength=len(ledger.left)) for w in wrong], float)
+    bad = np.array([np.bincount(codes, w, minlength=len(started.left)) for w in wrong], float)
     totals = np.array([[11.0, 20.0]] * len(bad))
-    how = ledger.need, 20, uniform
+    how = started.need, 20, uniform
     found = few.replay(
-        ledger.left, bad, ledger.model, totals, np.zeros(2), *how, np.random.default_rng(1)
+        started.left, bad, started.model, totals, np.zeros(2), *how, np.random.default_rng(1)
     )
     chances, check = np.random.default_rng(1).random((len(bad), 200, 2)), np.empty(2, np.int64)
     for row in range(len(bad)):
         kernels.replay(
-            ledger.left, bad[row], *ledger.model, totals[row], np.zeros(2), *how, chances[row],
+            started.left, bad[row], *started.model, totals[row], np.zeros(2), *how, chances[row],
             check,
         )  # fmt: skip
         assert found[row].tolist() == check.tolist()

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.audit import few
 from crowdtree.audit.inputs import checked_errors, checked_share
-from crowdtree.audit.ledger import FEW, Ledger, allowed_wrong
+from crowdtree.audit.ledger import Ledger, allowed_wrong
 from crowdtree.audit.records import Forecast
 from crowdtree.audit.strata import STRENGTH, stratify
 from crowdtree.errors import CrowdtreeError
@@ -132,7 +133,7 @@ def _replays(
     totals = np.array([float(total - ledger.wrong)])
     logs = np.array([ledger.wealth_against(total) if total <= ledger.items else ledger.need])
     batch = max(BATCH, ledger.remaining // 100)
-    if ledger.items <= FEW:
+    if ledger.kernels is few:
         crossed = ledger.kernels.replay(
             ledger.left, np.array(cases), ledger.model, totals, logs, ledger.need, batch, uniform,
             rng,
