@@ -143,7 +143,7 @@ def speed(found: dict[str, Any]) -> str:
          f"{100 * run['right']:.3f} %"]
         for name, run in runs.items()
     ]  # fmt: skip
-    parts = [table(["", "seconds", "of processor", "memory above the input", "right"], rows)]
+    parts = [table(["method", "seconds", "of processor", "memory above the input", "right"], rows)]
     ratios = []
     for mine, theirs in (("dawid-skene", "DawidSkene"), ("hierarchical", "GLAD")):
         a, b = runs[f"crowdtree {mine}"], runs.get(f"crowd-kit {theirs}", {})
@@ -152,7 +152,9 @@ def speed(found: dict[str, Any]) -> str:
                 f"{mine} against {theirs}", f"{b['seconds'] / a['seconds']:.1f}",
                 f"{b['cpu'] / a['cpu']:.1f}", f"{a['memory'] / max(b['memory'], 1):.2f}",
             ])  # fmt: skip
-    parts.append(table(["", "times faster", "by processor time", "of its memory"], ratios))
+    parts.append(
+        table(["comparison", "times faster", "by processor time", "of its memory"], ratios)
+    )
     lines = [
         [f"{p['rows']:,}", f"{p['seconds']:.2f}", f"{p['cpu']:.2f}", f"{p['peak'] / 2**20:.0f} MB",
          str(p["steps"]), f"{100 * p['right']:.3f} %"]

@@ -43,14 +43,14 @@ def calibration(problem: ct.Problem, items: int) -> tuple[Rows, Rows]:
         "people of different skill, not told": Crowd(skill_sd=0.7, workers=200),
         "people of different skill, told": Crowd(skill_sd=0.7, workers=200, known_skill=True),
         "10 % spammers": Crowd(spammers=0.1, workers=200),
-        "answers on an item lean together (0.2)": Crowd(shared_difficulty=0.2),
+        "answers about an item are correlated (0.2)": Crowd(shared_difficulty=0.2),
         "items of different difficulty": Crowd(item_difficulty=0.5),
     }.items():
         run = simulate(problem, AdaptivePolicy(problem, 0.02, 200), items, rng=3, crowd=crowd)
         rows.append(shown(name, run))
     aware = AdaptivePolicy(problem, 0.02, 200, shared_difficulty=0.2)
     run = simulate(problem, aware, items, rng=3, crowd=Crowd(shared_difficulty=0.2))
-    rows.append(shown("leaning together, and modelled by the policy", run))
+    rows.append(shown("correlated, and the policy allows for it", run))
     run = simulate(problem, AdaptivePolicy(problem, 0.1, 8), items, rng=4)
     for row in run.calibration(8):
         print(

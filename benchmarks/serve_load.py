@@ -4,6 +4,7 @@
     python -m benchmarks.serve_load --database postgresql --processes 2
     python -m benchmarks.serve_load --sizes 1000 100000 1000000     # next-task time by size
     python -m benchmarks.serve_load --waiting 200                   # workers long-polling
+    python -m benchmarks.serve_load --seconds 600 --items 100000 --memory 30    # memory over time
 
 Prints one JSON object: loops per second, p50, p99 and the slowest of next and answer in ms.
 """
@@ -21,6 +22,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -297,21 +299,32 @@ def poll(port: int, tokens: list[str], seconds: float, out: Any) -> None:
 
 def cpu_seconds(which: str) -> float:
     """Processor time so far of the server's processes, or of PostgreSQL's."""
+    times = [process.info["cpu_times"] for process in processes(which)]
+    return float(sum(t.user + t.system for t in times if t is not None))
+
+
+def processes(which: str) -> Iterator[Any]:
+    """The server's processes, or PostgreSQL's."""
     import psutil
 
-    total = 0.0
-    for process in psutil.process_iter(["cmdline", "cpu_times", "name"]):
+    for process in psutil.process_iter(["cmdline", "cpu_times", "memory_info", "name"]):
         line = " ".join(process.info["cmdline"] or [])
-        times = process.info["cpu_times"]
         if which == "database":
             mine = process.info["name"] == "postgres" and in_family(process, POSTMASTER)
         else:
             mine = ("crowdtree.web.serve" in line or "spawn" in line) and in_family(
                 process, {os.getpid()}
             )
-        if mine and times is not None:
-            total += times.user + times.system
-    return total
+        if mine:
+            yield process
+
+
+def watch_memory(every: float, found: list[int]) -> None:
+    """Add the memory of the server's processes to a list, in MiB, again and again."""
+    while True:
+        used = [process.info["memory_info"] for process in processes("server")]
+        found.append(round(sum(u.rss for u in used if u is not None) / 2**20))
+        time.sleep(every)
 
 
 POSTMASTER: set[int] = set()
@@ -335,6 +348,7 @@ def main() -> None:
     parser.add_argument("--policy", choices=["plan", "adaptive"], default="plan")
     parser.add_argument("--sizes", type=int, nargs="*", default=[])
     parser.add_argument("--waiting", type=int, default=0)
+    parser.add_argument("--memory", type=float, default=0, help="seconds between two looks")
     options = parser.parse_args()
     policy = policy_named(options.policy)
     found: dict[str, Any] = {
@@ -356,6 +370,12 @@ def main() -> None:
                 if idle:
                     waiting.start()
                     time.sleep(2)
+                if options.memory:
+                    found["rss_mib"] = seen = []
+                    watch = threading.Thread(
+                        target=watch_memory, args=(options.memory, seen), daemon=True
+                    )
+                    watch.start()
                 found |= measured(port, tokens, options.seconds)
                 if idle:
                     found |= {f"waiting_{k}": v for k, v in counts.get(timeout=60).items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -21,7 +22,7 @@ html_title = f"crowdtree {release}"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "reference"]
 
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb", ".rst": "restructuredtext"}
-exclude_patterns = ["_extension", "figures"]
+exclude_patterns = ["_extension", "_templates", "figures"]
 myst_enable_extensions = ["deflist", "colon_fence"]
 myst_heading_anchors = 4
 suppress_warnings = ["mystnb.unknown_mime_type"]
@@ -41,11 +42,23 @@ napoleon_use_rtype = False
 napoleon_use_ivar = True
 add_module_names = False
 default_role = "code"
+highlight_language = "text"  # blocks that do not say otherwise are commands
 
 html_theme = "furo"
+templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_show_sourcelink = False
+html_show_copyright = False
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": False}
-logging.getLogger("alembic").setLevel(logging.WARNING)
+for name in ("alembic", "traitlets"):
+    logging.getLogger(name).setLevel(logging.WARNING)
+
+# kernels of the pages: no word about local sockets, and nothing of the user's own configuration
+profile = tempfile.TemporaryDirectory(prefix="crowdtree-docs-")
+(Path(profile.name) / "profile_default").mkdir()
+config = Path(profile.name, "profile_default", "ipython_kernel_config.py")
+config.write_text('get_config().IPKernelApp.log_level = "ERROR"\n', encoding="utf-8")
+os.environ["IPYTHONDIR"] = profile.name

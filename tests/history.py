@@ -2,20 +2,23 @@
 
 Clients note every answer that the server acknowledged. Meanwhile servers are killed, the database
 is restarted, the clock jumps, policies are revised, by the owner and by the server itself, whose
-tables the answers contradict. Auditors check labels, and audits start again, while all that goes
-on. Clients stay until every campaign is finished. In the end every acknowledged answer must be in
-the log exactly once, every acknowledged check in its audit, and everything else must be the replay
-of the log.
+tables the answers contradict. Answers are excluded and included again, a campaign is finished early
+and its items are reopened. Auditors check labels, and audits start again, while all that goes on.
+Clients stay until every campaign is finished, and others join where nobody is left who may answer.
+In the end every acknowledged answer must be in the log exactly once, every acknowledged check in
+its audit, and everything else must be the replay of the log.
 """
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import random
 import threading
 import time
 import uuid
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,11 +26,21 @@ import sqlalchemy as sa
 
 import crowdtree as ct
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.store import Next, Settings, Store
+from crowdtree.store import Next, Settings, Store, Unavailable
 from crowdtree.store.audits import checking
-from crowdtree.store.db.campaign_row import list_campaigns, tally
+from crowdtree.store.db.campaign_row import get_campaign, list_campaigns, tally
 from crowdtree.store.db.engine import make_engine
-from crowdtree.store.db.tables import answers, budgets, checks, items, labels, leases, revisions
+from crowdtree.store.db.tables import (
+    answers,
+    budgets,
+    checks,
+    items,
+    labels,
+    leases,
+    monitors,
+    revisions,
+    waiting,
+)
 from crowdtree.store.db.tables import campaigns as campaign_rows
 from crowdtree.store.owner import campaigns, people, tokens
 from crowdtree.store.replay.verify import verify
@@ -40,6 +53,8 @@ CHECKS = 8
 """Checks of each auditor."""
 LONGEST = 300.0
 """Seconds after which campaigns that are not finished count as stuck."""
+STALLED_SECONDS = 10.0
+"""Between two people who join because nobody else may answer what is left of a campaign."""
 
 
 @dataclass
@@ -57,6 +72,7 @@ class Ack:
 class Crowd:
     """What the clients saw."""
 
+    url: str
     ports: list[int]
     acks: list[Ack] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
@@ -65,10 +81,45 @@ class Crowd:
     events: dict[str, int] = field(default_factory=dict)
     stop: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    threads: list[threading.Thread] = field(default_factory=list)
+    end: float = field(default_factory=lambda: time.monotonic() + LONGEST)
+    joined: dict[int, float] = field(default_factory=dict)
+    """When somebody joined a campaign last, because nobody else was left."""
 
     def saw(self, what: str) -> None:
         with self.lock:
             self.events[what] = self.events.get(what, 0) + 1
+
+    def begin(self, work: Any, *values: Any) -> None:
+        """Let somebody work in a thread."""
+        self.threads.append(threading.Thread(target=work, args=(self, *values), daemon=True))
+        self.threads[-1].start()
+
+    def wait(self, ready: Callable[[], bool]) -> bool:
+        """Wait for something, or until every campaign is finished or stuck; whether it came.
+
+        Meanwhile new people join campaigns with items that nobody there may answer.
+        """
+        with Look(self.url) as look:
+            while not (came := ready()) and not look.finished() and time.monotonic() < self.end:
+                for number in look.stalled():
+                    self.recruit(number)
+                time.sleep(0.05)
+        return came
+
+    def recruit(self, number: int) -> None:
+        """Let a new worker join a campaign, unless one has just come."""
+        now = time.monotonic()
+        if now - self.joined.get(number, -STALLED_SECONDS) < STALLED_SECONDS:
+            return
+        self.joined[number] = now
+        with contextlib.suppress(Unavailable), Store(self.url).opened() as store:
+            policy = store.read(lambda c: get_campaign(c, number)).make_policy()
+            invited = store.write(
+                lambda c: people.invite(c, number, "", policy, False, store.clock())
+            )
+            self.saw("joined later")
+            self.begin(worker, invited[1], 10_000 + len(self.threads))
 
 
 def policies(errors: float = 1.0) -> list[Any]:
@@ -120,27 +171,98 @@ def make_campaigns(url: str, n_items: int, clients: int) -> list[tuple[int, list
     return made
 
 
-def revise(url: str, servers: list[Server], errors: float) -> None:
-    """Revise every campaign that is running, through any server that answers."""
-    with Store(url).opened() as store:
-        token = store.write(lambda c: tokens.issue(c, "owner", store.clock(), name="history"))
-        numbers = sorted(row.id for row in store.read(list_campaigns))
-    clients = [Client(server.port, token, timeout=15) for server in servers]
-    for number, policy in zip(numbers, policies(errors), strict=True):
-        body = {"policy": wish_of(policy), "reason": f"{errors} times the errors"}
+class Owner:
+    """An owner, who asks any server that answers."""
+
+    def __init__(self, url: str, servers: list[Server]) -> None:
+        with Store(url).opened() as store:
+            token = store.write(lambda c: tokens.issue(c, "owner", store.clock(), name="history"))
+            self.numbers = sorted(row.id for row in store.read(list_campaigns))
+        self.clients = [Client(server.port, token, timeout=15) for server in servers]
+
+    def __enter__(self) -> Owner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for client in self.clients:
+            client.close()
+
+    def call(self, method: str, number: int, path: str = "", body: Any = None) -> tuple[int, Any]:
         for attempt in range(300):
-            client = clients[attempt % len(clients)]
+            client = self.clients[attempt % len(self.clients)]
             try:
-                status, found = client.post(f"/api/campaigns/{number}/revise", body)
+                status, found, _ = client.call(method, f"/api/campaigns/{number}{path}", body)
             except (OSError, http.client.HTTPException, ValueError):
                 time.sleep(0.1)
                 continue
-            finished = status == 422 and "is finished" in str(found)
-            assert finished or status in (200, 503), (status, found)
             if status != 503:
-                break
-    for client in clients:
-        client.close()
+                return status, found
+        raise AssertionError("no server answers")
+
+    def status(self, number: int) -> str:
+        return str(self.call("GET", number)[1]["status"])
+
+
+def revise(url: str, servers: list[Server], errors: float) -> None:
+    """Revise every campaign that is running."""
+    with Owner(url, servers) as owner:
+        for number, policy in zip(owner.numbers, policies(errors), strict=True):
+            body = {"policy": wish_of(policy), "reason": f"{errors} times the errors"}
+            status, found = owner.call("POST", number, "/revise", body)
+            finished = status == 422 and "is finished" in str(found)
+            assert finished or status == 200, (status, found)
+
+
+def exclude(url: str, servers: list[Server], crowd: Crowd) -> None:
+    """Exclude the two people with the most answers of every campaign, finished ones too."""
+    with Owner(url, servers) as owner:
+        for number in owner.numbers:
+            rows = owner.call("GET", number, "/workers")[1]
+            busy = sorted(rows, key=lambda row: -row["answers"])[:2]
+            ids = [row["id"] for row in busy if row["answers"]]
+            if ids:
+                status, found = owner.call("POST", number, "/exclude", {"workers": ids})
+                assert status == 200, (status, found)
+                crowd.saw("excluded")
+
+
+def include(url: str, servers: list[Server], crowd: Crowd) -> None:
+    """Include somebody again, in every campaign where answers are excluded."""
+    with Owner(url, servers) as owner:
+        for number in owner.numbers:
+            rows = owner.call("GET", number, "/exclusions")[1]
+            if rows:
+                body = {"workers": [rows[0]["worker_id"]]}
+                status, found = owner.call("POST", number, "/include", body)
+                assert status == 200, (status, found)
+                crowd.saw("included")
+
+
+def finish_and_reopen(url: str, servers: list[Server], crowd: Crowd, place: int) -> None:
+    """Finish a campaign early, and reopen items that nobody was asked about until then."""
+    rows = [{"task": f"more {k}", "payload": "{}", "gold": None} for k in range(3)]
+    with Owner(url, servers) as owner:
+        number = owner.numbers[place]
+        if owner.call("POST", number, "/pause", {})[0] != 200:
+            return  # it is finished already
+        with Store(url).opened() as store:
+            store.write(lambda c: campaigns.add_items(c, number, rows))
+        owner.call("POST", number, "/finish", {})
+        end = time.monotonic() + LONGEST
+        while owner.status(number) != "finished" and time.monotonic() < end:
+            time.sleep(0.05)
+        status, found = owner.call("POST", number, "/reopen", {"all": True})
+        assert status == 200, (status, found)
+        if found["reopened"]:
+            crowd.saw("reopened")
+
+
+def resume(url: str, servers: list[Server]) -> None:
+    """Resume campaigns that were paused because items are open again."""
+    with Owner(url, servers) as owner:
+        for number in owner.numbers:
+            if owner.status(number) == "paused":
+                owner.call("POST", number, "/resume", {})
 
 
 class Look:
@@ -155,22 +277,41 @@ class Look:
     def __exit__(self, *_: object) -> None:
         self.engine.dispose()
 
-    def _count(self, statement: Any) -> int | None:
+    def _rows(self, statement: Any) -> list[Any] | None:
+        """Read something; none while the database is away."""
         try:
             with self.engine.connect() as connection:
-                return int(connection.execute(statement).scalar_one())
+                return list(connection.execute(statement))
         except sa.exc.DBAPIError:
             return None
 
     def finished(self) -> bool:
         """Whether every campaign is finished."""
-        left = campaign_rows.c.status != "finished"
-        return self._count(sa.select(sa.func.count()).select_from(campaign_rows).where(left)) == 0
+        left = sa.select(campaign_rows.c.id).where(campaign_rows.c.status != "finished")
+        return self._rows(left) == []
 
-    def adapting(self) -> bool:
-        """Whether items are being replayed under a table that the server revised."""
-        mine = (revisions.c.actor == "server", revisions.c.finished_at.is_(None))
-        return bool(self._count(sa.select(sa.func.count()).select_from(revisions).where(*mine)))
+    def stalled(self) -> list[int]:
+        """Campaigns with items that nobody who is there may answer."""
+        return [row[0] for row in self._rows(sa.select(waiting.c.campaign_id).distinct()) or []]
+
+    def unfinished(self) -> str:
+        """What is left of the campaigns that are not finished."""
+        left = campaign_rows.c.status != "finished"
+        both = items.join(campaign_rows, campaign_rows.c.id == items.c.campaign_id)
+        columns = (items.c.campaign_id, campaign_rows.c.status, items.c.status)
+        counted = sa.select(*columns, sa.func.count()).select_from(both).where(left)
+        behind = sa.select(revisions.c.campaign_id).where(revisions.c.finished_at.is_(None))
+        read = sa.select(monitors.c.campaign_id, monitors.c.last_answer_id)
+        return (
+            f"items {self._rows(counted.group_by(*columns))}, revisions {self._rows(behind)}, "
+            f"compared {self._rows(read)}, stalled {self.stalled()}"
+        )
+
+    def paused(self) -> bool:
+        """Whether a campaign waits for its owner."""
+        return bool(
+            self._rows(sa.select(campaign_rows.c.id).where(campaign_rows.c.status == "paused"))
+        )
 
 
 def worker(crowd: Crowd, token: str, seed: int) -> None:
@@ -223,7 +364,7 @@ def act(
     if rng.random() < 0.15:
         crowd.saw("repeated")
         again = submit(crowd, clients, rng, lease, kind, key, value)
-        if again != first:
+        if again != first and not crowd.stop.is_set():
             crowd.wrong.append(f"repeating {key}: {first} then {again}")
     if rng.random() < 0.05:
         crowd.saw("second key")
@@ -365,54 +506,49 @@ def run(url: str, servers: list[Server], n_items: int, clients: int, chaos: list
     `chaos` lists what happens after how many acknowledged answers.
     """
     made = make_campaigns(url, n_items, clients)
-    crowd = Crowd([server.port for server in servers])
-    auditors = make_auditors(url, crowd, [number for number, _ in made])
-    threads = [
-        threading.Thread(target=worker, args=(crowd, token, 1000 * number + place), daemon=True)
-        for number, invited in made
-        for place, token in enumerate(invited)
-    ]
-    for thread in (*threads, *auditors):
-        thread.start()
+    crowd = Crowd(url, [server.port for server in servers])
+    auditors = make_auditors(url, [number for number, _ in made])
+    for number, invited in made:
+        for place, token in enumerate(invited):
+            crowd.begin(worker, token, 1000 * number + place)
+    for place, values in enumerate(auditors):
+        crowd.begin(auditor, *values, place)
+    checking_threads = crowd.threads[-len(auditors) :]
+    for count, happening in chaos:
+        # By progress, not by time: whatever falls must fall while everybody is working.
+        crowd.wait(lambda n=count: len(crowd.acks) >= n)
+        happening(crowd)
     with Look(url) as look:
-        for count, happening in chaos:
-            # By progress, not by time: whatever falls must fall while everybody is working.
-            while len(crowd.acks) < count and not look.finished():
-                time.sleep(0.05)
-            happening(crowd)
-        end = time.monotonic() + LONGEST
-        while not look.finished() and time.monotonic() < end:
-            time.sleep(0.05)
+
+        def resumed() -> bool:
+            if look.paused():
+                resume(url, servers)
+            return False
+
+        crowd.wait(resumed)
         if not look.finished():
-            crowd.wrong.append("campaigns never finished")
-    for thread in auditors:
+            crowd.wrong.append(f"campaigns never finished: {look.unfinished()}")
+    for thread in checking_threads:
         thread.join(60)
     crowd.stop.set()
-    for thread in (*threads, *auditors):
+    for thread in crowd.threads:
         thread.join(20)
-    if any(thread.is_alive() for thread in (*threads, *auditors)):
+    if any(thread.is_alive() for thread in crowd.threads):
         crowd.wrong.append("clients never came to the end")
     return crowd
 
 
-def make_auditors(url: str, crowd: Crowd, numbers: list[int]) -> list[threading.Thread]:
+def make_auditors(url: str, numbers: list[int]) -> list[tuple[int, str, str]]:
+    """Invite auditors; returns the campaign, token and owner token of each."""
     with Store(url).opened() as store:
         now = store.clock()
         owner = store.write(lambda c: tokens.issue(c, "owner", now))
-        made = [
-            (
-                number,
-                store.write(lambda c, n=number, k=k: checking.invite_auditor(c, n, f"a{k}", now))[
-                    0
-                ],
-            )
-            for number in numbers
-            for k in range(AUDITORS)
-        ]
-    return [
-        threading.Thread(target=auditor, args=(crowd, number, token, owner, place), daemon=True)
-        for place, (number, token) in enumerate(made)
-    ]
+
+        def invite(number: int, place: int) -> str:
+            name = f"a{place}"
+            return store.write(lambda c: checking.invite_auditor(c, number, name, now))[0]
+
+        return [(number, invite(number, k), owner) for number in numbers for k in range(AUDITORS)]
 
 
 def check(url: str, crowd: Crowd) -> None:
@@ -459,15 +595,20 @@ def check_campaign(store: Store, number: int) -> None:
 
 
 def check_checks(connection: Any, crowd: Crowd) -> None:
-    """Every acknowledged check is stored once, as it was acknowledged."""
+    """Every acknowledged check is stored once, as it was acknowledged.
+
+    Only an item about which nobody could tell is checked again, when its label has changed.
+    """
     rows = connection.execute(
         sa.select(checks.c.item_id, checks.c.truth).where(checks.c.correct.is_not(None))
     ).all()
     names = ct.example("table1").classes
     stored = {(item, None if truth is None else names[truth]) for item, truth in rows}
-    assert len({item for item, _ in rows}) == len(rows)
+    told = [item for item, truth in rows if truth is not None]
+    assert len(set(told)) == len(told)
     assert set(crowd.checks) <= stored
-    assert len(set(crowd.checks)) == len(crowd.checks)
+    acknowledged = [item for item, truth in crowd.checks if truth is not None]
+    assert len(set(acknowledged)) == len(acknowledged)
     assert len(crowd.checks) >= AUDITORS * CHECKS
 
 

@@ -1,11 +1,40 @@
-"""A server process whose clock a test can move: a file holds the seconds to add."""
+"""A server process that a test can disturb through files.
+
+The file of the clock holds the seconds to add to the time. A file beside it, named after it with
+``.trap``, kills the first process that is in the middle of an adaptation.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
+
+
+def set_trap(trap: Path) -> None:
+    """Die between two transactions of an adaptation once the file is there, and take it away."""
+    import sqlalchemy as sa
+
+    from crowdtree.store.background.revising import Revising
+    from crowdtree.store.db.tables import revisions
+
+    mine = (revisions.c.actor == "server", revisions.c.finished_at.is_(None))
+    unfinished = sa.select(revisions.c.campaign_id, revisions.c.number).where(*mine)
+    plain, begun = Revising.round, set[Any]()
+
+    def trapped(self: Revising, connection: Any) -> dict[int, bool]:
+        found = {tuple(row) for row in connection.execute(unfinished)}
+        if begun & found and trap.exists():
+            trap.unlink()
+            os.killpg(0, signal.SIGKILL)
+        begun.update(found)
+        return plain(self, connection)
+
+    Revising.round = trapped  # type: ignore[method-assign]
 
 
 def main() -> None:
@@ -17,6 +46,8 @@ def main() -> None:
 
     database, port, offset, options = sys.argv[1:]
     revising.AT_ONCE = 3  # so that servers are killed in the middle of a revision
+    if offset:
+        set_trap(Path(f"{offset}.trap"))
 
     def clock() -> float:
         if not offset:

@@ -84,7 +84,8 @@ class Server:
         command = [sys.executable, str(HERE / "serve_process.py"), self.database, str(self.port)]
         command += [str(self.clock or ""), json.dumps(self.options)]
         self.process = subprocess.Popen(command, start_new_session=True)
-        for _ in range(600):
+        end = time.monotonic() + 120
+        while self.process.poll() is None and time.monotonic() < end:
             with (
                 contextlib.suppress(OSError, http.client.HTTPException),
                 contextlib.closing(Client(self.port)) as client,
@@ -92,13 +93,17 @@ class Server:
                 if client.get("/healthz")[0] == 200:
                     return self
             time.sleep(0.05)
-        raise RuntimeError("the server does not come up")
+        raise RuntimeError(f"the server does not come up (exit code {self.process.poll()})")
 
     def kill(self) -> None:
         """Kill it as a power cut would."""
         assert self.process is not None
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+
+    def died(self) -> bool:
+        """Whether it ended by itself."""
+        return self.process is not None and self.process.poll() is not None
 
     def stop(self) -> None:
         if self.process is not None and self.process.poll() is None:

@@ -9,7 +9,7 @@ import crowdtree as ct
 from crowdtree.policy import PlanPolicy
 from crowdtree.store import Next, Refused, Settings, Store, Submit
 from crowdtree.store.owner import campaigns, people, tokens
-from weblab import Clock, Lab
+from weblab import ALONE, Clock, Lab
 
 ONE = "task,text\na,one\n"
 """A file with one item."""
@@ -23,7 +23,9 @@ def filled(store: Store, n: int = 10, made: Any = None, **settings: Any) -> tupl
     """Make a running campaign with items and ten workers; returns its number and token hashes."""
     made = made or plan_policy()
     now = store.clock()
-    number = store.write(lambda c: campaigns.create(c, "x", made, Settings(**settings), now))
+    number = store.write(
+        lambda c: campaigns.create(c, "x", made, Settings(**ALONE | settings), now)
+    )
     rows = [{"task": f"i{k}", "payload": "{}", "gold": None} for k in range(n)]
     assert store.write(lambda c: campaigns.add_items(c, number, rows)) == n
     store.write(lambda c: campaigns.set_status(c, number, "running", now))
@@ -62,13 +64,13 @@ def spent(app: Lab, number: int) -> float:
 class Small:
     """A campaign in a database of its own, on the small example with one vote per question."""
 
-    def __init__(self, rows: int = 4, **settings: Any) -> None:
+    def __init__(self, rows: int = 4, url: str = "sqlite://", **settings: Any) -> None:
         self.clock = Clock()
         self.clock.now = 1000.0
-        self.store = Store("sqlite://", clock=self.clock, rng=0)
+        self.store = Store(url, clock=self.clock, rng=0)
         self.policy = PlanPolicy(ct.design(ct.example("table1")), "curtailed")
         self.number = self.store.write(
-            lambda c: campaigns.create(c, "Birds", self.policy, Settings(**settings), 0.0)
+            lambda c: campaigns.create(c, "Birds", self.policy, Settings(**ALONE | settings), 0.0)
         )
         made = [{"task": str(k), "payload": json.dumps({"text": f"t{k}"})} for k in range(rows)]
         self.store.write(lambda c: campaigns.add_items(c, self.number, made))

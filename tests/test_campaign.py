@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import crowdtree as ct
 from campaignlab import Campaign, replay
 from crowdtree.campaign import Event, Rules, advance, open_questions, path, start_item
 from crowdtree.designers import design
@@ -277,3 +278,64 @@ def test_further_invalid_events():
         Rules(most_skips=0)
     with pytest.raises(CrowdtreeError, match="got 'y'"):
         advance(PLAN, start_item(PLAN, "x"), Event("y", 0, "ann", 1))
+
+
+def test_a_label_rests_on_several_people() -> None:
+    """On 4113173 the first answer of one person was enough."""
+    policy = PlanPolicy(ct.design(ct.example("table1")))
+    rules = Rules(people=2)
+    item = advance(policy, start_item(policy, "x"), Event("x", 0, "ann", 1), rules)
+    assert item.label is None
+    assert open_questions(policy, item, (), "ann", rules) == ()
+    assert open_questions(policy, item, (), "bob", rules) == (0,)
+    again = advance(policy, item, Event("x", 1, "ann", 1), rules)
+    assert again.fates[-1] == "surplus"
+    agreed = advance(policy, item, Event("x", 0, "bob", 1), rules)
+    assert agreed.label is not None
+    differs = advance(policy, item, Event("x", 0, "bob", 0), rules)
+    assert differs.label is None  # a third vote decides
+    assert open_questions(policy, differs, (), "eve", rules) == (0,)
+
+
+def test_an_adaptive_policy_asks_a_second_person_what_tells_most() -> None:
+    problem = ct.Problem(["a", "b"], None, ["q", "r"], [[0, 1], [0, 1]], [0.01, 0.2])
+    policy = AdaptivePolicy(problem, target_error=0.05, max_answers=5)
+    alone = advance(policy, start_item(policy, "x"), Event("x", 0, "ann", 1))
+    assert alone.label is not None
+    rules = Rules(people=2)
+    item = advance(policy, start_item(policy, "x"), Event("x", 0, "ann", 1), rules)
+    assert item.label is None
+    assert open_questions(policy, item, (), "bob", rules) == (0,)
+    assert advance(policy, item, Event("x", 0, "bob", 1), rules).label is not None
+
+
+def test_answers_of_one_person_about_one_item_are_dependent() -> None:
+    problem = ct.Problem(["a", "b"], None, ["q", "r"], [[0, 1], [0, 1]], 0.1)
+    policy = AdaptivePolicy(problem, target_error=0.0, max_answers=5)
+
+    def error(rules: Rules, *people: str) -> float:
+        item = start_item(policy, "x")
+        for question, worker in enumerate(people):
+            item = advance(policy, item, Event("x", question, worker, 1), rules)
+        return policy.conclude(item.state, "").posterior_error
+
+    dependent = Rules(person_dependence=0.5)
+    assert error(dependent, "ann", "bob") == error(Rules(), "ann", "ann")
+    assert error(dependent, "ann") > error(dependent, "ann", "ann")
+    # two answers of one person count as 2 / 1.5 = 4/3 answers
+    odds = (1 / 9) ** (4 / 3)
+    assert error(dependent, "ann", "ann") == pytest.approx(odds / (1 + odds))
+
+
+def test_a_number_of_answers_per_label_is_the_same_in_simulation() -> None:
+    problem = ct.example("table1").replace(worker_error=0.05)
+    plan = ct.staff(ct.design(problem), workers=2)
+    policies = [PlanPolicy(ct.design(problem)), PlanPolicy(plan, "curtailed")]
+    policies += [AdaptivePolicy(problem, target_error=0.2, max_answers=9)]
+    for policy in policies:
+        least = policy.at_least(3)
+        runs = [ct.simulate(problem, least, 300, 1, stepwise=way) for way in (False, True)]
+        assert runs[0].answers_per_item == runs[1].answers_per_item
+        assert runs[0].misclassification == runs[1].misclassification
+        assert runs[0].answers_per_item >= 3
+        assert runs[0].answers_per_item > ct.simulate(problem, policy, 300, 1).answers_per_item

@@ -7,7 +7,7 @@ import selectors
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -22,13 +22,17 @@ class Script(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     tasks: list[str]
     seen: list[tuple[str, dict[str, Any]]]
+    said: ClassVar[list[dict[str, Any]]] = []
+    """What to answer first to requests for a question."""
     trouble: list[int]
     """Statuses to answer submissions with first; 0 breaks the line after the work is done."""
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.seen.append((self.path, body))
-        if self.path.endswith("/next"):
+        if self.path.endswith("/next") and self.said:
+            self.say(200, self.said.pop(0))
+        elif self.path.endswith("/next"):
             task = self.tasks.pop(0) if self.tasks else None
             found = {"task": None, "reason": "finished"}
             if task is not None:
@@ -61,6 +65,7 @@ class Script(BaseHTTPRequestHandler):
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, type[Script]]]:
     monkeypatch.setattr(client_module, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(client_module, "LONGEST_PAUSE", 0.01)
     script = type("Once", (Script,), {"tasks": [], "seen": [], "trouble": []})
     with ThreadingHTTPServer(("127.0.0.1", 0), script) as made:
         made.daemon_threads = True
@@ -84,7 +89,28 @@ def test_it_answers_until_nothing_is_left(server: tuple[str, type[Script]]) -> N
     assert len({body["key"] for _, body in sent}) == 3
 
 
-@pytest.mark.parametrize("trouble", [[0], [503], [0, 503, 0]])
+def test_it_waits_while_there_is_no_work_now(server: tuple[str, type[Script]]) -> None:
+    """Questions that others hold are no reason to stop; that there is no more work is one."""
+    address, script = server
+    said = [
+        {"task": None, "reason": "wait", "more": True},
+        {"task": None, "reason": "budget", "more": True},
+        {"task": {"lease": "1.a", "item": {"task": "a"}, "question": {}}, "more": True},
+        {"task": None, "reason": "paused", "more": True},
+        {"task": None, "reason": "something new", "more": False},
+    ]
+    script.said = said
+    assert work(Client(address, "secret"), lambda *_: True, wait=0.0) == 1
+    assert said == []
+
+
+def test_it_ends_when_its_patience_does(server: tuple[str, type[Script]]) -> None:
+    address, script = server
+    script.said = [{"task": None, "reason": "wait", "more": True}]
+    assert work(Client(address, "secret"), lambda *_: True, wait=0.0, patience=0.0) == 0
+
+
+@pytest.mark.parametrize("trouble", [[0], [503], [408], [0, 503, 0], [503] * 20])
 def test_a_lost_connection_is_retried_with_the_same_key(
     server: tuple[str, type[Script]], trouble: list[int]
 ) -> None:

@@ -18,6 +18,10 @@ from crowdtree.web import create_app
 CSV = "task,text,gold\n" + "".join(f"i{k},This is item {k}.,\n" for k in range(20))
 
 
+ALONE = {"people_per_item": 1, "person_dependence": 0.0, "provisional": False}
+"""Settings under which one person, whom nobody knows, labels items alone."""
+
+
 class Clock:
     """A clock that stands still until it is moved."""
 
@@ -48,7 +52,7 @@ class Lab:
 
     def campaign(self, items: str = CSV, start: bool = True, **wish: Any) -> int:
         """Make a campaign with items, started."""
-        settings = wish.pop("settings", {})
+        settings = ALONE | wish.pop("settings", {})
         policy = wish or {"example": "table1", "workers": 8}
         made = self.post("/api/campaigns", {"name": "lab", "policy": policy, "settings": settings})
         assert made.status_code == 201, made.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import inspect
 import json
 import re
@@ -16,9 +17,39 @@ GENERATED = ("python", "commands", "http", "settings", "metrics")
 def setup(app: Any) -> dict[str, bool]:
     """Connect to Sphinx."""
     app.connect("builder-inited", lambda _: write_pages())
+    app.connect("doctree-read", lambda app, tree: describe_pictures(tree, Path(app.srcdir)))
     app.connect("autodoc-process-signature", lambda *given: _short_aliases(*given[-2:]))
     app.connect("autodoc-process-docstring", _keep_first_line, priority=400)
     return {"parallel_read_safe": True}
+
+
+def describe_pictures(tree: Any, folder: Path) -> None:
+    """Give pictures that a page computes a text: the heading above them, and what they show."""
+    from docutils import nodes
+
+    for picture in tree.findall(nodes.image):
+        if picture.get("alt"):
+            continue
+        section = next((node for node in _ancestors(picture) if node.tagname == "section"), tree)
+        heading = next(iter(section.findall(nodes.title)), None)
+        shown = _shown(folder / picture["uri"].lstrip("/"))
+        picture["alt"] = ": ".join(filter(None, (heading and heading.astext(), shown)))
+
+
+def _ancestors(node: Any) -> Iterator[Any]:
+    while node := node.parent:
+        yield node
+
+
+def _shown(path: Path) -> str:
+    """Title of a drawing, or the axes of a chart."""
+    if path.suffix != ".svg" or not path.exists():
+        return ""
+    text = path.read_text(encoding="utf-8")
+    if title := re.search(r"<title>([^<]+)", text):
+        return html.unescape(title[1]).strip()
+    axes = dict(re.findall(r"aria-label=\"([XY])-axis titled '([^'\"]+)'", text)[:2])
+    return "a chart of " + " over ".join(axes[name] for name in "YX" if name in axes)
 
 
 def _keep_first_line(*given: Any) -> None:
@@ -155,13 +186,39 @@ def http_page() -> Iterator[str]:
         described = create_app(store).openapi()
     yield "# HTTP interface\n"
     yield "Generated from the OpenAPI description, which a running server has at"
-    yield "`/api/openapi.json` (with `--docs`). Who may call what is in [Serving](../serving.md).\n"
-    rows = [
-        (f"`{method.upper()} {path}`", _plain(call.get("description") or call.get("summary", "")))
-        for path, calls in sorted(described["paths"].items())
-        for method, call in calls.items()
-    ]
+    yield "`/api/openapi.json`. Who may call what is in [Security](../security.md).\n"
+    yield "*Takes* lists query parameters, or fields of the JSON body. What has `=` may be left"
+    yield "out; its default follows.\n"
+    rows = []
+    for path, calls in sorted(described["paths"].items()):
+        for method, call in calls.items():
+            taken = _taken(described, call)
+            text = _plain(call.get("description", "")) + (f" *Takes* {taken}." if taken else "")
+            rows.append((f"`{method.upper()} {path}`", text))
     yield from _table(("route", "what it does"), rows)
+
+
+def _taken(described: dict[str, Any], call: dict[str, Any]) -> str:
+    """Query parameters of a call and the fields of its body, with their defaults."""
+    taken = [
+        _named(given["name"], given["schema"], given.get("required", False))
+        for given in call.get("parameters", [])
+        if given["in"] == "query"
+    ]
+    content = call.get("requestBody", {}).get("content", {})
+    schema = content.get("application/json", {}).get("schema", {})
+    model = described["components"]["schemas"].get(schema.get("$ref", "").rpartition("/")[2], {})
+    taken += [
+        _named(name, field, name in model.get("required", ()))
+        for name, field in model.get("properties", {}).items()
+    ]
+    return ", ".join(taken) or " or ".join(
+        f"`{kind}`" for kind in content if kind != "application/json"
+    )
+
+
+def _named(name: str, schema: dict[str, Any], required: bool) -> str:
+    return f"`{name}`" if required else f"`{name}={json.dumps(schema.get('default'))}`"
 
 
 def settings_page() -> Iterator[str]:

@@ -30,6 +30,7 @@ __all__ = [
     "checks_of",
     "make_offer",
     "make_promise",
+    "people_cost",
     "promise_of",
 ]
 
@@ -40,6 +41,8 @@ TARGETS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.001)
 SIMULATED = 2000
 WATCHED = 300
 """Items of the simulated campaign that watches its table, which is slow."""
+PEOPLE_SIMULATED = 2000
+"""Items by which the price of labels that rest on several people is estimated."""
 MOST_ANSWERS = 200
 MOST_LEAD = 25
 MOST_POINTS = 40
@@ -178,6 +181,22 @@ def certificate_cost(
             adapting = simulate(policy.problem, policy, items=few, rng=0, adapt=True)
             watched = float(run.answers_per_item) * float(adapting.answers_per_item) / float(plain)
     return CertificateCost(bound, items, checks, float(run.answers_per_item), watched)
+
+
+def people_cost(policy: Policy[Any], people: int) -> float:
+    """Answers per item that labels of at least some people take in addition: simulated.
+
+    >>> import crowdtree as ct
+    >>> people_cost(ct.policy.PlanPolicy(ct.design(ct.example("table1"))), 1)
+    0.0
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        runs = [
+            simulate(policy.problem, policy.at_least(least), items=PEOPLE_SIMULATED, rng=0)
+            for least in (1, people)
+        ]
+    return max(0.0, float(runs[1].answers_per_item - runs[0].answers_per_item))
 
 
 def checks_of(run: Any, bound: float) -> Forecast:

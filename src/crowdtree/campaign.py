@@ -14,17 +14,23 @@ Fates, in the order in which they are decided:
 ``skipped``     the worker passed; will not be asked this question on this item again
 ``undone``      the worker took back an earlier event; the item is replayed without it
 ``nothing to undo`` the event to take back is not there
+``excluded``    taken out of the item by its owner; see :func:`replay_item`
 ``late``        the item has its label already; kept in the log, does not change the label
-``surplus``     the policy has no use for the answer (its vote is over, or its limit is reached)
+``surplus``     there is no use for the answer: its vote is over, a limit is reached, or the label
+                still lacks other people than this one
 ``counted``     the policy's state moved on
 =============== ==================================================================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import Answer, Ask, Label, Policy
@@ -38,9 +44,12 @@ __all__ = [
     "Step",
     "advance",
     "after_undos",
+    "answer_weight",
+    "counted_answers",
     "open_questions",
     "path",
     "replay_item",
+    "settled_label",
     "stands",
     "start_item",
 ]
@@ -55,9 +64,10 @@ Fate = Literal[
     "nothing to undo",
     "late",
     "surplus",
+    "excluded",
 ]
-WITHOUT_EFFECT = ("duplicate", "contradictory", "undone", "nothing to undo")
-"""Fates of events that do not stand: they changed nothing, or were taken back."""
+WITHOUT_EFFECT = ("duplicate", "contradictory", "undone", "nothing to undo", "excluded")
+"""Fates of events that do not stand: they changed nothing, or were taken back or excluded."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,9 @@ class Event:
     skill
         The worker's reliability as estimated when the answer came, 0 if unknown. Logged, so that a
         replay gives the same state whatever is learnt later.
+    weight
+        How much a skip counts, from 0 to 1, by the worker's record when it came. Logged like
+        `skill`.
     """
 
     item: str
@@ -91,41 +104,63 @@ class Event:
     kind: Kind = "answer"
     key: str = ""
     skill: float = 0.0
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules for skips and repeated answers.
+    """Rules for skips, repeated answers, and how many people a label takes.
 
     Parameters
     ----------
     most_skips
-        After this many skips the question is no longer asked about the item.
+        When the weights of its skips add up to this, a question is no longer asked about the
+        item. No skip weighs more than 1, and nobody skips a question twice, so it takes at least
+        this many people.
     same_worker
         Whether a worker may answer the same question on the same item again (only sensible for
         machines that answer independently each time).
+    people
+        Different workers whose answers count before an item gets its label.
+    person_dependence
+        Correlation of one worker's answers to different questions about one item, from 0
+        (independent) to below 1: n of them count as ``n / (1 + (n - 1) person_dependence)``
+        answers (docs/model.md, section 13).
     """
 
     most_skips: int = 3
     same_worker: bool = False
+    people: int = 1
+    person_dependence: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.most_skips < 1:
-            raise CrowdtreeError(f"most_skips: expected at least 1, got {self.most_skips}")
+        for name in ("most_skips", "people"):
+            if getattr(self, name) < 1:
+                raise CrowdtreeError(f"{name}: expected at least 1, got {getattr(self, name)}")
+        if not 0 <= self.person_dependence < 1:
+            raise CrowdtreeError(
+                f"person_dependence: expected 0 or more and below 1, got {self.person_dependence}"
+            )
 
 
 RULES = Rules()
+ROUNDING = 1e-9
+"""Tolerance for a sum of weights."""
 
 
 @dataclass(frozen=True, eq=False)
 class ItemState:
-    """Everything about one item: its events, their fates, and the policy's state."""
+    """Everything about one item: its events, their fates, and the policy's state.
+
+    `least` is the number of answers that it takes before its label, beside what the rules ask for.
+    """
 
     item: str
     state: Any
     label: Label | None = None
     events: tuple[Event, ...] = ()
     fates: tuple[Fate, ...] = ()
+    least: int = 0
 
     @property
     def answers(self) -> int:
@@ -178,6 +213,7 @@ def advance(policy: Policy[Any], item: ItemState, event: Event, rules: Rules = R
     (('counted',), 'c4')
     """
     check_event(policy, event)
+    policy = _ruled(policy, item, rules)
     if event.item != item.item:
         raise CrowdtreeError(f"event: expected item {item.item!r}, got {event.item!r}")
     events = (*item.events, event)
@@ -192,7 +228,13 @@ def advance(policy: Policy[Any], item: ItemState, event: Event, rules: Rules = R
     label = item.label
     if label is None:
         label = _settled(policy, state, _closed(events, (*item.fates, fate), rules))
-    return ItemState(item.item, state, label, events, (*item.fates, fate))
+    return replace(item, state=state, label=label, events=events, fates=(*item.fates, fate))
+
+
+def _ruled(policy: Policy[Any], item: ItemState, rules: Rules) -> Policy[Any]:
+    """Policy with the least number of answers that the rules and the item ask for."""
+    least = max(rules.people, item.least)
+    return policy.at_least(least) if least > 1 else policy
 
 
 def _fate(
@@ -206,10 +248,40 @@ def _fate(
         return ("duplicate" if event.value in given else "contradictory"), item.state
     if item.label is not None:
         return "late", item.state
-    if not policy.wants(item.state, event.question):
+    counted = [e.worker for e, fate in _standing(item) if fate == "counted"]
+    again = counted.count(event.worker)
+    lacking = again and len(set(counted)) < rules.people  # the next answer is for somebody else
+    if lacking or not policy.wants(item.state, event.question):
         return "surplus", item.state
+    return "counted", policy.update(item.state, _weighed(event, again, rules))
+
+
+def _weighed(event: Event, earlier: int, rules: Rules) -> Answer:
+    """Answer of a worker who has answered about the item some times before."""
     assert event.value is not None
-    return "counted", policy.update(item.state, Answer(event.question, event.value, event.skill))
+    weight = answer_weight(earlier, rules.person_dependence)
+    return Answer(event.question, event.value, event.skill, weight)
+
+
+N = TypeVar("N", int, NDArray[np.int64])
+
+
+def answer_weight(earlier: N, dependence: float) -> Any:
+    """Weight of an answer of somebody who has given `earlier` ones about the item.
+
+    >>> answer_weight(0, 0.3), round(answer_weight(1, 0.3), 3), answer_weight(3, 0.0)
+    (1.0, 0.538, 1.0)
+    """
+    return (earlier + 1) / (1 + earlier * dependence) - earlier / (1 + (earlier - 1) * dependence)
+
+
+def counted_answers(item: ItemState, rules: Rules = RULES) -> Iterator[tuple[Event, Answer]]:
+    """Answers that counted, in order, each as an event and as the policy was shown it."""
+    earlier: Counter[str] = Counter()
+    for event, fate in zip(item.events, item.fates, strict=True):
+        if fate == "counted":
+            yield event, _weighed(event, earlier[event.worker], rules)
+            earlier[event.worker] += 1
 
 
 def _settled(policy: Policy[Any], state: Any, closed: frozenset[int]) -> Label | None:
@@ -224,6 +296,12 @@ def _settled(policy: Policy[Any], state: Any, closed: frozenset[int]) -> Label |
         if not found.questions:
             return policy.conclude(state, "skipped")
     return None
+
+
+def settled_label(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> Label | None:
+    """Label that the answers so far give; ``None`` while more are asked for."""
+    policy = _ruled(policy, item, rules)
+    return _settled(policy, item.state, _closed(item.events, item.fates, rules))
 
 
 def stands(fate: str) -> bool:
@@ -287,9 +365,12 @@ def _standing(item: ItemState) -> list[tuple[Event, Fate]]:
 
 
 def _closed(events: tuple[Event, ...], fates: tuple[Fate, ...], rules: Rules) -> frozenset[int]:
-    """Questions that too many workers have skipped."""
-    skipped = [e.question for e, fate in zip(events, fates, strict=True) if fate == "skipped"]
-    return frozenset(q for q in skipped if skipped.count(q) >= rules.most_skips)
+    """Questions that too many workers have skipped, each counted by the weight of the skip."""
+    skips: dict[int, float] = {}
+    for event, fate in zip(events, fates, strict=True):
+        if fate == "skipped":
+            skips[event.question] = skips.get(event.question, 0.0) + event.weight
+    return frozenset(q for q, weight in skips.items() if weight >= rules.most_skips - ROUNDING)
 
 
 def _undo(policy: Policy[Any], item: ItemState, event: Event, rules: Rules) -> ItemState:
@@ -326,10 +407,10 @@ def replay_item(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> I
     >>> item.fates, replay_item(three, item).fates, replay_item(three, item).label
     (('counted', 'late'), ('counted', 'counted'), None)
     """
-    again = start_item(policy, item.item)
+    again = replace(start_item(policy, item.item), least=item.least)
     fates: list[Fate] = []
     for event, fate in zip(item.events, item.fates, strict=True):
-        if stands(fate):  # duplicates stay duplicates
+        if stands(fate):  # duplicates stay duplicates, and what is excluded stays excluded
             again = advance(policy, again, event, rules)
             fate = again.fates[-1]
         fates.append(fate)
@@ -370,27 +451,32 @@ def open_questions(
     """
     if item.label is not None:
         return ()
+    policy = _ruled(policy, item, rules)
     exclude = set(_closed(item.events, item.fates, rules))
     if worker is not None:
+        standing = _standing(item)
+        people = {event.worker for event, fate in standing if fate == "counted"}
+        if worker in people and len(people) < rules.people:
+            return ()
         exclude |= {
             event.question
-            for event, fate in _standing(item)
-            if event.worker == worker and (fate == "skipped" or not rules.same_worker)
+            for event, fate in zip(item.events, item.fates, strict=True)
+            if event.worker == worker
+            and (stands(fate) or fate == "excluded")
+            and (fate == "skipped" or not rules.same_worker)
         }
     found = policy.ask(item.state, outstanding, frozenset(exclude))
     return found.questions if isinstance(found, Ask) else ()
 
 
-def path(policy: Policy[Any], item: ItemState) -> list[Step]:
+def path(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> list[Step]:
     """List each answer that counted, with the posterior after it."""
+    policy = _ruled(policy, item, rules)
     state, steps = policy.start(), []
-    for event, fate in zip(item.events, item.fates, strict=True):
-        if fate != "counted":
-            continue
-        assert event.value is not None
-        state = policy.update(state, Answer(event.question, event.value, event.skill))
+    for event, answer in counted_answers(item, rules):
+        state = policy.update(state, answer)
         posterior = tuple(policy.posterior(state).tolist())
-        steps.append(Step(event.question, event.value, event.worker, posterior))
+        steps.append(Step(event.question, answer.value, event.worker, posterior))
     return steps
 
 

@@ -16,7 +16,7 @@ from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.evaluation import evaluate
 from crowdtree.frontiers import Frontier, frontier
 from crowdtree.problem import DASH, Problem, check_problem
-from crowdtree.text import number, percent, plural
+from crowdtree.text import amount, percent, plural
 from crowdtree.voting import margin_error, margin_votes
 
 __all__ = ["Checkup", "Cost", "Pair", "check"]
@@ -189,7 +189,7 @@ class Checkup:
         rows = [
             (
                 f"error {percent(cost.target)}",
-                cost.reason or f"{number(cost.answers or 0)} answers per item",
+                cost.reason or f"{amount(cost.answers or 0, 'answer')} per item",
                 "" if cost.error is None else f"(exactly {percent(cost.error)} wrong)",
             )
             for cost in self.costs
@@ -201,7 +201,7 @@ def _pair_row(pair: Pair) -> tuple[str, str, str]:
     others = f"one of {pair.questions}" if pair.questions > 1 else "the only one"
     return (
         " / ".join(pair.classes),
-        "out of reach" if pair.answers is None else f"{number(pair.answers)} answers",
+        "out of reach" if pair.answers is None else amount(pair.answers, "answer"),
         f"{pair.best} (error {percent(pair.error)}; {others})",
     )
 

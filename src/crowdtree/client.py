@@ -14,17 +14,23 @@ import uuid
 from collections.abc import Callable, Sequence
 from http.cookies import SimpleCookie
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from crowdtree.errors import CrowdtreeError
 
 __all__ = ["Client", "ServerRefused", "work"]
 
-OVER = ("finished", "done", "all answered", "worker paused", "budget")
+OVER = ("finished", "done", "all answered", "worker paused")
+"""Reasons for which there is no more work, for servers that do not say so."""
+SIGNED = ("participant", "expires", "nonce", "signature")
 TRIES = 8
+BUSY_TRIES = 40
+"""Tries while the server says that its disk or its database fails: some six minutes."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 TIMEOUT = 60.0
-TAKEN, GONE, BUSY = 409, 410, 503
+TAKEN, GONE = 409, 410
+RETRIED = (408, 503)
+"""Statuses after which the same request may succeed: it came too slowly, or the server is busy."""
 
 
 class ServerRefused(CrowdtreeError):
@@ -44,6 +50,11 @@ class Client:
         Address of the server, such as ``"http://127.0.0.1:8321"``.
     token
         A worker's token (of an invite), or an owner's token for scripts.
+
+    Examples
+    --------
+    >>> Client("127.0.0.1:8321").server
+    'http://127.0.0.1:8321'
     """
 
     def __init__(self, server: str, token: str | None = None) -> None:
@@ -58,13 +69,17 @@ class Client:
 
     @classmethod
     def of_link(cls, link: str, participant: str | None = None) -> Client:
-        """Connect as a worker by a personal link (``/w/...``) or a join link (``/join/...``)."""
+        """Connect as a worker by a personal link (``/w/...``) or a join link (``/join/...``).
+
+        A signed join link carries the participant id.
+        """
         parts = urlsplit(link)
         kind, _, token = parts.path.strip("/").rpartition("/")
         made = cls(f"{parts.scheme}://{parts.netloc}")
         if kind == "join":
-            wish = {"token": token, "participant": participant}
-            token = made.post("/api/join", wish)["token"]
+            signed = {k: v for k, v in parse_qsl(parts.query) if k in SIGNED}
+            given = {} if participant is None else {"participant": participant}
+            token = made.post("/api/join", {"token": token, **signed, **given})["token"]
         elif kind != "w":
             raise CrowdtreeError(
                 f"link: expected a worker's link, with /w/ or /join/ in it, got {link!r}"
@@ -143,9 +158,12 @@ def work(
     answer: Callable[[dict[str, Any], dict[str, Any]], bool | None],
     *,
     wait: float = 20.0,
+    patience: float | None = None,
     stop: threading.Event | None = None,
 ) -> int:
     """Answer questions until there are none left for this worker; returns how many were answered.
+
+    While there is no work now (others hold the questions, or the campaign is paused) it waits.
 
     Parameters
     ----------
@@ -156,6 +174,8 @@ def work(
         returns ``True`` for yes, ``False`` for no, ``None`` for "can't tell".
     wait
         Seconds that the server may wait for an open question before it responds.
+    patience
+        Seconds without a question after which it ends; by default when there is no more work.
     stop
         Set it to end early.
 
@@ -164,14 +184,20 @@ def work(
     Each answer carries a key. After a lost connection it is sent again with the same key, so it
     is neither lost nor counted twice.
     """
-    given = 0
+    given, since = 0, time.monotonic()
     while stop is None or not stop.is_set():
+        begin = time.monotonic()
         found = _again(lambda: client.post("/api/worker/next", {"wait": wait}))
         task = found["task"]
         if task is None:
-            if found["reason"] in OVER:
+            now = time.monotonic()
+            more = found.get("more", found["reason"] not in OVER)
+            if not more or (patience is not None and now - since > patience):
                 break
+            if now - begin < FIRST_PAUSE:  # the server did not wait
+                time.sleep(FIRST_PAUSE)
             continue
+        since = time.monotonic()
         verdict = answer(task["item"], task["question"])
         body: dict[str, Any] = {"lease": task["lease"], "key": uuid.uuid4().hex}
         path = "/api/worker/skip" if verdict is None else "/api/worker/answer"
@@ -195,19 +221,20 @@ def _submitted(client: Client, path: str, body: dict[str, Any]) -> bool:
 
 
 def _again(call: Callable[[], Any]) -> Any:
-    """Call, and retry after a lost connection with increasing delays."""
-    for turn in range(TRIES):
-        last = turn == TRIES - 1
+    """Call, and retry with increasing delays while the server is lost or busy."""
+    lost = busy = 0
+    while True:
         try:
             return call()
         except ServerRefused as error:
-            if error.status != BUSY or last:
+            busy += 1
+            if error.status not in RETRIED or busy == BUSY_TRIES:
                 raise
         except (OSError, http.client.HTTPException) as error:
-            if last:
+            lost += 1
+            if lost == TRIES:
                 raise CrowdtreeError(f"the server cannot be reached: {error}") from None
-        time.sleep(min(FIRST_PAUSE * 2**turn, LONGEST_PAUSE))
-    raise AssertionError("unreachable")
+        time.sleep(min(FIRST_PAUSE * 2 ** min(lost + busy - 1, 10), LONGEST_PAUSE))
 
 
 def _json(body: Any) -> bytes:

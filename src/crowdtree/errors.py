@@ -20,7 +20,11 @@ class CrowdtreeError(ValueError):
 
 
 class CrowdtreeWarning(UserWarning):
-    """Something valid but seldom intended, such as a worker who errs more often than not."""
+    """Something valid but seldom intended, such as a worker who errs more often than not.
+
+    >>> import warnings
+    >>> warnings.simplefilter("ignore", CrowdtreeWarning)  # silences these, and no others
+    """
 
 
 def listing(names: Iterable[str], most: int = 5) -> str:

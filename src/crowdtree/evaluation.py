@@ -22,7 +22,7 @@ from crowdtree.tree import Tree
 __all__ = ["Bounds", "Credible", "Evaluation", "Uncertain", "evaluate"]
 
 FloatArray = NDArray[np.float64]
-_BLOCK_CELLS = 4_000_000  # (class, node) pairs in memory at once
+_BLOCK_CELLS = 4_000_000  # (class, leaf) pairs in memory at once
 
 
 class Credible(Protocol):
@@ -66,6 +66,13 @@ class Bounds(NamedTuple):
         The paper's interval for P_m. Its lower end is no bound.
     printed_correct
         The paper's interval for P_c. Neither end is a bound, and the lower can exceed 1.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> value = ct.evaluate(ct.design(ct.example("table1")))
+    >>> value.misclassification <= value.bounds.misclassification_upper
+    True
     """
 
     misclassification_upper: float
@@ -312,7 +319,7 @@ class Evaluation(Framed, Saved, Plotted):
 
     def _blocks(self) -> Iterator[NDArray[np.intp]]:
         n = self.tree.problem.n_classes
-        rows = max(1, _BLOCK_CELLS // max(self.tree.n_nodes, 1))
+        rows = max(1, _BLOCK_CELLS // self.tree.n_leaves)
         for start in range(0, n, rows):
             yield np.arange(start, min(start + rows, n))
 

@@ -97,6 +97,16 @@ class Loss:
         referred = price < found * (1 - TIE)
         return Decision(label, np.where(referred, price, found), referred)
 
+    def risk_of(self, posterior: FloatArray, label: Any, referred: Any) -> FloatArray:
+        """Expected loss of decisions already made, one per row of the posterior.
+
+        >>> Loss(np.array([[0.0, 9.0], [1.0, 0.0]]), refer=0.5).risk_of(
+        ...     np.array([[0.1, 0.9], [0.5, 0.5]]), np.array([1, 0]), np.array([False, True]))
+        array([0.9, 0.5])
+        """
+        found = np.einsum("...c,...c->...", posterior, self.matrix.T[label])
+        return np.asarray(found if self.refer is None else np.where(referred, self.refer, found))
+
     def stakes(self, outcome: NDArray[np.int8], members: NDArray[Any]) -> FloatArray:
         """Largest loss that a wrong branch can cause, one row per question, one column per member.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["duration", "number", "percent", "percent_cell", "plural", "short"]
+__all__ = ["amount", "duration", "number", "percent", "percent_cell", "plural", "short"]
 
 
 def percent(share: float) -> str:
@@ -57,6 +57,16 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     ('1 class', '3 questions')
     """
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def amount(value: float, one: str, digits: int = 3) -> str:
+    """Write a number that need not be whole with its noun.
+
+    >>> amount(1.0004, "answer"), amount(1.5, "answer")
+    ('1 answer', '1.5 answers')
+    """
+    text = number(value, digits)
+    return f"{text} {one if text == '1' else one + 's'}"
 
 
 def duration(seconds: float) -> str:

@@ -27,7 +27,15 @@ FloatArray = NDArray[np.float64]
 
 
 class Node(NamedTuple):
-    """An inner node: its question, its classes, and the share of items that pass."""
+    """An inner node: its question, its classes, and the share of items that pass.
+
+    `no` and `yes` are the next nodes, or ``~i`` for the i-th leaf.
+
+    >>> import crowdtree as ct
+    >>> root = ct.design(ct.example("table1")).nodes[0]
+    >>> root.question, root.level, root.share
+    ('T1', 0, 1.0)
+    """
 
     index: int  # type: ignore[assignment]
     question: str
@@ -40,7 +48,12 @@ class Node(NamedTuple):
 
 
 class Level(NamedTuple):
-    """A level of the tree; the scores are those of the step that leads to it."""
+    """A level of the tree; the scores are those of the step that leads to it.
+
+    >>> import crowdtree as ct
+    >>> [round(level.entropy, 2) for level in ct.design(ct.example("table1")).levels]
+    [1.67, 0.7, 0.3, 0.1, 0.0]
+    """
 
     depth: int
     entropy: float
@@ -53,7 +66,13 @@ class Level(NamedTuple):
 
 
 class Certificate(NamedTuple):
-    """What is proven about a tree: no tree has a value below `lower_bound`."""
+    """What is proven about a tree: no tree has a value below `lower_bound`.
+
+    >>> import crowdtree as ct
+    >>> proof = ct.design(ct.example("table1"), "optimal").certificate
+    >>> proof.status, proof.gap
+    ('optimal', 0.0)
+    """
 
     objective: str
     value: float

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,8 +25,14 @@ def postgres() -> Iterator[Postgres]:
 HAPPENED = (
     *("counted", "skipped", "repeated", "second key", "undone", "abandoned", "slow"),
     *("surplus", "connection lost", "leases expired", "revised", "adapted", "checked"),
+    *("excluded", "included", "reopened"),
 )
 """What must have happened in a long run, or else it has tested less than it says."""
+SHORT = (
+    *("repeated", "checked", "adapted", "killed in an adaptation"),
+    *("excluded", "included", "reopened"),
+)
+"""What must have happened in a short run."""
 
 
 def jump(clock: Path, seconds: float) -> Any:
@@ -42,23 +47,42 @@ def crash(server: Server) -> Any:
     return happen
 
 
-def crash_in_adaptation(url: str, server: Server) -> Any:
-    """Kill a server while items are replayed under a table that the server revised."""
+def crash_in_adaptation(fleet: list[Server], clock: Path) -> Any:
+    """Let a server die while items are replayed under a table that a server revised."""
+    trap = clock.with_name(clock.name + ".trap")
 
     def happen(crowd: history.Crowd) -> None:
-        with history.Look(url) as look:
-            while not look.finished():
-                if look.adapting():
-                    crash(server)(crowd)
-                    crowd.saw("killed in an adaptation")
-                    return
-                time.sleep(0.02)
+        trap.touch()
+        crowd.wait(lambda: any(server.died() for server in fleet))
+        trap.unlink(missing_ok=True)
+        for server in fleet:
+            if server.died():
+                server.start()
+                crowd.saw("killed in an adaptation")
 
     return happen
 
 
 def revise(url: str, fleet: list[Server], errors: float) -> Any:
     return lambda _: history.revise(url, fleet, errors)
+
+
+def exclude(url: str, fleet: list[Server]) -> Any:
+    """Exclude answers, and kill a server while the items are replayed without them."""
+
+    def happen(crowd: history.Crowd) -> None:
+        history.exclude(url, fleet, crowd)
+        crash(fleet[0])(crowd)
+
+    return happen
+
+
+def include(url: str, fleet: list[Server]) -> Any:
+    return lambda crowd: history.include(url, fleet, crowd)
+
+
+def reopen(url: str, fleet: list[Server], place: int) -> Any:
+    return lambda crowd: history.finish_and_reopen(url, fleet, crowd, place)
 
 
 def play(url: str, tmp_path: Path, servers: int, items: int, clients: int, chaos: Any) -> Any:
@@ -80,15 +104,17 @@ def test_sqlite_survives_kills_a_clock_jump_and_adaptations(tmp_path: Path) -> N
         items=30,
         clients=64,
         chaos=lambda fleet, clock: [
-            (50, crash_in_adaptation(url, fleet[0])),
-            (150, crash(fleet[0])),
+            (20, reopen(url, fleet, 2)),
+            (50, crash_in_adaptation(fleet, clock)),
+            (150, exclude(url, fleet)),
             (200, jump(clock, 3600)),
             (250, jump(clock, 1800)),
-            (300, crash_in_adaptation(url, fleet[0])),
+            (270, include(url, fleet)),
+            (300, crash_in_adaptation(fleet, clock)),
         ],
     )
     assert crowd.events["counted"] > 200
-    for what in ("repeated", "checked", "adapted", "killed in an adaptation"):
+    for what in SHORT:
         assert crowd.events.get(what, 0) > 0, (what, crowd.events)
 
 
@@ -103,16 +129,18 @@ def test_postgresql_survives_its_own_restart_and_revisions(
         items=40,
         clients=64,
         chaos=lambda fleet, clock: [
+            (20, reopen(url, fleet, 0)),
             # The table of an owner is tested with new items only, so adaptations come first.
-            (50, crash_in_adaptation(url, fleet[0])),
-            (100, crash(fleet[1])),
+            (50, crash_in_adaptation(fleet, clock)),
+            (100, exclude(url, fleet)),
             (150, lambda _: postgres.restart()),
             (200, revise(url, fleet, 1.2)),
+            (220, include(url, fleet)),
             (250, jump(clock, 3600)),
         ],
     )
     assert crowd.events["counted"] > 200
-    for what in ("repeated", "checked", "adapted", "killed in an adaptation"):
+    for what in SHORT:
         assert crowd.events.get(what, 0) > 0, (what, crowd.events)
 
 
@@ -125,17 +153,20 @@ def test_long_history(database: str, tmp_path: Path, postgres: Postgres) -> None
 
     def chaos(fleet: list[Server], clock: Path) -> list[Any]:
         rounds: list[Any] = []
-        for turn in range(6):
+        for turn in range(4):
             done, server = 600 * turn, fleet[turn % len(fleet)]
+            rounds += [(done + 50, reopen(url, fleet, 2))] if turn == 1 else []
             rounds += [(done + 100, crash(server))]
             rounds += [(done + 250, jump(clock, 3600 * turn))]
             rounds += [(done + 300, revise(url, fleet, 2.0 if turn % 2 else 1.0 + 0.1 * turn))]
             rounds += [] if sqlite else [(done + 400, lambda _: postgres.restart())]
-            rounds += [(done + 450, crash_in_adaptation(url, server))] if turn % 3 == 0 else []
+            rounds += [(done + 450, crash_in_adaptation(fleet, clock))] if turn % 3 == 0 else []
             rounds += [(done + 500, jump(clock, 1800 * turn))]
+            rounds += [(done + 520, exclude(url, fleet))] if turn % 2 == 0 else []
+            rounds += [(done + 540, include(url, fleet))] if turn % 2 else []
         return rounds
 
-    crowd = play(url, tmp_path, 1 if sqlite else 2, items=300, clients=64, chaos=chaos)
+    crowd = play(url, tmp_path, 1 if sqlite else 2, items=200, clients=64, chaos=chaos)
     assert crowd.events["counted"] > 3000
     for what in HAPPENED:
         assert crowd.events.get(what, 0) > 0, (what, crowd.events)

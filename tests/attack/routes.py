@@ -20,6 +20,7 @@ DOORS = {
 """Where a token is exchanged for a session."""
 OPEN = {
     ("GET", "/healthz"),
+    ("GET", "/readyz"),
     ("GET", "/tokens.css"),
     ("GET", "/api/openapi.json"),
     ("GET", "/static"),

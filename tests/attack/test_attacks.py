@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import gzip
 import io
@@ -18,8 +19,8 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 
 from crowdtree.store.db.tables import credentials, webhooks
 from crowdtree.store.owner import tokens
+from crowdtree.web.addresses import check_url, public_address
 from crowdtree.web.plan_jobs import problem_from_bytes
-from crowdtree.web.webhook_delivery import check_url, public_address
 from crowdtree.webhooks import sign, verify_signature
 from weblab import Lab, lab
 
@@ -312,11 +313,31 @@ def test_webhooks_go_to_https_only(app: Lab, url: str) -> None:
     assert app.post(f"/api/campaigns/{number}/webhooks", {"url": url}).status_code == 422
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "0.0.0.0"])
-def test_webhooks_never_reach_private_addresses(host: str) -> None:
+PRIVATE = (
+    *("127.0.0.1", "127.1", "2130706433", "0.0.0.0", "10.1.2.3", "100.64.0.1", "169.254.169.254"),
+    *("172.16.0.1", "192.0.0.8", "192.88.99.1", "192.168.0.1", "198.18.0.1", "224.0.0.1"),
+    *("240.0.0.1", "255.255.255.255", "::", "::1", "::127.0.0.1", "::ffff:127.0.0.1"),
+    *("::ffff:8.8.8.8", "64:ff9b::127.0.0.1", "64:ff9b::808:808", "64:ff9b:1::1", "100::1"),
+    *("2001::1", "2001:db8::1", "2002:7f00:1::", "3fff::1", "fc00::1", "fe80::1", "fec0::1"),
+    "ff02::1",
+)
+
+
+@pytest.mark.parametrize("host", PRIVATE)
+def test_webhooks_never_reach_private_addresses(app: Lab, host: str) -> None:
     with pytest.raises(OSError, match="not public"):
-        public_address(host, 443, private=False)
-    assert public_address("127.0.0.1", 443, private=True) == "127.0.0.1"
+        asyncio.run(public_address(host, 443, private=False))
+    number = 1 if app.get("/api/campaigns").json() else app.campaign(start=False)
+    written = f"[{host}]" if ":" in host else host
+    url = {"url": f"https://{written}/hook"}
+    found = app.post(f"/api/campaigns/{number}/webhooks", url)
+    assert (found.status_code, "not public" in found.json()["message"]) == (422, True), found.text
+
+
+def test_public_and_allowed_addresses_are_accepted() -> None:
+    for host in ("8.8.8.8", "2606:4700::1111"):
+        assert asyncio.run(public_address(host, 443, private=False)) == host
+    assert asyncio.run(public_address("127.0.0.1", 443, private=True)) == "127.0.0.1"
 
 
 def test_webhook_secrets_are_shown_once(fresh: Lab) -> None:

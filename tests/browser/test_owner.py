@@ -205,6 +205,29 @@ def test_a_worker_is_paused_and_blocked_from_the_table(open_page, campaign, shot
     expect(worker.locator("body")).to_contain_text("not valid any more")
 
 
+def test_answers_are_excluded_after_a_preview(open_page, campaign, shot) -> None:
+    made = campaign(items=3, policy={"workers": 0}, finish_by_itself=False)
+    made.audit()  # Ann answers everything
+    count = len(made.answers())
+    page = open_page()
+    page.goto(f"/c/{made.number}/workers")
+    row = page.locator("tbody tr")
+    row.locator("button:has-text('Exclude')").click()
+    dialog = page.locator("#ask")
+    expect(dialog).to_contain_text("Exclude all answers of Ann?")
+    expect(dialog).to_contain_text(re.compile(r"\d+ answers? .* would no longer count"))
+    shot(page, "exclude")
+    dialog.locator("text=Keep it").click()
+    assert made.progress()["excluded_workers"] == 0
+    row.locator("button:has-text('Exclude')").click()
+    page.click("#ask-yes")
+    expect(row).to_contain_text("answers excluded")
+    row.locator("button:has-text('Include')").click()
+    page.click("#ask-yes")
+    expect(row.locator("button:has-text('Exclude')")).to_be_visible()
+    assert len(made.answers()) == count
+
+
 def test_a_draft_can_be_deleted_and_leaves_the_list(open_page, shot) -> None:
     page = open_page()
     page.goto("/new")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Page, expect
 
 
@@ -312,3 +313,37 @@ def test_images_audio_and_video_become_items_and_play(open_page, api, shot) -> N
     page.focus("#item video")
     press(page, "y")
     expect(page.locator("#count")).to_have_text("3 answered")
+
+
+def test_no_work_now_is_told_apart_from_no_more_work(open_page, campaign, shot) -> None:
+    made = campaign(price=0.1, budget=0.1, completion_code="C0DE")
+    first, page = open_page(owner=False), open_page(owner=False, phone=True)
+    first.goto(made.join())
+    first.locator("#task").wait_for()
+    page.goto(made.join())
+    expect(page.locator("#between-title")).to_have_text("No work right now")
+    expect(page.locator("#between-text")).to_contain_text("continues automatically")
+    shot(page, "work-wait-phone")
+    first.close()  # which gives the question back
+    page.locator("#task").wait_for(timeout=30_000)
+    late = open_page(owner=False)
+    late.goto(made.join())
+    expect(late.locator("#between-title")).to_have_text("No work right now")
+    made.api.post(f"/api/campaigns/{made.number}/finish")
+    expect(late.locator("#between-title")).to_have_text("The work is finished", timeout=30_000)
+    expect(late.locator("#between-text")).to_contain_text("There is no more work for you here.")
+    expect(late.locator("#between-text")).to_contain_text("after 1 accepted answer; you have 0")
+    expect(late.locator("#code")).to_be_hidden()
+    shot(late, "work-no-code")
+    late.set_viewport_size({"width": 390, "height": 844})
+    shot(late, "work-no-code-phone")
+
+
+@pytest.mark.parametrize("phone", [False, True])
+def test_a_refused_visitor_reads_why(open_page, campaign, shot, phone: bool) -> None:
+    made = campaign(participants="signed")
+    page = open_page(owner=False, phone=phone)
+    found = page.goto(made.join() + "?participant=p1")
+    assert found.status == 403
+    expect(page.locator("main")).to_contain_text("is not signed, was changed, or the link has")
+    shot(page, "join-refused" + ("-phone" if phone else ""))

@@ -325,6 +325,12 @@ audit next audit.json -n 0
 audit next audit.json -o sheet.json
 audit show audit.json --draw audit.gif
 audit verify audit.json --key note.txt
+owner link --url ftp://label.example
+owner link --hours -1
+owner list --database nowhere.db
+owner revoke
+owner revoke 0123 --all
+owner revoke nobody
 campaign create birds.csv --set nope=1
 campaign create birds.csv --set price
 campaign create birds.csv --set price=dear
@@ -346,6 +352,15 @@ campaign status 1 --database nowhere.db
 campaign status 1 --database note.txt
 campaign revise 1 birds.csv
 campaign revise 9 birds.csv
+campaign exclude 1
+campaign exclude 1 --worker ann
+campaign exclude 1 --worker 0
+campaign exclude 1 --worker 1 --since noon
+campaign exclude 9 --worker 1
+campaign include 1 --worker 1
+campaign reopen 1
+campaign reopen 1 nowhere
+campaign reopen 1 a --all
 campaign labels 1 -o labels.xml
 campaign labels 1 -o nowhere/labels.csv
 campaign labels 9

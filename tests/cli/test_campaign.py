@@ -65,9 +65,7 @@ def test_a_running_campaign_gets_another_table(run: Any) -> None:
     Path("worse.csv").write_text(TABLE.replace("0.05", "0.2"))
     code, out, _ = run("revise", "1", "worse.csv", "--reason", "people err more")
     assert (code, out.splitlines()[0]) == (0, "Campaign 1 is at revision 1.")
-    assert (
-        "table revised 1 time, items are being replayed: people err more" in run("status", "1")[1]
-    )
+    assert "revised 1 time, items are being replayed: people err more" in run("status", "1")[1]
     assert "No differences" in run("verify", "1")[1]
     Path("other.csv").write_text(TABLE.replace("bowl", "vase"))
     code, _, err = run("revise", "1", "other.csv")
@@ -96,7 +94,8 @@ def test_a_definition_replaces_the_whole_policy(run: Any) -> None:
 
 def test_from_the_table_to_the_labels(run: Any) -> None:
     assert run("create", "table.csv", "--name", "Pots", "--json")[1].strip() == '{"campaign": 1}'
-    assert json.loads(run("items", "1", "items.csv", "--json")[1]) == {"read": 3, "added": 3}
+    added = json.loads(run("items", "1", "items.csv", "--json")[1])
+    assert (added["read"], added["added"], added["set_aside"]) == (3, 3, 0)
     assert run("start", "1")[:2] == (0, "Campaign 1 is running.\nNext: crowdtree serve\n")
     given = answer_everything()
     assert given > 0
@@ -224,3 +223,107 @@ def test_a_missing_database_is_not_created(run: Any, verb: str, database: str) -
     assert code == 2
     assert "no file typo.db" in err
     assert not Path("typo.db").exists()
+
+
+def test_gold_that_nobody_is_asked_about_is_warned_of(run: Any) -> None:
+    run("create", "table.csv")
+    code, _, err = run("items", "1", "items.csv")
+    assert (code, err.strip()) == (
+        0,
+        "crowdtree: warning: 1 gold item is never asked about: set gold_rate (such as 0.1) or "
+        "gold_first above 0",
+    )
+    run("create", "table.csv", "--set", "gold_rate=0.1")
+    assert run("items", "2", "items.csv")[2] == ""
+
+
+def test_the_workers_are_written_with_what_to_pay(run: Any) -> None:
+    run("create", "table.csv", "--set", "price=0.25")
+    run("items", "1", "items.csv")
+    run("start", "1")
+    given = answer_everything(1)
+    code, out, _ = run("workers", "1")
+    header, row = (line.split(",") for line in out.splitlines())
+    found = dict(zip(header, row, strict=True))
+    assert code == 0
+    assert (int(found["accepted"]), float(found["earned"])) == (given, 0.25 * given)
+    assert (found["complete"], found["code"]) == ("False", "")  # nobody has shown them the end
+    assert "1 worker." in run("workers", "1", "-o", "workers.parquet")[1]
+    assert json.loads(run("workers", "1", "--json")[1])["workers"][0]["worker"] == "w1"
+
+
+def test_links_are_signed_by_the_key_of_the_campaign(run: Any) -> None:
+    run("create", "table.csv")
+    link = "https://label.example/join/abc"
+    code, out, _ = run("sign-link", "1", link, "ann", "bob smith", "--days", "7", "--once")
+    assert code == 0
+    assert [line.split("&")[0] for line in out.splitlines()] == [
+        f"{link}?participant=ann",
+        f"{link}?participant=bob+smith",
+    ]
+    assert all(f"&{name}=" in out for name in ("expires", "nonce", "signature"))
+    assert list(json.loads(run("sign-link", "1", link, "ann", "--json")[1])["links"]) == ["ann"]
+    personal = "https://label.example/w/abc"
+    for words in ((personal, "ann"), (link, "ann", "--days", "-1"), (link, "")):
+        code, _, err = run("sign-link", "1", *words)
+        assert (code, err.count("\n")) == (2, 1)
+    assert run("sign-link", "2", link, "ann")[0] == 2
+
+
+def test_answers_are_excluded_and_included_again(run: Any) -> None:
+    run("create", "table.csv", "--set", "finish_by_itself=false")
+    run("items", "1", "items.csv")
+    run("start", "1")
+    answer_everything()
+    code, out, _ = run("exclude", "1", "--worker", "w1", "--dry-run")
+    assert code == 0
+    assert "would no longer count." in out
+    assert "revised" not in run("status", "1")[1]
+    code, out, _ = run("exclude", "1", "--worker", "1", "--reason", "spam", "--block")
+    assert (code, out.splitlines()[0]) == (0, "Answers of 1 worker excluded.")
+    assert "are excluded already" in run("exclude", "1", "--worker", "1")[1]
+    assert "answers of 1 worker excluded" in run("status", "1")[1]
+    assert "No differences" in run("verify", "1")[1]
+    assert "would count again" in run("include", "1", "--worker", "1", "--dry-run")[1]
+    assert "Answers of 1 worker included." in run("include", "1", "--worker", "w1")[1]
+    assert "No differences" in run("verify", "1")[1]
+
+
+@pytest.mark.usefixtures("full_skips")
+def test_items_set_aside_are_reopened(run: Any) -> None:
+    run("create", "table.csv", "--set", "most_skips=1")
+    run("items", "1", "items.csv")
+    run("start", "1")
+    with Store("crowdtree.db").opened() as store:
+        policy = store.read(lambda c: get_campaign(c, 1)).make_policy()
+        made = store.write(lambda c: people.invite(c, 1, "", policy, False, store.clock()))
+        who = tokens.hashed(made[1])
+        while (task := store.ask(Next(who))["task"]) is not None:
+            store.ask(Submit(who, task["lease"], "skip", None, task["lease"]))
+    out = run("items", "1", "items.csv")[1]
+    assert "2 items in the file had been set aside; reopen with: crowdtree campaign reopen 1" in out
+    assert run("reopen", "1", "a")[1].startswith("1 item reopened.\n")
+    assert run("reopen", "1", "--all")[1].startswith("1 item reopened.\n")
+    assert "No differences" in run("verify", "1")[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        (["exclude", "1", "--worker", "ann"], "--worker: expected a worker's number"),
+        (["exclude", "1", "--worker", "1", "--since", "noon"], "--since: expected a time"),
+        (["exclude", "1", "--worker", "9"], "worker 9 is not in campaign 1"),
+        (["exclude", "9", "--worker", "1"], "campaign 9 does not exist"),
+        (["include", "1", "--worker", "9"], "worker 9 is not in campaign 1"),
+        (["reopen", "1"], "reopen: expected names of items, or --all"),
+        (["reopen", "1", "a", "--all"], "reopen: expected names of items, or --all"),
+        (["reopen", "1", "zebra"], "campaign 1 has no item 'zebra'"),
+        (["reopen", "1", "a"], "item 'a' is new: only items set aside can be reopened"),
+    ],
+)
+def test_mistakes_in_corrections(run: Any, words: list[str], wrong: str) -> None:
+    run("create", "table.csv")
+    run("items", "1", "items.csv")
+    run("start", "1")
+    code, _, err = run(*words)
+    assert (code, wrong in err) == (2, True), err

@@ -69,3 +69,56 @@ def test_mistakes_are_one_line(birds: Path, capsys: pytest.CaptureFixture[str]) 
         capsys, "frontier", "example:mushrooms", "--max-votes", 3, "--max-loss", 1e-9
     )
     assert "--max-loss" in complaint(capsys, "frontier", table, "-o", birds / "plan.json")
+
+
+ANSWERS = "task,worker,label\n" + "".join(
+    f"p{item},w{worker},{'toxic' if item % 4 == 0 or (item + worker) % 9 == 0 else 'safe'}\n"
+    for item in range(40)
+    for worker in range(3)
+)
+COSTS = "truth,safe,toxic\ntoxic,30,0\nsafe,0,1\n"
+
+
+def test_learn_labels_by_the_loss_and_an_audit_bounds_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in (("answers.csv", ANSWERS), ("costs.csv", COSTS)):
+        (tmp_path / name).write_text(text)
+    answers, costs, labels = (tmp_path / f"{n}.csv" for n in ("answers", "costs", "labels"))
+    assert run("learn", answers, "--loss", costs, "--labels", labels) == 0
+    assert "Their expected loss is" in capsys.readouterr().out
+    header, *rows = labels.read_text().splitlines()
+    assert header == "task,label,probability,expected_loss"
+    assert len(rows) == 40
+    goal = ("--loss", costs, "--loss-bound", 5)
+    assert run("audit", "plan", labels, *goal) == 0
+    assert "certify a mean loss of at most 5 per label" in capsys.readouterr().out
+    audit, sheet = tmp_path / "audit.json", tmp_path / "sheet.csv"
+    assert run("audit", "start", labels, "-o", audit, *goal, "--seed", 1) == 0
+    assert "a mean loss of at most 5" in capsys.readouterr().out
+    assert run("audit", "next", audit, "-n", 40, "-o", sheet) == 0
+    lines = [line.split(",") for line in sheet.read_text().splitlines()]
+    sheet.write_text("item,truth\n" + "".join(f"{i},{label}\n" for i, label, _ in lines[1:]))
+    capsys.readouterr()
+    assert run("audit", "record", audit, sheet) == 0
+    out = capsys.readouterr().out
+    assert "Mean loss: certified at most 0 per label" in out
+    assert "Wanted mean loss: 5. Reached." in out
+    found = result(capsys, "audit", "verify", audit)
+    assert found["loss"]["upper"] == 0
+    assert run("audit", "verify", audit) == 0
+    assert "their mean loss is at most 0" in capsys.readouterr().out
+
+
+def test_a_comparison_has_a_column_of_losses(
+    birds: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("simulate", birds / "birds.csv", "--loss", birds / "costs.csv", "--compare")
+    found = result(capsys, *words, "--items", 300, "--target-loss", 0.3)
+    assert found["target_loss"] == 0.3
+    assert all(row["risk"] >= 0 for row in found["policies"])
+    plans = [row for row in found["policies"] if row["exact"] and not row["note"]]
+    assert plans
+    assert all(row["risk"] <= 0.3 for row in plans)
+    plain = ("simulate", birds / "birds.csv", "--compare", "--items", 300, "--target-loss", 0.3)
+    assert "every mistake costs 1" in complaint(capsys, *plain)

@@ -9,7 +9,7 @@ from crowdtree.cli.render.status import status_lines
 
 def test_it_says_how_often_the_table_was_revised() -> None:
     last = {"number": 2, "reason": {"text": "people err more"}, "finished_at": None}
-    line = "   table revised 2 times, items are being replayed: people err more"
+    line = "   revised 2 times, items are being replayed: people err more"
     assert line in status_lines(row(revision=last))
 
 

@@ -107,6 +107,7 @@ def test_accuracy_of_a_table_holds_by_known_items_that_were_left_out():
     assert held >= 5
 
 
+@pytest.mark.slow
 def test_accuracy_of_a_table_without_known_items_is_wide():
     table, truth = hard_items(0)
     problem = learn(table, {str(i): name for i, name in enumerate(truth)}).problem

@@ -97,7 +97,10 @@ def actual_errors(crowd, learned):
     )
 
 
-@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize(
+    "share",
+    [pytest.param(0.0, marks=pytest.mark.slow), 0.25, pytest.param(1.0, marks=pytest.mark.slow)],
+)
 def test_intervals_of_one_question_cover(share):
     """Answers are independent here; without all gold intervals allow for shared errors as well."""
     hits = {"cell": [], "worker": [], "prior": []}
@@ -353,11 +356,19 @@ BEST_OF_PEERS = {
     "trec": 70.15,
     "ducks": 69.17,
 }
+LARGE = ("dog", "weather_amt", "trec")
+"""Crowds that take seconds each."""
 
 
 @pytest.mark.realdata
 @pytest.mark.filterwarnings("ignore:answers:crowdtree.CrowdtreeWarning")
-@pytest.mark.parametrize("name", BEST_OF_PEERS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in LARGE else [])
+        for name in BEST_OF_PEERS
+    ],
+)
 def test_real_crowds_within_two_points_of_the_best(name):
     data = folder()
     if data is None:

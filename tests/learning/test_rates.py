@@ -171,6 +171,7 @@ def test_classes_without_sub_types_keep_the_learned_table():
     assert repr(found) == "Subtypes(none found in 4 classes)"
 
 
+@pytest.mark.slow
 @pytest.mark.realdata
 def test_a_tree_errs_on_new_objects_as_often_as_it_says():
     data = folder()

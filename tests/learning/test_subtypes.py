@@ -110,8 +110,13 @@ def test_items_without_gold_count_by_their_posterior():
 # ---------------------------------------------------------------- the policy
 
 
-def test_one_sub_type_a_class_is_the_plain_policy():
-    problem = ct.example("table1")
+COSTS = {"matrix": [[0, 9, 1], [2, 0, 1], [40, 1, 0]]}
+"""What mistakes among three classes cost."""
+
+
+@pytest.mark.parametrize("loss", [None, 30.0 * np.tri(5, k=-1) + np.tri(5, k=-1).T])
+def test_one_sub_type_a_class_is_the_plain_policy(loss):
+    problem = ct.example("table1").replace(loss=loss)
     plain = AdaptivePolicy(problem, 0.02, 15)
     same = SubtypePolicy(problem, label=range(problem.n_classes), share=problem.prior,
                          yes_probability=plain.model.yes, target_error=0.02,
@@ -128,12 +133,17 @@ def test_one_sub_type_a_class_is_the_plain_policy():
         assert same.ask(two).reason == asked.reason
 
 
-@pytest.mark.parametrize("name", ["information", "accuracy"])
+@pytest.mark.parametrize("name", ["information", "accuracy", "loss", "least risk"])
 def test_scores_are_about_the_class(subtypes, name):
+    costly = name in ("loss", "least risk")
     policy = subtypes.policy()
+    if costly:
+        policy = _with_loss(subtypes)
+        assert policy.criterion == "loss"
+    costs = np.array(COSTS["matrix"])
     rng = np.random.default_rng(5)
     posterior = rng.dirichlet(np.ones(len(subtypes.label)), 3)
-    scores = policy._score(name, posterior, None, None)
+    scores = policy._score("accuracy" if name == "least risk" else name, posterior, None, None)
     for i, q in np.ndindex(3, 12):
         joint = np.zeros((2, 3))  # answer x class, by hand
         for s, cls in enumerate(subtypes.label):
@@ -141,10 +151,48 @@ def test_scores_are_about_the_class(subtypes, name):
             joint[:, cls] += posterior[i, s] * np.array([1 - yes, yes])
         if name == "accuracy":
             expected = joint.max(axis=1).sum() - joint.sum(axis=0).max()
+        elif name == "least risk":
+            expected = (joint.sum(axis=0) @ costs).min() - (joint @ costs).min(axis=1).sum()
         else:
             apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
             expected = (joint * np.log2(joint / apart)).sum()
+        if name == "loss":
+            now = joint.sum(axis=0)
+            stake = [(w / w.sum()) @ costs @ (w / w.sum()) for w in (now, *joint)]
+            expected += 0.25 * (np.log2(stake[0]) - joint.sum(axis=1) @ np.log2(stake[1:]))
         assert scores[i, q] == pytest.approx(expected)
+
+
+def _with_loss(subtypes, **options):
+    problem = subtypes.problem.replace(loss=COSTS)
+    return SubtypePolicy(problem, label=subtypes.label, share=subtypes.share,
+                         yes_probability=subtypes.yes, **options)  # fmt: skip
+
+
+def test_sub_types_stop_at_the_target_loss_with_the_label_of_least_loss(subtypes):
+    policy = _with_loss(subtypes, target_loss=0.05, max_answers=40)
+    rng = np.random.default_rng(7)
+    costs = np.array(COSTS["matrix"])
+    for _ in range(20):
+        state, kind = policy.start(), rng.integers(len(subtypes.label))
+        while isinstance(asked := policy.ask(state), Ask):
+            risk = policy.posterior(state) @ costs
+            assert risk.min() > 0.05
+            question = asked.questions[0]
+            state = policy.update(
+                state, Answer(question, int(rng.random() < subtypes.yes[question, kind]))
+            )
+        risk = policy.posterior(state) @ costs
+        assert asked.label == risk.argmin()
+        assert (asked.reason == "target") == (risk.min() <= 0.05)
+
+
+def test_asking_by_the_loss_saves_answers(subtypes):
+    """Against the same policy that asks by information, on the same simulated people."""
+    made = [_with_loss(subtypes, target_loss=0.05, max_answers=60) for _ in range(2)]
+    made[1].criterion = "information"
+    runs = [ct.simulate(policy.problem, policy, 4000, rng=3) for policy in made]
+    assert runs[0].answers_per_item < 1.02 * runs[1].answers_per_item
 
 
 def test_a_question_about_sub_types_alone_tells_nothing():

@@ -50,16 +50,20 @@ def test_leased_questions_count_against_the_budget(app: Lab) -> None:
     number = app.campaign(settings={"price": 0.1, "budget": 0.25})
     workers = [app.worker(number) for _ in range(3)]
     assert [worker.next()["task"] is not None for worker in workers] == [True, True, False]
-    assert workers[2].next()["reason"] == "budget"
+    found = workers[2].next()
+    assert (found["reason"], found["more"]) == ("wait", True)
     app.clock.now += 601
     app.store.ask(ExpireLeases())  # nobody answered: their price is free again
-    assert workers[2].next()["task"]
+    for _ in range(2):
+        workers[2].work()
+    assert workers[2].next()["reason"] == "budget"  # all of it is spent
 
 
 def gold_share(app: Lab, rate: float, turns: int = 100) -> int:
     items = "task,text,gold\n" + "".join(f"i{k},x,\n" for k in range(turns))
     items += "".join(f"g{k},x,c4\n" for k in range(turns))
-    number = app.campaign(items, example="table1", workers=8, settings={"gold_rate": rate})
+    settings = {"gold_rate": rate, "show_task": True}
+    number = app.campaign(items, example="table1", workers=8, settings=settings)
     worker = app.worker(number)
     asked = []
     for _ in range(turns):
@@ -88,7 +92,7 @@ def test_gold_is_not_given_where_there_is_nothing_else(app: Lab) -> None:
 
 
 def test_the_previous_question_is_preferred_to_an_older_one(app: Lab) -> None:
-    number = app.campaign("task,text\na,x\nb,x\n", example="table1", workers=8)
+    number = app.campaign("task\na\nb\n", example="table1", workers=8)
     policy = PlanPolicy(ct.staff(ct.design(ct.example("table1")), workers=8))
     bob, eve, dan = (app.worker(number) for _ in range(3))
     for _ in range(int(policy.plan.votes[0]) // 2):

@@ -21,6 +21,7 @@ from crowdtree.store import (
 )
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.owner import campaigns, people
+from crowdtree.store.owner.joining import Visitor, join
 from crowdtree.store.replay.verify import verify
 from serving import Postgres
 from storelab import change, filled, plan_policy, spent
@@ -33,7 +34,9 @@ def test_names_that_a_database_rejects_are_refused_on_both(url: str) -> None:
         number, _ = filled(store)
         for bad in ("a\x00b", "a" * 201):
             with pytest.raises(CrowdtreeError, match="participant"):
-                store.write(lambda c, b=bad: people.join(c, number, b, made, False, 0, {}, 9))
+                store.write(
+                    lambda c, b=bad: join(c, get_campaign(c, number), made, Visitor(b), 0, 9)
+                )
             with pytest.raises(CrowdtreeError, match="worker"):
                 store.write(lambda c, b=bad: people.invite(c, number, b, made, False, 0))
             with pytest.raises(CrowdtreeError, match="campaign"):

@@ -22,7 +22,7 @@ def test_paused_and_blocked_workers_get_nothing_and_their_answers_stay(app: Lab)
     worker = app.worker(number)
     worker.work("no")
     app.post(f"/api/campaigns/{number}/workers/{worker.id}/pause")
-    assert worker.next() == {"task": None, "reason": "worker paused"}
+    assert worker.next() == {"task": None, "reason": "worker paused", "more": False}
     app.post(f"/api/campaigns/{number}/workers/{worker.id}/resume")
     assert worker.next()["reason"] == "wait"
     app.post(f"/api/campaigns/{number}/workers/{worker.id}/block")
@@ -34,7 +34,7 @@ def test_what_a_blocked_worker_holds_is_free_for_others(app: Lab) -> None:
     number = app.campaign(items=ONE, settings={"price": 0.1, "budget": 0.1})
     bad, good = app.worker(number), app.worker(number)
     assert bad.next()["task"]
-    assert good.next()["reason"] == "budget"
+    assert good.next()["reason"] == "wait"
     app.post(f"/api/campaigns/{number}/workers/{bad.id}/block")
     app.store.ask(ExpireLeases())
     assert good.next()["task"]

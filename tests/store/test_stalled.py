@@ -32,7 +32,7 @@ from crowdtree.store.db.tables import (
 from crowdtree.store.owner import campaigns, people, tokens
 from crowdtree.store.queries.progress import progress
 from crowdtree.store.replay.verify import verify
-from weblab import Clock
+from weblab import ALONE, Clock
 
 PATIENCE = 3600.0
 
@@ -49,7 +49,7 @@ class Running:
 
     def __init__(self, store: Store, clock: Clock, kind: str, n_items: int = 3, **settings: Any):
         self.store, self.clock, self.policy = store, clock, policy(kind)
-        made = Settings(give_up_seconds=PATIENCE, **settings)
+        made = Settings(give_up_seconds=PATIENCE, **ALONE | settings)
         self.number = store.write(lambda c: campaigns.create(c, "x", self.policy, made, clock()))
         rows = [{"task": f"i{k}", "payload": "{}", "gold": None} for k in range(n_items)]
         store.write(lambda c: campaigns.add_items(c, self.number, rows))

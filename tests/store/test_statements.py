@@ -15,7 +15,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 import sqlalchemy as sa
 
 from crowdtree.store import Store
-from crowdtree.store.background import stalled, watching
+from crowdtree.store.background import stalled, trusting, watching
 from crowdtree.store.db import assignment
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.engine import is_sqlite, make_engine, migrate
@@ -29,7 +29,7 @@ from crowdtree.store.serving import worker_quality
 def test_next_examines_few_rows_of_a_large_table(tmp_path: Path) -> None:
     """The statements of choosing use an index, never a scan or a sort."""
     with Store(f"sqlite:///{tmp_path / 'x.db'}").opened() as store:
-        values = {"campaign": 1, "question": 0, "worker": 1, "after": 0}
+        values = {"campaign": 1, "question": 0, "worker": 1, "after": 0, "people": 2}
         for statement in (*assignment.CHOOSE.values(), assignment.NEW_ITEM, sql.ANY_UNFINISHED):
             plan = store.read(
                 lambda c, s=statement: c.connection.driver_connection.execute(
@@ -57,7 +57,7 @@ def queries(namespace: Any) -> Iterator[tuple[str, Query[Any]]]:
                 yield name, found
 
 
-MODULES = (sql, assignment, stalled, watching, monitor_log, worker_quality, stored)
+MODULES = (sql, assignment, stalled, trusting, watching, monitor_log, worker_quality, stored)
 QUERIES = sorted({name: query for module in MODULES for name, query in queries(module)}.items())
 CHOICES = [(f"CHOOSE {key}", query) for key, query in assignment.CHOOSE.items()]
 POSTGRESQL_ONLY = ("OFFERS", "NEW_ITEMS", "TAKE_OFFERS", "START_ITEMS", "SNAPSHOT")

@@ -31,6 +31,7 @@ from crowdtree.store.db.tables import (
     workers,
 )
 from crowdtree.store.owner import campaigns, people, tokens
+from crowdtree.store.replay import verify as verify_module
 from crowdtree.store.replay.verify import verify
 from storelab import filled, work
 from weblab import Clock
@@ -49,6 +50,14 @@ def policy(kind: str) -> Any:
         problem = problem.replace(loss={"never": [["c1", "c4"]], "refer": 0.5})
         return AdaptivePolicy(problem, target_loss=0.01, max_answers=3, strict=False)
     return PlanPolicy(ct.staff(ct.design(problem), workers=8), kind)  # type: ignore[arg-type]
+
+
+def both_ways(connection: Any, number: int, played: Any) -> list[str]:
+    """Differences that verify finds; for a plan the same if it replays one item at a time."""
+    found = verify(connection, number)
+    if isinstance(played, PlanPolicy):
+        assert found == verify(connection, number, plain=False)
+    return found["differences"]
 
 
 class Played:
@@ -115,8 +124,7 @@ class Played:
         self.submit(who, back, "answer", 1)
 
     def differences(self) -> list[str]:
-        found: list[str] = self.store.read(lambda c: verify(c, self.number))["differences"]
-        return found
+        return self.store.read(lambda c: both_ways(c, self.number, self.policy))
 
     def one(self, table: Any, *where: Any) -> int:
         """Number of the first row of this campaign that fits."""
@@ -130,7 +138,7 @@ class Played:
         with plain.connect() as connection:
             changed = [connection.execute(statement).rowcount for statement in statements]
             assert all(count > 0 for count in changed)
-            found: list[str] = verify(connection, self.number)["differences"]
+            found = both_ways(connection, self.number, self.policy)
             connection.rollback()
         plain.dispose()
         return found
@@ -311,3 +319,34 @@ def test_verify_finds_what_was_tampered_with(what: str, tmp_path: Path) -> None:
         assert store.read(lambda c: verify(c, number))["agrees"]
         store.write(lambda c: c.execute(TAMPERED[what]()).rowcount)
         assert not store.read(lambda c: verify(c, number))["agrees"]
+
+
+def test_plain_items_are_replayed_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Store(f"sqlite:///{tmp_path / 'x.db'}").opened() as store:
+        number, hashes = filled(store, 25)
+        work(store, hashes)
+        singly: list[Any] = []
+        monkeypatch.setattr(
+            verify_module, "stored_items", lambda *given: singly.extend(given[1]) or []
+        )
+        told: list[tuple[int, int]] = []
+        found = store.read(lambda c: verify(c, number, lambda *done: told.append(done)))
+        assert (found["agrees"], found["items"], found["labelled"]) == (True, 25, 25)
+        assert (singly, told) == ([], [(25, 25)])
+
+
+def test_a_damaged_file_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    with Store(f"sqlite:///{path}").opened() as store:
+        number, _ = filled(store, 200)
+    page = 4096
+    content = bytearray(path.read_bytes())
+    for place in range(8 * page, len(content), 3 * page):
+        content[place : place + 200] = bytes(200)
+    path.write_bytes(content)
+    engine = sa.create_engine(f"sqlite:///{path}")
+    with engine.connect() as connection:
+        found = verify(connection, number)
+    engine.dispose()
+    assert not found["agrees"]
+    assert found["differences"][0].startswith("database file: ")

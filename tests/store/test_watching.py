@@ -394,6 +394,25 @@ def test_a_campaign_that_adapts_does_not_finish_before_its_answers_were_compared
             assert game.status() == "finished"
 
 
+def test_a_table_chosen_after_the_last_answer_lets_the_campaign_finish(url: str) -> None:
+    """Answers that nobody has compared before an owner revises are passed over."""
+    with live(url, 0.1, n=5) as game:
+        while any(game.answer(who) for who in game.workers):
+            pass
+        new = AdaptivePolicy(PROBLEM, target_error=0.3, max_answers=10, strict=False)
+        reason = {"text": "less is asked for"}
+        game.store.write(lambda c: revise(c, game.number, new, reason, game.clock()))
+        game.watch()
+        while game.store.write(game.maintenance.round):
+            pass
+        assert game.status() == "finished"
+        assert game.agrees()
+        before = game.stored()
+        game.watching = Watching(game.clock)
+        game.watch()
+        assert game.stored() == before
+
+
 def test_campaigns_that_ran_before_the_upgrade_keep_their_table(tmp_path: Any) -> None:
     old = Path(__file__).parent.parent / "data" / "campaign-0.1.db"
     with Store(str(shutil.copy(old, tmp_path / "old.db"))).opened() as store:

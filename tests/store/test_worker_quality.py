@@ -70,7 +70,8 @@ def test_undo_of_gold_lifts_the_pause_it_caused(app: Lab) -> None:
 
 def test_relearning_keeps_the_evidence_of_labels(app: Lab) -> None:
     items = "task,text,gold\na,one,\ng,gold,c4\n"
-    number = app.campaign(items, example="table1", workers=0, settings={"gold_rate": 0.0})
+    settings = {"gold_rate": 0.0, "show_task": True}
+    number = app.campaign(items, example="table1", workers=0, settings=settings)
     worker = app.worker(number)
     assert worker.work("yes")["fate"] == "counted"  # labels the item, and teaches
     before = record(app, number, worker)

@@ -2,7 +2,8 @@
 
 Items are handled by strata of similar stated error. A state is ``left`` (items of each stratum not
 drawn yet); ``weights`` are the chances of the strata, within which every item left is equally
-likely. See section 13 of docs/model.md for the formulas.
+likely. For losses, ``left`` is the sum of the largest ones instead. See section 13 of docs/model.md
+for the formulas.
 
 :mod:`crowdtree.audit.kernels` computes the same for many items. The last axis of arrays is the
 strata. Others are for several totals, or several audits, at once.
@@ -15,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdtree.audit.strata import LARGEST, LEANINGS, STEPS, STRENGTH
+from crowdtree.audit.strata import LARGEST, LEANINGS, PRECISION, STEPS, STRENGTH
+from crowdtree.jit import interpreted
 
 __all__ = [
     "advance",
@@ -28,6 +30,7 @@ __all__ = [
     "update",
 ]
 
+draw = interpreted("crowdtree.audit.kernels").draw
 CHANCES = 2_000_000
 """Pairs of random numbers that replays draw at once."""
 FloatArray = NDArray[np.float64]
@@ -78,7 +81,7 @@ def _root(left: FloatArray, s: FloatArray, wrong: FloatArray, total: FloatArray)
         step = np.divide(value, slope, out=c.copy(), where=~flat)
         c = c - step
         found[rows] = c
-        on = ~flat & (step > 1e-7 * c)
+        on = ~flat & (step > PRECISION * c)
         if not on.all():
             if not on.any():
                 break
@@ -109,7 +112,10 @@ def bet(
     stratum: Any,
     error: Any,
 ) -> FloatArray:
-    """Log of the factor of the wealth when an item of a stratum is found wrong or right.
+    """Log of the factor of the wealth when an item of a stratum is found wrong (1) or right (0).
+
+    Between 0 and 1 `error` is a loss, as a share of the largest that an item of the stratum can
+    have; `left` and `total` are then sums of largest losses instead of counts.
 
     The expected factor is at most 1 whenever at least `total` of the items left are wrong.
     """
@@ -118,7 +124,7 @@ def bet(
     pays = loser(s, wrong, c[..., None])
     norm = (left.sum(axis=-1) - total) * c + (left * pays).sum(axis=-1)
     here = np.broadcast_to(np.asarray(stratum)[..., None], (*pays.shape[:-1], 1))
-    pay = np.take_along_axis(pays, here, axis=-1)[..., 0] + np.where(error, 0.0, c)
+    pay = np.take_along_axis(pays, here, axis=-1)[..., 0] + c * (1.0 - error)
     mine = np.take_along_axis(np.broadcast_to(s, pays.shape), here, axis=-1)[..., 0]
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = np.log(pay / mine) - np.log(norm)
@@ -188,11 +194,11 @@ def expected_checks(
 
 def pick_lean(
     left: FloatArray, wrong: FloatArray, total: ArrayLike, need: ArrayLike
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Choose how chances lean: the uniform share and the power that need the fewest checks.
 
     `total` is the number of wrong items left that is to be ruled out; a negative one stands for
-    no particular number.
+    no particular number. Returns the share, the power and the expected checks.
     """
     rows, strata = left.shape[:-1], left.shape[-1]
     total, need = (np.broadcast_to(part, rows).reshape(-1) for part in (total, need))
@@ -211,7 +217,7 @@ def pick_lean(
         better = checks[:, number] < best * (1.0 - 1e-9)
         best, chosen = np.where(better, checks[:, number], best), np.where(better, number, chosen)
     share, power = tried[chosen].T
-    return share.reshape(rows), power.reshape(rows)
+    return share.reshape(rows), power.reshape(rows), best.reshape(rows)
 
 
 def posterior(
@@ -228,15 +234,16 @@ def update(
     found: FloatArray,
     stratum: Any,
     error: Any,
-) -> FloatArray:
-    """Take a check into the counts; returns what the working model then believes."""
+) -> None:
+    """Take a check into the working model."""
     at = (..., stratum) if np.ndim(stratum) == 0 else (np.arange(len(stratum)), stratum)
     before = STRENGTH * rates[:, stratum].T + np.asarray(found[at])[..., None]
     p = before / (STRENGTH + np.asarray(checked[at])[..., None])
-    beliefs = beliefs * np.where(np.asarray(error)[..., None], p, 1.0 - p)
+    share = np.asarray(error)[..., None]
+    beliefs *= share * p + (1.0 - share) * (1.0 - p)
+    beliefs /= beliefs.sum(axis=-1, keepdims=True)
     checked[at] += 1.0
     found[at] += error
-    return np.asarray(beliefs / beliefs.sum(axis=-1, keepdims=True))
 
 
 def advance(
@@ -248,7 +255,7 @@ def advance(
     weights: FloatArray,
     wrong: FloatArray,
     stratum: int,
-    error: bool,
+    error: float,
 ) -> None:
     """Let the wealth against every total (of items left) take part in one check.
 
@@ -257,19 +264,6 @@ def advance(
     open_ = np.flatnonzero(peaks < most)
     logs[open_] += bet(left, weights, wrong, totals[open_], stratum, error)
     peaks[open_] = np.maximum(peaks[open_], logs[open_])
-
-
-def draw(left: FloatArray, weights: FloatArray, u: float) -> tuple[int, int]:
-    """Stratum and place among its items left that a uniform number points at."""
-    at = u * float(weights.sum())
-    last = 0
-    for g, (count, weight) in enumerate(zip(left.tolist(), weights.tolist(), strict=True)):
-        if count > 0.5 and weight > 0.0:
-            last = g
-            if at < weight:
-                return g, min(int(at / weight * count), int(count + 0.5) - 1)
-            at -= weight
-    return last, int(left[last] + 0.5) - 1
 
 
 def _drawn(left: FloatArray, weights: FloatArray, u: FloatArray) -> NDArray[np.intp]:
@@ -291,6 +285,7 @@ def replay(
     batch: int,
     uniform: bool,
     rng: np.random.Generator,
+    size: FloatArray,
 ) -> NDArray[np.int64]:
     """Play the rest of audits until every total is rejected; the first total is aimed at.
 
@@ -303,7 +298,8 @@ def replay(
     model
         Beliefs, rates, checked and found: the working model at the start.
     totals, logs
-        Counts of wrong items left, a row per audit or one for all, and the log wealth against them.
+        Numbers of wrong items left, or sums of losses, a row per audit or one for all, and the log
+        wealth against them.
     need
         Log wealth that rejects.
     batch
@@ -312,6 +308,8 @@ def replay(
         Draw all items with the same chance.
     rng
         Of draws and results.
+    size
+        What a wrong item of each stratum counts: 1, or its largest loss.
 
     Returns
     -------
@@ -332,29 +330,31 @@ def replay(
     for t in range(n):
         if t % most == 0:
             chances = rng.random((audits, min(most, n - t), 2))
-        wrong = posterior(beliefs, rates, checked, found)
+        wrong, mass = posterior(beliefs, rates, checked, found), left * size
         if t % batch == 0:
             seen = wrong.copy()
             aim = np.flatnonzero(crossed[rows, 0] < 0)
             if not uniform and len(aim):
                 rest = np.maximum(need - logs[aim, 0], 0.1)
                 aimed = np.maximum(totals[aim, 0], 0.0)
-                leaning[aim] = np.stack(pick_lean(left[aim], wrong[aim], aimed, rest), axis=1)
-        weights = lean(left, seen, *leaning.T)
+                picked = pick_lean(mass[aim], wrong[aim], aimed, rest)
+                leaning[aim] = np.stack(picked[:2], axis=1)
+        weights = lean(mass, seen, *leaning.T)
         chance = chances[rows, t % most]
         g, each = _drawn(left, weights, chance[:, 0]), np.arange(len(rows))
-        error = chance[:, 1] * left[each, g] < bad[each, g]
+        error = (chance[:, 1] * left[each, g] < bad[each, g]).astype(np.float64)
         for k in range(totals.shape[1]):
             bets = np.flatnonzero(crossed[rows, k] < 0)
             logs[bets, k] += bet(
-                left[bets], weights[bets], wrong[bets], totals[bets, k], g[bets], error[bets]
+                mass[bets], weights[bets], wrong[bets], totals[bets, k], g[bets], error[bets]
             )
         left[each, g] -= 1.0
         bad[each, g] -= error
-        totals -= error[:, None]
-        beliefs = update(beliefs, rates, checked, found, g, error)
+        totals -= (error * size[g])[:, None]
+        update(beliefs, rates, checked, found, g, error)
+        most_left = (left * size).sum(axis=1, keepdims=True) + 1e-9
         now = crossed[rows]
-        now[(now < 0) & ((logs >= need) | (totals > n - t - 1))] = t + 1
+        now[(now < 0) & ((logs >= need) | (totals > most_left))] = t + 1
         crossed[rows] = now
         on = ((now < 0) & (totals > 0.0)).any(axis=1)  # nothing rejects a total of 0
         if not on.all():

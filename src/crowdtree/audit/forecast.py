@@ -8,7 +8,6 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.audit import few
 from crowdtree.audit.inputs import checked_errors, checked_share
 from crowdtree.audit.ledger import Ledger, allowed_wrong
 from crowdtree.audit.records import Forecast
@@ -84,14 +83,15 @@ def plan_audit(
 def forecast_rest(
     ledger: Ledger,
     bound: float,
-    total: int,
+    total: float,
     state: str,
     replays: int,
     rng: np.random.Generator,
 ) -> Forecast:
     """Say how many more checks a bound takes, if the working model of a ledger is right.
 
-    The bound is reached when `total` wrong items are ruled out.
+    The bound is reached when `total` wrong items are ruled out. In a ledger of losses, mistakes are
+    simulated as fewer ones that cost the largest loss of their stratum.
     """
 
     def errors() -> FloatArray:
@@ -101,7 +101,7 @@ def forecast_rest(
             strength * mean + ledger.found,
             strength * (1 - mean) + ledger.checked - ledger.found,
         )
-        return rng.binomial(ledger.left.astype(np.int64), share).astype(np.float64)
+        return rng.binomial(ledger.counts.astype(np.int64), share).astype(np.float64)
 
     crossed = [-1]
     if state == "reached":
@@ -122,31 +122,22 @@ def ledger_of(errors: FloatArray, bound: float, confidence: float) -> tuple[Ledg
 
 def _replays(
     ledger: Ledger,
-    total: int,
+    total: float,
     cases: list[FloatArray],
     uniform: bool,
     rng: np.random.Generator,
 ) -> list[int]:
     """Checks until at least `total` wrong items are rejected, in each case; -1 for never."""
-    if total - ledger.wrong > ledger.remaining:
+    if total - ledger.wrong > ledger.left.sum():
         return [0] * len(cases)
     totals = np.array([float(total - ledger.wrong)])
-    logs = np.array([ledger.wealth_against(total) if total <= ledger.items else ledger.need])
+    logs = np.array([ledger.wealth_against(total) if total <= ledger.whole else ledger.need])
     batch = max(BATCH, ledger.remaining // 100)
-    if ledger.kernels is few:
-        crossed = ledger.kernels.replay(
-            ledger.left, np.array(cases), ledger.model, totals, logs, ledger.need, batch, uniform,
-            rng,
-        )  # fmt: skip
-        return [int(check) for check in crossed[:, 0]]
-    made, check = [], np.empty(1, dtype=np.int64)
-    for bad in cases:
-        ledger.kernels.replay(
-            ledger.left, bad, *ledger.model, totals, logs, ledger.need, batch, uniform,
-            rng.random((ledger.remaining, 2)), check,
-        )  # fmt: skip
-        made.append(int(check[0]))
-    return made
+    crossed = ledger.kernels.replay(
+        ledger.counts, np.array(cases), ledger.model, totals, logs, ledger.need, batch, uniform,
+        rng, ledger.size,
+    )  # fmt: skip
+    return [int(check) for check in crossed[:, 0]]
 
 
 def _forecast(bound: float, crossed: list[int]) -> Forecast:

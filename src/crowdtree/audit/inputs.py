@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from crowdtree.audit.costs import checked_risks
 from crowdtree.audit.records import Labels
 from crowdtree.errors import CrowdtreeError, one_line
 
@@ -21,7 +22,12 @@ def checked_share(value: Any, what: str) -> float:
     return float(value)
 
 
-def checked_labels(items: Sequence[Any], labels: Sequence[Any], errors: Sequence[float]) -> Labels:
+def checked_labels(
+    items: Sequence[Any],
+    labels: Sequence[Any],
+    errors: Sequence[float],
+    risks: Sequence[float] | None = None,
+) -> Labels:
     """Accept items with one label and one stated error each, or raise."""
     names, said = [str(item) for item in items], [str(label) for label in labels]
     if not len(names) == len(said) == len(errors):
@@ -41,7 +47,8 @@ def checked_labels(items: Sequence[Any], labels: Sequence[Any], errors: Sequence
                 f"labels: item {one_line(name)} occurs twice; expected one label per item"
             )
         seen.add(name)
-    return Labels(names, said, checked_errors(list(errors), "labels", names))
+    stated = checked_errors(list(errors), "labels", names)
+    return Labels(names, said, stated, checked_risks(risks, len(names)))
 
 
 def checked_errors(errors: list[Any], what: str, names: list[str] | None = None) -> list[float]:

@@ -1,10 +1,7 @@
 """Compiled arithmetic of audits: bets, the working model, chances of strata, whole replays.
 
-For audits of many items; :mod:`crowdtree.audit.few` computes the same without compiling.
-
-Items are handled by strata of similar stated error. A state is ``left`` (items of each stratum not
-drawn yet); ``weights`` are the chances of the strata, within which every item left is equally
-likely. See section 13 of docs/model.md for the formulas.
+For audits of many items; :mod:`crowdtree.audit.few` computes the same without compiling, and says
+what the arguments are.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdtree.audit.strata import LARGEST, LEANINGS, STEPS, STRENGTH
+from crowdtree.audit.strata import LARGEST, LEANINGS, PRECISION, STEPS, STRENGTH
 from crowdtree.jit import compiled
 
 __all__ = [
@@ -55,7 +52,7 @@ def stake(left: Any, weights: Any, wrong: Any, total: float) -> float:
             return 0.0
         step = value / slope
         c -= step
-        if step <= 1e-10 * c:
+        if step <= PRECISION * c:
             break
     return max(c, 0.0)
 
@@ -71,8 +68,11 @@ def loser(s: float, wrong: float, c: float) -> float:
 
 
 @compiled()
-def bet(left: Any, weights: Any, wrong: Any, total: float, stratum: int, error: bool) -> float:
-    """Log of the factor of the wealth when an item of a stratum is found wrong or right.
+def bet(left: Any, weights: Any, wrong: Any, total: float, stratum: int, error: float) -> float:
+    """Log of the factor of the wealth when an item of a stratum is found wrong (1) or right (0).
+
+    Between 0 and 1 `error` is a loss, as a share of the largest that an item of the stratum can
+    have; `left` and `total` are then sums of largest losses instead of counts.
 
     The expected factor is at most 1 whenever at least `total` of the items left are wrong.
     """
@@ -84,7 +84,7 @@ def bet(left: Any, weights: Any, wrong: Any, total: float, stratum: int, error: 
         if left[g] > 0.0:
             norm += left[g] * loser(weights[g] / left[g], wrong[g], c)
     s = weights[stratum] / left[stratum]
-    pay = loser(s, wrong[stratum], c) + (0.0 if error else c)
+    pay = loser(s, wrong[stratum], c) + c * (1.0 - error)
     return math.log(pay / s) - math.log(norm) if pay > 0.0 else -math.inf
 
 
@@ -154,11 +154,11 @@ def expected_checks(
 
 
 @compiled()
-def pick_lean(left: Any, wrong: Any, total: float, need: float) -> tuple[float, float]:
+def pick_lean(left: Any, wrong: Any, total: float, need: float) -> tuple[float, float, float]:
     """Choose how chances lean: the uniform share and the power that need the fewest checks.
 
     `total` is the number of wrong items left that is to be ruled out; a negative one stands for
-    no particular number.
+    no particular number. Returns the share, the power and the expected checks.
     """
     expected = 0.0
     for g in range(len(left)):
@@ -169,7 +169,7 @@ def pick_lean(left: Any, wrong: Any, total: float, need: float) -> tuple[float, 
         checks = expected_checks(left, wrong, max(total, least), need, share, p)
         if checks < best * (1.0 - 1e-9):
             best, uniform, power = checks, share, p
-    return uniform, power
+    return uniform, power, best
 
 
 @compiled()
@@ -185,19 +185,17 @@ def posterior(beliefs: Any, rates: Any, checked: Any, found: Any) -> Any:
 
 
 @compiled()
-def update(beliefs: Any, rates: Any, checked: Any, found: Any, stratum: int, error: bool) -> Any:
-    """Take a check into the counts; returns what the working model then believes."""
+def update(beliefs: Any, rates: Any, checked: Any, found: Any, stratum: int, error: float) -> None:
+    """Take a check into the working model."""
     total = 0.0
     for h in range(len(beliefs)):
         p = (STRENGTH * rates[h, stratum] + found[stratum]) / (STRENGTH + checked[stratum])
-        beliefs[h] *= p if error else 1.0 - p
+        beliefs[h] *= error * p + (1.0 - error) * (1.0 - p)
         total += beliefs[h]
     for h in range(len(beliefs)):
         beliefs[h] /= total
     checked[stratum] += 1.0
-    if error:
-        found[stratum] += 1.0
-    return beliefs
+    found[stratum] += error
 
 
 @compiled()
@@ -210,7 +208,7 @@ def advance(
     weights: Any,
     wrong: Any,
     stratum: int,
-    error: bool,
+    error: float,
 ) -> None:
     """Let the wealth against every total (of items left) take part in one check.
 
@@ -236,8 +234,32 @@ def draw(left: Any, weights: Any, u: float) -> tuple[int, int]:
     return last, int(left[last] + 0.5) - 1
 
 
-@compiled()
 def replay(
+    left: Any,
+    bad: Any,
+    model: tuple[Any, Any, Any, Any],
+    totals: Any,
+    logs: Any,
+    need: float,
+    batch: int,
+    uniform: bool,
+    rng: np.random.Generator,
+    size: Any,
+) -> Any:
+    """Play the rest of audits one after another; see :func:`crowdtree.audit.few.replay`."""
+    n = round(float(left.sum()))
+    crossed = np.full((len(bad), np.shape(totals)[-1]), -1, dtype=np.int64)
+    totals, logs = (np.array(np.broadcast_to(part, crossed.shape)) for part in (totals, logs))
+    for row in range(len(bad)):
+        _replay(
+            left, bad[row], *model, totals[row], logs[row], need, batch, uniform,
+            rng.random((n, 2)), crossed[row], size,
+        )  # fmt: skip
+    return crossed
+
+
+@compiled()
+def _replay(
     left: Any,
     bad: Any,
     beliefs: Any,
@@ -251,19 +273,17 @@ def replay(
     uniform: bool,
     chances: Any,
     crossed: Any,
-) -> int:
-    """Play the rest of an audit until every total is rejected; the first total is aimed at.
+    size: Any,
+) -> None:
+    """Play one audit with two uniform `chances` per check.
 
-    `bad` are the wrong items left of each stratum, `totals` counts of wrong items left, `logs` the
-    log wealth against them, `chances` two uniform numbers per check. `crossed` gets the check that
-    rejects each total, or -1. Returns the number of checks.
+    `crossed`, which is -1 at first, gets the check that rejects each total.
     """
+    mass = left * size
     left, bad, totals, logs = left.copy(), bad.copy(), totals.copy(), logs.copy()
     beliefs, checked, found = beliefs.copy(), checked.copy(), found.copy()
     strata = len(left)
     before = np.empty(strata)  # expected errors when the batch was drawn
-    for k in range(len(crossed)):
-        crossed[k] = -1
     n = int(left.sum() + 0.5)
     share, power = 1.0, 1.0
     for t in range(n):
@@ -273,24 +293,23 @@ def replay(
                 before[k] = wrong[k]
             if not uniform and crossed[0] < 0:
                 rest = max(need - logs[0], 0.1)
-                share, power = pick_lean(left, wrong, max(totals[0], 0.0), rest)
-        weights = lean(left, before, share, power)
+                share, power, _ = pick_lean(mass, wrong, max(totals[0], 0.0), rest)
+        weights = lean(mass, before, share, power)
         g = draw(left, weights, chances[t, 0])[0]
-        error = chances[t, 1] * left[g] < bad[g]
+        error = 1.0 if chances[t, 1] * left[g] < bad[g] else 0.0
         for k in range(len(totals)):
             if crossed[k] < 0:
-                logs[k] += bet(left, weights, wrong, totals[k], g, error)
+                logs[k] += bet(mass, weights, wrong, totals[k], g, error)
         left[g] -= 1.0
-        if error:
-            bad[g] -= 1.0
-            for k in range(len(totals)):
-                totals[k] -= 1.0
+        mass[g] = left[g] * size[g]
+        bad[g] -= error
+        for k in range(len(totals)):
+            totals[k] -= error * size[g]
         update(beliefs, rates, checked, found, g, error)
         done = 0
         for k in range(len(totals)):
-            if crossed[k] < 0 and (logs[k] >= need or totals[k] > n - t - 1):
+            if crossed[k] < 0 and (logs[k] >= need or totals[k] > mass.sum() + 1e-9):
                 crossed[k] = t + 1
             done += crossed[k] >= 0
         if done == len(totals):
-            return t + 1
-    return n
+            return

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-__all__ = ["Check", "Draw", "Forecast", "Labels", "Standing"]
+__all__ = ["Check", "Draw", "Forecast", "Labels", "MeanLoss", "Standing"]
 
 
 class Labels(NamedTuple):
-    """Labels with stated errors, one entry per item."""
+    """Labels with stated errors and maybe stated expected losses, one entry per item."""
 
     items: list[str]
     labels: list[str]
     errors: list[float]
+    risks: list[float] | None = None
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,28 @@ class Standing:
     low: float
     high: float
     estimate: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class MeanLoss:
+    """What an audit says about the mean loss per label, as :class:`Standing` does about errors.
+
+    `corrected` bounds what is left once the wrong labels found are corrected, `stated` is the mean
+    of the stated expected losses, `state` how the wanted bound stands.
+    """
+
+    upper: float
+    low: float
+    high: float
+    estimate: float | None
+    corrected: float
+    stated: float
+    wanted: float | None
+    state: str
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.audit.costs import Costs
 from crowdtree.audit.forecast import REPLAYS, forecast_rest
 from crowdtree.audit.inputs import checked_labels, checked_share
-from crowdtree.audit.ledger import Ledger, allowed_wrong
-from crowdtree.audit.records import Check, Draw, Forecast, Standing
+from crowdtree.audit.ledger import Ledger, allowed_wrong, shared_estimates
+from crowdtree.audit.records import Check, Draw, Forecast, MeanLoss, Standing
 from crowdtree.audit.runs import draw_weights
 from crowdtree.audit.strata import stratify
 from crowdtree.errors import CrowdtreeError, one_line
@@ -28,6 +29,8 @@ __all__ = ["Audit"]
 FloatArray = NDArray[np.float64]
 UNLABELLED = "label"
 """Label of items of which only the stated errors are given."""
+STATES = ("reached", "open", "unlikely", "impossible")
+"""How a bound stands, from the best."""
 UNSURE = "cannot tell"
 """Truth of a known item about which nobody could tell; its label counts as wrong."""
 
@@ -44,6 +47,9 @@ class Audit(Framed, Saved, Plotted):
     items, labels, errors
         The items, their labels, and the stated probability that each label is wrong. With stated
         errors alone, ``Audit(errors)``, items are numbered from 0 and have no labels.
+    risks
+        The stated expected loss of each label, where mistakes have different costs; it guides which
+        items are drawn, as the errors do.
     bound
         The share of wrong labels that is to be certified; it guides which items are drawn.
     confidence
@@ -57,6 +63,13 @@ class Audit(Framed, Saved, Plotted):
     correct
         Whether labels that the checks find wrong are replaced by their true ones. `bound` is then
         wanted of the corrected labels, see :attr:`corrected`.
+    loss
+        What mistakes cost, in any spelling of :func:`crowdtree.loss.make_loss`: the mean loss of
+        the labels is bounded as well, see :attr:`mean_loss`.
+    loss_bound
+        The mean loss per label that is to be certified.
+    classes
+        Names of the classes of the loss; by default the labels and known truths, sorted.
 
     Examples
     --------
@@ -74,6 +87,7 @@ class Audit(Framed, Saved, Plotted):
         items: Sequence[Any],
         labels: Sequence[Any] | None = None,
         errors: Sequence[float] | None = None,
+        risks: Sequence[float] | None = None,
         *,
         bound: float | None = None,
         confidence: float = 0.95,
@@ -81,6 +95,9 @@ class Audit(Framed, Saved, Plotted):
         rng: np.random.Generator | int | None = None,
         known: Mapping[str, str] | None = None,
         correct: bool = False,
+        loss: Any = None,
+        loss_bound: float | None = None,
+        classes: Sequence[str] | None = None,
     ) -> None:
         if isinstance(items, str):
             raise CrowdtreeError(
@@ -93,7 +110,8 @@ class Audit(Framed, Saved, Plotted):
         if labels is None or errors is None:
             missing = "labels" if labels is None else "errors"
             raise CrowdtreeError(f"{missing}: expected one per item, got none")
-        self.items, self.labels, self.errors = checked_labels(items, labels, errors)
+        named = checked_labels(items, labels, errors, risks)
+        self.items, self.labels, self.errors, self.risks = named
         numbers = map(str, range(len(self.items)))
         self.numbered = set(self.labels) == {UNLABELLED} and self.items == list(numbers)
         if rng is not None:
@@ -112,22 +130,31 @@ class Audit(Framed, Saved, Plotted):
             self._find(i): self.labels[self._find(i)] == t for i, t in self.known.items()
         }
 
+        self.costs = None
+        if loss is not None:
+            truths = [truth for truth in self.known.values() if truth.rstrip("?") != UNSURE]
+            rows = (self.labels, self.errors, self.risks)
+            self.costs = Costs(loss, classes, *rows, truths)
+        self.loss_bound = _checked_loss_bound(loss_bound, self.costs)
         stated = np.array(self.errors)
-        self._strata = stratify(stated)
+        self._strata = stratify(stated) if self.costs is None else self.costs.strata
         self.checks: list[Check] = []
         self._drawn: dict[int, Check] = {}
         self._weights: list[FloatArray] = []
         self._chances: list[float] = []
         self._done = 0
         self._fixed = 0
+        self._fixed_loss = 0.0
         self.history: list[Standing] = []
         self._all = self._ledger(known_right, None)
+        self._lost = None if self.costs is None else self._loss_ledger(self.costs, known_right)
         self._by_label = {
             name: self._ledger(known_right, name) for name in sorted(set(self.labels))
         }
         self._pool = self._pools(known_right)
         self._left = self._all.left.copy()  # not drawn; the ledger counts what is not checked
         self._lean: tuple[int, float, float] = (-1, 1.0, 1.0)
+        self._guide = self._all  # the ledger that chances follow
 
     # ------------------------------------------------------------ setting up
 
@@ -149,6 +176,35 @@ class Audit(Framed, Saved, Plotted):
         means = np.bincount(codes, stated, minlength=strata) / np.maximum(sizes, 1)
         wanted = self._to_reject if label is None else None
         return Ledger(sizes, means, (count, wrong), 1 - self.confidence, wanted)
+
+    def _loss_ledger(self, costs: Costs, known: dict[int, bool]) -> Ledger:
+        open_ = np.ones(len(self.items), dtype=bool)
+        open_[list(known)] = False
+        strata = len(costs.size)
+        sizes = np.bincount(self._strata[open_], minlength=strata).astype(np.float64)
+        means = np.bincount(self._strata[open_], costs.stated[open_], minlength=strata)
+        mass = float(sum(costs.size[self._strata[place]] for place in known))
+        lost = sum(
+            costs.share(place, right, self.known[self.items[place]])
+            * costs.size[self._strata[place]]
+            for place, right in known.items()
+        )
+        return Ledger(
+            sizes,
+            means / np.maximum(sizes, 1),
+            (len(known), float(lost), mass),
+            1 - self.confidence,
+            self._loss_allowed,
+            costs.size,
+        )
+
+    @property
+    def _loss_allowed(self) -> float | None:
+        """Sum of losses that the wanted bound allows; those that are corrected come on top."""
+        if self.loss_bound is None or self.costs is None:
+            return None
+        allowed = self.loss_bound * len(self.items) / self.costs.largest
+        return allowed + (self._fixed_loss if self.correct else 0.0)
 
     def _pools(self, known: Mapping[int, bool]) -> list[list[int]]:
         """Places of the items that can be drawn, by stratum."""
@@ -176,6 +232,8 @@ class Audit(Framed, Saved, Plotted):
         rows = list(zip(self.items, self.labels, self.errors, strict=True))
         content = [rows, sorted(self.known.items()), self.confidence, self.bound]
         content += ["correct"] if self.correct else []
+        if self.costs is not None:
+            content += ["loss", self.costs.to_dict(), self.loss_bound, self.risks]
         text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -215,15 +273,13 @@ class Audit(Framed, Saved, Plotted):
         return int(drawn[0]) if self.numbered else drawn[0]
 
     def _draw(self) -> int:
-        ledger = self._all
         if self._lean[0] != self._done:
-            total, need = -1.0, ledger.need
-            if self._to_reject is not None:
-                total = float(max(self._to_reject - ledger.wrong, 0))
-                need = max(need - ledger.wealth_against(self._to_reject), 0.1)
-            share, power = ledger.kernels.pick_lean(ledger.left, ledger.expected, total, need)
-            self._lean = (self._done, float(share), float(power))
-        weights = ledger.kernels.lean(self._left, ledger.expected, *self._lean[1:])
+            aims = [(ledger, *_lean_for(ledger, total)) for ledger, total in self._aims()]
+            ledger, share, power, _ = max(aims, key=lambda aim: aim[3])
+            self._lean, self._guide = (self._done, share, power), ledger
+        ledger = self._guide
+        mass = self._left * ledger.size
+        weights = ledger.kernels.lean(mass, ledger.expected, *self._lean[1:])
         stratum, index = ledger.kernels.draw(self._left, weights, self._uniform(len(self.checks)))
         place: int = self._pool[stratum].pop(index)
         self._left[stratum] -= 1
@@ -231,6 +287,16 @@ class Audit(Framed, Saved, Plotted):
         self._drawn[place] = self.checks[-1]
         self._weights.append(weights)
         return place
+
+    def _aims(self) -> list[tuple[Ledger, float | None]]:
+        """Ledgers of the wanted bounds that are not reached yet, and what each has to rule out."""
+        found: list[tuple[Ledger, float | None]] = []
+        if self._lost is not None and self._loss_state != "reached":
+            found.append((self._lost, self._loss_allowed))
+        if self._to_reject is not None and (not found or self.error_state != "reached"):
+            found.append((self._all, float(self._to_reject)))
+        wanted = [aim for aim in found if aim[1] is not None]
+        return wanted or [(self._all, None)]
 
     def _uniform(self, number: int) -> float:
         """Uniform number of a draw: from a hash, so that every machine gets the same."""
@@ -304,14 +370,19 @@ class Audit(Framed, Saved, Plotted):
         """Take in results in the order of the draws, up to the first that is missing."""
         while self._done < len(self.checks) and self.checks[self._done].right is not None:
             check, weights = self.checks[self._done], self._weights[self._done]
-            stratum, error = int(self._strata[check.place]), not check.right
+            stratum, error = int(self._strata[check.place]), float(not check.right)
             mine = self._by_label[self.labels[check.place]]
             inside = weights * mine.left / np.maximum(self._all.left, 1)
             mine.take(inside / inside.sum(), stratum, error)
             self._chances.append(float(weights[stratum] / self._all.left[stratum]))
             self._all.take(weights, stratum, error)
             self._done += 1
-            self._fixed += error and check.truth is not None
+            fixed = not check.right and check.truth is not None
+            self._fixed += fixed
+            if self._lost is not None and self.costs is not None:
+                lost = self.costs.share(check.place, bool(check.right), check.truth)
+                self._lost.take(weights, stratum, lost)
+                self._fixed_loss += fixed * lost * float(self.costs.size[stratum])
             self.history.append(self.standing)
 
     def follow(self, draws: Sequence[Draw]) -> None:
@@ -369,7 +440,7 @@ class Audit(Framed, Saved, Plotted):
 
         Results count in the order of the draws: one that comes before an earlier one waits.
         """
-        return _standing(self._all)
+        return _standing(self._all, self._all.estimate)
 
     @property
     def checked(self) -> int:
@@ -411,6 +482,36 @@ class Audit(Framed, Saved, Plotted):
         return (self._all.most_wrong() - self._fixed) / len(self.items)
 
     @property
+    def mean_loss(self) -> MeanLoss | None:
+        """What the checks say about the mean loss of all labels; None without a loss.
+
+        Its bound and interval hold as those of the share of wrong labels do. A label found wrong
+        whose truth was not given counts as its worst mistake.
+
+        >>> audit = Audit(list("abcd"), ["safe", "safe", "safe", "toxic"], [0.1] * 4,
+        ...               loss={"pairs": {"toxic": {"safe": 20}}})
+        >>> for item in audit.next(4):
+        ...     audit.record(item, "toxic" if item in "bd" else "safe")
+        >>> audit.mean_loss.upper, audit.mean_loss.corrected
+        (5.0, 0.0)
+        """
+        if self._lost is None or self.costs is None:
+            return None
+        ledger, scale = self._lost, self.costs.largest / len(self.items)
+        low, high = ledger.interval()
+        estimate = ledger.estimate
+        return MeanLoss(
+            upper=ledger.most_wrong() * scale,
+            low=low * scale,
+            high=high * scale,
+            estimate=None if estimate is None else estimate * scale,
+            corrected=max(ledger.most_wrong() - self._fixed_loss, 0.0) * scale,
+            stated=float((self.costs.stated * self.costs.size[self._strata]).sum()) * scale,
+            wanted=self.loss_bound,
+            state=self._loss_state,
+        )
+
+    @property
     def truths(self) -> dict[str, str]:
         """True label of every item that is known or was checked, where it was given."""
         found = {item: truth for item, truth in self.known.items() if truth.rstrip("?") != UNSURE}
@@ -435,8 +536,16 @@ class Audit(Framed, Saved, Plotted):
 
     @property
     def by_label(self) -> dict[str, Standing]:
-        """What the checks say about each label; every bound holds with the confidence by itself."""
-        return {name: _standing(ledger) for name, ledger in self._by_label.items()}
+        """What the checks say about each label; every bound holds with the confidence by itself.
+
+        Estimates add up to that of all labels.
+        """
+        total = self._all.estimate
+        shares = shared_estimates(total, list(self._by_label.values()))
+        return {
+            name: _standing(ledger, estimate)
+            for (name, ledger), estimate in zip(self._by_label.items(), shares, strict=True)
+        }
 
     @property
     def state(self) -> str:
@@ -445,8 +554,28 @@ class Audit(Framed, Saved, Plotted):
         ``unlikely``: the interval lies above the bound. ``impossible``: more wrong items were found
         than it allows. Both are about the labels before any correction; where wrong ones are
         corrected, more checks still lead to ``reached``. Without a wanted bound: ``open`` until
-        everything is checked.
+        everything is checked. Of a bound on the error and one on the loss, the worse of the two.
         """
+        if self.loss_bound is None:
+            return self.error_state
+        states = [self._loss_state, *([] if self.bound is None else [self.error_state])]
+        return max(states, key=STATES.index)
+
+    @property
+    def _loss_state(self) -> str:
+        ledger, allowed = self._lost, self._loss_allowed
+        if ledger is None or allowed is None:
+            return "open" if ledger is None or ledger.remaining else "reached"
+        most = allowed * (1 + 1e-12)
+        if ledger.most_wrong() <= most:
+            return "reached"
+        if ledger.wrong > most:
+            return "impossible"
+        return "unlikely" if ledger.interval()[0] > most else "open"
+
+    @property
+    def error_state(self) -> str:
+        """How the wanted bound on the share of wrong labels stands, see :attr:`state`."""
         allowed, ledger = self._allowed, self._all
         if allowed is None or self._to_reject is None:
             return "reached" if allowed is None and not ledger.remaining else "open"
@@ -467,8 +596,19 @@ class Audit(Framed, Saved, Plotted):
         rng = generator(seed)
         return forecast_rest(self._all, self.bound, self._to_reject, state, replays, rng)
 
+    def forecast_loss(self, replays: int = REPLAYS, *, seed: int = 0) -> Forecast | None:
+        """How many more checks the wanted bound on the mean loss takes; as :meth:`forecast`."""
+        allowed, ledger = self._loss_allowed, self._lost
+        if self.loss_bound is None or allowed is None or ledger is None:
+            return None
+        state = self._loss_state
+        state = "open" if self.correct and state == "impossible" else state
+        rng = generator(seed)
+        return forecast_rest(ledger, self.loss_bound, allowed, state, replays, rng)
+
     def to_dict(self) -> dict[str, Any]:
         """Return what is known, as plain data, ready for JSON."""
+        cost = self.mean_loss
         return {
             **self.standing.to_dict(),
             "confidence": self.confidence,
@@ -479,6 +619,7 @@ class Audit(Framed, Saved, Plotted):
             "known": len(self.known),
             "stated": float(np.mean(self.errors)),
             "labels": {name: found.to_dict() for name, found in self.by_label.items()},
+            **({} if cost is None else {"loss": cost.to_dict()}),
         }
 
     def __repr__(self) -> str:
@@ -489,17 +630,37 @@ class Audit(Framed, Saved, Plotted):
         )
 
 
-def _standing(ledger: Ledger) -> Standing:
-    n, (low, high), estimate = ledger.items, ledger.interval(), ledger.estimate
+def _standing(ledger: Ledger, estimate: float | None) -> Standing:
+    n, (low, high) = ledger.items, ledger.interval()
     return Standing(
         n,
         ledger.checks,
-        ledger.wrong,
+        round(ledger.wrong),
         ledger.most_wrong() / n,
         low / n,
         high / n,
         None if estimate is None else estimate / n,
     )
+
+
+def _lean_for(ledger: Ledger, total: float | None) -> tuple[float, float, float]:
+    """How chances lean to rule a total out soonest: share, power and expected checks."""
+    left, need = -1.0, ledger.need
+    if total is not None:
+        left = max(total - ledger.wrong, 0.0)
+        need = max(need - ledger.wealth_against(total), 0.1)
+    share, power, checks = ledger.kernels.pick_lean(ledger.left, ledger.expected, left, need)
+    return float(share), float(power), float(checks)
+
+
+def _checked_loss_bound(bound: Any, costs: Costs | None) -> float | None:
+    if bound is None:
+        return None
+    if costs is None:
+        raise CrowdtreeError("loss_bound: give the loss as well, or bound the error")
+    if isinstance(bound, bool) or not isinstance(bound, int | float) or not 0 < bound < math.inf:
+        raise CrowdtreeError(f"loss_bound: expected a number above 0, got {bound!r}")
+    return float(bound)
 
 
 def _found(right: bool, truth: str | None) -> str:

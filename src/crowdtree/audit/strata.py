@@ -24,6 +24,8 @@ EVERY = 200
 """Totals up to this one are tested one by one."""
 LARGEST = 1e9
 """Largest stake; the null that everything left is wrong allows any."""
+PRECISION = 1e-10
+"""Relative change of a stake below which it is found; coarser, the two forms could differ."""
 STRENGTH = 20.0
 """Checks in one stratum that count as much as what the other strata say about it."""
 STEPS = 30

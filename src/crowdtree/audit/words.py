@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crowdtree.audit.records import Forecast
-from crowdtree.text import percent, plural
+from crowdtree.text import number, percent, plural
 
 __all__ = ["next_step", "sum_up"]
 
@@ -34,6 +34,9 @@ def sum_up(claims: Mapping[str, Any]) -> str:
             parts.append(f"at most {better} once the wrong labels found are corrected")
     else:
         parts.append("nothing is certified before the first check")
+    cost = claims.get("loss")
+    if cost is not None and (claims["checks"] or claims["known"]):
+        parts.append(f"certified mean loss at most {number(cost['upper'])} per label")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}."
 
@@ -48,7 +51,7 @@ def next_step(state: str, forecast: Forecast | None, corrects: bool = False) -> 
     if corrects and state != "open":
         return "More labels are wrong than it allows; every one that a check finds is corrected."
     if state == "impossible":
-        return "Out of reach: more wrong labels were found than it allows; correct labels first."
+        return "Out of reach: the mistakes found are more than it allows; correct labels first."
     if state == "unlikely":
         return "Out of reach: the interval lies above it; correct labels first."
     if forecast is None or forecast.median is None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import logging
+import re
 import sys
 import warnings
 from typing import Any, TextIO
@@ -24,13 +26,14 @@ from crowdtree.cli.frontier import frontier_verb
 from crowdtree.cli.groups import make_group, show_help
 from crowdtree.cli.learn import learn_verb
 from crowdtree.cli.new import new_verb
+from crowdtree.cli.owner import owner_app
 from crowdtree.cli.pilot import pilot_verb
 from crowdtree.cli.report import report_verb
 from crowdtree.cli.reproduce import reproduce_verb
 from crowdtree.cli.serve import serve_verb
 from crowdtree.cli.simulate import simulate_verb
 from crowdtree.cli.staff import staff_verb
-from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, one_line
 
 __all__ = ["app", "main"]
 
@@ -63,6 +66,7 @@ app = make_group(
 )
 app.add_typer(campaign_app, name="campaign")
 app.add_typer(audit_app, name="audit")
+app.add_typer(owner_app, name="owner")
 
 
 @app.callback(invoke_without_command=True)
@@ -103,7 +107,7 @@ def _run(arguments: list[str]) -> int:
     except USAGE_FAULT as error:
         context = getattr(error, "ctx", None)
         verb = context.command_path if context else "crowdtree"
-        return _fail(f"{error.format_message()} (see {verb} --help)")  # type: ignore[attr-defined]
+        return _fail(f"{_usage_words(error, arguments)} (see {verb} --help)")
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", code=INTERRUPTED)
     except MemoryError:
@@ -123,6 +127,21 @@ def _run(arguments: list[str]) -> int:
         return _fail("interrupted", code=INTERRUPTED)
     inputs.show_notes()
     return result if isinstance(result, int) else 0
+
+
+def _usage_words(error: Any, arguments: list[str]) -> str:
+    """Say what is wrong with an argument; of a number also what was given."""
+    words = str(error.format_message())
+    kind = re.search(r"Input should be a valid (number|integer)\b[^(]*", words)
+    names = getattr(getattr(error, "param", None), "opts", [])
+    if kind is None:
+        return words
+    given = [value for name, value in itertools.pairwise(arguments) if name in names]
+    given += [word.partition("=")[2] for word in arguments if word.partition("=")[0] in names]
+    given = [value for value in given if value]
+    what = "expected a number" if kind[1] == "number" else "expected a whole number"
+    got = f", got {one_line(given[-1])}" if given else ""
+    return f"{names[0]}: {what}{got}" if names else words.replace(kind[0], what)
 
 
 def _show_compilation() -> None:

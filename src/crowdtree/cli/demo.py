@@ -20,7 +20,7 @@ from crowdtree.plots import draw_tree
 from crowdtree.report import write_report
 from crowdtree.reproduction import reproduce
 from crowdtree.staffing import staff
-from crowdtree.text import number, percent
+from crowdtree.text import amount, percent
 
 if TYPE_CHECKING:
     from crowdtree.plan import Plan
@@ -81,7 +81,7 @@ def _design(name: str, out: Path, console: Any, quiet: bool) -> tuple[Plan, dict
         console.print(
             f"One worker per question: [bold]{percent(alone.misclassification)}[/] wrong. "
             f"With {plan.workers} workers: [bold]{percent(staffed.misclassification)}[/], "
-            f"{number(staffed.expected_answers)} answers per item.\n"
+            f"{amount(staffed.expected_answers, 'answer')} per item.\n"
         )
     return plan, {
         "misclassification": alone.misclassification,
@@ -134,6 +134,6 @@ def _said(run: LiveCampaign) -> str:
     spammers, others = run.found_out
     return (
         f"[bold]{run.name}[/]: {percent(run.wrong)} wrong ({percent(run.wrong.low)} to "
-        f"{percent(run.wrong.high)}) with {number(run.answers_per_item)} answers per item; "
+        f"{percent(run.wrong.high)}) with {amount(run.answers_per_item, 'answer')} per item; "
         f"{spammers} of {SPAMMERS} spammers paused, and {others} of the others."
     )

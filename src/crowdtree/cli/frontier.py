@@ -28,7 +28,7 @@ from crowdtree.frontiers import Point, check_wish, frontier
 from crowdtree.frontiers.compare import compare
 from crowdtree.plots import draw_frontier
 from crowdtree.problem import Problem
-from crowdtree.text import number, percent
+from crowdtree.text import amount, number, percent
 
 __all__ = ["frontier_verb"]
 
@@ -148,7 +148,7 @@ def frontier_verb(
         if chosen is not None:
             paid = f" at a price of {number(chosen.expected_cost)}" if price else ""
             console.print(
-                f"{_promise(chosen)} for [bold]{number(chosen.expected_answers)} answers[/] "
+                f"{_promise(chosen)} for [bold]{amount(chosen.expected_answers, 'answer')}[/] "
                 f"per item{paid}.\n"
             )
         points = front.points

@@ -1,4 +1,4 @@
-"""Groups of verbs: `crowdtree` itself, `crowdtree campaign` and `crowdtree audit`."""
+"""Groups of verbs: `crowdtree` itself, and its `campaign`, `audit` and `owner`."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def make_group(help: str, *verbs: Callable[..., None], **options: Any) -> typer.
     group = typer.Typer(help=help, rich_markup_mode=None, **options)
     group.callback(invoke_without_command=True)(show_help)
     for verb in verbs:
-        group.command(verb.__name__.removesuffix("_verb"))(verb)
+        group.command(verb.__name__.removesuffix("_verb").replace("_", "-"))(verb)
     return group

@@ -11,7 +11,7 @@ import typer
 from crowdtree import files
 from crowdtree.audit import Audit
 from crowdtree.cli import inputs, render
-from crowdtree.cli.options import AsJson, check_html, check_outputs, with_options
+from crowdtree.cli.options import AsJson, LossFile, check_html, check_outputs, with_options
 from crowdtree.cli.render.learned import show_learned
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files import interchange
@@ -129,6 +129,7 @@ def learn_verb(
             help="Also estimate the error of this plan, with its interval.",
         ),
     ] = None,
+    loss: LossFile = None,
     outputs: Outputs,
 ) -> None:
     """Learn the table, the workers and the labels from answers.
@@ -144,12 +145,16 @@ def learn_verb(
       crowdtree learn export.json --labels labels.csv
 
       crowdtree learn answers.csv --gold gold.csv --upper careful.yaml --plan plan.json
+
+      crowdtree learn answers.csv --loss costs.csv --labels labels.csv
     """
     source = _answers(answers, form)
     known = None if problem is None else inputs.read_problem(problem)
     truth = _gold(gold)
     made = None if plan is None else _plan(plan)
     learned = learn(source, truth, problem=known, classes=classes or None, level=level)
+    if loss is not None:
+        learned = learned.with_loss(files.read_loss(loss, learned.classes))
     credible = None if made is None else learned.credible_interval(made)
     outputs.write(learned, truth if isinstance(truth, Audit) else None)
 

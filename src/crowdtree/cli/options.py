@@ -29,9 +29,11 @@ __all__ = [
     "File",
     "Folder",
     "Full",
+    "LossFile",
     "Output",
     "PlanFile",
     "PlanOutputs",
+    "Price",
     "ProblemFile",
     "Reading",
     "ReadingGroups",
@@ -41,6 +43,7 @@ __all__ = [
     "check_html",
     "check_outputs",
     "check_plan",
+    "check_price",
     "one_of",
     "with_options",
 ]
@@ -88,6 +91,16 @@ def one_of(names: Iterable[str], *options: str) -> Any:
 Design = Annotated[str, one_of(DESIGNERS, "--design")]
 
 
+Price = Annotated[
+    float | None,
+    typer.Option("--price", metavar="P", help="Price per answer: print the cost too."),
+]
+LossFile = Annotated[
+    Path | None,
+    typer.Option("--loss", metavar="FILE", help="What mistakes cost (.csv .xlsx .yaml .json)."),
+]
+
+
 @dataclass(frozen=True)
 class Reading:
     """How a problem file is read."""
@@ -123,10 +136,7 @@ class Reading:
         Literal["questions", "classes"] | None,
         typer.Option("--rows", help="What the rows of a table are.", show_default=False),
     ] = None
-    loss: Annotated[
-        Path | None,
-        typer.Option("--loss", metavar="FILE", help="What mistakes cost (.csv .xlsx .yaml .json)."),
-    ] = None
+    loss: LossFile = None
 
     def given(self) -> list[tuple[str, object]]:
         """Options that differ from their defaults, as written on the command line.
@@ -172,19 +182,21 @@ class PlanOutputs:
         Path | None,
         typer.Option("--draw", metavar="FILE", help="Draw the tree to FILE.svg, .png or .html."),
     ] = None
-    price: Annotated[
-        float | None,
-        typer.Option("--price", metavar="P", help="Price per answer: print the cost too."),
-    ] = None
+    price: Price = None
     levels: Annotated[bool, typer.Option("--levels", help="Print the level table too.")] = False
     full: Full = False
 
     def __post_init__(self) -> None:
-        if self.price is not None and not 0 <= self.price < float("inf"):
-            raise CrowdtreeError(f"--price: expected 0 or more, got {self.price:g}")
+        check_price(self.price)
         check_plan(self.output)
         check_draw(self.draw)
         check_outputs([self.output, self.draw])
+
+
+def check_price(price: float | None) -> None:
+    """Raise unless a price is a number of 0 or more."""
+    if price is not None and not 0 <= price < float("inf"):
+        raise CrowdtreeError(f"--price: expected 0 or more, got {price:g}")
 
 
 def check_plan(path: Path | None) -> None:

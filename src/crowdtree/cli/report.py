@@ -13,16 +13,19 @@ from crowdtree.cli.options import (
     AsJson,
     Design,
     File,
+    Price,
     ReadingGroups,
     check_html,
     check_outputs,
+    check_price,
     with_options,
 )
 from crowdtree.evaluation import evaluate
 from crowdtree.plan import Plan
 from crowdtree.report import write_report
+from crowdtree.report.summary import PRICE
 from crowdtree.staffing import staff
-from crowdtree.text import percent
+from crowdtree.text import number, percent
 
 __all__ = ["report_verb"]
 
@@ -54,6 +57,7 @@ def report_verb(
     workers: Annotated[
         int | None, typer.Option("--workers", help="Extra workers; five pairs per node by default.")
     ] = None,
+    price: Price = None,
     design_method: Design = "fm",
     reading: ReadingGroups,
 ) -> None:
@@ -65,18 +69,23 @@ def report_verb(
 
       crowdtree report example:animals
 
-      crowdtree report plan.json -o birds.html
+      crowdtree report plan.json -o birds.html --price 0.04
     """
     plan = inputs.read_tree(file, reading, design_method)
     if not isinstance(plan, Plan):
         plan = staff(plan, WORKERS_PER_NODE * plan.n_nodes if workers is None else workers)
     elif workers is not None:
         plan = staff(plan.tree, workers)
-    write_report(outputs.output, plan)
+    check_price(price)
+    write_report(outputs.output, plan, price=PRICE if price is None else price)
     value = evaluate(plan)
 
     def show(console: Any) -> None:
         console.print(f"Misclassifies {percent(value.misclassification)} of items.")
+        if price is not None:
+            cost = number(price * value.expected_answers)
+            console.print(f"{cost} per item at {number(price)} per answer.")
 
     found = {"report": str(outputs.output), "misclassification": value.misclassification}
+    found |= {} if price is None else {"expected_cost": price * value.expected_answers}
     render.emit(outputs.as_json, found, show, [outputs.output])

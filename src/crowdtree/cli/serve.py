@@ -22,7 +22,7 @@ from crowdtree.cli.campaign.database import (
 from crowdtree.cli.options import AsJson, with_options
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["serve_verb"]
+__all__ = ["Address", "base_url", "serve_verb"]
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,8 @@ def serve_verb(
 ) -> None:
     """Serve live campaigns to workers, and their pages to you.
 
-    Prints a link that logs you in, once. Everything is kept in one file in the current folder.
+    Prints a link that logs you in, once, and ends earlier ones that were not used; crowdtree owner
+    link makes more. Everything is kept in one file in the current folder.
 
     Examples:
 
@@ -118,19 +119,20 @@ def serve_verb(
 
 
 def _serving(serve: Any, database: str, address: Address, running: Running) -> Any:
-    folder = str(running.media) if running.media is not None else serve.media_beside(database)
+    folder = str(running.media) if running.media is not None else serve.beside(database, "-media")
     return serve.Serving(
         database=database,
         host=address.host,
         port=address.port,
         processes=running.workers,
         media=None if running.no_media else folder,
+        key_file=serve.beside(database, ".key"),
         secure_cookies=address.https,
         private_webhooks=running.private_webhooks,
         trusted_hosts=tuple(address.trusted_host or ()),
         access_log=running.access_log,
         joins_per_minute=running.joins_per_minute,
-        url=_base(address.url),
+        url=base_url(address.url),
     )
 
 
@@ -147,10 +149,10 @@ def _welcome(database: str, open_page: bool, as_json: bool, link: str) -> None:
         webbrowser.open(link)
 
 
-def _base(url: str) -> str:
+def base_url(url: str) -> str:
     """Check the public address, and remove the slash at its end.
 
-    >>> _base("https://label.example/")
+    >>> base_url("https://label.example/")
     'https://label.example'
     """
     parts = urlsplit(url)

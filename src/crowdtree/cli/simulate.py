@@ -28,7 +28,7 @@ from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.problem import Problem
 from crowdtree.simulation import Crowd, simulate
 from crowdtree.simulation.compare import compare_policies
-from crowdtree.text import number, percent, plural
+from crowdtree.text import amount, number, percent, plural
 
 __all__ = ["simulate_verb"]
 
@@ -98,7 +98,7 @@ def simulate_verb(
     items: Annotated[int, typer.Option("--items", help="Number of items.")] = 10_000,
     compare: Annotated[
         bool,
-        typer.Option("--compare", help="Compare all policies at the target error."),
+        typer.Option("--compare", help="Compare all policies at the target error or loss."),
     ] = False,
     adapt: Annotated[
         bool,
@@ -131,6 +131,8 @@ def simulate_verb(
       crowdtree simulate birds.csv --true-errors 2 --adapt --items 500 --certify 0.03
 
       crowdtree simulate birds.csv --compare --draw policies.svg
+
+      crowdtree simulate example:mushrooms --compare --target-loss 0.05
     """
     if compare:
         if adapt or certify is not None:
@@ -220,7 +222,7 @@ def _show_run(console: Any, run: Any, problem: Problem) -> None:
     wrong, cost = run.misclassification, run.answers_per_item
     console.print(
         f"[bold]{percent(wrong)} misclassified[/] [dim](95 %: {percent(wrong.low)} to "
-        f"{percent(wrong.high)})[/] with [bold]{number(cost)} answers[/] per item "
+        f"{percent(wrong.high)})[/] with [bold]{amount(cost, 'answer')}[/] per item "
         f"[dim](95 %: {number(cost.low, 4)} to {number(cost.high, 4)})[/]."
     )
     if problem.loss is not None:
@@ -258,13 +260,13 @@ def _show_adaptation(console: Any, run: Any, plain: Any) -> None:
         console.print("The answers do not contradict the table; it was not revised.")
     console.print(
         f"Without adaptation: {percent(plain.misclassification)} misclassified with "
-        f"{number(plain.answers_per_item)} answers per item.\n"
+        f"{amount(plain.answers_per_item, 'answer')} per item.\n"
     )
 
 
 def _refuse_beside_compare(*groups: Any) -> None:
     """Refuse options that a comparison does not take, rather than ignore them."""
-    kept = ("target_error", "max_answers", "criterion")
+    kept = ("target_error", "target_loss", "max_answers", "criterion")
     given = [
         f"--{field.name.replace('_', '-')}"
         for group in groups
@@ -276,6 +278,12 @@ def _refuse_beside_compare(*groups: Any) -> None:
             f"--compare: simulates every policy on this machine with the assumed errors; "
             f"leave out {listing(given)}"
         )
+
+
+def _reached(row: Any) -> str:
+    wrong = f"{percent(row.misclassification)} misclassified"
+    costly = row.run.problem.loss is not None
+    return f"an expected loss of {number(row.risk)} and {wrong}" if costly else wrong
 
 
 def _compare(
@@ -292,6 +300,7 @@ def _compare(
         found = compare_policies(
             problem,
             policy.target_error,
+            loss=policy.target_loss,
             items=items,
             rng=seed,
             max_answers=policy.max_answers,
@@ -309,8 +318,8 @@ def _compare(
         if fair:
             best = min(fair, key=lambda row: row.answers)
             console.print(
-                f"[bold]{best.policy}[/] is cheapest: [bold]{number(best.answers)} answers[/] per "
-                f"item for {percent(best.misclassification)} misclassified.\n"
+                f"[bold]{best.policy}[/] is cheapest: "
+                f"[bold]{amount(best.answers, 'answer')}[/] per item for {_reached(best)}.\n"
             )
         show_policies(console, found.rows)
 

@@ -32,7 +32,13 @@ START_SECONDS = 60.0
 STILL_SECONDS = 60.0
 """Seconds without progress after which a rehearsal is aborted."""
 SKILL_SPREAD = 0.5
-SETTINGS = {"gold_rate": 0.1, "gold_first": 10, "pause_below": 0.65, "pause_after": 10}
+SETTINGS = {
+    "gold_rate": 0.1,
+    "gold_first": 10,
+    "pause_below": 0.65,
+    "pause_after": 10,
+    "show_task": True,  # by which simulated workers know what an item is
+}
 
 
 @dataclass(frozen=True)

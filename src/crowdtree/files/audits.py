@@ -34,6 +34,9 @@ __all__ = [
 
 ITEM = ("item", "task", "id")
 ERROR = ("error", "posterior_error", "stated_error")
+TRUTH = ("truth", "label", "gold")
+CHECK = ("truth", "right", "by")
+"""Columns of a sheet of checks beside the item."""
 RIGHT = {"1": True, "true": True, "yes": True, "right": True, "0": False, "false": False}
 RIGHT |= {"no": False, "wrong": False}
 CLOSE = 1e-9
@@ -54,23 +57,26 @@ def load_labels(source: Any, *, name: str | None = None) -> Labels:
         A file (.csv .tsv .json .jsonl .parquet: its path, bytes or a binary stream), a data frame,
         a mapping of columns, or what :func:`crowdtree.learn` returns. Columns: ``item`` (or
         ``task``), ``label``, and ``error`` (or ``posterior_error``), or ``probability`` that the
-        label is right.
+        label is right; maybe ``expected_loss``. Items that are ``referred`` are left out.
     name
         File name of bytes or of a stream that has none.
 
     Examples
     --------
     >>> load_labels({"task": ["a", "b"], "label": ["cat", "dog"], "probability": [0.9, 0.75]})
-    Labels(items=['a', 'b'], labels=['cat', 'dog'], errors=[0.1, 0.25])
+    Labels(items=['a', 'b'], labels=['cat', 'dog'], errors=[0.1, 0.25], risks=None)
     """
     items: list[str] = []
     labels: list[str] = []
     errors: list[float] = []
+    risks: list[float] = []
     seen: dict[str, str] = {}
     for where, row in _table(source, name):
         item, label = _cell(row, ITEM, where), _cell(row, ("label",), where)
         if not label and row.get("status", ""):
             continue  # a campaign set the item aside: it has no label to audit
+        if RIGHT.get(row.get("referred", "").casefold()):
+            continue  # an expert decides it
         if not item or not label:
             raise CrowdtreeError(f"{where}: the {'label' if item else 'item'} is blank; fill it in")
         if item in seen:
@@ -81,7 +87,24 @@ def load_labels(source: Any, *, name: str | None = None) -> Labels:
         items.append(item)
         labels.append(label)
         errors.append(_stated(row, item, where))
-    return Labels(items, labels, errors)
+        if row.get("expected_loss", ""):
+            risks.append(_expected_loss(row["expected_loss"], item, where))
+    if risks and len(risks) < len(items):
+        raise CrowdtreeError("labels: some items have no expected_loss; fill in all or none")
+    return Labels(items, labels, errors, risks or None)
+
+
+def _expected_loss(text: str, item: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise CrowdtreeError(
+            f"{where}: item {one_line(item)} has the expected_loss {one_line(text)}; expected a "
+            "number of 0 or more"
+        )
+    return value
 
 
 def _stated(row: dict[str, str], item: str, where: str) -> float:
@@ -113,7 +136,7 @@ def read_checks(source: Any, *, name: str | None = None) -> Iterator[tuple[str, 
     """
     for where, row in _table(source, name):
         item = _cell(row, ITEM, where)
-        truth, right, by = (row.get(key, "") for key in ("truth", "right", "by"))
+        truth, right, by = (row.get(key, "") for key in CHECK)
         if "truth" not in row and "right" not in row:
             raise CrowdtreeError(
                 f"{where}: no column truth or right (found: {listing(row)}); name the columns "
@@ -137,7 +160,7 @@ def read_known(source: Any) -> dict[str, str]:
     """Read items of known truth: columns ``item`` (or ``task``) and ``truth`` (or ``label``)."""
     found: dict[str, str] = {}
     for where, row in _table(source, None):
-        item, truth = _cell(row, ITEM, where), _cell(row, ("truth", "label", "gold"), where)
+        item, truth = _cell(row, ITEM, where), _cell(row, TRUTH, where)
         if not item or not truth:
             raise CrowdtreeError(f"{where}: the {'truth' if item else 'item'} is blank; fill it in")
         if found.setdefault(item, truth) != truth:
@@ -274,6 +297,10 @@ def audit_to_dict(audit: Audit, key: bytes | None = None) -> dict[str, Any]:
             for item, label, error in zip(audit.items, audit.labels, audit.errors, strict=True)
         ],
     }
+    if audit.costs is not None:
+        data |= {"loss": audit.costs.to_dict(), "loss_bound": audit.loss_bound}
+        for entry, risk in zip(data["labels"], audit.risks or (), strict=bool(audit.risks)):
+            entry["risk"] = risk
     data["digest"] = _digest(data)
     if key is not None:
         data["signature"] = _signature(data, key)
@@ -291,6 +318,15 @@ def save_audit(audit: Audit, path: str | os.PathLike[str], *, key: bytes | None 
         Where to write; ends with .json.
     key
         A secret to sign the certificate with. A certificate that is signed stays signed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> audit = Audit([0.1, 0.2], rng=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_audit(audit, Path(folder, "audit.json"))
+    ...     load_audit(Path(folder, "audit.json")) == audit
+    True
     """
     if not os.fspath(path).lower().endswith(".json"):
         raise CrowdtreeError(f"{os.fspath(path)}: audits are kept as .json; use that extension")
@@ -300,7 +336,13 @@ def save_audit(audit: Audit, path: str | os.PathLike[str], *, key: bytes | None 
 
 
 def load_audit(source: Any, *, key: bytes | None = None, name: str | None = None) -> Audit:
-    """Load an audit to go on with; raises where it was edited. See :func:`verify_audit`."""
+    """Load an audit to go on with; raises where it was edited. See :func:`verify_audit`.
+
+    >>> import json
+    >>> text = json.dumps(audit_to_dict(Audit([0.1, 0.2], rng=0)))
+    >>> len(load_audit(text.encode(), name="audit.json").items)
+    2
+    """
     return verify_audit(source, key=key, name=name)
 
 
@@ -324,6 +366,15 @@ def verify_audit(
     -------
     Audit
         The audit, recomputed.
+
+    Examples
+    --------
+    >>> import json
+    >>> data = audit_to_dict(Audit([0.1, 0.2], rng=0))
+    >>> data["confidence"] = 0.99
+    >>> verify_audit(json.dumps(data).encode(), name="audit.json")
+    Traceback (most recent call last):
+    crowdtree.errors.CrowdtreeError: audit.json: ...
     """
     from crowdtree.files.schema import AuditFile, check
 
@@ -358,11 +409,27 @@ def _rebuild(data: Any) -> Audit:
         seed=data.seed,
         known=known,
         correct=data.correct,
+        **_loss_of(data),
     )
     if audit.digest != data.labels_digest:
         raise CrowdtreeError("labels: were edited: they do not match labels_digest")
     audit.follow(data.draws)
     return audit
+
+
+def _loss_of(data: Any) -> dict[str, Any]:
+    """Arguments of an audit about what mistakes cost."""
+    if data.loss is None:
+        return {"loss_bound": data.loss_bound}
+    risks = [row.risk for row in data.labels]
+    if None in risks and any(risk is not None for risk in risks):
+        raise CrowdtreeError("labels: some have a risk and some have none")
+    return {
+        "loss": data.loss.matrix,
+        "classes": data.loss.classes,
+        "loss_bound": data.loss_bound,
+        "risks": None if None in risks else risks,
+    }
 
 
 def check_claims(claimed: Any, audit: Audit) -> None:

@@ -1,4 +1,4 @@
-"""Downloads of labels and answers: CSV without formulas, JSON lines, Parquet."""
+"""Downloads of labels, answers and workers: CSV without formulas, JSON lines, Parquet."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ COLUMNS = {
     ],
     "answers": ["task", "question", "worker", "label"],  # as crowd-kit reads them
     "log": ["task", "worker", "label", "question", "kind", "fate", "late", "at"],
+    "workers": [
+        *("worker", "participant", "status", "answers", "accepted", "skips", "earned"),
+        *("complete", "code", "joined_at", "seen_at"),
+    ],
 }
 """The columns of each download."""
 FORMATS = ("csv", "jsonl", "parquet")
@@ -87,6 +91,14 @@ def parquet(pieces: Iterable[list[dict[str, Any]]], columns: list[str]) -> bytes
         "checked": pl.Boolean,
         "truth": pl.String,
         "certified": pl.Float64,
+        "participant": pl.String,
+        "accepted": pl.Int64,
+        "skips": pl.Int64,
+        "earned": pl.Float64,
+        "complete": pl.Boolean,
+        "code": pl.String,
+        "joined_at": pl.Float64,
+        "seen_at": pl.Float64,
     }
     if "question" in columns:  # an answer, not a class
         types["label"] = pl.Int64

@@ -43,6 +43,8 @@ def ending_of(path: str | os.PathLike[str]) -> str:
     for ending in sorted(ENDINGS, key=len, reverse=True):
         if name.endswith(ending):
             return ending
+    if os.path.isdir(path):
+        raise CrowdtreeError(f"{shown(path)}: is a folder; give the name of a file in it")
     hint = " (save an old .xls workbook as .xlsx)" if name.endswith((".xls", ".ods")) else ""
     raise CrowdtreeError(
         f"{shown(path)}: unknown file extension; expected one of {', '.join(ENDINGS)}{hint}"

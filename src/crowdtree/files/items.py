@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,11 +12,13 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.files.layouts import MOST_TITLE, header_of
 from crowdtree.reading import csv_rows, open_source, separator_of
 
-__all__ = ["ITEM_FORMATS", "MEDIA", "json_rows", "read_items"]
+__all__ = ["ITEM_FORMATS", "MEDIA", "is_address", "json_rows", "read_items", "visible"]
 
 ITEM_FORMATS = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 """Formats of item files by the ending of their name."""
 MEDIA = ("image", "audio", "video")
+SHOWN = ("text", "markdown", "alt", *MEDIA)
+"""Columns that workers and auditors see; all others stay on the server."""
 KEYS = ("task", "id")
 COLUMNS = (*KEYS, "text", "markdown", *MEDIA, "gold")
 MOST_TASK = 500
@@ -39,6 +41,24 @@ def read_items(source: Any, kind: str, classes: Iterable[str]) -> Iterator[dict[
         rows = _table_rows(lines) if kind == "csv" else json_rows(lines)
         for line, row in rows:
             yield _item(row, line, places)
+
+
+def visible(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Select the columns that workers and auditors see, always in the same order.
+
+    >>> visible({"truth": "cat", "image": "1.png", "text": "hello", "alt": ""})
+    {'text': 'hello', 'image': '1.png'}
+    """
+    return {name: columns[name] for name in SHOWN if columns.get(name) not in (None, "")}
+
+
+def is_address(value: str) -> bool:
+    """Whether a picture, a sound or a video is somewhere else, not an uploaded file.
+
+    >>> is_address("https://example.org/a.png"), is_address("a.png")
+    (True, False)
+    """
+    return value.startswith("https://")
 
 
 def _table_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -17,7 +17,7 @@ from crowdtree.loss import make_loss
 from crowdtree.problem import Problem
 from crowdtree.reading import Source, has_content, open_source
 
-__all__ = ["loss_rows", "read_loss"]
+__all__ = ["loss_classes", "loss_rows", "read_loss"]
 
 EXPERT = "refer"
 
@@ -41,6 +41,57 @@ def read_loss(source: Any, classes: Sequence[str]) -> Any:
     if hasattr(source, "columns"):
         return _matrix(frame_grid(source, "loss"), classes)
     return source
+
+
+def loss_classes(source: Any) -> list[str] | None:
+    """Names of the classes in a table of losses; None for a file that is no such table.
+
+    >>> loss_classes(b"truth,cat\\ndog,9\\nrefer,3\\n")
+    ['cat', 'dog']
+    """
+    opened = open_source(source, "loss.csv")
+    ending = ending_of(opened.name)
+    if ending in DOCUMENTS:
+        data = parse_document(opened)
+        rows = data.get("classes") if isinstance(data, dict) else None
+        if rows is not None or not isinstance(data, dict):
+            return None
+        return _named_classes(data.get("loss", data))
+    if ending == ".xlsx":
+        sheets = workbook_grids(opened)
+        return _table_classes(sheets.loss or sheets.main)
+    with delimited_grid(opened) as grid:
+        return _table_classes(grid)
+
+
+def _table_classes(grid: Grid) -> list[str] | None:
+    rows = [cells for _, cells in grid.rows if any(map(str.strip, cells))]
+    if not rows or rows[0][0].strip().casefold() not in ("truth", ""):
+        return None
+    names = [*rows[0][1:], *(row[0] for row in rows[1:])]
+    return list(dict.fromkeys(n for n in map(str.strip, names) if n and n != EXPERT))
+
+
+def _named_classes(fields: Any) -> list[str]:
+    """Classes that the fields of a loss name."""
+    found: dict[str, None] = {}
+
+    def add(part: Any) -> None:
+        if isinstance(part, str):
+            found[part] = None
+        elif isinstance(part, list | tuple):
+            for one in part:
+                add(one)
+
+    data = fields if isinstance(fields, dict) else {}
+    groups = data.get("groups") or []
+    names = set(groups) if isinstance(groups, dict) else set()
+    add(list(groups.values()) if isinstance(groups, dict) else groups)
+    pairs = data.get("pairs") or {}
+    for truth, row in pairs.items() if isinstance(pairs, dict) else ():
+        add([truth, *(row if isinstance(row, dict) else ())])
+    add(data.get("never") or [])
+    return [name for name in found if name not in names]
 
 
 def _from_file(source: Source, classes: Sequence[str]) -> Any:

@@ -91,6 +91,15 @@ def load_plan(
     Returns
     -------
     Plan
+
+    Examples
+    --------
+    >>> import crowdtree as ct, pathlib, tempfile
+    >>> plan = ct.staff(ct.design(ct.example("table1")), workers=8)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ct.save_plan(plan, pathlib.Path(folder, "plan.json"))
+    ...     load_plan(pathlib.Path(folder, "plan.json")) == plan
+    True
     """
     file = open_source(source, name)
     check_plan_ending(file.name)

@@ -103,6 +103,7 @@ class LabelEntry(_Entry):
     item: Text
     label: Text
     error: Number
+    risk: Number | None = None
 
 
 class KnownEntry(_Entry):
@@ -110,6 +111,13 @@ class KnownEntry(_Entry):
 
     item: Text
     truth: Text
+
+
+class LossEntry(_Entry):
+    """What mistakes cost: one row per true class, one column per label."""
+
+    classes: list[Text]
+    matrix: list[list[Number]]
 
 
 class DrawEntry(_Entry):
@@ -135,6 +143,8 @@ class AuditFile(_Entry):
     draws: list[DrawEntry]
     known: list[KnownEntry]
     correct: bool = False
+    loss: LossEntry | None = None
+    loss_bound: Number | None = None
     labels: list[LabelEntry]
     digest: Text
     signature: Text | None = None

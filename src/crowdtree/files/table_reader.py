@@ -36,6 +36,8 @@ __all__ = ["Kind", "Table", "read_table"]
 
 Kind = Literal["outcome", "errors", "strength"]
 FloatArray = NDArray[np.float64]
+SPECIAL = ("prior", "description", "dash", "dependence")
+"""Names of rows that are not questions."""
 _EXPECTED = {
     "prior": "a positive number, such as 0.2, 20% or 1234",
     "outcome": "0, 1 or - (or yes, no, n/a)",
@@ -196,7 +198,7 @@ class _Reader:
             if self._is_comment(name, cells):
                 self.comments += 1
                 continue
-            short = name.casefold() in ("description", "dash", "dependence")
+            short = name.casefold() in SPECIAL[1:]
             self.fit(number, cells, short=short)
             if not self._special(number, name, cells):
                 self._question(number, name, cells)
@@ -229,7 +231,7 @@ class _Reader:
 
     def _special(self, number: int, name: str, cells: list[str]) -> bool:
         word = name.casefold()
-        if word not in ("prior", "description", "dash", "dependence"):
+        if word not in SPECIAL:
             return False
         values = self.columns.of_classes(cells)
         table = self.table

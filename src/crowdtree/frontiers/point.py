@@ -23,6 +23,11 @@ class Point:
     plan has a smaller sum. Otherwise it is the limit that ended the search, ``"greedy"``, or
     ``"exact"``: the search is complete, and this plan is better than those that it proves optimal
     in what counts, the exact misclassification and the expected cost.
+
+    >>> import crowdtree as ct
+    >>> point = ct.frontier(ct.example("table1"), max_votes=3)[0]
+    >>> point.status, round(point.misclassification, 3), round(point.expected_answers, 2)
+    ('optimal', 0.082, 1.71)
     """
 
     plan: Plan

@@ -38,6 +38,7 @@ def learn(
     level: float = 0.95,
     certain: float = 0.95,
     duplicates: Duplicates = "last",
+    loss: Any = None,
 ) -> Learned:
     """Learn prior, outcomes, worker errors, skills and labels from answers.
 
@@ -63,6 +64,9 @@ def learn(
     duplicates
         Which answer counts when a worker answers the same thing twice (with a warning):
         ``"last"``, ``"first"``, ``"all"``, or ``"error"``.
+    loss
+        What mistakes cost, in any spelling of :func:`crowdtree.loss.make_loss`; by default what
+        the problem says. Labels then minimise the expected loss.
 
     Returns
     -------
@@ -104,12 +108,14 @@ def learn(
     options = _Options(method, level, certain, duplicates == "all")
     weight = reading.gold_weights(read, gold)
     if problem is None and len(read.questions) == 1 and _answers_are_classes(read, truths, classes):
-        return _learn_labels(read, truths, classes, options, weight)
+        learned = _learn_labels(read, truths, classes, options, weight)
+        return learned if loss is None else learned.with_loss(loss)
     if method != "hierarchical":
         raise CrowdtreeError(
             f"method: {method!r} is for one question whose answers name the classes; leave it out"
         )
-    return _learn_classes(reading.as_yes_no(read), truths, problem, classes, options, weight)
+    learned = _learn_classes(reading.as_yes_no(read), truths, problem, classes, options, weight)
+    return learned if loss is None else learned.with_loss(loss)
 
 
 class _Options(NamedTuple):

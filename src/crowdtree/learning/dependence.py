@@ -24,9 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.learning.judging import Judge
+from crowdtree.loss import Decision
 from crowdtree.stats import normal_quantile
 
-__all__ = ["Accuracy", "Discount", "Worth", "accuracy_of", "weighted_quantile"]
+__all__ = ["Accuracy", "Discount", "Worth", "mean_of", "weighted_quantile"]
 
 FloatArray = NDArray[np.float64]
 
@@ -98,8 +100,15 @@ class Discount(Protocol):
         """Probabilities to state."""
         ...
 
-    def accuracy(self, posterior: FloatArray, answers: NDArray[Any], level: float) -> Accuracy:
-        """Share of the likeliest classes that are right, and its interval."""
+    def judged(
+        self,
+        posterior: FloatArray,
+        answers: NDArray[Any],
+        level: float,
+        judge: Judge,
+        made: Decision,
+    ) -> tuple[float, float, float]:
+        """Mean of what a judge says of the labels of some items, and its interval."""
         ...
 
 
@@ -163,48 +172,54 @@ class Worth:
             made += kept[i, j] * _discounted(posterior, answers, worth, SCALES[i])
         return np.asarray(made / kept.sum())
 
-    def accuracy(self, posterior: FloatArray, answers: NDArray[Any], level: float) -> Accuracy:
-        """Share of the likeliest classes that are right, and its interval.
+    def judged(
+        self,
+        posterior: FloatArray,
+        answers: NDArray[Any],
+        level: float,
+        judge: Judge,
+        made: Decision,
+    ) -> tuple[float, float, float]:
+        """Mean of what a judge says of the labels of some items, and its interval.
 
         The interval holds the doubt about the worth and the chance in the items themselves.
         """
-        if not len(posterior):
-            return Accuracy(1.0, 1.0, 1.0, self.known, level)
         places = np.argwhere(self.weight >= _LEAST_SEEN)
-        label, row = posterior.argmax(axis=1), np.arange(len(posterior))
-        right = (
-            _discounted(posterior, answers, float(np.exp(GRID[j])), SCALES[i])[row, label]
+        values = (
+            judge.expected(_discounted(posterior, answers, float(np.exp(GRID[j])), SCALES[i]), made)
             for i, j in places
         )
-        return accuracy_of(right, self.weight[tuple(places.T)], self.known, level)
+        return mean_of(values, self.weight[tuple(places.T)], level, judge.most)
 
 
-def accuracy_of(
-    right: Iterable[FloatArray], weight: FloatArray, known: int, level: float
-) -> Accuracy:
-    """Accuracy from the probabilities that each label is right, under each of some beliefs.
+def mean_of(
+    values: Iterable[tuple[FloatArray, FloatArray]], weight: FloatArray, level: float, most: float
+) -> tuple[float, float, float]:
+    """Mean over items of what is expected of each under some beliefs, and its interval.
 
     Parameters
     ----------
-    right
-        One array per belief, with one probability per item.
+    values
+        Mean and variance of each item, one pair of arrays per belief.
     weight
         Weight of each belief.
-    known
-        Items of known class behind the beliefs.
     level
         Level of the interval, which holds the doubt between the beliefs and the chance in the
         items themselves.
+    most
+        Largest value of an item.
     """
     from scipy.special import ndtri
 
-    parts = [(part.mean(), np.sqrt((part * (1 - part)).sum()) / len(part)) for part in right]
+    parts = [(part.mean(), np.sqrt(variance.sum()) / len(part)) for part, variance in values]
     mean, noise = (np.array(column) for column in zip(*parts, strict=True))
     nodes = ndtri((np.arange(20) + 0.5) / 20)
     value, each = (mean[:, None] + noise[:, None] * nodes).ravel(), np.repeat(weight, 20)
     tail = (1 - level) / 2
-    low, high = (float(np.clip(weighted_quantile(value, each, q), 0, 1)) for q in (tail, 1 - tail))
-    return Accuracy(float(np.average(mean, weights=weight)), low, high, known, level)
+    low, high = (
+        float(np.clip(weighted_quantile(value, each, q), 0, most)) for q in (tail, 1 - tail)
+    )
+    return float(np.average(mean, weights=weight)), low, high
 
 
 def _with_scales(weight: FloatArray) -> FloatArray:

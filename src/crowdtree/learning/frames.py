@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -100,7 +101,8 @@ class _Table:
         if self.parquet:
             return False
         schema = lazy.collect_schema().items()
-        found = {name: kind for name, kind in schema if name.strip().casefold() in columns}
+        wanted = {*columns, *(other for name in columns for other in ALIASES.get(name, ()))}
+        found = {name: kind for name, kind in schema if name.strip().casefold() in wanted}
         if any(kind == pl.Int128 for kind in found.values()):  # too long for a number
             return True
         whole = [name for name, kind in found.items() if kind.is_integer()]
@@ -111,6 +113,10 @@ class _Table:
         return any(text.row(0))
 
 
+ALIASES = {"task": ("item",), "label": ("truth", "answer")}
+"""Other names of columns: audits and campaigns write them so."""
+_REPEATED = re.compile(r"_duplicated_\d+$")
+"""What the reader of CSV files appends to a name that occurs again."""
 _REASONS = {
     "more fields": "a row has more fields than the header; quote fields that hold commas",
     "utf-8": "it is not UTF-8 text; save it as UTF-8",
@@ -135,7 +141,7 @@ def _select(
 
     found = lazy.collect_schema().names()
     lazy = lazy.rename(_spelled(found, (*needed, *optional)))
-    found = lazy.collect_schema().names()
+    found = _named(lazy.collect_schema().names(), (*needed, *optional), what)
     missing = [name for name in needed if name not in found]
     if missing:
         how = f"name the columns {', '.join(needed)}"
@@ -166,19 +172,42 @@ def _select(
 
 
 def _spelled(found: list[str], wanted: tuple[str, ...]) -> dict[str, str]:
-    """Columns that are spelled with upper case or blanks, where no other has the exact name.
+    """Columns that are spelled with upper case, blanks or another word, where none has the name.
 
     >>> _spelled(["Task ", "label", "LABEL"], ("task", "label"))
     {'Task ': 'task'}
+    >>> _spelled(["item", "truth"], ("task", "label"))
+    {'item': 'task', 'truth': 'label'}
     """
     plain: dict[str, list[str]] = {}
     for name in found:
         plain.setdefault(name.strip().casefold(), []).append(name)
-    return {
-        plain[name][0]: name
-        for name in wanted
-        if name not in found and len(plain.get(name, [])) == 1
-    }
+    made: dict[str, str] = {}
+    for name in wanted:
+        if name in found:
+            continue
+        spellings = (plain.get(other, []) for other in (name, *ALIASES.get(name, ())))
+        best = next((spelling for spelling in spellings if spelling), [])
+        if len(best) == 1:
+            made[best[0]] = name
+    return made
+
+
+def _named(found: list[str], wanted: tuple[str, ...], what: str) -> list[str]:
+    """Columns with a name of their own; raises where two have a name that is wanted.
+
+    >>> _named(["task", "label", "", "_duplicated_0"], ("task", "label"), "answers")
+    ['task', 'label']
+    """
+    kept = []
+    for name in found:
+        first = _REPEATED.sub("", name)
+        if first != name and first in found:
+            if first in wanted:
+                raise CrowdtreeError(f"{what}: two columns are named {first!r}; rename one")
+        elif name.strip():
+            kept.append(name)
+    return kept
 
 
 def _blanks(column: str) -> list[str]:

@@ -21,9 +21,11 @@ from crowdtree.calibration import FEW, Calibration
 from crowdtree.designers import DESIGNERS, design
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.evaluation import evaluate
-from crowdtree.learning.dependence import Accuracy, accuracy_of
+from crowdtree.learning.dependence import mean_of
+from crowdtree.learning.judging import Judge
 from crowdtree.learning.online import classify
 from crowdtree.learning.skills import spread_of
+from crowdtree.loss import Decision
 from crowdtree.plan import Plan, as_plan
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.policy.calibrating import ReplayedStates, fitted, warn_few
@@ -399,59 +401,73 @@ class TableDiscount:
 
     def stated(self, posterior: NDArray[np.float64], answers: NDArray[Any]) -> NDArray[np.float64]:
         """Probabilities to state."""
-        return np.exp(self.calibration.discounted(self.log_prior, _log(posterior), answers))
+        return self._discounted(self.calibration, _log(posterior), answers)
 
-    def accuracy(
-        self, posterior: NDArray[np.float64], answers: NDArray[Any], level: float
-    ) -> Accuracy:
-        """Share of the likeliest classes that are right, and its interval.
+    def judged(
+        self,
+        posterior: NDArray[np.float64],
+        answers: NDArray[Any],
+        level: float,
+        judge: Judge,
+        made: Decision,
+    ) -> tuple[float, float, float]:
+        """Mean of what a judge says of the labels of some items, and its interval.
 
         From 20 known items on it is what is stated about these items, corrected by how far that is
         off on the known ones: it then holds whatever the calibration is worth. Below, and where
         each item was answered by one person, it is an average over what the calibration may be.
         """
-        if not len(posterior):
-            return Accuracy(1.0, 1.0, 1.0, self.known, level)
         if self.known < FEW or self.spread:
-            return self._averaged(posterior, answers, level)
-        right = self._right(self.calibration, _log(posterior), answers)
-        known = self._right(self.calibration, self.log_posterior, self.answers)
-        gap = (self.log_posterior.argmax(axis=1) == self.truth) - known
+            return self._averaged(posterior, answers, level, judge, made)
+        stated, known = (
+            self._discounted(self.calibration, *rows)
+            for rows in ((_log(posterior), answers), (self.log_posterior, self.answers))
+        )
+        value, variance = judge.expected(stated, made)
+        labelled = judge.decide(self.log_posterior, known)
+        gap = judge.found(self.truth, labelled) - judge.expected(known, labelled)[0]
         much = np.ones(len(gap)) if self.weight is None else self.weight
         count = float(much.sum())
-        value = float(right.mean() + much @ gap / count)
+        mean = float(value.mean() + much @ gap / count)
         # one more item, as off as any
-        doubt = (float(much @ gap**2) + 0.25) / (count + 1) / count
-        chance = float((right * (1 - right)).sum()) / len(right) ** 2
+        doubt = (float(much @ gap**2) + 0.25 * judge.most**2) / (count + 1) / count
+        chance = float(variance.sum()) / len(value) ** 2
         half = normal_quantile(level) * float(np.sqrt(doubt + chance))
-        low, value, high = np.clip([value - half, value, value + half], 0, 1).tolist()
-        return Accuracy(value, low, high, self.known, level)
+        low, mean, high = np.clip([mean - half, mean, mean + half], 0, judge.most).tolist()
+        return mean, low, high
 
     def _averaged(
-        self, posterior: NDArray[np.float64], answers: NDArray[Any], level: float
-    ) -> Accuracy:
+        self,
+        posterior: NDArray[np.float64],
+        answers: NDArray[Any],
+        level: float,
+        judge: Judge,
+        made: Decision,
+    ) -> tuple[float, float, float]:
         rng = np.random.default_rng(0)
         if len(posterior) > MOST_ITEMS:
             some = rng.choice(len(posterior), MOST_ITEMS, replace=False)
             posterior, answers = posterior[some], answers[some]
+            made = Decision(made.label[some], made.risk[some], made.referred[some])
         draws = Calibration.draws(
             self.log_prior, self.log_posterior, self.answers, self.truth, DRAWS
         )
         factor = np.exp(self.spread * rng.standard_normal(DRAWS)).tolist()  # another person's scale
         logs = _log(posterior)
-        right = (
-            self._right(replace(draw, scale=min(draw.scale * much, 100.0)), logs, answers)
+        values = (
+            judge.expected(
+                self._discounted(replace(draw, scale=min(draw.scale * much, 100.0)), logs, answers),
+                made,
+            )
             for draw, much in zip(draws, factor, strict=True)
         )
-        return accuracy_of(right, np.ones(DRAWS), self.known, level)
+        return mean_of(values, np.ones(DRAWS), level, judge.most)
 
-    def _right(
+    def _discounted(
         self, calibration: Calibration, log_posterior: NDArray[np.float64], answers: NDArray[Any]
     ) -> NDArray[np.float64]:
-        """Stated probability that the likeliest class of each item is right."""
-        label, row = log_posterior.argmax(axis=1), np.arange(len(log_posterior))
-        stated = calibration.discounted(self.log_prior, log_posterior, answers)
-        return np.asarray(np.exp(stated[row, label]))
+        """Stated probability of each class."""
+        return np.exp(calibration.discounted(self.log_prior, log_posterior, answers))
 
 
 def _log(posterior: NDArray[np.float64]) -> NDArray[np.float64]:

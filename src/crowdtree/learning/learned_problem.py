@@ -123,4 +123,5 @@ def make_problem(
             dash=like.dash if like is not None else dash,
             normalise=True,
             dependence=like.dependence if like is not None else dependence,
+            loss=like.loss if like is not None else None,
         )

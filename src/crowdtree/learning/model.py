@@ -15,6 +15,7 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.compare import against_assumed, confused_pairs
 from crowdtree.learning.dependence import Accuracy, Discount, Worth
+from crowdtree.learning.judging import Judge, MeanLoss
 from crowdtree.learning.learned_problem import (
     crowd_confusion,
     dependence_of,
@@ -23,7 +24,7 @@ from crowdtree.learning.learned_problem import (
     stated,
 )
 from crowdtree.learning.skills import ClassFit, SkillFit
-from crowdtree.loss import make_loss
+from crowdtree.loss import Decision, Loss, make_loss
 from crowdtree.problem import DASH, Problem
 from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.stats import normal_quantile
@@ -154,7 +155,18 @@ class Learned(Framed, Saved, Plotted):
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Likeliest class of each item, updates included; the first of equals."""
+        """Label of each item, updates included: its likeliest class, the first of equals.
+
+        Where mistakes have different costs (see :meth:`with_loss`), the label of least expected
+        loss by the stated probabilities.
+        """
+        if self.problem.loss is not None:
+            tasks, found = self._decided(self.problem.loss)
+            return {t: self.classes[c] for t, c in zip(tasks, found.label.tolist(), strict=True)}
+        return self._likeliest
+
+    @property
+    def _likeliest(self) -> dict[str, str]:
         best = np.argmax(self.posterior, axis=1)
         names = np.array(self.classes, dtype=object)[best]
         made = dict(zip(map(str, self.answers.tasks.tolist()), names.tolist(), strict=True))
@@ -181,10 +193,9 @@ class Learned(Framed, Saved, Plotted):
         ('safe', 'toxic')
         """
         made = make_loss(loss, self.classes)
-        tasks = list(self.labels)
-        if made is None or not tasks:
-            return dict(self.labels)
-        found = made.decide(np.array([self.item(task) for task in tasks]))
+        if made is None:
+            return dict(self._likeliest)
+        tasks, found = self._decided(made)
         return {
             task: None if referred else self.classes[label]
             for task, label, referred in zip(
@@ -192,10 +203,62 @@ class Learned(Framed, Saved, Plotted):
             )
         }
 
+    def _decided(self, loss: Loss) -> tuple[list[str], Decision]:
+        """Every item, updates included, and the decision of least expected loss about it."""
+        tasks = list(self._likeliest)
+        rows = [self.item(task) for task in tasks]
+        return tasks, loss.decide(np.array(rows).reshape(len(tasks), len(self.classes)))
+
+    def with_loss(self, loss: Any) -> Learned:
+        """Say what mistakes cost: a new result, whose labels minimise the expected loss.
+
+        Parameters
+        ----------
+        loss
+            In any spelling of :func:`crowdtree.loss.make_loss`; None for 0/1 loss.
+
+        Examples
+        --------
+        >>> import crowdtree as ct
+        >>> said = ["safe", "safe", "toxic", "safe", "safe", "safe", "toxic", "toxic", "toxic"]
+        >>> who = {"task": list("xxxyyyzzz"), "worker": list("abcabcabc")}
+        >>> learned = ct.learn({**who, "label": said})
+        >>> careful = learned.with_loss({"pairs": {"toxic": {"safe": 20}}})
+        >>> learned.labels["x"], careful.labels["x"]
+        ('safe', 'toxic')
+        >>> careful.label_frame().columns
+        ['task', 'label', 'probability', 'expected_loss']
+        """
+        return replace(
+            self,
+            problem=quietly_replaced(self.problem, loss=make_loss(loss, self.classes)),
+            fit=deepcopy(self.fit),  # updates of the one must not change the other
+            counts=self.counts.copy(),
+            _online=deepcopy(self._online),
+        )
+
     def label_frame(self) -> pl.DataFrame:
-        """Frame of ``task, label, probability``, which crowd-kit's metrics read."""
+        """Frame of ``task, label, probability``, which crowd-kit's metrics read.
+
+        Where mistakes have different costs, also ``expected_loss`` and, where there is an expert,
+        ``referred``: whether the expert costs less than any label.
+        """
         import polars as pl
 
+        if self.problem.loss is not None:
+            tasks, found = self._decided(self.problem.loss)
+            columns: dict[str, Any] = {
+                "task": tasks,
+                "label": [self.classes[label] for label in found.label.tolist()],
+                "probability": [
+                    float(self.item(task)[label])
+                    for task, label in zip(tasks, found.label.tolist(), strict=True)
+                ],
+                "expected_loss": found.risk,
+            }
+            if self.problem.loss.refer is not None:
+                columns["referred"] = found.referred
+            return pl.DataFrame(columns)
         labels = self.labels
         sure = [float(self.item(task).max()) for task in labels]
         return pl.DataFrame(
@@ -246,11 +309,34 @@ class Learned(Framed, Saved, Plotted):
         Without known items it rests on how people agree and on how crowds differ; its interval
         says so. :meth:`calibrate` narrows it.
         """
+        ends, known = self._judged(Judge(self.problem.loss))
+        return Accuracy(*(ends or (1.0, 1.0, 1.0)), known, self.level)
+
+    @cached_property
+    def expected_loss(self) -> MeanLoss:
+        """Expected loss per item of the labels, items of known class left out: an estimate.
+
+        The price of the expert counts where an item is referred. For 0/1 loss it is the share of
+        wrong labels.
+        """
+        if self.problem.loss is None:
+            right = self.accuracy
+            return MeanLoss(1 - right.value, 1 - right.high, 1 - right.low, right.known, self.level)
+        ends, known = self._judged(Judge(self.problem.loss, costs=True))
+        return MeanLoss(*(ends or (0.0, 0.0, 0.0)), known, self.level)
+
+    def _judged(self, judge: Judge) -> tuple[tuple[float, float, float] | None, int]:
+        """Judge the labels of items of unknown class; also the known items behind that."""
         answers, posterior, gold = self._current
         open_ = np.flatnonzero(gold < 0)
-        count = np.diff(answers.start)[open_]
+        count, plain = np.diff(answers.start)[open_], posterior[open_]
         discount: Discount = self.discount or Worth.of_a_crowd()
-        return discount.accuracy(posterior[open_], count, self.level)
+        if not len(open_):
+            return None, discount.known
+        # what labels are chosen by: undiscounted where the result states it so
+        shown = plain if self.discount is None else self.discount.stated(plain, count)
+        made = judge.decide(plain, shown)
+        return discount.judged(plain, count, self.level, judge, made), discount.known
 
     @cached_property
     def _current(self) -> Current:
@@ -557,6 +643,7 @@ class Learned(Framed, Saved, Plotted):
                 "worker_error": {"low": low.tolist(), "high": high.tolist()},
             },
             "accuracy": self.accuracy._asdict(),
+            **self._loss_columns(),
             "converged": self.converged,
             "workers": [worker._asdict() for worker in self.workers.values()],
             "confused": [pair._asdict() for pair in confused_pairs(self)[:_MOST_PAIRS]],
@@ -566,6 +653,20 @@ class Learned(Framed, Saved, Plotted):
             "flags": [flag._asdict() for flag in self.flags],
             "labels": dict(self.labels),
         }
+
+    def _loss_columns(self) -> dict[str, Any]:
+        """What mistakes cost and what labels are expected to, for the JSON form."""
+        if self.problem.loss is None:
+            return {}
+        frame = self.label_frame()
+        found: dict[str, Any] = {
+            "loss": self.problem.loss.to_dict(),
+            "expected_loss": self.expected_loss._asdict(),
+            "label_losses": dict(zip(frame["task"], frame["expected_loss"], strict=True)),
+        }
+        if "referred" in frame.columns:
+            found["referred"] = frame.filter(frame["referred"])["task"].to_list()
+        return found
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Learned):

@@ -372,7 +372,7 @@ def _write_back(learned: Learned, online: Online) -> None:
 
         learned.fit = skills_of_counts(learned.fit, learned.counts)
         confusion = learned_problem.crowd_confusion(learned.counts)
-        learned.problem = learned_problem.label_problem(
+        made = learned_problem.label_problem(
             problem.classes,
             learned.fit,
             confusion,
@@ -380,6 +380,7 @@ def _write_back(learned: Learned, online: Online) -> None:
             online.base.questions[0],
             learned.worth,
         )
+        learned.problem = learned_problem.quietly_replaced(made, loss=problem.loss)
         return
     learned.problem = learned_problem.make_problem(
         problem.classes,

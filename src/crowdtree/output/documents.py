@@ -171,6 +171,7 @@ def _run(run: Run) -> Document:
         "problem": problem_to_dict(run.problem),
         **{name: getattr(run, name).tolist() for name in _ARRAYS},
         "types": {name: str(getattr(run, name).dtype) for name in _ARRAYS},
+        **({} if run.stated_loss is None else {"stated_loss": run.stated_loss.tolist()}),
         "adaptation": None if run.adaptation is None else run.adaptation.to_dict(),
     }
 
@@ -190,6 +191,7 @@ def _read_run(data: Mapping[str, Any], source: str) -> Run:
         problem_from_dict(data["problem"], f"{source}: problem"),
         **{name: np.array(data[name], dtype=data["types"][name]) for name in _ARRAYS},
         adaptation=adaptation,
+        stated_loss=np.array(data["stated_loss"]) if "stated_loss" in data else None,
     )
 
 
@@ -224,6 +226,7 @@ def _learned(learned: Learned) -> Document:
         "options": options
         | ({"classes": list(options["classes"])} if "classes" in options else {}),
         "keep_repeats": learned.keep_repeats,
+        **({} if learned.problem.loss is None else {"loss": learned.problem.loss.to_dict()}),
     }
 
 
@@ -251,7 +254,7 @@ def _read_learned(data: Mapping[str, Any], source: str) -> Learned:
 
     with warnings.catch_warnings():  # they were given when the answers were first learned from
         warnings.simplefilter("ignore", CrowdtreeWarning)
-        learned = learn(columns, known(data["gold"]), **options)
+        learned = learn(columns, known(data["gold"]), **options, loss=data.get("loss"))
         if data["checked"] is not None:
             learned = learned.calibrate(known(data["checked"]) or {})
     return replace(learned, keep_repeats=data["keep_repeats"])

@@ -148,6 +148,7 @@ def _run(run: Run) -> Parts:
             "label": names[run.label].tolist(),
             "answers": run.answers.tolist(),
             "stated_error": run.posterior_error.tolist(),
+            **({} if run.stated_loss is None else {"stated_loss": run.stated_loss.tolist()}),
             "reason": np.array(REASONS, dtype=object)[run.reason].tolist(),
         }
 
@@ -167,12 +168,13 @@ def _comparison(comparison: Comparison) -> Parts:
             "answers_per_question",
             "answers_per_item_interval",
             "misclassification_interval",
+            "risk_interval",
         )
         return _columns([{k: v for k, v in row.items() if k not in left_out} for row in rows])
 
     return {
         "policies": policies,
-        "curves": lambda: _columns([row._asdict() for row in comparison.curves]),
+        "curves": lambda: _columns([row.to_dict() for row in comparison.curves]),
     }
 
 

@@ -22,7 +22,15 @@ def draw_frontier(
     *,
     cost: str = "answers",
 ) -> Path:
-    """Write the chart of a frontier; see :func:`crowdtree.plots.frontiers.draw_frontier`."""
+    """Write the chart of a frontier; see :func:`crowdtree.plots.frontiers.draw_frontier`.
+
+    >>> import crowdtree as ct, pathlib, tempfile
+    >>> from crowdtree.frontiers.compare import compare
+    >>> rows = compare(ct.frontier(ct.example("table1"), max_votes=3))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     draw_frontier(rows, pathlib.Path(folder, "frontier.svg")).name
+    'frontier.svg'
+    """
     from crowdtree.plots import frontiers
 
     return frontiers.draw_frontier(rows, path, chosen, cost=cost)

@@ -10,7 +10,14 @@ from typing import Any, Protocol
 
 import altair as alt
 
-from crowdtree.plots.line_labels import HEIGHT, POINT_DY, end_labels, positions
+from crowdtree.plots.line_labels import (
+    HALO,
+    HEIGHT,
+    PointLabel,
+    end_labels,
+    point_labels,
+    positions,
+)
 from crowdtree.plots.style import LIGHT
 from crowdtree.plots.vega import (
     COLOURS,
@@ -120,7 +127,7 @@ def curve_chart(
     if log_x is None:
         log_x = 0 < WIDE * min(costs) < max(costs)
     shown = _above(rows, floor, log_x) if log else [dict(row) for row in rows]
-    scale, ticks = _error_scale(shown, floor, log)
+    scale, ticks = _error_scale(shown, floor, log, 1.0 if share else math.inf)
     ends = [min(row["x"] for row in shown), max(row["x"] for row in shown)]
     across = _cost_axis(x, ends, log_x)
     words: dict[str, Any] = {"labelExpr": PER_CENT} if share else {}
@@ -137,11 +144,12 @@ def curve_chart(
     count = Counter(row["series"] for row in shown)
     legend = len(count) > MOST_DIRECT
     layers += _lines(shown, count, across, up, legend)
+    marks = point_labels(points, shown, scale, log, positions(ends, log_x))
     named = [row for row in shown if not legend or count[row["series"]] == 1]
     if named:
-        layers += end_labels(named, scale, log, positions(ends, log_x), points)
+        layers += end_labels(named, scale, log, positions(ends, log_x), points, marks)
     if points:
-        layers += _marked(points, across, up)
+        layers += _marked(points, across, up, marks)
     return alt.layer(*layers).properties(
         width=WIDTH, height=HEIGHT, title=title_of(title, *subtitle)
     )
@@ -211,12 +219,14 @@ def _floor(rows: Sequence[Row]) -> float:
     return max(LOWEST, min(positive, default=LOWEST) / 4)
 
 
-def _error_scale(rows: Sequence[Row], floor: float, log: bool) -> tuple[alt.Scale, dict[str, Any]]:
+def _error_scale(
+    rows: Sequence[Row], floor: float, log: bool, most: float
+) -> tuple[alt.Scale, dict[str, Any]]:
     high = max(row.get("high", row["y"]) for row in rows)
     if not log:
         return alt.Scale(domain=[0.0, high * 1.05 or 1.0], nice=False), {"tickCount": 6}
-    domain = [max(floor, min(row["y"] for row in rows)) / 1.1, min(1.0, high * 1.3)]
-    decades = range(math.floor(math.log10(domain[0])), 1)
+    domain = [max(floor, min(row["y"] for row in rows)) / 1.1, min(most, high * 1.3)]
+    decades = range(math.floor(math.log10(domain[0])), math.ceil(math.log10(domain[1])) + 1)
     steps = (1, 2, 5) if len(decades) <= 5 else (1,)
     ticks = [step * 10.0**d for d in decades for step in steps]
     values = [tick for tick in ticks if domain[0] <= tick <= domain[1]]
@@ -258,11 +268,22 @@ def _band(rows: Sequence[Row], across: alt.X, scale: alt.Scale) -> Chart:
     )
 
 
-def _marked(points: Sequence[Row], across: alt.X, up: alt.Y) -> list[Chart]:
+def _marked(
+    points: Sequence[Row], across: alt.X, up: alt.Y, marks: Sequence[PointLabel]
+) -> list[Chart]:
     base = alt.Chart(table(points)).encode(x=across, y=up)
-    return [
-        base.mark_point(filled=True, size=90, color=LIGHT.accent, opacity=1),
-        base.mark_text(dy=POINT_DY, dx=4, align="left", fontWeight=600, color=LIGHT.accent).encode(
-            text="label:N"
-        ),
-    ]
+    layers = [base.mark_point(filled=True, size=90, color=LIGHT.accent, opacity=1)]
+    for row, mark in zip(points, marks, strict=True):
+        look: dict[str, Any] = {
+            "dy": mark.dy,
+            "dx": mark.dx,
+            "align": mark.align,
+            "baseline": "middle",
+            "fontWeight": 600,
+        }
+        text = alt.Chart(table([row])).encode(x=across, y=up, text="label:N")
+        layers += [
+            text.mark_text(**look, **HALO),
+            text.mark_text(**look, color=LIGHT.accent),
+        ]
+    return layers

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import altair as alt
 
@@ -12,14 +13,35 @@ from crowdtree.plots.style import LIGHT, SMALL_SIZE
 from crowdtree.plots.text import clean, text_width
 from crowdtree.plots.vega import LABEL_COLOURS, WIDTH, Chart, Row, table
 
-__all__ = ["HEIGHT", "POINT_DY", "end_labels", "positions"]
+__all__ = ["HALO", "HEIGHT", "PointLabel", "end_labels", "point_labels", "positions"]
 
 HEIGHT = 320
 GAP = 14.0
 """Pixels between the middles of two labels."""
 LEAST_HEIGHT = 8.0
-POINT_DY = -14
-"""Pixels from a marked point down to its name."""
+HALO: dict[str, Any] = {
+    "stroke": LIGHT.background,
+    "strokeWidth": 4,
+    "strokeJoin": "round",
+    "aria": False,
+}
+"""Look of the background of a name, which keeps it readable across a line."""
+
+
+class PointLabel(NamedTuple):
+    """Where the name of a marked point stands: pixels right and down from it, and its width."""
+
+    dx: float
+    dy: float
+    align: str
+    width: float
+
+
+PLACES = (
+    *((4.0, -14.0, "left"), (8.0, -11.0, "left"), (10.0, -8.0, "left"), (10.0, 0.0, "left")),
+    *((4.0, 14.0, "left"), (-4.0, -14.0, "right"), (-10.0, 0.0, "right"), (-4.0, 14.0, "right")),
+)
+"""Places of the name of a point, the best first."""
 
 
 def positions(ends: list[float], log: bool) -> Callable[[float], float]:
@@ -38,15 +60,14 @@ def end_labels(
     log: bool,
     place: Callable[[float], float],
     points: Sequence[Row] = (),
+    marks: Sequence[PointLabel] = (),
 ) -> list[Chart]:
     """Names at the ends of the lines, moved away from each other and from the names of points."""
     ends: dict[str, Row] = {}
     for row in rows:
         if row["series"] not in ends or row["x"] >= ends[row["series"]]["x"]:
             ends[row["series"]] = row
-    low, high = scale.to_dict()["domain"]
-    low, high = (math.log(low), math.log(high)) if log else (low, high)
-    span = (high - low) / HEIGHT
+    low, span = _heights(scale, log)
     # lines that stop early keep their label there; those that end together share one column
 
     def height(row: Row) -> float:
@@ -55,11 +76,15 @@ def end_labels(
     wanted = [height(row) for row in ends.values()]
     column = [place(r["x"]) for r in ends.values()]
     widths = [text_width(str(name), SMALL_SIZE, bold=True) + 8 for name in ends]
-    taken = [height(row) - POINT_DY for row in points]
+    taken = [height(row) - mark.dy for row, mark in zip(points, marks, strict=True)]
+    starts = [
+        place(row["x"]) + mark.dx - (mark.width if mark.align == "right" else 0)
+        for row, mark in zip(points, marks, strict=True)
+    ]
     placed = _free(
         [*taken, *_apart(wanted, column, GAP, lowest=LEAST_HEIGHT)],
-        [*(place(row["x"]) for row in points), *column],
-        [*(text_width(row["label"], SMALL_SIZE, bold=True) + 8 for row in points), *widths],
+        [*starts, *column],
+        [*(mark.width for mark in marks), *widths],
     )[len(points) :]
     labels = [
         {
@@ -74,16 +99,64 @@ def end_labels(
         x="x:Q", y=alt.Y("y:Q", scale=scale), text="label:N", description="label:N"
     )
     look: dict[str, Any] = {"align": "left", "dx": 8, "baseline": "middle", "fontWeight": 600}
-    halo: dict[str, Any] = {
-        "stroke": LIGHT.background,
-        "strokeWidth": 4,
-        "strokeJoin": "round",
-        "aria": False,
-    }
     return [  # a halo keeps a name readable where it lies across another line
-        *([base.mark_text(**look, **halo)] if len(set(column)) > 1 else []),
+        *([base.mark_text(**look, **HALO)] if len(set(column)) > 1 else []),
         base.mark_text(**look).encode(color=alt.Color("colour:N", scale=None)),
     ]
+
+
+def _heights(scale: alt.Scale, log: bool) -> tuple[float, float]:
+    """Lower end of the axis of errors (its logarithm), and what a pixel is worth."""
+    low, high = scale.to_dict()["domain"]
+    low, high = (math.log(low), math.log(high)) if log else (low, high)
+    return low, (high - low) / HEIGHT
+
+
+def point_labels(
+    points: Sequence[Row],
+    rows: Sequence[Row],
+    scale: alt.Scale,
+    log: bool,
+    place: Callable[[float], float],
+) -> list[PointLabel]:
+    """Places of the names of marked points that cross as little of the lines as possible."""
+    low, span = _heights(scale, log)
+
+    def pixel(row: Row) -> tuple[float, float]:
+        up = math.log(max(row["y"], 1e-300)) if log else float(row["y"])
+        return place(row["x"]), (up - low) / span
+
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        lines.setdefault(str(row["series"]), []).append(pixel(row))
+    dots = [
+        (x0 + way * (x1 - x0), y0 + way * (y1 - y0))
+        for line in lines.values()
+        for (x0, y0), (x1, y1) in itertools.pairwise(line)
+        for way in _steps(math.hypot(x1 - x0, y1 - y0))
+    ]
+
+    def crossed(point: Row, mark: PointLabel) -> float:
+        x, y = pixel(point)
+        left = x + mark.dx - (mark.width if mark.align == "right" else 0.0)
+        middle = y - mark.dy
+        outside = left < 0 or not GAP / 2 < middle < HEIGHT
+        inside = sum(left < a < left + mark.width and abs(b - middle) < GAP / 2 for a, b in dots)
+        return inside + (1000 if outside else 0)
+
+    made = []
+    for point in points:
+        width = text_width(str(point["label"]), SMALL_SIZE, bold=True) + 8
+        made.append(
+            min((PointLabel(*way, width) for way in PLACES), key=lambda mark: crossed(point, mark))
+        )
+    return made
+
+
+def _steps(length: float) -> list[float]:
+    """Parts of a line about two pixels apart."""
+    count = max(1, int(min(length, 5000.0) / 2))
+    return [step / count for step in range(count + 1)]
 
 
 def _free(heights: Sequence[float], left: Sequence[float], widths: Sequence[float]) -> list[float]:

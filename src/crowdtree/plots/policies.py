@@ -21,7 +21,7 @@ from crowdtree.plots.vega import (
     table,
     title_of,
 )
-from crowdtree.text import number, percent, plural
+from crowdtree.text import amount, number, percent, plural
 
 __all__ = [
     "calibration_chart",
@@ -59,18 +59,25 @@ class CurvePoint(ErrorPoint, Protocol):
 
     @property
     def answers(self) -> float: ...
+    @property
+    def risk(self) -> Any: ...
 
 
-def policy_chart(curves: Iterable[CurvePoint], error: float) -> Chart:
-    """Error over answers of every policy, intervals as bands, with the floor and the guide."""
+def policy_chart(curves: Iterable[CurvePoint], error: float, loss: float | None = None) -> Chart:
+    """Error over answers of every policy, intervals as bands, with the floor and the guide.
+
+    With `loss`, the expected loss at which policies are compared: expected loss over answers.
+    """
     rows: list[dict[str, Any]] = []
     for row in curves:
         name = LIMITS.get(row.series, row.series)
         kind, dash = LOOKS.get(row.series, ("baseline", row.series))
         if row.answers > 0:
             look = {"series": name, "kind": kind, "dash": dash}
-            band = {"low": row.low, "high": row.high}
-            rows.append(look | band | {"x": row.answers, "y": row.misclassification})
+            place = {"low": row.low, "high": row.high, "y": row.misclassification}
+            if loss is not None:
+                place = {"low": row.risk.low, "high": row.risk.high, "y": float(row.risk)}
+            rows.append(look | place | {"x": row.answers})
     # the limits are drawn only over the range of the policies
     named = set(LIMITS.values())
     least = min(row["x"] for row in rows if row["series"] not in named)
@@ -79,8 +86,10 @@ def policy_chart(curves: Iterable[CurvePoint], error: float) -> Chart:
         rows,
         title="What each policy costs: lower left is better",
         x="answers per item",
+        y="misclassified items" if loss is None else "expected loss per item",
         log_x=True,
-        least=error / 10,
+        least=(error if loss is None else loss) / 10,
+        share=loss is None,
         subtitle=[
             "Plans are exact; adaptive and batch are simulated, with 95 % intervals as bands.",
             *EXPLAINED,
@@ -88,8 +97,12 @@ def policy_chart(curves: Iterable[CurvePoint], error: float) -> Chart:
     )
 
 
-def spending_chart(runs: Mapping[str, Any]) -> Chart:
-    """Answers per item to each question, one column per policy; the busiest questions first."""
+def spending_chart(runs: Mapping[str, Any], answers: Mapping[str, float] | None = None) -> Chart:
+    """Answers per item to each question, one column per policy; the busiest questions first.
+
+    `answers` per item by policy, where they are known better than from the simulations.
+    """
+    paid = {name: float(run.answers_per_item) for name, run in runs.items()} | dict(answers or {})
     spent = {name: run.answers_per_question for name, run in runs.items()}
     first = next(iter(runs.values()))
     total: dict[str, float] = {}
@@ -103,7 +116,7 @@ def spending_chart(runs: Mapping[str, Any]) -> Chart:
     texts = dict(zip(order, distinct(asked, MOST_LETTERS), strict=True))
     more = len(total) - len(order)
     panels = [
-        _spent(name, spent[name], order, texts, first_panel=place == 0)
+        _spent(name, paid[name], spent[name], order, texts, first_panel=place == 0)
         for place, name in enumerate(runs)
     ]
     small = "Answers per item to each question, each policy to its own scale"
@@ -115,6 +128,7 @@ def spending_chart(runs: Mapping[str, Any]) -> Chart:
 
 def _spent(
     name: str,
+    answers: float,
     shares: Mapping[str, float],
     order: Sequence[str],
     texts: Mapping[str, str],
@@ -134,7 +148,7 @@ def _spent(
     base = alt.Chart(table(rows)).encode(y=down)
     across = alt.X("value:Q", title=None, scale=scale, axis=None)
     head = alt.TitleParams(
-        [*name.split(", "), f"{number(sum(shares.values()))} answers"],
+        [*name.split(", "), amount(answers, "answer")],
         fontSize=11,
         anchor="start",
         color=LABEL_COLOURS[kind],
@@ -231,15 +245,21 @@ def comparison_chart(comparison: Any) -> Chart:
         del runs[name]
     simulated = {row.policy: row.run for row in comparison.rows if row.policy == "adaptive"}
     chart = alt.concat(
-        policy_chart(comparison.curves, comparison.error),
-        spending_chart(runs),
+        policy_chart(comparison.curves, comparison.error, comparison.loss),
+        spending_chart(runs, {row.policy: float(row.answers) for row in comparison.rows}),
         calibration_chart(simulated),
         columns=1,
         spacing=48,
         align="none",  # align the panels at the left, however long the names of their axes
-    ).properties(title=title_of(f"All policies at {percent(comparison.error)} misclassified"))
+    ).properties(title=title_of(f"All policies at {_level(comparison)}"))
     # the legend stays beside its own chart
     return chart.resolve_scale(color="independent", strokeDash="independent")
+
+
+def _level(comparison: Any) -> str:
+    if comparison.loss is not None:
+        return f"an expected loss of {number(comparison.loss)} per item"
+    return f"{percent(comparison.error)} misclassified"
 
 
 def draw_comparison(comparison: Any, path: str | os.PathLike[str]) -> Path:
@@ -250,7 +270,7 @@ def draw_comparison(comparison: Any, path: str | os.PathLike[str]) -> Path:
 def run_chart(run: Any, name: str = "adaptive") -> Chart:
     """Calibration and spending of one simulation."""
     shown = f"{percent(run.misclassification)} misclassified, "
-    shown += f"{number(run.answers_per_item)} answers per item"
+    shown += f"{amount(run.answers_per_item, 'answer')} per item"
     return alt.vconcat(
         calibration_chart({name: run}), spending_chart({name: run}), spacing=48
     ).properties(title=title_of(shown))

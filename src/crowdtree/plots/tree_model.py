@@ -57,6 +57,14 @@ class Facts:
         """What workers are asked."""
         return self.tree.problem.text(int(self.tree.question[node]))
 
+    def share(self, node: int) -> float:
+        """Share of items at a question: those that belong there or, under a loss, that pass it.
+
+        Those of the leaves are counted alike (:meth:`leaf_small`), so that shares add up.
+        """
+        plain = self.tree.problem.loss is None
+        return float((self.tree.share if plain else self.value.visits)[node])
+
     def error(self, node: int) -> float:
         """Probability that the vote of a node is wrong, for the items that belong there."""
         return float(self.plan.node_error[node] / self.tree.share[node])
@@ -68,7 +76,7 @@ class Facts:
 
     def small(self, node: int) -> str:
         """Small print of a question."""
-        share = percent(float(self.tree.share[node]))
+        share = percent(self.share(node))
         return f"{percent(self.error(node))} error · {self.votes(node)} · {share}"
 
     def label(self, leaf: int) -> str:
@@ -115,7 +123,7 @@ class Facts:
         """Size of a folded subtree in words."""
         # an inner node has at least two leaves, but "either" may lead one class to several
         n = len(self.tree.nodes[node].classes)
-        return f"{plural(n, 'class', 'classes')} · {percent(float(self.tree.share[node]))}"
+        return f"{plural(n, 'class', 'classes')} · {percent(self.share(node))}"
 
     def fold_small(self, node: int) -> tuple[str, ...]:
         """Small print of a folded subtree below its size and classes."""

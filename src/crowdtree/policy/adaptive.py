@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -191,7 +191,7 @@ class AdaptivePolicy(Guaranteed):
         if not self.wants(state, question):
             return state
         yes, no = int(state.yes[question]), int(state.no[question])
-        evidence = self.model.log_likelihood(
+        evidence = answer.weight * self.model.log_likelihood(
             question, answer.value, answer.skill, yes=yes, asked=yes + no
         )
         counts = [state.no, state.yes]
@@ -205,27 +205,35 @@ class AdaptivePolicy(Guaranteed):
         """Next questions, up to `width` out at once, or the label."""
         stated = self.stated(self.by_class(state.log_posterior), state.answers)
         found = decide(stated[None], self.problem.loss)
-        if self.sure(found)[0]:
+        enough = state.answers >= self.least_answers
+        if enough and self.sure(found)[0]:
             return found.as_label("target")
         left = self.max_answers - state.answers - len(outstanding)
+        if left <= 0:  # beyond the limit only what `least_answers` asks for, one at a time
+            left = min(1, self.least_answers - state.answers - len(outstanding))
         if left <= 0 and not outstanding:
             return found.as_label("budget")
-        if self.may_give_up and self.hopeless(
-            stated[None],
-            self.by_class(state.log_posterior)[None],
-            state.yes[None],
-            state.no[None],
-            np.array([state.answers]),
+        if (
+            enough
+            and self.may_give_up
+            and self.hopeless(
+                stated[None],
+                self.by_class(state.log_posterior)[None],
+                state.yes[None],
+                state.no[None],
+                np.array([state.answers]),
+            )
         ):
             return found.as_label("undecided")
         chosen: list[int] = []
         while len(outstanding) + len(chosen) < self.width and left > 0:
-            question = self._next(state, [*outstanding, *chosen], exclude, left)
+            question = self._next_or_first(state, [*outstanding, *chosen], exclude, left)
             if question < 0:
                 break
             chosen.append(question)
             left -= 1
-        if not chosen and not outstanding and (not exclude or self._next(state, [], (), left) < 0):
+        nothing = not chosen and not outstanding
+        if nothing and (not exclude or self._next_or_first(state, [], (), left) < 0):
             return found.as_label("questions")
         return Ask(tuple(chosen))
 
@@ -423,6 +431,20 @@ class AdaptivePolicy(Guaranteed):
         score = np.where(worth > NOTHING, score, -np.inf)
         best = int(first_best(score / self.price, worth / self.price)[0])
         return best if worth[0, best] > NOTHING else -1
+
+    def _next_or_first(
+        self,
+        state: AdaptiveState,
+        outstanding: list[int],
+        exclude: Collection[int],
+        left: int,
+    ) -> int:
+        """Choose the best question; as at the start where answers lack, but nothing is in doubt."""
+        question = self._next(state, outstanding, exclude, left)
+        if question < 0 and state.answers < self.least_answers:
+            blank = replace(state, log_posterior=self.start().log_posterior)
+            question = self._next(blank, outstanding, exclude, left)
+        return question
 
     def _futures(
         self, state: AdaptiveState, outstanding: list[int]

@@ -9,7 +9,7 @@ same state and the same questions.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +30,14 @@ class Answer(NamedTuple):
     """One worker's reply to one question about one item.
 
     `skill` is the worker's own reliability where it is known: the logit of the error falls by
-    it (docs/model.md, section 9), 0 is the average worker.
+    it (docs/model.md, section 9), 0 is the average worker. `weight` is how much of an answer it
+    counts as: less than 1 for a person who has answered about the item before (section 13).
     """
 
     question: int
     value: int
     skill: float = 0.0
+    weight: float = 1.0
 
 
 class Ask(NamedTuple):
@@ -96,6 +98,10 @@ class Policy(Protocol[S]):
 
     def posterior(self, state: S) -> FloatArray:
         """Probability of each class, given the answers so far."""
+        ...
+
+    def at_least(self, answers: int) -> Self:
+        """Return the policy with a least number of answers before any label."""
         ...
 
     def dump(self, state: S) -> dict[str, Any]:
@@ -164,13 +170,14 @@ def decide(log_posterior: FloatArray, loss: Loss | None) -> Stated:
     if loss is None:
         top = log_posterior.max(axis=1, keepdims=True)
         label = np.argmax(log_posterior >= top - 1e-9, axis=1)
-        error = _label_errors(posterior, label)
+        error = label_errors(posterior, label)
         return Stated(label, error, error, np.zeros(len(label), dtype=bool))
     label, risk, referred = loss.decide(posterior)
-    return Stated(label, _label_errors(posterior, label), risk, referred)
+    return Stated(label, label_errors(posterior, label), risk, referred)
 
 
-def _label_errors(posterior: FloatArray, label: NDArray[np.intp]) -> FloatArray:
+def label_errors(posterior: FloatArray, label: NDArray[Any]) -> FloatArray:
+    """Probability that each label is wrong, one row per item: summed over the other classes."""
     rest = posterior.copy()
     rest[np.arange(len(rest)), label] = 0.0
     return np.asarray(np.minimum(1.0, rest.sum(axis=1)))
@@ -178,4 +185,4 @@ def _label_errors(posterior: FloatArray, label: NDArray[np.intp]) -> FloatArray:
 
 def label_error(log_posterior: FloatArray, label: int) -> float:
     """Probability that a label is wrong."""
-    return float(_label_errors(np.exp(log_posterior)[None], np.array([label]))[0])
+    return float(label_errors(np.exp(log_posterior)[None], np.array([label]))[0])

@@ -93,6 +93,11 @@ class BatchPolicy(Calibrated):
         """Likelihood of the answers."""
         return AnswerModel.of(self.problem)
 
+    @property
+    def _votes(self) -> int:
+        """Answers to each question, more where one of each would be fewer than `least_answers`."""
+        return max(self.votes, -(-self.least_answers // self.problem.n_questions))
+
     def start(self) -> BatchState:
         """State of an item about which nothing is known."""
         none = np.zeros(self.problem.n_questions, dtype=np.int16)
@@ -101,7 +106,7 @@ class BatchPolicy(Calibrated):
 
     def wants(self, state: BatchState, question: int) -> bool:
         """Whether the question still lacks votes."""
-        return int(state.yes[question] + state.no[question]) < self.votes
+        return int(state.yes[question] + state.no[question]) < self._votes
 
     def update(self, state: BatchState, answer: Answer) -> BatchState:
         """Count a vote."""
@@ -113,7 +118,7 @@ class BatchPolicy(Calibrated):
         (yes if answer.value else no)[question] += 1
         if first[question] < 0:
             first[question] = answer.value
-        evidence = self.model.log_likelihood(
+        evidence = answer.weight * self.model.log_likelihood(
             question,
             answer.value,
             answer.skill,
@@ -128,7 +133,7 @@ class BatchPolicy(Calibrated):
         """All votes that are neither in nor out, round by round, or the label when all are in."""
         out = Counter(outstanding)
         lacking = [
-            max(0, self.votes - int(y + n) - out[q])
+            max(0, self._votes - int(y + n) - out[q])
             for q, (y, n) in enumerate(zip(state.yes, state.no, strict=True))
         ]
         if not any(lacking) and not outstanding:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,32 @@ class Calibrated(Saved):
 
     problem: Problem
     calibration: Calibration
+    least_answers: ClassVar[int] = 1
+    """Answers before any label. A rule of the campaign, which the policy's document leaves out."""
+
+    def at_least(self, answers: int) -> Self:
+        """Return the policy with a least number of answers before any label.
+
+        Parameters
+        ----------
+        answers
+            The number of answers; 1 is no restriction.
+
+        Examples
+        --------
+        >>> import crowdtree as ct
+        >>> policy = ct.policy.PlanPolicy(ct.design(ct.example("table1"))).at_least(2)
+        >>> state = policy.update(policy.start(), ct.policy.Answer(question=0, value=1))
+        >>> policy.ask(state)
+        Ask(questions=(0,))
+        >>> policy.ask(policy.update(state, ct.policy.Answer(0, 1))).reason
+        'leaf'
+        """
+        if answers == self.least_answers:
+            return self
+        made = copy.copy(self)
+        object.__setattr__(made, "least_answers", answers)
+        return made
 
     def __eq__(self, other: object) -> bool:
         if self is other:

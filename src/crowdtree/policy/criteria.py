@@ -36,6 +36,10 @@ class _Tables:
         self.side = yes if side is None else side
         """Which answer each class should give: 1 yes, 0 no, one half either."""
 
+    def by_class(self, weight: FloatArray) -> FloatArray:
+        """Weight of each class, given those of the columns of the tables."""
+        return weight
+
     @cached_property
     def no(self) -> FloatArray:
         return 1 - self.yes
@@ -75,10 +79,10 @@ class Dense(_Tables):
         found = np.empty((len(posterior), len(table)))
         if len(posterior) < len(table):  # along the shorter side: no three-dimensional array
             for item, row in enumerate(posterior):
-                found[item] = value(row * table, self.loss)
+                found[item] = value(self.by_class(row * table), self.loss)
         else:
             for question, row in enumerate(table):
-                found[:, question] = value(posterior * row, self.loss)
+                found[:, question] = value(self.by_class(posterior * row), self.loss)
         return found
 
 
@@ -130,7 +134,7 @@ def accuracy(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
     >>> accuracy(np.array([[0.5, 0.5]]), Dense(np.array([[0.11, 0.89]]))).round(3).tolist()
     [[0.39]]
     """
-    now = _column(best_value(posterior, tables.loss), tables)
+    now = _column(best_value(tables.by_class(posterior), tables.loss), tables)
     after = (tables.each(best_value, posterior, table) for table in (tables.yes, tables.no))
     return np.asarray(sum(after) - now)
 
@@ -174,7 +178,7 @@ def loss(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
         tables.each(log_confused, posterior, table) for table in (tables.yes, tables.no)
     )
     after = yes * (said_yes - 2 * np.log2(yes)) + (1 - yes) * (said_no - 2 * np.log2(1 - yes))
-    fall = _column(log_confused(posterior, tables.loss), tables) - after
+    fall = _column(log_confused(tables.by_class(posterior), tables.loss), tables) - after
     return np.asarray(information(posterior, tables) + LOSS_WEIGHT * fall)
 
 

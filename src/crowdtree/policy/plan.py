@@ -133,7 +133,7 @@ class PlanPolicy(Calibrated):
         check_answer(self.problem, answer)
         if not self.wants(state, answer.question):
             return state
-        evidence = self.model.log_likelihood(
+        evidence = answer.weight * self.model.log_likelihood(
             answer.question, answer.value, answer.skill, state.yes, state.yes + state.no
         )
         state = PlanState(
@@ -176,13 +176,63 @@ class PlanPolicy(Calibrated):
         return np.where(yes == no, tied, yes > no).astype(np.int64)
 
     def verdict(self, state: PlanState) -> int:
-        """Verdict of the node, 0 or 1, or -1 while the vote is open."""
+        """Verdict of the node, 0 or 1, or -1 while the vote is open.
+
+        A vote that would end at a leaf with fewer than `least_answers` answers goes on, beyond its
+        number of votes until one side leads.
+        """
+        found = self._majority(state)
+        if found >= 0 and state.answers < self.least_answers:
+            return -1 if self.plan.tree.children[state.node, found] < 0 else found
+        return found
+
+    def _majority(self, state: PlanState) -> int:
+        """Verdict of the votes at the node, however few answers the item has."""
+        if self.voted.vote == "majority" and state.yes + state.no > self.voted.votes[state.node]:
+            return -1 if state.yes == state.no else int(state.yes > state.no)
         need_no, need_yes = self._needed(state)
         if self._stops_early:
             return 0 if need_no == 0 else 1 if need_yes == 0 else -1
         if state.yes + state.no < int(self.voted.votes[state.node]):
             return -1
         return int(need_yes <= 0)
+
+    def verdicts(
+        self,
+        node: NDArray[np.int64],
+        answers: NDArray[np.integer[Any]],
+        yes: NDArray[np.int64],
+        no: NDArray[np.int64],
+        first: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """Verdict of each of many items, -1 while its vote is open: the rule of :meth:`verdict`."""
+        found = self._majorities(self.voted.votes[node], yes, no, first)
+        if self.least_answers > 1:
+            after = self.plan.tree.children[node, np.maximum(found, 0)]
+            found = np.where((after < 0) & (answers < self.least_answers), -1, found)
+        return found
+
+    def _majorities(
+        self,
+        votes: NDArray[np.integer[Any]],
+        yes: NDArray[np.int64],
+        no: NDArray[np.int64],
+        first: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """Verdict of each of many votes, however few answers the items have."""
+        if self.voted.vote == "margin":
+            return np.where(yes - no >= votes, 1, np.where(no - yes >= votes, 0, -1))
+        need, tie = votes // 2 + 1, votes % 2 == 0
+        win_yes = yes >= need - (tie & (first == 1))
+        if self.stopping == "none":
+            found = np.where(yes + no < votes, -1, win_yes)
+        else:
+            win_no = no >= need - (tie & (first == 0))
+            found = np.where(win_no, 0, np.where(win_yes, 1, -1))
+        if self.least_answers <= 1:
+            return found
+        longer = np.where(yes == no, -1, yes > no)  # a vote that went on for `least_answers`
+        return np.where(yes + no > votes, longer, found)
 
     @property
     def _stops_early(self) -> bool:
@@ -208,10 +258,12 @@ class PlanPolicy(Calibrated):
         question = int(self.plan.tree.question[state.node])
         if question in exclude:
             return Ask(())
-        if self._stops_early:
+        if self._majority(state) >= 0:  # the vote goes on for the sake of `least_answers`
+            sure = self.least_answers - state.answers
+        elif self._stops_early:
             sure = max(1, min(self._needed(state)))
         else:
-            sure = int(self.voted.votes[state.node]) - state.yes - state.no
+            sure = max(1, int(self.voted.votes[state.node]) - state.yes - state.no)
         return Ask((question,) * max(0, sure - list(outstanding).count(question)))
 
     def conclude(self, state: PlanState, reason: str) -> Label:

@@ -217,7 +217,7 @@ def _settled(
     over = np.asarray(policy.sure(decide(stated, policy.problem.loss)))
     if policy.may_give_up:
         over |= policy.hopeless(stated, plain, yes, no, answers)
-    return over
+    return over & (answers >= policy.least_answers)
 
 
 def replay_steps(policy: Any, values: NDArray[np.int8]) -> Replayed:

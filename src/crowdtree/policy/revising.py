@@ -104,7 +104,7 @@ class Gathered:
         for item, answers in enumerate(items):
             total += 1
             seen: dict[int, list[int]] = {}
-            for question, value, _ in answers:
+            for question, value, *_ in answers:
                 before = seen.setdefault(question, [0, 0])
                 rows.append((question, value, before[0], before[1]))
                 place.append(item)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -12,22 +12,65 @@ from numpy.typing import ArrayLike, NDArray
 from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.errors import CrowdtreeError
 from crowdtree.likelihood import LEAST, AnswerModel, binary_entropy
+from crowdtree.loss import Loss
 from crowdtree.policy.adaptive import AdaptivePolicy
 from crowdtree.policy.base import FloatArray
+from crowdtree.policy.criteria import Dense
 from crowdtree.problem import Problem
 
 __all__ = ["SubtypePolicy"]
 
-IntArray = NDArray[np.int16]
 NEGLIGIBLE = 1e-14
 """Probability of a class below which it is ignored for the next answer."""
+
+
+class Mixed(Dense):
+    """Tables with one column per sub-type, scored by what an answer tells about the class."""
+
+    def __init__(
+        self, yes: FloatArray, members: Sequence[NDArray[np.intp]], loss: Loss | None
+    ) -> None:
+        super().__init__(yes, None, loss)
+        self.members = members
+
+    @cached_property
+    def _class_of(self) -> FloatArray:
+        """One row per sub-type: 1 in the column of its class."""
+        found = np.zeros((self.yes.shape[1], len(self.members)))
+        for cls, members in enumerate(self.members):
+            found[members, cls] = 1.0
+        return found
+
+    def by_class(self, weight: FloatArray) -> FloatArray:
+        """Weight of each class: the sum over its sub-types."""
+        return weight @ self._class_of
+
+    def mean_entropy(self, posterior: FloatArray) -> FloatArray:
+        """Expected noise in the answer given the class."""
+        noise = posterior[:, self._alone] @ self.entropy[:, self._alone].T
+        for members in self.members:
+            if len(members) == 1:
+                continue
+            mine = posterior[:, members].sum(axis=1)
+            rows = np.flatnonzero(mine > NEGLIGIBLE)
+            joint = posterior[np.ix_(rows, members)] @ self.yes[:, members].T
+            share = np.clip(joint / mine[rows, None], 0, 1)
+            noise[rows] += mine[rows, None] * binary_entropy(share)
+        return noise
+
+    @cached_property
+    def _alone(self) -> NDArray[np.intp]:
+        """Sub-types that are a whole class: their noise is a matrix product."""
+        single = [members for members in self.members if len(members) == 1]
+        return np.concatenate(single) if single else np.zeros(0, dtype=np.intp)
 
 
 class SubtypePolicy(AdaptivePolicy):
     """Keep the posterior over sub-types and ask what is most informative about the class.
 
     Answers are independent given the sub-type, not given the class. A question that only tells
-    sub-types of one class apart is worth nothing by itself.
+    sub-types of one class apart is worth nothing by itself. Where mistakes have different costs,
+    the loss at stake counts as in :class:`AdaptivePolicy`.
 
     Parameters
     ----------
@@ -77,7 +120,7 @@ class SubtypePolicy(AdaptivePolicy):
         super().__init__(
             problem, target_error, max_answers, price=price, repeats=repeats, width=width,
             endgame=endgame, shared_difficulty=0.0, strict=False, calibration=calibration,
-            undecided=undecided, criterion="information", target_loss=target_loss,
+            undecided=undecided, target_loss=target_loss,
         )  # fmt: skip
         self.label, self.share = _checked_mixture(problem, label, share)
         yes = np.asarray(yes_probability, dtype=np.float64)
@@ -109,46 +152,9 @@ class SubtypePolicy(AdaptivePolicy):
         parts = [np.logaddexp.reduce(log_posterior[..., m], axis=-1) for m in self._members]
         return np.stack(parts, axis=-1)
 
-    def _score(
-        self, name: str, posterior: FloatArray, yes: IntArray | None, no: IntArray | None
-    ) -> FloatArray:
-        """Information of the answer about the class in bits, or the gain in accuracy."""
-        del yes, no  # answers are independent given the sub-type, however often it was asked
-        return self._information(posterior) if name == "information" else self._rise(posterior)
-
-    def _information(self, posterior: FloatArray) -> FloatArray:
-        table = self.model.yes
-        noise = posterior[:, self._alone] @ self._alone_entropy.T
-        for members in self._members:
-            if len(members) == 1:
-                continue
-            mine = posterior[:, members].sum(axis=1)
-            rows = np.flatnonzero(mine > NEGLIGIBLE)
-            joint = posterior[np.ix_(rows, members)] @ table[:, members].T
-            share = np.clip(joint / mine[rows, None], 0, 1)
-            noise[rows] += mine[rows, None] * binary_entropy(share)
-        return np.asarray(binary_entropy(posterior @ table.T) - noise)
-
     @cached_property
-    def _alone(self) -> NDArray[np.intp]:
-        """Sub-types that are a whole class: their noise is a matrix product."""
-        single = [members for members in self._members if len(members) == 1]
-        return np.concatenate(single) if single else np.zeros(0, dtype=np.intp)
-
-    @cached_property
-    def _alone_entropy(self) -> FloatArray:
-        return binary_entropy(self.model.yes[:, self._alone])
-
-    def _rise(self, posterior: FloatArray) -> FloatArray:
-        parts = [(mine, mine - joint, joint) for mine, joint in self._classes(posterior)]
-        now, said_no, said_yes = (np.maximum.reduce(part) for part in zip(*parts, strict=True))
-        return np.asarray(said_no + said_yes - now)
-
-    def _classes(self, posterior: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Probability of each class (one column), and of it together with yes (all questions)."""
-        for members in self._members:
-            weight = posterior[:, members]
-            yield weight.sum(axis=1, keepdims=True), weight @ self.model.yes[:, members].T
+    def _tables(self) -> Mixed:
+        return Mixed(self.model.yes, self._members, self.problem.loss)
 
     def to_dict(self) -> dict[str, Any]:
         """Write the policy as plain JSON."""

@@ -47,6 +47,7 @@ def write_report(
     *,
     title: str | None = None,
     live: Sequence[LiveCampaign] = (),
+    price: float = summary.PRICE,
 ) -> Path:
     """Write a self-contained page about a plan (or a tree with one worker per question).
 
@@ -60,6 +61,8 @@ def write_report(
         Heading of the page; by default its size and its exact misclassification.
     live
         Campaigns that were run with it and whose truth is known, to be shown after the plan.
+    price
+        Price per answer, for the cost.
 
     Examples
     --------
@@ -70,12 +73,16 @@ def write_report(
     ...     "Whole tree" in page.read_text()
     True
     """
-    make = lambda: report_html(plan, title=title, live=live)  # noqa: E731
+    make = lambda: report_html(plan, title=title, live=live, price=price)  # noqa: E731
     return write_as(path, {".html": make, ".htm": make})
 
 
 def report_html(
-    plan: Plan | Tree, *, title: str | None = None, live: Sequence[LiveCampaign] = ()
+    plan: Plan | Tree,
+    *,
+    title: str | None = None,
+    live: Sequence[LiveCampaign] = (),
+    price: float = summary.PRICE,
 ) -> str:
     """Make the page of :func:`write_report` as text."""
     value = evaluate(as_plan(plan))
@@ -87,7 +94,7 @@ def report_html(
         title=head,
         value=value,
         about=summary.about(value),
-        points=summary.points(value, others),
+        points=summary.points(value, others, price),
         next_steps=summary.next_steps(value),
         problem=value.tree.problem,
         plan=value.plan,

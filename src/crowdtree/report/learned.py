@@ -71,7 +71,26 @@ def learned_page(learned: Learned, title: str = TITLE, audit: Audit | None = Non
 def write_learned_report(
     path: str | Path, learned: Learned, title: str = TITLE, audit: Audit | None = None
 ) -> None:
-    """Write the page, whole or not at all."""
+    """Write a self-contained page about what was learned, whole or not at all.
+
+    Parameters
+    ----------
+    path
+        Where to write.
+    learned
+        What :func:`crowdtree.learn` returned.
+    title
+        Heading of the page.
+    audit
+        An audit of these labels, whose bound is shown.
+
+    Examples
+    --------
+    >>> import crowdtree as ct, tempfile
+    >>> answers = {"task": [1, 1, 2, 2], "worker": [*"abab"], "label": ["cat", "cat", "dog", "cat"]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_learned_report(Path(folder, "learned.html"), ct.learn(answers))
+    """
     html = learned_page(learned, title, audit)
     write_atomically(path, lambda file: file.write(html.encode()))
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.problem import DASH
-from crowdtree.text import percent, plural
+from crowdtree.text import number, percent, plural
 
 if TYPE_CHECKING:
     from crowdtree.learning.flags import Flag
@@ -44,6 +44,10 @@ def accuracy_words(learned: Learned) -> list[str]:
     found = learned.accuracy
     ends = f"{percent(found.level)}: {percent(found.low)} to {percent(found.high)}"
     words = [f"{percent(found.value)} of the labels are right (estimate; {ends})."]
+    if learned.problem.loss is not None:
+        cost = learned.expected_loss
+        ends = f"{percent(cost.level)}: {number(cost.low)} to {number(cost.high)}"
+        words.append(f"Their expected loss is {number(cost.value)} per item (estimate; {ends}).")
     if found.known:
         words.append(f"This rests on {plural(found.known, 'item')} of known class.")
     else:
@@ -84,9 +88,11 @@ def label_worth(learned: Learned) -> list[LabelWorth]:
     [('b', 1), ('a', 1)]
     """
     stated = learned.stated_posterior
-    best = stated.argmax(axis=1)
+    loss = learned.problem.loss
+    best = stated.argmax(axis=1) if loss is None else loss.decide(stated).label
     count = np.bincount(best, minlength=stated.shape[1])
-    right = np.bincount(best, weights=stated.max(axis=1), minlength=stated.shape[1])
+    sure = stated[np.arange(len(stated)), best]
+    right = np.bincount(best, weights=sure, minlength=stated.shape[1])
     expected = stated.sum(axis=0)
     rows = [
         LabelWorth(

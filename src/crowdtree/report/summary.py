@@ -10,12 +10,16 @@ import numpy as np
 from crowdtree.evaluation import Evaluation
 from crowdtree.per_class import ClassRow
 from crowdtree.report.comparisons import Alternative
-from crowdtree.text import number, percent, plural
+from crowdtree.text import amount, number, percent, plural
 
-__all__ = ["Point", "about", "heading", "next_steps", "points", "weakest"]
+__all__ = ["PRICE", "Point", "about", "heading", "next_steps", "points", "weakest"]
 
 ITEMS = 1000
 """Items of the examples in the text."""
+
+
+PRICE = 0.05
+"""Price per answer of the example, unless one is given."""
 
 
 class Point(NamedTuple):
@@ -31,7 +35,7 @@ def heading(value: Evaluation) -> str:
     risk = "" if value.tree.problem.loss is None else f"expected loss {number(value.risk)}, "
     return (
         f"{size}: {risk}{percent(value.decided_error)} wrong labels for "
-        f"{number(value.expected_answers)} answers per item"
+        f"{amount(value.expected_answers, 'answer')} per item"
     )
 
 
@@ -48,17 +52,17 @@ def about(value: Evaluation) -> str:
     return (
         f"A tree of yes/no questions that sorts items into "
         f"{plural(tree.problem.n_classes, 'class', 'classes')}. An item is asked "
-        f"{number(value.expected_questions)} questions on average and at most {tree.depth}; "
+        f"{amount(value.expected_questions, 'question')} on average and at most {tree.depth}; "
         f"each question is put to {votes}."
     )
 
 
-def points(value: Evaluation, others: list[Alternative]) -> list[Point]:
+def points(value: Evaluation, others: list[Alternative], price: float = PRICE) -> list[Point]:
     """Cost, wrong labels, worth of a label and the adaptive alternative."""
     each = value.expected_answers
     cost = (
         f"{ITEMS:,} items take about {_rounded(ITEMS * each)} answers, {number(each)} per item. "
-        f"At a price of 0.05 per answer that is {_rounded(0.05 * ITEMS * each)}."
+        f"At a price of {number(price)} per answer that is {_rounded(price * ITEMS * each)}."
     )
     found = [Point("Cost", cost), Point("Wrong labels", _wrong(value))]
     found.append(Point("What a label is worth", _worth(value)))
@@ -110,7 +114,7 @@ def _adaptive(value: Evaluation, row: Alternative) -> str:
     wrong = f"{percent(row.error)} of the labels are" if row.error else "no label is"
     return (
         f"If each next question is chosen by the answers so far, an item takes about "
-        f"{number(row.answers)} answers, {versus}, and {wrong} wrong ({row.label})."
+        f"{amount(row.answers, 'answer')}, {versus}, and {wrong} wrong ({row.label})."
     )
 
 

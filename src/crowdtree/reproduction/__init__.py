@@ -79,6 +79,11 @@ def reproduce(out: str | os.PathLike[str]) -> Reproduction:
     -------
     Reproduction
         ``lines()`` as text, ``to_dict()`` as data.
+
+    Examples
+    --------
+    >>> made = reproduce("paper")  # doctest: +SKIP
+    >>> print("\\n".join(made.lines()))  # doctest: +SKIP
     """
     folder = Path(out)
     data = {"fig_1": fig_1(), "fig_2": fig_2(), "fig_3": fig_3(), "fig_4": fig_4()}

@@ -168,6 +168,7 @@ def tune_target(
     items: int = 20_000,
     rng: np.random.Generator | int = 0,
     crowd: Source | None = None,
+    loss: bool = False,
 ) -> float:
     """Find the `target_error` per item at which the mean error over all items is `error`.
 
@@ -185,6 +186,8 @@ def tune_target(
         Misclassification to reach.
     items, rng, crowd
         As in :func:`simulate`.
+    loss
+        Whether `error` and the target are expected losses (`target_loss`).
 
     Examples
     --------
@@ -198,15 +201,21 @@ def tune_target(
 
     def reached(target: float) -> float:
         run = simulate(problem, make(target), items, rng, crowd=crowd)
+        if loss:
+            return float(run.stated_risk if crowd is None else run.risk)
         return float(run.stated_error if crowd is None else run.misclassification)
 
     if isinstance(rng, np.random.Generator):
         rng = int(rng.integers(2**63))
     low, high = error / 4, min(0.5, 8 * error)
+    if loss:
+        refer = None if problem.loss is None else problem.loss.refer
+        high = 64 * error if refer is None else min(64 * error, 0.999 * refer)
     if reached(low) > error:
         raise CrowdtreeError(
-            f"error: {error:g} cannot be reached; with target_error={low:g} it is "
-            f"{reached(low):.3g}; raise max_answers or repeats, or add questions"
+            f"{'loss' if loss else 'error'}: {error:g} cannot be reached; with "
+            f"{'target_loss' if loss else 'target_error'}={low:g} it is {reached(low):.3g}; "
+            "raise max_answers or repeats, or add questions"
         )
     for _ in range(12):
         middle = (low * high) ** 0.5

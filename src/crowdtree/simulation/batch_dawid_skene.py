@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.learning.dawid_skene import fit_dawid_skene
+from crowdtree.policy.base import decide, label_errors, normalised
 from crowdtree.policy.batch import nearest_codeword
 from crowdtree.problem import DASH, Problem
 from crowdtree.rng import generator
@@ -29,8 +30,8 @@ Decoding = Literal["nearest", "posterior"]
 SMOOTHING = 0.1
 """Pseudo-count of every cell of a worker's table: a few answers do not prove an error of 0."""
 MOST_STEPS = 50
-TOLERANCE = 1e-5
-"""Gain of the objective per answer below which the fit ends: further steps change no verdict."""
+TOLERANCE = 1e-7
+"""Gain of the objective per answer below which the fit ends."""
 
 
 class DawidSkene(NamedTuple):
@@ -117,7 +118,8 @@ def simulate_dawid_skene(
         As in :func:`crowdtree.simulation.simulate`.
     decoder
         ``"nearest"``: the class whose outcomes differ least from the verdicts;
-        ``"posterior"``: the likeliest class given prior and learnt reliabilities.
+        ``"posterior"``: the label of least expected loss (the likeliest class, for 0/1 loss)
+        given prior and learnt reliabilities.
 
     Returns
     -------
@@ -146,22 +148,23 @@ def simulate_dawid_skene(
         fused = _fused(block, question, votes)
         verdict[:, question] = fused.yes >= 0.5
         log_posterior += _evidence(problem, question, fused.log_ratio)
-    top = log_posterior.max(axis=1, keepdims=True)
-    posterior = np.exp(log_posterior - top)
-    posterior /= posterior.sum(axis=1, keepdims=True)
-    if decoder == "nearest":
-        label = nearest_codeword(problem, verdict)
-    else:
-        label = np.argmax(log_posterior >= top - 1e-9, axis=1)
-    posterior[np.arange(items), label] = 0.0
+    log_posterior = normalised(log_posterior)
+    best = decide(log_posterior, problem.loss)
+    nearest = decoder == "nearest"
+    label = nearest_codeword(problem, verdict) if nearest else best.label
+    referred = np.zeros(items, dtype=bool) if nearest else best.referred
+    posterior, loss = np.exp(log_posterior), problem.loss
     return Run(
         problem,
         truth=block.truth,
         label=label.astype(np.int64),
         answers=np.full(items, votes * problem.n_questions, dtype=np.int32),
-        posterior_error=np.minimum(1.0, posterior.sum(axis=1)),
-        reason=np.full(items, REASONS.index("questions"), dtype=np.int8),
+        posterior_error=label_errors(posterior, label),
+        reason=np.where(referred, REASONS.index("referred"), REASONS.index("questions")).astype(
+            np.int8
+        ),
         asked=np.full(problem.n_questions, votes * items, dtype=np.int64),
+        stated_loss=None if loss is None else loss.risk_of(posterior, label, referred),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,29 +35,45 @@ MOST_VOTES = 51
 BATCH_VOTES = (1, 3, 5, 7, 9, 13, 17)
 MOST_STAFFINGS = 2000
 TARGETS = (0.3, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005)
+LOSS_STEPS = (64.0, 32.0, 16.0, 8.0, 4.0, 2.0, 1.0, 0.5)
+"""Target losses of the adaptive policy's curve, as multiples of the one that is compared."""
 
 
 class CurveRow(NamedTuple):
-    """A point of a policy's curve: answers per item and misclassification, with its interval."""
+    """A point of a policy's curve: answers per item and misclassification, with its interval.
+
+    `risk` is the expected loss per item, with its interval, where mistakes have different costs.
+    """
 
     series: str
     answers: float
     misclassification: float
     low: float
     high: float
+    risk: Estimate | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON; without a loss, without columns about it."""
+        found = self._asdict()
+        risk = found.pop("risk")
+        if risk is None:
+            return found
+        return found | {"risk": float(risk), "risk_low": risk.low, "risk_high": risk.high}
 
 
 @dataclass(frozen=True, eq=False)
 class PolicyRow:
-    """A policy at the error that was asked for, or as near below it as it gets.
+    """A policy at the error (or loss) that was asked for, or as near below it as it gets.
 
-    `exact` separates computed from estimated numbers (an exact number has an interval of width 0);
-    `run` is a simulation of it, for the answers per question and the calibration.
+    `risk` is the expected loss per item; the misclassification, for 0/1 loss. `exact` separates
+    computed from estimated numbers (an exact number has an interval of width 0); `run` is
+    a simulation of it, for the answers per question and the calibration.
     """
 
     policy: str
     answers: Estimate
     misclassification: Estimate
+    risk: Estimate
     exact: bool
     note: str
     run: Run
@@ -79,6 +96,7 @@ class PolicyRow:
             "answers_per_item_interval": list(self.answers.interval),
             "misclassification": float(self.misclassification),
             "misclassification_interval": list(self.misclassification.interval),
+            **({} if self.run.problem.loss is None else self._risk_columns()),
             "exact": self.exact,
             "floor": self.floor,
             "times_the_floor": None if self.floor == 0 else self.times_the_floor,
@@ -86,31 +104,64 @@ class PolicyRow:
             "answers_per_question": self.run.answers_per_question,
         }
 
+    def _risk_columns(self) -> dict[str, Any]:
+        return {"risk": float(self.risk), "risk_interval": list(self.risk.interval)}
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Framed, Plotted):
-    """Every policy at one error, and its curve around it."""
+    """Every policy at one error, or at one expected loss, and its curve around it."""
 
     problem: Problem
     error: float
     rows: tuple[PolicyRow, ...]
     curves: tuple[CurveRow, ...]
+    loss: float | None = None
+    """Expected loss at which policies are compared, in place of the error."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
+        wanted: dict[str, Any] = {"target_error": self.error}
+        if self.loss is not None:
+            wanted = {"target_loss": self.loss}
+        at = self.error if self.loss is None else _error_at(self.problem, self.loss)
         return {
-            "target_error": self.error,
-            "floor": fano_floor(self.problem, self.error),
+            **wanted,
+            "floor": fano_floor(self.problem, at),
             "policies": [row.to_dict() for row in self.rows],
-            "curves": [row._asdict() for row in self.curves],
+            "curves": [row.to_dict() for row in self.curves],
         }
 
 
+class _Point(NamedTuple):
+    """What a policy costs with some of its settings, and what makes a simulation of it."""
+
+    answers: Estimate
+    wrong: Estimate
+    risk: Estimate
+    run: Callable[[], Run]
+
+
+class _Aim(NamedTuple):
+    """The error or, with `loss`, the expected loss at which policies are compared."""
+
+    value: float
+    loss: bool
+
+    def of(self, found: _Point) -> Estimate:
+        """What is compared."""
+        return found.risk if self.loss else found.wrong
+
+    def of_plan(self, plan: Any) -> float:
+        """What is compared, of a plan, an evaluation or a point of a frontier."""
+        return float(plan.risk if self.loss else plan.misclassification)
+
+
 class _Found(NamedTuple):
-    """A policy's points, cheapest first, each with what makes its run; `at` is the tuned one."""
+    """A policy's points, cheapest first; `at` is the tuned one."""
 
     name: str
-    points: list[tuple[Estimate, Estimate, Callable[[], Run]]]
+    points: list[_Point]
     exact: bool
     note: str = ""
     at: int | None = None
@@ -120,6 +171,7 @@ def compare_policies(
     problem: Problem,
     error: float = 0.01,
     *,
+    loss: float | None = None,
     items: int = 10_000,
     rng: int = 0,
     max_answers: int = 1000,
@@ -131,14 +183,19 @@ def compare_policies(
     """Compare all policies on one problem, with a crowd that errs as assumed.
 
     Plans are evaluated exactly; adaptive and batch policies are simulated (estimates with 95 %
-    intervals). All get answers from the same people.
+    intervals). All get answers from the same people. Where mistakes have different costs, labels
+    minimise the expected loss (except for nearest codewords, which ignore it), and every row has
+    the expected loss as well; that of simulated policies is the mean of what they state, since rare
+    large losses are seldom among the simulated items.
 
     Parameters
     ----------
     problem
-        The problem; what mistakes cost is ignored, since the table compares at equal error.
+        The problem.
     error
         Misclassification at which the table compares.
+    loss
+        In place of the error: expected loss per item at which it compares.
     items, rng
         Of every simulation.
     max_answers, criterion
@@ -163,77 +220,98 @@ def compare_policies(
         raise CrowdtreeError(
             f"target_error: expected a number between 0 and 0.5 for a comparison, got {error}"
         )
-
-    problem = problem.replace(loss=None)
+    if loss is not None and problem.loss is None:
+        raise CrowdtreeError(
+            "target_loss: every mistake costs 1 in this problem; use target_error, or give the "
+            "problem a loss"
+        )
+    if loss is not None and not 0 < loss < float("inf"):
+        raise CrowdtreeError(f"target_loss: expected a number above 0, got {loss}")
+    aim = _Aim(error if loss is None else loss, loss is not None)
 
     def run(policy: Policy[Any]) -> Run:
         return simulate(problem, policy, items, rng)
 
     tree = design(problem, "fm", allow_groups=allow_groups)
     makers: Sequence[tuple[str, Callable[[], Iterator[_Found]]]] = (
-        ("adaptive", lambda: _adaptive(problem, error, max_answers, criterion, run, items)),
-        ("frontier", lambda: _frontiers(problem, error, time_limit, allow_groups, run)),
-        ("paper", lambda: _paper(tree, error, run)),
-        ("batch", lambda: _batch(problem, error, run, items, rng)),
+        ("adaptive", lambda: _adaptive(problem, aim, max_answers, criterion, run, items)),
+        ("frontier", lambda: _frontiers(problem, aim, time_limit, allow_groups, run)),
+        ("paper", lambda: _paper(tree, aim, run)),
+        ("batch", lambda: _batch(problem, aim, run, items, rng)),
     )
     found: list[_Found] = []
     for name, make in makers:
         if progress is not None:
             progress(name)
         found += make()
-    rows = tuple(_row(one, error) for one in found)
+    rows = tuple(_row(one, aim) for one in found)
     curves = [
-        CurveRow(one.name, float(answers), float(wrong), wrong.low, wrong.high)
+        CurveRow(
+            one.name,
+            float(point.answers),
+            float(point.wrong),
+            *point.wrong.interval,
+            None if problem.loss is None else point.risk,
+        )
         for one in found
-        for answers, wrong, _ in one.points
+        for point in one.points
     ]
-    return Comparison(problem, error, rows, (*curves, *_limits(problem, curves)))
+    return Comparison(problem, error, rows, (*curves, *_limits(problem, curves, aim)), loss)
 
 
-def _row(found: _Found, error: float) -> PolicyRow:
+def _row(found: _Found, aim: _Aim) -> PolicyRow:
     """The tuned point, else the cheapest that is good enough, else the best there is."""
-    good = [point for point in found.points if point[1] <= error * (1 + 1e-9)]
+    good = [point for point in found.points if aim.of(point) <= aim.value * (1 + 1e-9)]
     note = found.note
     if found.at is not None:
         point = found.points[found.at]
     elif good:
-        point = min(good, key=lambda p: p[0])
+        point = min(good, key=lambda p: p.answers)
     else:
-        point = min(found.points, key=lambda p: p[1])
+        point = min(found.points, key=aim.of)
         note = note or "does not reach it"
-    answers, wrong, make = point
-    return PolicyRow(found.name, answers, wrong, found.exact, note, make())
+    answers, wrong, risk, make = point
+    return PolicyRow(found.name, answers, wrong, risk, found.exact, note, make())
 
 
 def _sure(value: float) -> Estimate:
     return Estimate(value, value, value)
 
 
-def _simulated(run: Run) -> tuple[Estimate, Estimate, Callable[[], Run]]:
-    return run.answers_per_item, run.misclassification, lambda: run
+def _simulated(run: Run, stated: bool = True) -> _Point:
+    wrong = run.misclassification
+    risk = wrong if run.problem.loss is None else run.stated_risk if stated else run.risk
+    return _Point(run.answers_per_item, wrong, risk, lambda: run)
 
 
 def _adaptive(
-    problem: Problem, error: float, most: int, criterion: Any, run: Simulate, items: int
+    problem: Problem, aim: _Aim, most: int, criterion: Any, run: Simulate, items: int
 ) -> Iterator[_Found]:
     """Several targets, one of them tuned so that the mean error is the one asked for."""
     from crowdtree.simulation import tune_target
 
     def make(target: float) -> AdaptivePolicy:
-        return AdaptivePolicy(problem, target, most, criterion=criterion, strict=False)
+        wanted: dict[str, Any] = {"target_loss" if aim.loss else "target_error": target}
+        return AdaptivePolicy(
+            problem, max_answers=most, criterion=criterion, strict=False, **wanted
+        )
 
-    note = ""
+    note, least = "", aim.value / 4
     try:
-        tuned = tune_target(problem, make, error, items=min(items, 5000))
+        tuned = tune_target(problem, make, aim.value, items=min(items, 5000), loss=aim.loss)
     except CrowdtreeError:
-        tuned, note = error / 4, "does not reach it"
-    targets = sorted({tuned, *(t for t in TARGETS if t > error / 4)}, reverse=True)
+        tuned, note = least, "does not reach it"
+    others: Sequence[float] = TARGETS
+    if aim.loss and problem.loss is not None:
+        dearest = math.inf if problem.loss.refer is None else problem.loss.refer
+        others = [t for t in (aim.value * times for times in LOSS_STEPS) if t < dearest]
+    targets = sorted({tuned, *(t for t in others if t > least)}, reverse=True)
     points = [_simulated(run(make(target))) for target in targets]
     yield _Found("adaptive", points, False, note, targets.index(tuned))
 
 
 def _frontiers(
-    problem: Problem, error: float, seconds: float, allow_groups: bool, run: Simulate
+    problem: Problem, aim: _Aim, seconds: float, allow_groups: bool, run: Simulate
 ) -> Iterator[_Found]:
     method: Literal["greedy"] | None = None if problem.n_classes <= PROVEN_UP_TO else "greedy"
     for vote in ("margin", "majority"):
@@ -245,39 +323,37 @@ def _frontiers(
             time_limit=seconds,
             allow_groups=allow_groups,
         )
-        points = [_planned(plan, run, "none") for plan in _plans(front, error)]
+        points = [_planned(plan, run, "none") for plan in _plans(front, aim)]
         proof = "" if front.proven else "not proven optimal"
         yield _Found(f"frontier, {vote}", points, True, proof)
 
 
-def _plans(front: Frontier, error: float) -> Iterator[Plan]:
-    """Yield the points down to an eighth of the error, and the plan chosen for it."""
+def _plans(front: Frontier, aim: _Aim) -> Iterator[Plan]:
+    """Yield the points down to an eighth of the error or loss, and the plan chosen for it."""
     for point in front:
         yield point.plan
-        if point.misclassification < error / 8:
+        if aim.of_plan(point) < aim.value / 8:
             break
     try:
-        yield front.plan_for(error=error)
+        yield front.plan_for(loss=aim.value) if aim.loss else front.plan_for(error=aim.value)
     except CrowdtreeError:  # out of reach: the points show what can be reached
         return
 
 
-def _planned(
-    plan: Plan, run: Simulate, stopping: Literal["none", "curtailed", "margin"]
-) -> tuple[Estimate, Estimate, Callable[[], Run]]:
+def _planned(plan: Plan, run: Simulate, stopping: Literal["none", "curtailed", "margin"]) -> _Point:
     policy = PlanPolicy(plan, stopping)
-    answers = expected_answers(plan, stopping)
-    wrong = evaluate(policy.voted).misclassification
-    return _sure(answers), _sure(wrong), lambda: run(policy)
+    value = evaluate(policy.voted)
+    answers = _sure(expected_answers(plan, stopping))
+    return _Point(answers, _sure(value.misclassification), _sure(value.risk), lambda: run(policy))
 
 
-def _paper(tree: Tree, error: float, run: Simulate) -> Iterator[_Found]:
+def _paper(tree: Tree, aim: _Aim, run: Simulate) -> Iterator[_Found]:
     """Yield the paper's tree with Algorithm 1, its votes stopped in all three ways."""
     plans = []
     for pairs in range(MOST_STAFFINGS):
         plan = staff(tree, 2 * pairs, "paper-fm")
         plans.append(plan)
-        if evaluate(plan).misclassification < error / 2 or plan.votes.max() > MOST_VOTES:
+        if aim.of_plan(evaluate(plan)) < aim.value / 2 or plan.votes.max() > MOST_VOTES:
             break
     ways: Sequence[tuple[str, Literal["none", "curtailed", "margin"]]] = (
         ("paper, margin", "margin"),
@@ -288,7 +364,7 @@ def _paper(tree: Tree, error: float, run: Simulate) -> Iterator[_Found]:
         yield _Found(name, [_planned(plan, run, stopping) for plan in plans], True)
 
 
-def _batch(problem: Problem, error: float, run: Simulate, items: int, rng: int) -> Iterator[_Found]:
+def _batch(problem: Problem, aim: _Aim, run: Simulate, items: int, rng: int) -> Iterator[_Found]:
     """Yield all questions at once: nearest codeword, posterior, and fused by Dawid and Skene."""
 
     def fused(votes: int) -> Run:
@@ -307,16 +383,39 @@ def _batch(problem: Problem, error: float, run: Simulate, items: int, rng: int) 
     for name, ask, counts in ways:
         points = []
         for votes in counts:
-            points.append(_simulated(ask(votes)))
-            wrong = [float(point[1]) for point in points]
-            if wrong[-1] <= error or (len(wrong) > 1 and wrong[-1] > 0.9 * wrong[-2]):
+            points.append(_simulated(ask(votes), stated=ask is not fused))
+            wrong = [float(aim.of(point)) for point in points]
+            if wrong[-1] <= aim.value or (len(wrong) > 1 and wrong[-1] > 0.9 * wrong[-2]):
                 break  # reached, or more votes no longer help
         yield _Found(name, points, False)
 
 
-def _limits(problem: Problem, curves: Sequence[CurveRow]) -> Iterator[CurveRow]:
-    """Yield floor and guide over the errors that the curves span."""
-    wrong = [row.misclassification for row in curves if row.misclassification > 0]
-    for error in np.geomspace(max(wrong), max(min(wrong), 1e-6), 40).tolist():
+def _limits(problem: Problem, curves: Sequence[CurveRow], aim: _Aim) -> Iterator[CurveRow]:
+    """Yield floor and guide over the errors, or the expected losses, that the curves span."""
+    found = [float(row.risk or 0.0) if aim.loss else row.misclassification for row in curves]
+    found = [value for value in found if value > 0]
+    for value in np.geomspace(max(found), max(min(found), 1e-6), 40).tolist():
+        error = _error_at(problem, value) if aim.loss else value
+        if aim.loss and error >= _guessing(problem):
+            continue
         for series, line in (("floor", fano_floor), ("guide", burnashev_guide)):
-            yield CurveRow(series, line(problem, error), error, error, error)
+            risk = _sure(value) if aim.loss else None
+            yield CurveRow(series, line(problem, error), error, error, error, risk)
+
+
+def _error_at(problem: Problem, risk: float) -> float:
+    """Largest share of wrong best guesses that an expected loss allows.
+
+    Every wrong label costs the smallest loss or more, and a wrong best guess that is not given as
+    a label costs the price of the expert.
+    """
+    assert problem.loss is not None
+    least = problem.loss.least
+    if problem.loss.refer is not None:
+        least = min(least, problem.loss.refer)
+    return min(risk / least, _guessing(problem)) if least else _guessing(problem)
+
+
+def _guessing(problem: Problem) -> float:
+    """Share of wrong labels that needs no answer."""
+    return 1 - 1 / problem.n_classes

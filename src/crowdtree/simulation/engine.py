@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.policy import AdaptivePolicy, Answer, BatchPolicy, Label, PlanPolicy, Policy
-from crowdtree.policy.base import decide, normalised
+from crowdtree.policy.base import decide, label_errors, normalised
 from crowdtree.policy.batch import nearest_codeword
 from crowdtree.policy.replay import MISSING
 from crowdtree.simulation.crowd import Answers, Block, CrowdBlock
@@ -37,6 +37,8 @@ class BlockRun(NamedTuple):
     reason: NDArray[np.int8]
     asked: IntArray
     """Answers to each question, over all items."""
+    stated_loss: FloatArray
+    """Stated expected loss of each decision; for 0/1 loss the stated error."""
 
 
 def run_block(policy: Policy[Any], block: Block) -> BlockRun:
@@ -45,7 +47,9 @@ def run_block(policy: Policy[Any], block: Block) -> BlockRun:
         return _Adaptive(policy, block).run()
     if type(policy) is PlanPolicy and not _repeats_on_a_path(policy):
         fast = isinstance(block, CrowdBlock) and block.plain and len(block.truth) >= COMPILE_FROM
-        plain = not (policy.calibration or policy.model.shared_difficulty)
+        fast = fast and policy.least_answers == 1
+        special = policy.calibration or policy.model.shared_difficulty or policy.problem.loss
+        plain = not special
         if fast and plain and not policy.voted.handed_over:
             assert isinstance(block, CrowdBlock)
             return _run_plan_compiled(policy, block)
@@ -143,7 +147,12 @@ class Walk:
         row, label = self.row[0], self.label
         assert label is not None
         found.label[row] = label.label
-        found.posterior_error[row] = label.posterior_error
+        found.posterior_error[row] = found.stated_loss[row] = label.posterior_error
+        loss = self.policy.problem.loss
+        if loss is not None:
+            posterior = self.policy.posterior(self.state)
+            referred = label.reason == "referred"
+            found.stated_loss[row] = loss.risk_of(posterior, label.label, referred)
         found.reason[row] = REASONS.index(label.reason)
         found.answers[row] = self.counts.sum()
         found.asked[:] += self.counts.sum(axis=0)
@@ -159,6 +168,7 @@ def blank(block: Block, questions: int) -> BlockRun:
         posterior_error=np.zeros(n),
         reason=np.zeros(n, dtype=np.int8),
         asked=np.zeros(questions, dtype=np.int64),
+        stated_loss=np.zeros(n),
     )
 
 
@@ -202,21 +212,27 @@ class _Adaptive:
         stated = policy.stated(by_class, self.answers)
         best = decide(stated, policy.problem.loss)
         posterior = np.exp(self.log_posterior)
-        reason = np.where(policy.sure(best), 0, -1)
+        few = self.answers < policy.least_answers
+        reason = np.where(policy.sure(best) & ~few, 0, -1)
         reason = np.where((reason < 0) & (self.answers >= policy.max_answers), 1, reason)
         if policy.may_give_up:
-            rows = np.flatnonzero(reason < 0)
+            rows = np.flatnonzero((reason < 0) & ~few)
             given_up = policy.hopeless(
                 stated[rows], by_class[rows], self.yes[rows], self.no[rows], self.answers[rows]
             )
             reason[rows[given_up]] = REASONS.index("undecided")
         question = self._questions(np.flatnonzero(reason < 0), posterior)
+        lacking = np.flatnonzero((reason < 0) & few & (question < 0))
+        if len(lacking):  # nothing is in doubt: ask what told most at first
+            first = np.tile(np.exp(policy.start().log_posterior), (len(posterior), 1))
+            question[lacking] = self._questions(lacking, first)[lacking]
         reason = np.where((reason < 0) & (question < 0), 2, reason)
         reason = np.where((reason >= 0) & best.referred, REASONS.index("referred"), reason)
         done = reason[self.state] >= 0
         rows, state = self.item[done], self.state[done]
         self.found.label[rows] = best.label[state]
         self.found.posterior_error[rows] = best.error[state]
+        self.found.stated_loss[rows] = best.risk[state]
         self.found.reason[rows] = reason[state]
         self.found.answers[rows] = self.answers[state]
         self.item, self.state = self.item[~done], self.state[~done]
@@ -285,7 +301,7 @@ def _repeats_on_a_path(policy: PlanPolicy) -> bool:
 def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
     """All items go down the tree together, one answer each per round."""
     found = blank(block, policy.problem.n_questions)
-    tree, votes = policy.plan.tree, policy.voted.votes
+    tree = policy.plan.tree
     logs, rho = policy.model.logs, policy.model.shared_difficulty
     n = len(block.truth)
     log_posterior = np.tile(np.log(policy.problem.prior), (n, 1))
@@ -307,7 +323,7 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
             log_posterior[item] += np.where(there[:, None], told, 0.0)
         first = np.where((yes + no == 0) & there, value, first)
         yes, no = yes + (value == 1), no + (value == 0)
-        verdict = _verdicts(policy, votes[node], yes, no, first)
+        verdict = policy.verdicts(node, found.answers[item], yes, no, first)
         if not there.all():
             gone = ~there
             verdict[gone] = policy.passed_over(
@@ -325,7 +341,7 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
             found.reason[item[leaf]] = reason[~node[leaf]]
             stay = ~leaf
             item, node, yes, no, first = item[stay], node[stay], yes[stay], no[stay], first[stay]
-    found.posterior_error[:] = _errors(policy, log_posterior, found)
+    _state(policy, log_posterior, found)
     return found
 
 
@@ -349,21 +365,9 @@ def _run_plan_compiled(policy: PlanPolicy, block: CrowdBlock) -> BlockRun:
         policy.voted.leaf_label.astype(np.int64),
     )
     reason = np.full(len(block.truth), REASONS.index("leaf"), dtype=np.int8)
-    return BlockRun(block.truth, walked.label, walked.answers, walked.error, reason, walked.asked)
-
-
-def _verdicts(
-    policy: PlanPolicy, votes: IntArray, yes: IntArray, no: IntArray, first: IntArray
-) -> IntArray:
-    """Verdict of each vote, -1 while it is open: the rule of :meth:`PlanPolicy.verdict`."""
-    if policy.voted.vote == "margin":
-        return np.where(yes - no >= votes, 1, np.where(no - yes >= votes, 0, -1))
-    need, tie = votes // 2 + 1, votes % 2 == 0
-    win_yes = yes >= need - (tie & (first == 1))
-    if policy.stopping == "none":
-        return np.where(yes + no < votes, -1, win_yes)
-    win_no = no >= need - (tie & (first == 0))
-    return np.where(win_no, 0, np.where(win_yes, 1, -1))
+    return BlockRun(
+        block.truth, walked.label, walked.answers, walked.error, reason, walked.asked, walked.error
+    )
 
 
 def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
@@ -404,14 +408,17 @@ def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
         best = decide(stated, problem.loss)
         found.label[:] = best.label
         found.reason[best.referred] = REASONS.index("referred")
-    found.posterior_error[:] = _errors(policy, log_posterior, found)
+    _state(policy, log_posterior, found)
     return found
 
 
-def _errors(
-    policy: PlanPolicy | BatchPolicy, log_posterior: FloatArray, found: BlockRun
-) -> FloatArray:
-    """Stated probability that each label is wrong."""
+def _state(policy: PlanPolicy | BatchPolicy, log_posterior: FloatArray, found: BlockRun) -> None:
+    """State the error and the expected loss of each label."""
     posterior = np.exp(policy.stated(normalised(log_posterior), found.answers))
-    posterior[np.arange(len(found.label)), found.label] = 0.0
-    return np.asarray(np.minimum(1.0, posterior.sum(axis=1)))
+    found.posterior_error[:] = label_errors(posterior, found.label)
+    loss = policy.problem.loss
+    if loss is None:
+        found.stated_loss[:] = found.posterior_error
+    else:
+        referred = found.reason == REASONS.index("referred")
+        found.stated_loss[:] = loss.risk_of(posterior, found.label, referred)

@@ -127,8 +127,18 @@ class Run(Framed, Saved, Plotted):
         Why each item was labelled, an index into ``REASONS``.
     asked
         Answers to each question, over all items.
+    stated_loss
+        Stated expected loss of each decision, the price of an expert included; None for 0/1 loss.
     adaptation
         Alarms and revised tables, where the campaign was simulated with ``adapt=True``.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> problem = ct.example("table1")
+    >>> run = ct.simulate(problem, ct.AdaptivePolicy(problem, target_error=0.05), 500, rng=0)
+    >>> run.items, run.misclassification.high < 0.1
+    (500, True)
     """
 
     problem: Problem
@@ -139,6 +149,7 @@ class Run(Framed, Saved, Plotted):
     reason: NDArray[np.int8]
     asked: NDArray[np.int64]
     adaptation: Adaptation | None = None
+    stated_loss: FloatArray | None = None
 
     @classmethod
     def join(cls, problem: Problem, parts: Sequence[BlockRun]) -> Run:
@@ -151,6 +162,9 @@ class Run(Framed, Saved, Plotted):
             posterior_error=np.concatenate([part.posterior_error for part in parts]),
             reason=np.concatenate([part.reason for part in parts]),
             asked=np.sum([part.asked for part in parts], axis=0),
+            stated_loss=None
+            if problem.loss is None
+            else np.concatenate([part.stated_loss for part in parts]),
         )
 
     @property
@@ -183,6 +197,15 @@ class Run(Framed, Saved, Plotted):
     def stated_error(self) -> Estimate:
         """Mean of the stated posterior errors; equals the misclassification if calibrated."""
         return mean_estimate(self.posterior_error)
+
+    @property
+    def stated_risk(self) -> Estimate:
+        """Mean of the stated expected losses; the stated error for 0/1 loss.
+
+        Where people err as assumed, its mean is that of the loss, and rare large losses make it
+        vary less.
+        """
+        return self.stated_error if self.stated_loss is None else mean_estimate(self.stated_loss)
 
     @property
     def reasons(self) -> dict[str, int]:
@@ -256,6 +279,7 @@ class Run(Framed, Saved, Plotted):
             "answers_per_item": float(answers),
             "answers_per_item_interval": list(answers.interval),
             "stated_error": float(self.stated_error),
+            **({} if self.stated_loss is None else {"stated_risk": float(self.stated_risk)}),
             "reasons": self.reasons,
             "undecided": float(self.undecided),
             "decided_error": float(self.decided_error),

@@ -6,6 +6,7 @@
 ``store.owner``           owners: campaigns, drafts, workers, tokens, webhooks
 ``store.queries``         read-only queries for pages, downloads and the API
 ``store.audits``          audits: items to check out, results in, what is certified
+``store.corrections``     excluded answers, and items set aside that are reopened
 ``store.background``      what the server does on its own: maintenance, alarms, webhooks
 ``store.replay``          verification: replay the log and reconcile every stored sum with it
 ========================= =====================================================================
@@ -24,11 +25,17 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import InterfaceError, OperationalError
 
 from crowdtree.store.audits.stored import AuditCache
 from crowdtree.store.db.engine import is_sqlite, make_engine, migrate
-from crowdtree.store.errors import NotFound, Refused, Unavailable, unavailable
+from crowdtree.store.errors import (
+    NotFound,
+    Refused,
+    Unavailable,
+    database_errors,
+    is_outage,
+    unavailable,
+)
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.commands import (
     Command,
@@ -169,7 +176,9 @@ class Store:
         """Run a function on a consistent snapshot of the database, without blocking writers."""
         try:
             return self._read(function)
-        except (OperationalError, InterfaceError) as error:
+        except database_errors() as error:
+            if not is_outage(error):
+                raise
             raise unavailable(error) from error
 
     def _read(self, function: Callable[[Connection], T]) -> T:
@@ -184,12 +193,13 @@ class Store:
         """Run a function on a consistent snapshot of the database, off the event loop."""
         return await asyncio.to_thread(self.read, function)
 
-    async def is_reachable(self) -> bool:
-        """Whether the database answers."""
-        try:
-            return await self.aread(lambda c: c.exec_driver_sql("SELECT 1").scalar_one() == 1)
-        except Exception:  # whatever the driver raises: the health check reports it
-            return False
+    async def check_writable(self) -> None:
+        """Write to the database, changing nothing, or raise :class:`Unavailable`."""
+        await self.awrite(_rewrite)
+
+
+def _rewrite(connection: Connection) -> None:
+    connection.exec_driver_sql("UPDATE alembic_version SET version_num = version_num")
 
 
 def _result(command: Command[T]) -> T:

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from crowdtree.campaign import Rules
 from crowdtree.errors import CrowdtreeError, one_line
 
 __all__ = ["MICRO", "Settings", "checked_settings", "stored_settings", "web_address"]
 
+log = logging.getLogger("crowdtree.store")
 MICRO = 1_000_000
 """Money is stored in whole millionths."""
+MOST = 1_000_000_000
+"""Largest count; databases hold no more than 64 bits."""
 ADAPTIVE = ("adaptive", "subtypes")
 """Policies that choose questions and stop by the table, as their documents name them."""
+BEFORE: dict[str, object] = {
+    "people_per_item": 1,
+    "person_dependence": 0.0,
+    "provisional": False,
+    "pause_suspects": False,
+}
+"""Rules of campaigns that were created before there were settings for them."""
+NEVER = 2**31 - 1
+"""More workers than there can be."""
 Rate = Annotated[float, Field(ge=0, le=1)]
 Short = Annotated[str, Field(max_length=2000)]
 
@@ -28,18 +42,32 @@ class Settings(BaseModel):
     600.0
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     lease_seconds: Annotated[float, Field(ge=1, le=604_800)] = 600.0
     """How long a worker may hold a question."""
     leases_per_worker: Annotated[int, Field(ge=1, le=100)] = 3
-    """Questions that one worker may hold at the same time (pages prefetch the next one)."""
+    """Questions that one worker may hold at the same time (pages prefetch the next one); only one
+    before the first answer, and after a lease that expired."""
     one_question_per_item: bool = False
     """Whether a worker sees an item only once."""
     dedicated: bool = False
     """Whether each worker answers only one question, as in the paper."""
     most_skips: Annotated[int, Field(ge=1, le=1000)] = 3
-    """Number of skips of a question on an item after which the item is set aside."""
+    """Skips of a question on an item after which the item is set aside, each by a person with a
+    record of answers; those of people without one weigh less."""
+    people_per_item: Annotated[int, Field(ge=1, le=100)] = 2
+    """Different workers whose answers a label rests on at least."""
+    person_dependence: Annotated[float, Field(ge=0, lt=1)] = 0.3
+    """Correlation of one worker's answers to different questions about one item: n of them count as
+    n / (1 + (n - 1) person_dependence) answers. 0: independent."""
+    provisional: bool = True
+    """Whether a label waits until somebody is known whose answers speak for it. Known are people
+    whom the owner invited or vouched for, and those whose answers agree with gold items or with
+    known people beyond chance."""
+    pause_suspects: bool = True
+    """Whether workers are paused, and their answers excluded, who answer faster than people read,
+    like one another beyond chance, or wrongly beyond chance."""
     gold_rate: Rate = 0.0
     """Share of questions that are about gold items (items whose class is known)."""
     gold_first: Annotated[int, Field(ge=0, le=1000)] = 0
@@ -51,13 +79,14 @@ class Settings(BaseModel):
     give_up_seconds: Annotated[float, Field(ge=60, le=31_536_000)] | None = 604_800.0
     """How long an item waits for more workers when nobody present may answer it; then it is set
     aside with the best label so far. None: until the campaign is finished."""
-    answers_per_worker: Annotated[int, Field(ge=1)] | None = None
+    answers_per_worker: Annotated[int, Field(ge=1, le=MOST)] | None = None
     """Answers after which a worker has finished."""
     price: Annotated[float, Field(ge=0, le=1_000_000)] = 0.0
     """Price per answer."""
-    budget: Annotated[float, Field(gt=0, le=1_000_000_000)] | None = None
+    budget: Annotated[float, Field(ge=1 / MICRO, le=1_000_000_000)] | None = None
     """Maximum cost of all answers together."""
     currency: Annotated[str, Field(max_length=8)] = ""
+    """Shown next to amounts, such as EUR."""
     finish_by_itself: bool = True
     """Whether the campaign finishes when its last item is labelled."""
     adapt: bool | None = None
@@ -65,20 +94,46 @@ class Settings(BaseModel):
     questions and stops by the table, which a plan does not."""
     certify: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Share of wrong labels that an audit must certify before the campaign finishes by itself."""
-    most_checks: Annotated[int, Field(ge=1)] | None = None
+    most_checks: Annotated[int, Field(ge=1, le=MOST)] | None = None
     """Checks after which a bound that is not certified counts as out of reach."""
+    show_task: bool = False
+    """Whether workers get the names that the owner gave the items and their files. They may say
+    what an item is, or which ones are gold; without it workers get other names, except of items
+    that are only names."""
+    most_workers: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
+    """Workers of the campaign; nobody joins beyond it. Invited people do not count."""
+    workers_per_address: Annotated[int, Field(ge=1, le=1_000_000)] = 1_000
+    """Workers who may join from one internet address."""
+    joins_per_hour: Annotated[int, Field(ge=1, le=1_000_000)] = 3_000
+    """Workers who may join within an hour."""
+    participants: Literal["any", "named", "signed"] = "any"
+    """Who may join by the open link: anybody, those with a participant id in the link, or only
+    those with a signed one."""
     instructions: Annotated[str, Field(max_length=50_000)] = ""
     """Instructions for workers, in Markdown."""
     examples: dict[str, Annotated[str, Field(max_length=20_000)]] = {}
     """Examples for questions, by question name, in Markdown."""
     thanks: Short = ""
+    """What workers read at the end."""
     completion_code: Annotated[str, Field(max_length=200)] = ""
+    """Code that all workers get at the end, such as the one of a Prolific study."""
+    personal_codes: bool = False
+    """Whether each worker gets a code of their own instead, which nobody can guess or pass on."""
+    least_answers: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    """Accepted answers before a worker gets the code and the link back."""
     return_url: Short = ""
     """Where workers are sent at the end; an https address."""
     participant_parameter: Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_]*$")] = (
         "PROLIFIC_PID"
     )
     """Query parameter in which a recruiting platform passes the participant id."""
+
+    @field_validator("price")
+    @classmethod
+    def _price(cls, value: float) -> float:
+        if 0 < value < 1 / MICRO:
+            raise ValueError("must be 0 or at least 0.000001")
+        return value
 
     @field_validator("return_url")
     @classmethod
@@ -92,6 +147,31 @@ class Settings(BaseModel):
         (True, False)
         """
         return policy in ADAPTIVE if self.adapt is None else self.adapt
+
+    @property
+    def asks_gold(self) -> bool:
+        """Whether workers are asked about gold items."""
+        return self.gold_rate > 0 or self.gold_first > 0
+
+    @property
+    def rules(self) -> Rules:
+        """The rules of the engine."""
+        return Rules(
+            most_skips=self.most_skips,
+            people=self.people_per_item,
+            person_dependence=self.person_dependence,
+        )
+
+    @property
+    def people_first(self) -> int:
+        """Workers who must have answered about an item before one of them is asked again.
+
+        >>> Settings(people_per_item=1).people_first, Settings(people_per_item=3).people_first
+        (0, 3)
+        """
+        if self.one_question_per_item:
+            return NEVER
+        return self.people_per_item if self.people_per_item > 1 else 0
 
     @property
     def price_micros(self) -> int:
@@ -128,13 +208,21 @@ def checked_settings(values: Mapping[str, object]) -> Settings:
 def stored_settings(text: str) -> Settings:
     """Read the settings of a stored campaign, which another version may have written.
 
-    Settings that are no longer known are ignored, new ones get their default.
+    Settings that are no longer known are ignored; new ones, and those that another version allowed
+    and this one does not, get their default, or what was the rule before there was the setting.
 
-    >>> stored_settings('{"price": 0.05, "retired": 1}').price
-    0.05
+    >>> found = stored_settings('{"price": 0.05, "retired": 1, "most_checks": 99999999999999999}')
+    >>> found.price, found.people_per_item
+    (0.05, 1)
     """
-    values: dict[str, object] = json.loads(text)
-    return Settings.model_validate({k: v for k, v in values.items() if k in Settings.model_fields})
+    values: dict[str, object] = BEFORE | json.loads(text)
+    known = {k: v for k, v in values.items() if k in Settings.model_fields}
+    try:
+        return Settings.model_validate(known)
+    except ValidationError as error:
+        wrong = {str(found["loc"][0]) for found in error.errors() if found["loc"]}
+        log.warning("stored settings that are out of range count as not set: %s", sorted(wrong))
+        return Settings.model_validate({k: v for k, v in known.items() if k not in wrong})
 
 
 def web_address(value: str, what: str) -> str:

@@ -15,14 +15,24 @@ from fastapi.staticfiles import StaticFiles
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from crowdtree.store import ExpireLeases, Store
-from crowdtree.web import background, pages, webhook_delivery
-from crowdtree.web.api import audits, media, owner, sessions, system, transfer, worker
+from crowdtree.web import background, pages
+from crowdtree.web.api import (
+    audits,
+    corrections,
+    media,
+    owner,
+    sessions,
+    system,
+    transfer,
+    worker,
+)
 from crowdtree.web.errors import add_handlers
 from crowdtree.web.fast_path import FastPath
 from crowdtree.web.headers import Guard
 from crowdtree.web.limits import BodyLimit
 from crowdtree.web.pages.base import error_page
 from crowdtree.web.state import HERE, AppState, Options
+from crowdtree.web.webhook_delivery import Deliveries
 
 __all__ = ["create_app"]
 
@@ -75,7 +85,7 @@ def _version() -> str:
 
 
 def _add_routes(app: FastAPI, state: AppState) -> None:
-    for module in (worker, sessions, transfer, media, audits, owner, system):
+    for module in (worker, sessions, transfer, media, audits, corrections, owner, system):
         app.include_router(module.router)
     state.templates = pages.templates()
     for router in pages.routers():
@@ -89,23 +99,26 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state.loop = asyncio.get_running_loop()
     listener = state.listen(state.loop)
     state.store.listeners.append(listener)
-    tasks = [asyncio.create_task(task) for task in _tasks(state)]
+    deliveries = Deliveries()
+    tasks = [asyncio.create_task(task) for task in _tasks(state, deliveries)]
     try:
         yield
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await deliveries.close()
         state.store.listeners.remove(listener)
         state.plans.close()
 
 
-def _tasks(state: AppState) -> list[Coroutine[None, None, None]]:
+def _tasks(state: AppState, deliveries: Deliveries) -> list[Coroutine[None, None, None]]:
     return [
         _every(SWEEP_SECONDS, lambda: state.store.aask(ExpireLeases())),
         _every(SWEEP_SECONDS, lambda: background.maintain(state)),
         _every(background.WATCH_SECONDS, lambda: background.watch(state)),
-        _every(SWEEP_SECONDS, lambda: webhook_delivery.deliver(state)),
+        _every(SWEEP_SECONDS, lambda: background.assess(state)),
+        _every(SWEEP_SECONDS, lambda: deliveries.start_due(state)),
     ]
 
 

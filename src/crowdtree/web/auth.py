@@ -3,6 +3,10 @@
 A cookie alone does not authorise a change: the request must also carry the session's CSRF token, in
 the header ``X-CSRF-Token`` (scripts) or the field ``csrf`` (forms), and must not come from another
 site. Bearer tokens need none of that, because browsers do not send them on their own.
+
+Cookies are sent along when somebody follows a link from a mail or another site (SameSite=Lax), so
+that the link leads where it points. That reads a page, which changes nothing; whatever else
+another site makes a browser load with the owner's cookie is refused.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ __all__ = [
     "AUDITOR_COOKIE",
     "OWNER_COOKIE",
     "OWNER_ONLY",
+    "SAFE",
     "WORKER_COOKIE",
     "AuditorHash",
     "LoginRole",
@@ -35,6 +40,9 @@ __all__ = [
     "auditor_hash",
     "csrf_of",
     "forget",
+    "known_auditor",
+    "known_owner",
+    "known_worker",
     "log_in",
     "owner_needed",
     "owner_or_none",
@@ -51,7 +59,15 @@ COOKIES: dict[LoginRole, str] = {
     "auditor": AUDITOR_COOKIE,
 }
 SAFE = ("GET", "HEAD", "OPTIONS")
+OTHER_SITES = ("cross-site", "same-site")
+FOLLOWED_LINK = ("navigate", "document")
+"""What a browser says about a page that it opens, not a part of one or a frame."""
+DEFAULT_PORTS = {"http": 80, "https": 443}
 MOST_TOKEN = 200
+FOUND = "crowdtree.credential"
+"""Where a request keeps the owner's credential that was found."""
+LOGIN = "Log in as the owner first."
+LINK = "Open your personal link first."
 
 
 class Owner(NamedTuple):
@@ -91,7 +107,7 @@ def check_csrf(request: Request, token: str, field: str | None = None) -> None:
     if request.method in SAFE:
         return
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != request.headers.get("host", ""):
+    if origin is not None and not _is_ours(request, origin):
         raise HttpError(403, "csrf", "This request comes from another site.")
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise HttpError(403, "csrf", "This request comes from another site.")
@@ -100,14 +116,79 @@ def check_csrf(request: Request, token: str, field: str | None = None) -> None:
         raise HttpError(403, "csrf", "Reload the page and try again.")
 
 
-async def owner_or_none(request: Request) -> Owner | None:
-    """Find the owner behind a request, if there is one."""
-    state = state_of(request)
-    token, by_cookie = token_from(request, OWNER_COOKIE)
+def _is_ours(request: Request, origin: str) -> bool:
+    """Whether a page of this server sends a request: by the Host, or by the public address.
+
+    A proxy may replace the Host; then only the public address is what the browser sees.
+    """
+    host = request.headers.get("host")
+    if host and urlsplit(origin).netloc == host:
+        return True
+    public = state_of(request).options.url
+    return bool(public) and _origin(origin) == _origin(public)
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    """Scheme, host and port of an address.
+
+    >>> _origin("https://Label.example:443") == _origin("https://label.example")
+    True
+    """
+    parts = urlsplit(url)
+    try:
+        port = parts.port or DEFAULT_PORTS.get(parts.scheme)
+    except ValueError:  # no number
+        port = None
+    return parts.scheme, parts.hostname, port
+
+
+def _embedded_elsewhere(request: Request) -> bool:
+    """Whether another site loads something with a cookie, other than by a link that is followed."""
+    head = request.headers
+    followed = (head.get("sec-fetch-mode"), head.get("sec-fetch-dest")) == FOLLOWED_LINK
+    return head.get("sec-fetch-site") in OTHER_SITES and not followed
+
+
+async def _owner_credential(request: Request, token: str | None) -> tokens.Credential | None:
+    """Find the owner's credential of a request, once per request."""
     if token is None:
         return None
-    found = await sessions.find_credential(state, token)
-    if found is None or found.role != "owner":
+    if FOUND not in request.scope:
+        request.scope[FOUND] = await sessions.find_credential(state_of(request), token)
+    found: tokens.Credential | None = request.scope[FOUND]
+    return found if found is not None and found.role == "owner" else None
+
+
+async def known_owner(request: Request) -> None:
+    """Refuse whoever is not the owner; the CSRF token may be in the body and is checked later."""
+    token, _ = token_from(request, OWNER_COOKIE)
+    if await _owner_credential(request, token) is None:
+        raise HttpError(401, "login", LOGIN)
+
+
+async def known_worker(request: Request) -> None:
+    """Refuse whoever is not a worker."""
+    who = await worker_hash(request)
+    state = state_of(request)
+    await state.store.aread(lambda c: tokens.worker_of(c, who, state.now))
+
+
+async def known_auditor(request: Request) -> None:
+    """Refuse whoever is not an auditor."""
+    await auditor_hash(request)
+    token, _ = token_from(request, AUDITOR_COOKIE)
+    found = await sessions.find_credential(state_of(request), token or "")
+    if found is None or found.role != "auditor":
+        raise HttpError(401, "unknown", LINK)
+
+
+async def owner_or_none(request: Request) -> Owner | None:
+    """Find the owner behind a request, if there is one."""
+    token, by_cookie = token_from(request, OWNER_COOKIE)
+    if by_cookie and request.method in SAFE and _embedded_elsewhere(request):
+        return None
+    found = await _owner_credential(request, token)
+    if token is None or found is None:
         return None
     if by_cookie:
         field = None
@@ -127,7 +208,7 @@ async def owner_needed(request: Request) -> Owner:
     """Find the owner behind a request, or refuse."""
     owner = await owner_or_none(request)
     if owner is None:
-        raise HttpError(401, "login", "Log in as the owner first.")
+        raise HttpError(401, "login", LOGIN)
     return owner
 
 
@@ -144,7 +225,7 @@ async def auditor_hash(request: Request) -> str:
 def _hash(request: Request, cookie: str) -> str:
     token, by_cookie = token_from(request, cookie)
     if token is None:
-        raise HttpError(401, "unknown", "Open your personal link first.")
+        raise HttpError(401, "unknown", LINK)
     if by_cookie:
         check_csrf(request, token)
     return tokens.hashed(token)
@@ -172,7 +253,7 @@ def remember(response: Response, state: AppState, cookie: str, token: str) -> No
         token,
         max_age=int(state.options.session_seconds),
         httponly=True,
-        samesite="strict" if cookie == OWNER_COOKIE else "lax",
+        samesite="lax",  # strict would show the login page to whoever follows a link
         secure=state.options.secure_cookies,
         path="/",
     )

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.store.background.stalled import Findings
 from crowdtree.web.state import AppState
 
-__all__ = ["WATCH_SECONDS", "check_stalled", "maintain", "watch"]
+__all__ = ["WATCH_SECONDS", "assess", "check_stalled", "maintain", "watch"]
 
 WATCH_SECONDS = 0.25
 """Between two looks at the answers, so that workers do not wait for them."""
@@ -33,6 +33,11 @@ async def watch(state: AppState) -> None:
     if not await asyncio.to_thread(state.watching.round, state.store):
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(state.changed.wait(), IDLE_SECONDS)
+
+
+async def assess(state: AppState) -> None:
+    """Assess whom to trust, give out the labels that waited for them, and pause suspects."""
+    state.waiters.wake(await asyncio.to_thread(state.trusting.round, state.store))
 
 
 async def check_stalled(state: AppState) -> None:

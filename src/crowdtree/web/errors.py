@@ -12,13 +12,30 @@ from starlette.responses import JSONResponse, Response
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store import NotFound, Refused, Unavailable
+from crowdtree.store.errors import database_errors, disk_error, is_outage, unavailable
+from crowdtree.web.headers import HEADERS
 
-__all__ = ["HttpError", "Refusal", "add_handlers", "error_response", "refusal_of"]
+__all__ = [
+    "FAULT",
+    "HttpError",
+    "Refusal",
+    "add_handlers",
+    "error_response",
+    "outage",
+    "refusal_of",
+]
+
+FAULT = "Something went wrong on the server; the server log has the details. Try again."
+RETRY = {"retry-after": "1"}
+"""Headers of every 503: the request may be repeated."""
 
 STATUS = {
     "unknown": 401,
     "login": 401,
     "blocked": 403,
+    "full": 403,
+    "participant": 403,
+    "over": 410,
     "gone": 410,
     "answered": 409,
     "nothing": 409,
@@ -56,12 +73,21 @@ def refusal_of(error: CrowdtreeError) -> Refusal:
     return Refusal(422, "input", str(error))
 
 
+def outage(error: BaseException) -> Unavailable | None:
+    """The error that clients see when a disk or the database fails; none for other errors."""
+    if isinstance(error, OSError):
+        return disk_error(error)
+    if isinstance(error, database_errors()) and is_outage(error):
+        return unavailable(error)
+    return None
+
+
 def error_response(
     status: int, code: str, message: str, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
     """Make the JSON response of a refusal."""
     if status == 503:
-        headers = {**(headers or {}), "retry-after": "1"}
+        headers = {**(headers or {}), **RETRY}
     return JSONResponse({"error": code, "message": message}, status, headers=headers or None)
 
 
@@ -86,6 +112,16 @@ def add_handlers(app: FastAPI, page: Callable[[Request, int, str, str], Response
             words = "Check the address, or go back." if error.status_code == 404 else error.detail
             return page(request, error.status_code, "http", words)
         return error_response(error.status_code, "http", str(error.detail), error.headers)
+
+    @app.exception_handler(Exception)
+    async def _failed(request: Request, error: Exception) -> Response:
+        """Handle what is left; the framework then logs it, and sends no headers of its own."""
+        found = outage(error)
+        refusal = Refusal(500, "fault", FAULT) if found is None else refusal_of(found)
+        html = "text/html" in request.headers.get("accept", "")
+        made = page(request, *refusal) if html else error_response(*refusal)
+        made.headers.update(HEADERS)
+        return made
 
 
 def _first(errors: Sequence[Mapping[str, object]]) -> str:

@@ -8,6 +8,7 @@ framework with its body, so that errors are reported in one place.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 
@@ -16,7 +17,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.web.auth import worker_hash
+from crowdtree.store import Refused
+from crowdtree.web.auth import known_worker, worker_hash
 from crowdtree.web.errors import HttpError, error_response, refusal_of
 from crowdtree.web.services import assignments
 from crowdtree.web.state import AppState
@@ -28,6 +30,9 @@ BODIES: dict[str, type[BaseModel]] = {
     "/api/worker/answer": assignments.Answered,
     "/api/worker/skip": assignments.Skipped,
 }
+
+SOON = 1.0
+"""Seconds for a body before the token is looked up; the store looks it up again in any case."""
 
 
 class FastPath:
@@ -43,17 +48,28 @@ class FastPath:
         if found is None or scope["method"] != "POST":
             await self.app(scope, receive, send)
             return
-        messages, body = await _body(receive)
         request = Request(scope)
+        messages: list[Message] = []
         try:
+            who = await worker_hash(request)
             if not request.headers.get("content-type", "").startswith("application/json"):
                 raise HttpError(415, "json", "")
+            await self._read(receive, messages, request)
+            body = b"".join(message.get("body", b"") for message in messages)
             given = found.model_validate_json(body)
-            who = await worker_hash(request)
-        except (ValidationError, HttpError):
+        except (ValidationError, HttpError, Refused):
             await self.app(scope, _again(messages, receive), send)
             return
         await self._serve(given, who, scope, receive, send)
+
+    async def _read(self, receive: Receive, messages: list[Message], request: Request) -> None:
+        """Read the body; if it has not arrived soon, only that of a known worker."""
+        try:
+            async with asyncio.timeout(SOON):
+                await _receive_all(receive, messages)
+        except TimeoutError:
+            await known_worker(request)
+            await _receive_all(receive, messages)
 
     async def _serve(
         self, given: BaseModel, who: str, scope: Scope, receive: Receive, send: Send
@@ -82,12 +98,10 @@ class FastPath:
         raise TypeError(type(given))
 
 
-async def _body(receive: Receive) -> tuple[list[Message], bytes]:
-    """Read the whole body, which :class:`crowdtree.web.limits.BodyLimit` keeps small."""
-    messages = [await receive()]
-    while messages[-1].get("more_body"):
+async def _receive_all(receive: Receive, messages: list[Message]) -> None:
+    """Receive the rest of the body, which :class:`crowdtree.web.limits.BodyLimit` keeps small."""
+    while not messages or messages[-1].get("more_body"):
         messages.append(await receive())
-    return messages, b"".join(message.get("body", b"") for message in messages)
 
 
 def _again(messages: list[Message], receive: Receive) -> Receive:

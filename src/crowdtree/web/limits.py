@@ -1,12 +1,19 @@
-"""The size of request bodies, and the address a request comes from."""
+"""The size and the time of request bodies, and the address a request comes from."""
 
 from __future__ import annotations
 
-from starlette.responses import JSONResponse
+import asyncio
+import logging
+import time
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from crowdtree.web.errors import Refusal, error_response
+from crowdtree.web.headers import clean_path
 
 __all__ = ["BodyLimit", "client_address"]
 
+log = logging.getLogger("crowdtree.web")
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 SMALL = 64 * KIB
 LARGE = (
@@ -14,6 +21,11 @@ LARGE = (
     *(("/questions", 8 * MIB), ("/share", MIB), ("/settings", 8 * MIB), ("/preview", MIB)),
 )
 """Path suffixes that accept more than a small body, with their limits."""
+
+BODY_SECONDS, SLOWEST = 20.0, 16 * KIB
+"""Time that every body gets, and the bytes for which it gets a second more."""
+PACKED = Refusal(415, "packed", "Send the body uncompressed.")
+SLOW = Refusal(408, "slow", "The body came too slowly. Send it again.")
 
 
 def body_limit(path: str) -> int:
@@ -25,14 +37,15 @@ def body_limit(path: str) -> int:
     return next((most for ending, most in LARGE if path.rstrip("/").endswith(ending)), SMALL)
 
 
-class TooLarge(Exception):
-    """A body exceeds its limit."""
+class Unread(Exception):
+    """A body is too large or too slow, and is not read to its end."""
 
 
 class BodyLimit:
-    """Refuse bodies that are too large or compressed, before anything reads them.
+    """Refuse bodies that are too large, too slow or compressed.
 
-    Compressed bodies (``Content-Encoding``) are refused, so that none can expand without limit.
+    A body may take 20 s, and a second more per 16 KiB that have arrived. Compressed bodies
+    (``Content-Encoding``) are refused, so that none can expand without limit.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -46,55 +59,69 @@ class BodyLimit:
         most = body_limit(scope["path"])
         headers = dict(scope["headers"])
         if headers.get(b"content-encoding", b"identity") != b"identity":
-            await _refuse(415, "packed", "Send the body uncompressed.", scope, receive, send)
+            await _refuse(PACKED, scope, receive, send)
             return
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > most:
-            await _refuse(413, "large", _words(most), scope, receive, send)
+            await _refuse(_large(most), scope, receive, send)
             return
-        if b"content-length" in headers and b"transfer-encoding" not in headers:
-            await self.app(scope, receive, send)  # the server reads no more than Content-Length
-        else:
-            await self._counted(scope, receive, send, most)
-
-    async def _counted(self, scope: Scope, receive: Receive, send: Send, most: int) -> None:
-        seen = 0
-        refused = False
-
-        async def limited() -> Message:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > most:
-                raise TooLarge
-            return message
-
-        async def watched(message: Message) -> None:
-            """Replace the response of an application that read a truncated body."""
-            nonlocal refused
-            if seen <= most:
-                await send(message)
-            elif not refused:
-                refused = True
-                await _refuse(413, "large", _words(most), scope, receive, send)
-
+        body = _Body(receive, send, scope, most)
         try:
-            await self.app(scope, limited, watched)
-        except TooLarge:
-            if not refused:
-                await _refuse(413, "large", _words(most), scope, receive, send)
+            await self.app(scope, body.receive, body.send)
+        except Unread:
+            await body.refuse()
 
 
-def _words(most: int) -> str:
-    return f"The body is larger than {most // KIB:,} KiB."
+class _Body:
+    """The body of one request while it arrives."""
+
+    def __init__(self, receive: Receive, send: Send, scope: Scope, most: int) -> None:
+        self._receive, self._send, self._scope = receive, send, scope
+        self.most = most
+        self.seen = 0
+        self.whole = self.refused = False
+        self.begin = time.monotonic()
+        self.problem: Refusal | None = None
+
+    async def receive(self) -> Message:
+        """Receive the next part within the time limit, or a disconnection at any time."""
+        if self.whole:
+            return await self._receive()
+        left = self.begin + BODY_SECONDS + self.seen / SLOWEST - time.monotonic()
+        try:
+            async with asyncio.timeout(max(0.0, left)):
+                message = await self._receive()
+        except TimeoutError:
+            log.warning("the body of %s came too slowly", clean_path(self._scope["path"]))
+            self.problem = SLOW
+            raise Unread from None
+        self.seen += len(message.get("body", b""))
+        self.whole = not message.get("more_body")
+        if self.seen > self.most:
+            self.problem = _large(self.most)
+            raise Unread
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the response; that of an application whose body was cut is replaced."""
+        if self.problem is None:
+            await self._send(message)
+        else:
+            await self.refuse()
+
+    async def refuse(self) -> None:
+        """Say why the body was not read, once."""
+        if not self.refused and self.problem is not None:
+            self.refused = True
+            await _refuse(self.problem, self._scope, self._receive, self._send)
 
 
-async def _refuse(
-    status: int, code: str, message: str, scope: Scope, receive: Receive, send: Send
-) -> None:
-    response = JSONResponse(
-        {"error": code, "message": message}, status, headers={"connection": "close"}
-    )
+def _large(most: int) -> Refusal:
+    return Refusal(413, "large", f"The body is larger than {most // KIB:,} KiB.")
+
+
+async def _refuse(refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
+    response = error_response(*refusal, headers={"connection": "close"})
     await response(scope, receive, send)
 
 

@@ -17,6 +17,7 @@ from crowdtree.advise import (
     certificate_cost,
     make_offer,
     make_promise,
+    people_cost,
     promise_of,
 )
 from crowdtree.files import problem_from_dict, problem_to_dict
@@ -44,6 +45,7 @@ class PlanCache:
         self.by_policy: WeakKeyDictionary[AnyPolicy, Promise] = WeakKeyDictionary()
         """The same by object, because writing out a large policy as a key is slow."""
         self.certificates: OrderedDict[str, CertificateCost] = OrderedDict()
+        self.people: OrderedDict[str, float] = OrderedDict()
         self.pending: dict[AnyPolicy, asyncio.Task[Promise]] = {}
 
     def known(self, problem: JsonObject) -> Offer | None:
@@ -100,6 +102,14 @@ class PlanCache:
         self.pending.pop(policy, None)
         if not done.cancelled():
             done.exception()  # mark it as retrieved; the next request tries again
+
+    async def people_cost(self, policy: AnyPolicy, people: int) -> float:
+        """Answers per item that a least number of people takes in addition, in that process."""
+        key = f"{_policy_key(policy)} {people}"
+        if key not in self.people:
+            made = await self.process.run(people_cost, policy, people)
+            _remember(self.people, key, made, MOST_PROMISES)
+        return self.people[key]
 
     async def certificate(self, policy: AnyPolicy, bound: float, items: int) -> CertificateCost:
         """What a certificate costs, by simulation in the separate process."""

@@ -14,14 +14,19 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.engine import Connection
+
 from crowdtree.errors import CrowdtreeError
+from crowdtree.files.private import make_private
 from crowdtree.store import Store
-from crowdtree.store.owner import tokens
+from crowdtree.store.owner import tokens, webhooks
 from crowdtree.web.app import create_app
+from crowdtree.web.processes import allow_connections, end_with_parent
+from crowdtree.web.secret_key import SEALED, SecretKey
 from crowdtree.web.state import Options
 from crowdtree.web.stopping import before_stopping
 
-__all__ = ["Serving", "application", "media_beside", "owner_link", "run"]
+__all__ = ["LINK_SECONDS", "Serving", "application", "beside", "owner_link", "run"]
 
 VARIABLE = "CROWDTREE_SERVING"
 LINK_SECONDS = 86_400.0
@@ -38,6 +43,7 @@ class Serving:
     port: int = 8321
     processes: int = 1
     media: str | None = None
+    key_file: str | None = None
     secure_cookies: bool = False
     private_webhooks: bool = False
     trusted_hosts: tuple[str, ...] = ()
@@ -50,6 +56,7 @@ class Serving:
         """The application's options."""
         return Options(
             media=None if self.media is None else Path(self.media),
+            key_file=None if self.key_file is None else Path(self.key_file),
             secure_cookies=self.secure_cookies,
             private_webhooks=self.private_webhooks,
             trusted_hosts=self.trusted_hosts,
@@ -64,25 +71,31 @@ class Serving:
         return self.url or f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
 
-def media_beside(database: str) -> str:
-    """Name the folder of uploaded media: beside an SQLite file, else in the current folder.
+def beside(database: str, end: str) -> str:
+    """Name a file or folder of a database: beside an SQLite file, else in the current folder.
 
-    >>> media_beside("birds.db"), media_beside("sqlite:///data/b.db"), media_beside("postgresql://h")
-    ('birds-media', 'data/b-media', 'crowdtree-media')
+    >>> beside("birds.db", "-media"), beside("sqlite:///data/b.db", ".key")
+    ('birds-media', 'data/b.key')
+    >>> beside("postgresql://h", "-media")
+    'crowdtree-media'
     """
     scheme, found, rest = database.partition("://")
     if found and scheme.partition("+")[0] != "sqlite":
-        return "crowdtree-media"
+        return f"crowdtree{end}"
     path = Path(rest.removeprefix("/") if found else database)
-    return str(path.with_name(f"{path.stem}-media")) if path.name else "crowdtree-media"
+    return str(path.with_name(f"{path.stem}{end}")) if path.name else f"crowdtree{end}"
 
 
-def owner_link(store: Store, base: str) -> str:
-    """Make the owner's one-time link."""
-    token = store.write(
-        lambda c: tokens.issue(c, "once", store.clock(), name="link", seconds=LINK_SECONDS)
-    )
-    return f"{base}/login?token={token}"
+def owner_link(store: Store, base: str, seconds: float = LINK_SECONDS, retire: bool = False) -> str:
+    """Make a one-time link of the owner; `retire` ends those that were never used."""
+
+    def make(connection: Connection) -> str:
+        now = store.clock()
+        if retire:
+            tokens.retire_links(connection, now)
+        return tokens.issue(connection, "once", now, name="link", seconds=seconds)
+
+    return f"{base}/login?token={store.write(make)}"
 
 
 def application() -> Any:
@@ -90,6 +103,8 @@ def application() -> Any:
     values = json.loads(os.environ[VARIABLE])
     serving = Serving(**{**values, "trusted_hosts": tuple(values["trusted_hosts"])})
     _quiet(serving.access_log)
+    allow_connections()
+    end_with_parent()
     store = Store(serving.database)
     atexit.register(store.close)
     app = create_app(store, serving.options)
@@ -110,10 +125,23 @@ def run(serving: Serving, announce: Callable[[str], None]) -> None:
     with _listen(serving.host, serving.port) as listener:
         serving = replace(serving, port=listener.getsockname()[1])
         with Store(serving.database).opened() as store:
-            link = owner_link(store, serving.base)
+            _protect(store, serving.options)
+            link = owner_link(store, serving.base, retire=True)
         os.environ[VARIABLE] = json.dumps(asdict(serving))
         announce(link)
         _serve(serving, listener)
+
+
+def _protect(store: Store, options: Options) -> None:
+    """Protect what earlier versions have left readable: secrets of webhooks, and media."""
+    key = SecretKey(options.key_file)
+    store.write(lambda c: webhooks.seal_secrets(c, key.seal, SEALED))
+    if options.media is None or not options.media.is_dir():
+        return
+    for folder in options.media.iterdir():
+        if folder.name.isdecimal() and folder.is_dir():  # of a campaign; others are not ours
+            for path in (folder, *folder.iterdir()):
+                make_private(path)
 
 
 def _serve(serving: Serving, listener: socket.socket) -> None:
@@ -126,6 +154,7 @@ def _serve(serving: Serving, listener: socket.socket) -> None:
         "server_header": False,
         "timeout_graceful_shutdown": 5,
         "h11_max_incomplete_event_size": 64 * 1024,
+        "http": "crowdtree.web.connections:GuardedProtocol",
     }
     if serving.processes > 1:
         listener.close()  # the processes bind the port themselves

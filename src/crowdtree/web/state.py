@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING
 from crowdtree.store import Store
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.stalled import StalledItems
+from crowdtree.store.background.trusting import Trusting
 from crowdtree.store.background.watching import Watching
 from crowdtree.store.db.campaign_row import Campaign
 from crowdtree.store.types import AnyPolicy
 from crowdtree.web.plan_cache import PlanCache
 from crowdtree.web.rate_limit import RateLimit
+from crowdtree.web.readiness import Readiness
+from crowdtree.web.secret_key import SecretKey
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -53,6 +56,8 @@ class Options:
     docs: bool = True
     url: str = ""
     """Public address of the server; empty for the one that the owner's browser uses."""
+    key_file: Path | None = None
+    """File of the key that encrypts secrets of webhooks, unless the environment has one."""
 
 
 @dataclass
@@ -126,14 +131,19 @@ class AppState:
     waiters: Waiters = field(default_factory=Waiters)
     login_limit: RateLimit = field(default_factory=lambda: RateLimit(FAILURES_PER_MINUTE, 60.0))
     join_limit: RateLimit = field(init=False)
+    secret_key: SecretKey = field(init=False)
     templates: Environment | None = None
     maintenance: Maintenance = field(init=False)
     stalled: StalledItems = field(init=False)
     watching: Watching = field(init=False)
+    readiness: Readiness = field(init=False)
+    trusting: Trusting = field(init=False)
     plans: PlanCache = field(default_factory=PlanCache)
     policies: dict[tuple[int, int], AnyPolicy] = field(default_factory=dict)
     charts: dict[tuple[int, float, int], str] = field(default_factory=dict)
     """Charts of audits: by campaign, start and number of checks."""
+    file_names: dict[int, tuple[int, dict[str, str]]] = field(default_factory=dict)
+    """Uploaded files of campaigns by the names that workers get, and when the folder changed."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Something was written since the last look at the answers."""
     loop: asyncio.AbstractEventLoop | None = None
@@ -142,9 +152,12 @@ class AppState:
 
     def __post_init__(self) -> None:
         self.join_limit = RateLimit(self.options.joins_per_minute, 60.0)
+        self.secret_key = SecretKey(self.options.key_file)
         self.maintenance = Maintenance(self.store.clock)
         self.stalled = StalledItems(self.store.clock)
         self.watching = Watching(self.store.clock)
+        self.readiness = Readiness(self.store)
+        self.trusting = Trusting(self.store.clock)
 
     @property
     def poll_seconds(self) -> float:

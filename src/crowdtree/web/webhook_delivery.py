@@ -1,91 +1,138 @@
-"""Send webhooks: signed, at least once, and never to private addresses unless allowed."""
+"""Send webhooks: signed, at least once, and never to private addresses unless allowed.
+
+Each message is sent by a task of its own on the event loop, and no thread waits for a receiver: a
+slow one delays neither other receivers nor the server. Redirects are not followed.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import http.client
-import ipaddress
+import contextlib
 import json
 import socket
 import ssl
-from urllib.parse import SplitResult, urlsplit
+from dataclasses import replace
+from functools import cache, partial
+from urllib.parse import urlsplit
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.background import outbox
+from crowdtree.web.addresses import LOOKUPS, public_address
 from crowdtree.web.state import AppState
 from crowdtree.webhooks import sign
 
-__all__ = ["check_url", "deliver", "public_address"]
+__all__ = ["Deliveries", "post"]
 
-TIMEOUT = 10.0
+DEADLINE = 10.0
+"""Seconds for a whole delivery: look-up, connection, request and status line."""
+MOST_AT_ONCE = 256
+MOST_HEAD = 16 * 1024
+NOT_HTTP = "not an HTTP response"
 REASONS: dict[type[Exception], str] = {
-    TimeoutError: f"no response within {TIMEOUT:.0f} s",
+    TimeoutError: f"no response within {DEADLINE:.0f} s",
     ConnectionRefusedError: "connection refused",
     ConnectionError: "connection lost",
     socket.gaierror: "unknown host",
     ssl.SSLError: "invalid certificate",
-    http.client.HTTPException: "not an HTTP response",
+    asyncio.IncompleteReadError: "connection lost",
+    asyncio.LimitOverrunError: NOT_HTTP,
 }
 
 
-def check_url(url: str, private: bool) -> str:
-    """Accept an address that a webhook may be sent to, or raise."""
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port, parts = None, None, urlsplit("")
-    schemes = ("https", "http") if private else ("https",)
-    if not host or parts.scheme not in schemes or "@" in parts.netloc or port == 0:
-        raise CrowdtreeError("webhook: must be an https:// address, without a user name")
-    if any(ord(c) < 33 or ord(c) > 126 for c in url):
-        raise CrowdtreeError("webhook: the address has characters that must be escaped")
-    return url
+class Deliveries:
+    """The messages that are being sent, at most one per webhook."""
 
+    def __init__(self) -> None:
+        self.tasks: dict[int, asyncio.Task[None]] = {}
 
-def public_address(host: str, port: int, private: bool) -> str:
-    """Resolve a name, and refuse it unless all its addresses are public."""
-    found = [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-    if not private and not all(ipaddress.ip_address(a.partition("%")[0]).is_global for a in found):
-        raise OSError("the address is not public")
-    return found[0]
+    async def start_due(self, state: AppState) -> None:
+        """Start to send what is due, without waiting for what is being sent."""
+        free = MOST_AT_ONCE - len(self.tasks)
+        if free <= 0:
+            return
+        for message in await state.store.awrite(lambda c: outbox.claim(c, state.now, free)):
+            task = asyncio.create_task(_deliver(state, message))
+            self.tasks[message.hook] = task
+            task.add_done_callback(partial(self._ended, message.hook))
 
+    def _ended(self, hook: int, task: asyncio.Task[None]) -> None:
+        if self.tasks.get(hook) is task:
+            del self.tasks[hook]
 
-async def deliver(state: AppState) -> None:
-    """Send what is due; each webhook gets one message at a time, in order."""
-    due = await state.store.awrite(lambda c: outbox.claim(c, state.now))
-    await asyncio.gather(*(_deliver(state, message) for message in due))
+    async def close(self) -> None:
+        """Cancel what is being sent; it is sent again after the next start."""
+        tasks = list(self.tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _deliver(state: AppState, message: outbox.Message) -> None:
-    error = await asyncio.to_thread(_send, message, state.now, state.options.private_webhooks)
+    try:
+        secret = state.secret_key.open(message.secret)
+    except CrowdtreeError as problem:
+        error = str(problem)
+    else:
+        opened = replace(message, secret=secret)
+        error = await post(opened, state.now, state.options.private_webhooks)
     await state.store.awrite(lambda c: outbox.settle_hook(c, message, error, state.now))
 
 
-def _send(message: outbox.Message, now: float, private: bool) -> str:
-    """Post a message; returns the error, or ``""``. Redirects are not followed."""
-    parts = urlsplit(message.url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    body = json.dumps(message.body).encode()
+async def post(message: outbox.Message, now: float, private: bool) -> str:
+    """Post a message; returns the error, or ``""``."""
     try:
-        # Connect to the address that was checked: a second lookup could give another one.
-        address = public_address(str(parts.hostname), port, private)
-        connection = _connect(parts, address, port)
-        try:
-            path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-            signature = sign(message.secret, body, now)
-            headers = {
-                "host": parts.netloc,
-                "content-type": "application/json",
-                "x-crowdtree-signature": signature,
-            }
-            connection.request("POST", path, body, headers)
-            status = connection.getresponse().status
-        finally:
-            connection.close()
-    except (OSError, ValueError, http.client.HTTPException) as error:
+        async with asyncio.timeout(DEADLINE):
+            status = await _post(message, now, private)
+    except (OSError, ValueError, EOFError, asyncio.LimitOverrunError) as error:
         return _words(error)
     return "" if 200 <= status < 300 else f"status {status}"
+
+
+async def _post(message: outbox.Message, now: float, private: bool) -> int:
+    parts = urlsplit(message.url)
+    host, secure = str(parts.hostname), parts.scheme == "https"
+    port = parts.port or (443 if secure else 80)
+    body = json.dumps(message.body).encode()
+    # Connect to the address that was checked: a second look-up could give another one.
+    address = await public_address(host, port, private)
+    context = await asyncio.get_running_loop().run_in_executor(LOOKUPS, _tls) if secure else None
+    reader, writer = await asyncio.open_connection(
+        address, port, limit=MOST_HEAD, ssl=context, server_hostname=host if secure else None
+    )
+    try:
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        headers = {
+            "host": parts.netloc,
+            "content-type": "application/json",
+            "content-length": str(len(body)),
+            "connection": "close",
+            "x-crowdtree-signature": sign(message.secret, body, now),
+        }
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        writer.write(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode("ascii") + body)
+        with contextlib.suppress(ConnectionError):  # it may respond without reading everything
+            await writer.drain()
+        return await _status(reader)
+    finally:
+        writer.transport.abort()  # a graceful end would wait for the receiver
+
+
+async def _status(reader: asyncio.StreamReader) -> int:
+    """Read the status of a response, past those that only announce it (100 to 199)."""
+    while True:
+        version, _, rest = (await reader.readuntil(b"\r\n")).partition(b" ")
+        if not version.startswith(b"HTTP/1.") or not rest[:3].isdigit():
+            raise ValueError(NOT_HTTP)
+        status = int(rest[:3])
+        if status >= 200:
+            return status
+        await reader.readuntil(b"\r\n\r\n")
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Read the certificates of the system once: it takes some milliseconds."""
+    return ssl.create_default_context()
 
 
 def _words(error: Exception) -> str:
@@ -98,14 +145,3 @@ def _words(error: Exception) -> str:
         if isinstance(error, kind):
             return words
     return str(getattr(error, "strerror", None) or error or type(error).__name__).lower()[:100]
-
-
-def _connect(parts: SplitResult, address: str, port: int) -> http.client.HTTPConnection:
-    if parts.scheme == "http":
-        return http.client.HTTPConnection(address, port, timeout=TIMEOUT)
-    host = str(parts.hostname)
-    connection = http.client.HTTPSConnection(host, port, timeout=TIMEOUT)
-    raw = socket.create_connection((address, port), TIMEOUT)
-    context = ssl.create_default_context()
-    connection.sock = context.wrap_socket(raw, server_hostname=host)
-    return connection

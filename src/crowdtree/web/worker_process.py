@@ -63,11 +63,11 @@ class WorkerProcess:
         pipe = self.open()
         end = time.monotonic() + self.seconds
         try:
-            pipe.send((job, values))
+            await asyncio.to_thread(pipe.send, (job, values))  # a new process reads it late
             while time.monotonic() < end:
                 if not await asyncio.to_thread(pipe.poll, LOOK_SECONDS):
                     continue
-                kind, found = pipe.recv()
+                kind, found = await asyncio.to_thread(pipe.recv)
                 if kind == "progress" and report is not None:
                     report(*found)
                 elif kind == "failed":

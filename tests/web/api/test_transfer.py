@@ -64,4 +64,25 @@ def test_items_sent_twice_are_there_once(app: Lab) -> None:
         content=lines.encode(),
         headers={**app.owner, "content-type": "application/x-ndjson"},
     )
-    assert found.json() == {"read": 2, "added": 1}
+    assert found.json() == {"read": 2, "added": 1, "set_aside": 0, "warnings": []}
+
+
+def test_gold_that_nobody_is_asked_about_is_pointed_out(app: Lab) -> None:
+    rows = "task,text,gold\na,x,\ng,y,c4\n"
+    number = app.campaign(rows)
+    found = app.client.post(
+        f"/api/campaigns/{number}/items",
+        content=rows.encode(),
+        headers={**app.owner, "content-type": "text/csv"},
+    ).json()
+    assert found["warnings"] == [
+        "1 gold item is never asked about: set gold_rate (such as 0.1) or gold_first above 0"
+    ]
+    pages = (f"/c/{number}", f"/c/{number}/items", f"/c/{number}/share")
+    words = ("never asked about", "nobody is asked about it", "nobody is asked about it")
+    for page, said in zip(pages, words, strict=True):
+        assert said in app.get(page).text, page
+    change = {"gold_rate": 0.1}
+    app.client.patch(f"/api/campaigns/{number}/settings", json=change, headers=app.owner)
+    for page, said in zip(pages, words, strict=True):
+        assert said not in app.get(page).text, page

@@ -84,7 +84,7 @@ def test_the_dashboard_says_that_the_table_was_revised(live):
     reason = {"text": "people err more"}
     one.store.write(lambda c: revise(c, one.number, policy, reason, one.clock.now))
     one.clock.now += 120
-    assert "The table was revised 1 time, last 2 min ago: people err more." in one.notes()
+    assert "The campaign was revised 1 time, last 2 min ago: people err more." in one.notes()
     assert "The items are being replayed." in one.notes()
 
 

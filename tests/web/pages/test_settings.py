@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import html
+import json
+import re
 from pathlib import Path
 
 import pytest
+from sqlalchemy.engine import Connection
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 from crowdtree import files
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store import Settings
+from crowdtree.store.db.tables import campaigns
 from crowdtree.web.pages.settings import FIELDS, FLAGS, WORDS, number_of, shown_settings
-from weblab import Lab, lab
+from weblab import Lab, lab, until
 
 WEB = Path(files.__file__).parents[1] / "web"
 
@@ -26,7 +31,8 @@ def test_numbers_are_read_as_people_write_them():
 
 
 def test_every_setting_has_a_field_and_is_written_as_it_is_read():
-    elsewhere = {"examples", "leases_per_worker"}  # a page of its own; only for programs
+    # a page of its own; only for programs
+    elsewhere = {"examples", "leases_per_worker", "person_dependence"}
     assert {*FIELDS, *FLAGS, *WORDS} | elsewhere >= set(Settings.model_fields)
     form = (WEB / "templates" / "share.html").read_text()
     for name in (*FIELDS, *FLAGS, *WORDS):
@@ -79,3 +85,93 @@ def test_links_carry_the_address_that_people_use() -> None:
         number = app.campaign(start=False)
         for path in (f"/c/{number}/share", "/access"):
             assert '<meta name="base" content="https://label.example">' in app.get(path).text
+
+
+# ------------------------------------------------------------------------------ concurrent edits
+
+
+def seen_in(app: Lab, path: str) -> str:
+    found = re.search(r'name="seen" value="([^"]*)"', app.get(path).text)
+    assert found is not None
+    return html.unescape(found[1])
+
+
+def test_edits_of_two_people_are_merged_by_field(app: Lab) -> None:
+    number = app.campaign(start=False)
+    path = f"/c/{number}/share"
+    seen = seen_in(app, path)
+    script = {**app.owner, "accept": "application/json"}
+    app.client.patch(f"/api/campaigns/{number}/settings", json={"price": 0.25}, headers=app.owner)
+    form = {"seen": seen, "price": "", "completion_code": "C1", "name": "lab"}
+    found = app.client.post(path, data=form, headers=script)
+    assert found.status_code == 200
+    settings = app.get(f"/api/campaigns/{number}/definition").json()["settings"]
+    assert (settings["price"], settings["completion_code"]) == (0.25, "C1")
+    # The page stays open: the next save starts from what was saved.
+    again = {**form, "seen": found.json()["seen"], "price": "0.25", "completion_code": "C2"}
+    assert app.client.post(path, data=again, headers=script).status_code == 200
+
+
+def test_edits_of_the_same_field_are_refused_with_what_changed(app: Lab) -> None:
+    number = app.campaign(start=False)
+    path = f"/c/{number}/share"
+    seen = seen_in(app, path)
+    app.client.patch(f"/api/campaigns/{number}/settings", json={"price": 0.25}, headers=app.owner)
+    form = {"seen": seen, "price": "0.5", "thanks": "Bye", "name": "other"}
+    found = app.client.post(path, data=form, headers={**app.owner, "accept": "application/json"})
+    assert (found.status_code, found.json()["error"]) == (409, "changed")
+    assert "price was changed to 0.25 since" in found.json()["message"]
+    settings = app.get(f"/api/campaigns/{number}/definition").json()
+    assert (settings["settings"]["thanks"], settings["name"]) == ("", "lab")
+
+
+def test_examples_are_merged_by_question(app: Lab) -> None:
+    number = app.campaign(start=False)
+    path = f"/c/{number}/questions"
+    seen = seen_in(app, path)
+    first, second = ({"seen": seen, f"example-{k}": f"yes {k}"} for k in (0, 1))
+    both = {f"example-{k}": "" for k in range(4)} | {"instructions": ""}
+    for form in (first, second):
+        sent = app.client.post(path, data=both | form, headers=app.owner, follow_redirects=False)
+        assert sent.status_code == 303
+    examples = app.get(f"/api/campaigns/{number}/definition").json()["settings"]["examples"]
+    assert sorted(examples.values()) == ["yes 0", "yes 1"]
+    clash = both | {"seen": seen, "example-0": "another"}
+    assert app.client.post(path, data=clash, headers=app.owner).status_code == 409
+
+
+# ------------------------------------------------------------------------------ limits
+
+HUGE = "99999999999999999999"
+
+
+@pytest.mark.parametrize("text", [HUGE, "1e999", "nan", "-inf", "1" * 400])
+def test_numbers_out_of_range_are_refused(app: Lab, text: str) -> None:
+    number = app.campaign(start=False)
+    headers = {**app.owner, "accept": "application/json"}
+    sent = {**app.owner, "content-type": "application/json"}
+    written = text.replace("nan", "NaN").replace("inf", "Infinity")
+    for name in FIELDS:
+        found = app.client.post(f"/c/{number}/share", data={name: text}, headers=headers)
+        assert found.status_code == 422, found.text
+        raw = f'{{"{name}": {written}}}'
+        changed = app.client.patch(f"/api/campaigns/{number}/settings", content=raw, headers=sent)
+        assert changed.status_code == 422, changed.text
+
+
+def test_a_stored_number_out_of_range_breaks_nothing(app: Lab) -> None:
+    number, other = app.campaign(), app.campaign(example="table1", workers=0)
+
+    def spoil(connection: Connection) -> None:
+        mine = campaigns.update().where(campaigns.c.id == number)
+        connection.execute(mine.values(settings=json.dumps({"answers_per_worker": int(HUGE)})))
+
+    app.store.write(spoil)
+    definition = app.get(f"/api/campaigns/{number}/definition").json()
+    assert definition["settings"]["answers_per_worker"] is None
+    assert app.worker(number).next()["task"] is not None
+    worker = app.worker(other)
+    while worker.work():
+        pass
+    status = f"/api/campaigns/{other}"
+    assert until(lambda: app.get(status).json()["status"] == "finished")

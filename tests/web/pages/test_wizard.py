@@ -44,3 +44,17 @@ def test_the_plan_says_how_many_checks_a_certificate_takes(app: Lab) -> None:
     assert app.get(f"{path}?choice={tree}&certify=&items=200").text == ""
     for wrong in ("certify=200&items=9", "certify=x&items=9", "certify=5&items=9e9"):
         assert app.get(f"{path}?choice={tree}&{wrong}").status_code == 422, wrong
+
+
+def test_the_plan_says_how_the_table_was_read(app: Lab) -> None:
+    """A table with percentages, yes and no, and a column of notes."""
+    table = b"question,error,robin,trout,notes\nflies?,20%,yes,no,by eye\n"
+    made = app.client.post(
+        "/new",
+        headers=app.owner,
+        data={"name": "birds"},
+        files={"table": ("birds.csv", table)},
+        follow_redirects=False,
+    )
+    assert made.status_code == 303, made.text
+    assert "How the table was read: " in app.get(made.headers["location"]).text

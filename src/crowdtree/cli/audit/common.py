@@ -8,12 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from crowdtree.audit import Audit, Forecast
+from crowdtree.audit import Audit, Forecast, Labels
 from crowdtree.audit.words import next_step
 from crowdtree.cli import inputs, streams
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.audits import load_audit
-from crowdtree.text import percent, plural
+from crowdtree.files.losses import loss_classes, read_loss
+from crowdtree.problem import Problem
+from crowdtree.text import number, percent, plural
 
 __all__ = [
     "AuditFile",
@@ -21,7 +23,10 @@ __all__ = [
     "Confidence",
     "Key",
     "LabelsFile",
+    "LossBound",
+    "LossTable",
     "open_audit",
+    "read_costs",
     "read_key",
     "show_forecast",
     "show_standing",
@@ -52,9 +57,40 @@ Key = Annotated[
     ),
 ]
 Confidence = Annotated[float, typer.Option("--confidence", help="Of the bound.")]
+LossTable = Annotated[
+    str | None,
+    typer.Option(
+        "--loss",
+        metavar="FILE",
+        help="What mistakes cost: a table of losses, or a problem that has one.",
+    ),
+]
+LossBound = Annotated[
+    float | None,
+    typer.Option("--loss-bound", metavar="L", help="Mean loss per label to certify."),
+]
 Bound = Annotated[
     float, typer.Option("--bound", metavar="E", help="Share of wrong labels to certify, 0 to 1.")
 ]
+
+
+def read_costs(path: str | None, labels: Labels) -> dict[str, Any]:
+    """Arguments of an audit about what mistakes cost: of a table of losses, or of a problem."""
+    if path is None:
+        return {}
+    if path.startswith(inputs.EXAMPLE):
+        return _costs_of(inputs.read_problem(path), path)
+    names = loss_classes(path)
+    if names is None:
+        return _costs_of(inputs.read_problem(path), path)
+    classes = [*names, *sorted(set(labels.labels) - set(names))]
+    return {"loss": read_loss(path, classes), "classes": classes}
+
+
+def _costs_of(problem: Problem, path: str) -> dict[str, Any]:
+    if problem.loss is None:
+        raise CrowdtreeError(f"--loss: {path} does not say what mistakes cost; give a loss")
+    return {"loss": problem.loss, "classes": problem.classes}
 
 
 def read_key(path: Path | None) -> bytes | None:
@@ -99,11 +135,21 @@ def show_standing(console: Any, audit: Audit, forecast: Forecast | None) -> None
         console.print(
             f"Estimate: {percent(found.estimate)}, {percent(found.low)} to {percent(found.high)}."
         )
+    cost = audit.mean_loss
+    if cost is not None:
+        console.print(f"Mean loss: certified at most [bold]{number(cost.upper)}[/] per label.")
+        if cost.estimate is not None:
+            ends = f"{number(cost.low)} to {number(cost.high)}"
+            console.print(f"Estimate: {number(cost.estimate)}, {ends}.")
     waiting = len(audit.pending)
     if waiting:
         console.print(f"{plural(waiting, 'drawn item')} {_wait(waiting)} for a result.")
     if audit.bound is not None:
-        console.print(f"Wanted: {percent(audit.bound)}. {next_step(audit.state, forecast)}")
+        state = audit.state if cost is None else audit.error_state
+        console.print(f"Wanted: {percent(audit.bound)}. {next_step(state, forecast)}")
+    if cost is not None and cost.wanted is not None:
+        step = next_step(cost.state, audit.forecast_loss(FORECAST_REPLAYS))
+        console.print(f"Wanted mean loss: {number(cost.wanted)}. {step}")
 
 
 def _wait(count: int) -> str:

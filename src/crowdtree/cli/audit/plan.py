@@ -6,18 +6,30 @@ from typing import Annotated, Any
 
 import typer
 
-from crowdtree.audit import plan_audit
+from crowdtree.audit import Audit, plan_audit
 from crowdtree.cli import inputs, render
-from crowdtree.cli.audit.common import Bound, Confidence, LabelsFile, show_forecast
+from crowdtree.cli.audit.common import (
+    Bound,
+    Confidence,
+    LabelsFile,
+    LossBound,
+    LossTable,
+    read_costs,
+    show_forecast,
+)
 from crowdtree.cli.options import AsJson, Seed
+from crowdtree.errors import CrowdtreeError
 from crowdtree.files.audits import load_labels
+from crowdtree.text import number, plural
 
 __all__ = ["plan_verb"]
 
 
 def plan_verb(
     labels: LabelsFile,
-    bound: Bound,
+    bound: Bound | None = None,
+    loss: LossTable = None,
+    loss_bound: LossBound = None,
     confidence: Confidence = 0.95,
     replays: Annotated[int, typer.Option("--replays", help="Simulated audits.")] = 200,
     seed: Seed = 0,
@@ -25,24 +37,41 @@ def plan_verb(
 ) -> None:
     """Estimate how many checks an audit takes.
 
-    The estimate assumes that the stated errors are right.
+    The estimate assumes that the stated errors are about right.
 
-    Example:
+    Examples:
 
       crowdtree audit plan labels.csv --bound 0.02
+
+      crowdtree audit plan labels.csv --loss costs.csv --loss-bound 0.5
     """
-    found = plan_audit(
-        load_labels(inputs.source_of(labels)).errors,
-        bound,
-        confidence=confidence,
-        replays=replays,
-        seed=seed,
-    )
+    if bound is None and loss_bound is None:
+        raise CrowdtreeError("audit plan: expected --bound, --loss-bound or both")
+    table = load_labels(inputs.source_of(labels))
+    found, cost = None, None
+    if bound is not None:
+        found = plan_audit(table.errors, bound, confidence=confidence, replays=replays, seed=seed)
+    if loss_bound is not None:
+        costs = read_costs(loss, table)
+        audit = Audit(*table, loss_bound=loss_bound, confidence=confidence, **costs)
+        cost = audit.forecast_loss(replays, seed=seed)
 
     def show(console: Any) -> None:
-        show_forecast(console, found, bound, ", if the stated errors are right")
+        if found is not None and bound is not None:
+            show_forecast(console, found, bound, ", if the stated errors are right")
+        if cost is not None and cost.median is not None:
+            console.print(
+                f"About [bold]{plural(cost.median, 'check')}[/] ({cost.low:,} to {cost.high:,}) "
+                f"certify a mean loss of at most {number(cost.bound)} per label."
+            )
+        elif cost is not None:
+            console.print(f"No audit is expected to certify a mean loss of {number(cost.bound)}.")
 
+    made = {} if found is None else found.to_dict()
+    made |= {} if cost is None else {"loss": cost.to_dict()}
     then = ""
-    if found.median is not None:
-        then = render.command("audit", "start", labels, "-o", "audit.json", "--bound", bound)
-    render.emit(as_json, found.to_dict(), show, then=then)
+    if all(one is None or one.median is not None for one in (found, cost)):
+        wanted = [] if bound is None else ["--bound", bound]
+        wanted += [] if loss_bound is None else ["--loss", loss, "--loss-bound", loss_bound]
+        then = render.command("audit", "start", labels, "-o", "audit.json", *wanted)
+    render.emit(as_json, made, show, then=then)

@@ -10,11 +10,20 @@ import typer
 
 from crowdtree.audit import Audit
 from crowdtree.cli import inputs, render
-from crowdtree.cli.audit.common import Bound, Confidence, Key, LabelsFile, read_key
+from crowdtree.cli.audit.common import (
+    Bound,
+    Confidence,
+    Key,
+    LabelsFile,
+    LossBound,
+    LossTable,
+    read_costs,
+    read_key,
+)
 from crowdtree.cli.options import AsJson, check_outputs
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.audits import load_labels, read_known, save_audit
-from crowdtree.text import percent, plural
+from crowdtree.text import number, percent, plural
 
 __all__ = ["start_verb"]
 
@@ -33,6 +42,8 @@ def start_verb(
         str | None,
         typer.Option("--known", metavar="FILE", help="Items of known truth: item,truth."),
     ] = None,
+    loss: LossTable = None,
+    loss_bound: LossBound = None,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
@@ -43,6 +54,8 @@ def start_verb(
       crowdtree audit start labels.csv -o audit.json --bound 0.02
 
       crowdtree audit start labels.csv -o audit.json --known gold.csv --key secret.txt
+
+      crowdtree audit start labels.csv -o audit.json --loss costs.csv --loss-bound 0.5
     """
     check_outputs([output])
     if output.exists():
@@ -54,11 +67,15 @@ def start_verb(
         confidence=confidence,
         seed=secrets.randbelow(2**32) if seed is None else seed,
         known=None if known is None else read_known(inputs.source_of(known)),
+        loss_bound=loss_bound,
+        **read_costs(loss, table),
     )
     save_audit(audit, output, key=read_key(key))
 
     def show(console: Any) -> None:
-        wanted = "" if bound is None else f", to certify at most {percent(bound)} wrong"
+        goals = [] if bound is None else [f"at most {percent(bound)} wrong"]
+        goals += [] if loss_bound is None else [f"a mean loss of at most {number(loss_bound)}"]
+        wanted = f", to certify {' and '.join(goals)}" if goals else ""
         console.print(f"Audit of [bold]{plural(len(audit.items), 'label')}[/]{wanted}.")
 
     then = render.command("audit", "next", str(output), "-n", 20, "-o", "sheet.csv")

@@ -10,7 +10,7 @@ from crowdtree.cli import inputs, render
 from crowdtree.cli.audit.common import AuditFile, Key, read_key
 from crowdtree.cli.options import AsJson
 from crowdtree.files.audits import verify_audit
-from crowdtree.text import percent, plural
+from crowdtree.text import number, percent, plural
 
 __all__ = ["verify_verb"]
 
@@ -43,11 +43,12 @@ def verify_verb(
     signed = "checked" if secret else "not checked" if found.signed else "none"
 
     def show(console: Any) -> None:
-        standing = found.standing
+        standing, cost = found.standing, found.mean_loss
+        loss = "" if cost is None else f"; their mean loss is at most {number(cost.upper)}"
         console.print(
             f"[bold]Verified:[/] {plural(len(found.checks), 'draw')} and every claim recomputed; "
             f"at most {percent(standing.upper)} of {plural(standing.items, 'label')} are wrong "
-            f"({percent(found.confidence)} confidence). Signature: {signed}."
+            f"({percent(found.confidence)} confidence){loss}. Signature: {signed}."
         )
 
     render.emit(as_json, found.to_dict() | {"verified": True, "signature": signed}, show)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from crowdtree.cli.campaign.audit import audit_verb
+from crowdtree.cli.campaign.corrections import exclude_verb, include_verb, reopen_verb
 from crowdtree.cli.campaign.create import create_verb
-from crowdtree.cli.campaign.export import answers_verb, labels_verb
+from crowdtree.cli.campaign.export import answers_verb, labels_verb, workers_verb
 from crowdtree.cli.campaign.items import items_verb
 from crowdtree.cli.campaign.revise import revise_verb
+from crowdtree.cli.campaign.sign_link import sign_link_verb
 from crowdtree.cli.campaign.status import pause_verb, start_verb, status_verb
 from crowdtree.cli.campaign.verify import verify_verb
 from crowdtree.cli.groups import make_group
@@ -21,8 +23,13 @@ campaign_app = make_group(
     pause_verb,
     status_verb,
     revise_verb,
+    exclude_verb,
+    include_verb,
+    reopen_verb,
     labels_verb,
     answers_verb,
+    workers_verb,
+    sign_link_verb,
     audit_verb,
     verify_verb,
 )

@@ -1,4 +1,4 @@
-"""The verbs `campaign labels` and `campaign answers`."""
+"""The verbs `campaign labels`, `campaign answers` and `campaign workers`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from crowdtree.files import exports
 from crowdtree.files.atomic import write_atomically
 from crowdtree.text import plural
 
-__all__ = ["answers_verb", "labels_verb"]
+__all__ = ["answers_verb", "labels_verb", "workers_verb"]
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,20 @@ def answers_verb(
     _export(number, target, database, "log" if log else "answers")
 
 
+@with_options
+def workers_verb(number: Number, target: Target, database: Database = HERE) -> None:
+    """Write the workers, with what they are to be paid for.
+
+    The columns are worker, participant, status, answers, accepted, skips, earned, complete, code
+    and times. A worker is complete who came to the end with enough accepted answers.
+
+    Example:
+
+      crowdtree campaign workers 1 -o workers.csv
+    """
+    _export(number, target, database, "workers")
+
+
 def _export(number: int, target: Target, database: str, what: str) -> None:
     service = import_server("crowdtree.web.services.exports")
     columns = exports.COLUMNS[what]
@@ -118,7 +132,7 @@ def _said(target: Target, what: str, rows: int) -> None:
     }
 
     def show(console: Any) -> None:
-        noun = {"labels": "label", "answers": "answer", "log": "event"}[what]
+        noun = {"log": "event"}.get(what, what.removesuffix("s"))
         console.print(f"{plural(rows, noun)}.")
 
     found = {"written": path, "rows": rows}

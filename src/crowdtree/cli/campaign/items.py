@@ -20,6 +20,7 @@ from crowdtree.cli.options import AsJson
 from crowdtree.cli.streams import STANDARD_INPUT
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.items import ITEM_FORMATS
+from crowdtree.text import plural
 
 __all__ = ["items_verb"]
 
@@ -52,5 +53,11 @@ def items_verb(
 
     def show(console: Any) -> None:
         console.print(f"[bold]{found['added']:,} items added[/] of {found['read']:,} in the file.")
+        if found["set_aside"]:
+            again = next_step(database, "campaign", "reopen", number, "--all")
+            aside = plural(found["set_aside"], "item")
+            console.print(f"{aside} in the file had been set aside; reopen with: {again}")
 
+    for warning in found["warnings"]:
+        typer.echo(f"crowdtree: warning: {warning}", err=True)
     render.emit(as_json, found, show, then=next_step(database, "campaign", "start", number))

@@ -16,12 +16,13 @@ from crowdtree.cli.campaign.database import (
     opened,
 )
 from crowdtree.cli.options import AsJson
+from crowdtree.cli.render.progress import progress, verify_words
 
 __all__ = ["verify_verb"]
 
 
 def verify_verb(number: Number, database: Database = HERE, as_json: AsJson = False) -> None:
-    """Replay the log of a campaign and check the database.
+    """Replay the log of a campaign and check the database, an SQLite file itself included.
 
     Exits with 1 if they differ.
 
@@ -30,8 +31,11 @@ def verify_verb(number: Number, database: Database = HERE, as_json: AsJson = Fal
       crowdtree campaign verify 1
     """
     verify = import_server("crowdtree.store.replay.verify").verify
-    with opened(database) as store:
-        found = store.read(lambda c: verify(c, number))
+    with (
+        opened(database) as store,
+        progress(verify_words) as report,
+    ):
+        found = store.read(lambda c: verify(c, number, report))
 
     def show(console: Any) -> None:
         if found["agrees"]:

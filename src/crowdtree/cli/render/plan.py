@@ -11,11 +11,10 @@ from crowdtree.cli.options import PlanOutputs
 from crowdtree.designers.optimal import LESS_MISCLASSIFIED
 from crowdtree.errors import listing
 from crowdtree.evaluation import Evaluation
-from crowdtree.plan import Plan
 from crowdtree.plots import draw_tree
 from crowdtree.plots.tree_fold import views
 from crowdtree.plots.tree_model import Facts
-from crowdtree.text import number, percent, plural
+from crowdtree.text import amount, number, percent, plural
 from crowdtree.tree import Tree
 
 __all__ = [
@@ -71,7 +70,7 @@ def show_summary(console: Any, value: Evaluation) -> None:
     console.print(
         f"[bold]Misclassifies {percent(value.decided_error)}[/] of "
         f"{'the labelled ' if plan.handed_over else ''}items "
-        f"[dim](exact)[/] with {number(value.expected_answers)} answers per item."
+        f"[dim](exact)[/] with {amount(value.expected_answers, 'answer')} per item."
     )
     loss = tree.problem.loss
     if plan.handed_over:
@@ -142,19 +141,18 @@ def tree_lines(value: Evaluation, full: bool = False) -> Iterator[list[tuple[str
             yield [*start, (size, "italic"), (names, "dim")]
         else:
             question = int(tree.question[child])
-            yield [*start, (problem.text(question), "bold"), (_node_words(plan, child), "dim")]
+            yield [*start, (problem.text(question), "bold"), (_node_words(facts, child), "dim")]
 
 
-def _node_words(plan: Plan, node: int) -> str:
-    tree = plan.tree
-    share = float(tree.share[node])
-    words = [f"error {percent(float(plan.node_error[node]) / share)}"]
+def _node_words(facts: Facts, node: int) -> str:
+    plan, tree = facts.plan, facts.tree
+    words = [f"error {percent(facts.error(node))}"]
     votes = int(plan.votes[node])
     if plan.vote == "margin":
         words.append(f"until one side leads by {votes}")
     elif votes > 1:
         words.append(plural(votes, "vote"))
-    words.append("all items" if node == 0 else f"{percent(share)} of items")
+    words.append("all items" if node == 0 else f"{percent(facts.share(node))} of items")
     words.append(plural(len(tree.nodes[node].classes), "class", "classes"))
     return "   " + " · ".join(words)
 

@@ -8,7 +8,15 @@ from contextlib import contextmanager
 
 from crowdtree.text import percent, plural
 
-__all__ = ["counting", "frontier_words", "item_words", "policy_words", "progress", "search_words"]
+__all__ = [
+    "counting",
+    "frontier_words",
+    "item_words",
+    "policy_words",
+    "progress",
+    "search_words",
+    "verify_words",
+]
 
 Words = tuple[str, float | None]
 """What to show, and the share that is done where it is known."""
@@ -47,6 +55,15 @@ def search_words(value: float, lower: float, nodes: int) -> Words:
     gap = (value - lower) / value if value > 0 else 0.0
     words = f"best {percent(value)} · proven from {percent(lower)} · gap {percent(gap)}"
     return f"{words} · {plural(nodes, 'set')}", None
+
+
+def verify_words(done: int, items: int) -> Words:
+    """Progress of the verification of a campaign.
+
+    >>> verify_words(20_000, 80_000)
+    ('20,000 of 80,000 items replayed', 0.25)
+    """
+    return f"{done:,} of {plural(items, 'item')} replayed", done / max(1, items)
 
 
 def frontier_words(points: int, proven: float, gap: float) -> Words:

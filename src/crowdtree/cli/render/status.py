@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdtree.text import duration, number, percent, plural
+from crowdtree.text import amount, duration, number, percent, plural
 
 __all__ = ["status_lines"]
 
@@ -19,7 +19,7 @@ def status_lines(row: dict[str, Any]) -> list[str]:
     first = f"{row['id']}  {row['name']}: {row['status']}{f' ({reason})' if reason else ''}"
     lines = [first, f"   {done:,} of {plural(items['total'], 'item')} done"]
     if row["answers_per_item"] is not None:
-        lines[-1] += f", {number(row['answers_per_item'])} answers per item"
+        lines[-1] += f", {amount(row['answers_per_item'], 'answer')} per item"
     if row["estimated_error"] is not None:
         lines[-1] += f", {percent(row['estimated_error'])} of labels wrong (estimate)"
     parts = (_money(row), _ahead(row), _revised(row), _attention(row))
@@ -53,6 +53,8 @@ def _attention(row: dict[str, Any]) -> str:
         found.append(f"{plural(row['undecided'], 'item')} undecided")
     if row["workers"]["paused"]:
         found.append(f"{plural(row['workers']['paused'], 'worker')} paused")
+    if row.get("excluded_workers"):
+        found.append(f"answers of {plural(row['excluded_workers'], 'worker')} excluded")
     if row.get("waiting_for_workers"):
         found.append(f"{plural(row['waiting_for_workers'], 'item')} waiting for more workers")
     return f"check: {', '.join(found)}" if found else ""
@@ -64,7 +66,7 @@ def _revised(row: dict[str, Any]) -> str:
         return ""
     why = f": {last['reason']['text']}" if last["reason"].get("text") else ""
     doing = ", items are being replayed" if last["finished_at"] is None else ""
-    return f"table revised {plural(last['number'], 'time')}{doing}{why}"
+    return f"revised {plural(last['number'], 'time')}{doing}{why}"
 
 
 def _monitor(row: dict[str, Any]) -> list[str]:

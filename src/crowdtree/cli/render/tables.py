@@ -58,12 +58,16 @@ def _votes(plan: Plan) -> str:
 
 
 def show_policies(console: Any, rows: Any) -> None:
-    """Print a comparison of policies: answers and error with intervals, multiples of the floor."""
+    """Print a comparison of policies: answers and error with intervals, multiples of the floor.
+
+    Where mistakes have different costs, the expected loss comes before the error.
+    """
     from rich.table import Table
 
+    costly = rows[0].run.problem.loss is not None
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("policy", no_wrap=True)
-    for name in ("answers", "95 %", "wrong", "95 %", "x floor"):
+    for name in ("answers", "95 %", *(["loss"] if costly else []), "wrong", "95 %", "x floor"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         wrong = row.misclassification
@@ -72,6 +76,7 @@ def show_policies(console: Any, rows: Any) -> None:
             row.policy,
             number(row.answers),
             f"[dim]{_between(row.answers)}[/]",
+            *([number(row.risk)] if costly else []),
             percent(wrong),
             "[dim]exact[/]" if row.exact else f"[dim]{_between(wrong, 100)} %[/]",
             times,
@@ -80,6 +85,11 @@ def show_policies(console: Any, rows: Any) -> None:
     for row in rows:
         if row.note:
             console.print(f"[dim]{row.policy}: {row.note}[/]")
+    if costly:
+        console.print(
+            "[dim]Loss: expected loss per item; exact for plans, else the mean of what the policy "
+            "states (Dawid-Skene: observed).[/]"
+        )
     console.print(
         "[dim]The floor (Fano) is at each policy's own error; no policy can go below it.[/]\n"
     )

@@ -124,7 +124,7 @@ class Bets:
 
         The item must have the alternatives that :meth:`needs` names.
         """
-        question, value, _ = said.answer
+        question, value, *_ = said.answer
         before = item.counts.setdefault(question, [0, 0])
         asked = self._one(question, value, *before)
         for key in self._errors(said):

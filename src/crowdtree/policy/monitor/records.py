@@ -111,6 +111,12 @@ class Revision:
         ``"alarm"``, or ``"answers"`` when many more have come since the last one.
     table
         The table, as :meth:`crowdtree.policy.revising.Table.to_dict` writes it.
+
+    Examples
+    --------
+    >>> revision = Revision(after=120, reason="alarm", table={})
+    >>> Revision.from_dict(revision.to_dict()).after
+    120
     """
 
     after: int

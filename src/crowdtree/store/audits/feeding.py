@@ -34,7 +34,8 @@ class SaidAnswer(NamedTuple):
 ANSWERS = Query(
     SaidAnswer,
     f"""SELECT item_id, question, value, skill FROM answers WHERE item_id IN :ids
-    AND kind = 'answer' AND fate IN ('counted', 'surplus', 'late') AND {STANDS} ORDER BY id""",
+    AND kind = 'answer' AND fate IN ('counted', 'surplus', 'late')
+    AND COALESCE(revised_fate, '') <> 'excluded' AND {STANDS} ORDER BY id""",
 )
 
 

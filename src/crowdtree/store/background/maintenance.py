@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
@@ -13,14 +15,14 @@ from crowdtree.store.background.certifying import ASKING, Certifying, Standing
 from crowdtree.store.background.revising import Revising
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.activity import note
-from crowdtree.store.db.campaign_row import add_to_tallies, get_campaign
+from crowdtree.store.db.campaign_row import add_to_tallies, get_campaign, tally
 from crowdtree.store.db.labels import write_labels
 from crowdtree.store.db.sql import Sql, exists, fetch_ids, run
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.db.tables import budgets, campaigns
 from crowdtree.store.owner.campaigns import set_status
 from crowdtree.store.serving.cache import ServingCache
-from crowdtree.store.serving.item import FINISHED
+from crowdtree.store.serving.item import FINISHED, NEVER_ASKED
 from crowdtree.store.serving.settle import settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 from crowdtree.store.serving.worker_quality import apply_judgements
@@ -28,6 +30,7 @@ from crowdtree.store.settings import Settings, stored_settings
 
 __all__ = ["Maintenance"]
 
+log = logging.getLogger("crowdtree.store")
 OPEN_AT_ONCE = 200
 NEW_AT_ONCE = 5000
 WITH_STATUS = Sql(
@@ -39,6 +42,16 @@ ANY_UNREAD = Sql(
     (SELECT last_answer_id FROM monitors WHERE campaign_id = :campaign), 0) LIMIT 1"""
 )
 SET_ASIDE = Sql(f"UPDATE items SET status = {ItemStatus.SET_ASIDE:d} WHERE id IN :ids")
+
+
+SKIPPED = Sql(
+    """SELECT count(*) FROM labels WHERE campaign_id = :campaign AND reason = 'skipped'"""
+)
+SKIPPED_AWAY = (
+    "most items were set aside because people could not tell; look at the items and the workers, "
+    "then reopen items or finish the campaign"
+)
+"""Why a campaign does not finish by itself."""
 
 
 class Maintenance:
@@ -60,14 +73,21 @@ class Maintenance:
         revised = self.revising.round(connection)
         more |= any(revised.values())
         for row in rows:
-            if row.id in revised:
-                continue  # a revision may take labels back
-            if row.status == "finishing":
-                more |= self._finish(connection, row.id)
-            else:
-                settings = stored_settings(row.settings)
-                more |= self._check_running(connection, row.id, settings, row.status_reason)
+            if row.id not in revised:  # a revision may take labels back
+                more |= self._maintain(connection, row)
         return more
+
+    def _maintain(self, connection: Connection, row: sa.Row[Any]) -> bool:
+        """Finish or check a campaign; one that fails must not stop the others."""
+        try:
+            with connection.begin_nested():
+                if row.status == "finishing":
+                    return self._finish(connection, row.id)
+                settings = stored_settings(row.settings)
+                return self._check_running(connection, row.id, settings, row.status_reason)
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            log.exception("the maintenance of campaign %d failed", row.id)
+            return False
 
     def take_opened(self) -> dict[int, int]:
         """Count the questions that revisions have opened since the last call, by campaign."""
@@ -103,8 +123,7 @@ class Maintenance:
 
     def _set_aside(self, connection: Connection, number: int, ids: list[int]) -> None:
         now = self.cache.clock()
-        reason = "never asked"
-        made = [sql.LabelLine(number, item, None, None, reason, 0, "[]", now) for item in ids]
+        made = [sql.LabelLine(number, item, None, None, NEVER_ASKED, 0, "[]", now) for item in ids]
         write_labels(connection, made)
         run(connection, SET_ASIDE, ids=ids)
         moved = {ItemStatus.NEW.label: -len(ids), ItemStatus.SET_ASIDE.label: len(ids)}
@@ -118,6 +137,10 @@ class Maintenance:
         unfinished = exists(connection, sql.ANY_UNFINISHED, campaign=number)
         unfinished = unfinished or self._may_be_revised(connection, number, settings)
         over = settings.finish_by_itself and not unfinished
+        if over and _skipped_away(connection, number):
+            set_status(connection, number, "paused", now, SKIPPED_AWAY)
+            note(connection, now, "skipped away", number, {"text": SKIPPED_AWAY}, "server")
+            return False
         waiting = self.certifying.step(connection, number) if over else Standing("")
         if over and not waiting.reason:
             if waiting.claims is not None:
@@ -145,3 +168,9 @@ class Maintenance:
         if not exists(connection, ANY_UNREAD, campaign=number):
             return False
         return settings.adapts(get_campaign(connection, number).policy["policy"])
+
+
+def _skipped_away(connection: Connection, number: int) -> bool:
+    """Whether more items were skipped until they were set aside than got a label."""
+    [skipped] = fetch_ids(connection, SKIPPED, campaign=number)
+    return skipped > tally(connection, number).get(ItemStatus.LABELLED.label, 0)

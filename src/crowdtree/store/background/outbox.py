@@ -28,6 +28,7 @@ from crowdtree.store.types import JsonObject
 __all__ = ["Body", "Message", "claim", "settle_hook"]
 
 LABELS_AT_ONCE = 100
+MOST_CLAIMED = 1000
 MOST_FAILURES = 20
 CLAIM_SECONDS = 60.0
 LONGEST_WAIT_SECONDS = 3600.0
@@ -75,8 +76,11 @@ class Message:
         return self.body["event"] == "campaign.finished"
 
 
-def claim(connection: Connection, now: float) -> list[Message]:
-    """Take the messages that are due, one per webhook, so that no other process sends them."""
+def claim(connection: Connection, now: float, most: int = MOST_CLAIMED) -> list[Message]:
+    """Take messages that are due, one per webhook, so that no other process sends them.
+
+    At most `most`, those that have been due for longest first.
+    """
     finished = sa.and_(campaigns.c.status == "finished", webhooks.c.finish_sent == 0)
     rows = connection.execute(
         sa.select(webhooks, campaigns.c.status.label("campaign_status"))
@@ -91,6 +95,8 @@ def claim(connection: Connection, now: float) -> list[Message]:
                 finished,
             ),
         )
+        .order_by(webhooks.c.next_try_at, webhooks.c.id)
+        .limit(most)
         .with_for_update(of=webhooks, skip_locked=True)
     ).all()
     for row in rows:

@@ -12,6 +12,7 @@ from crowdtree.store.db import statements as sql
 from crowdtree.store.db.sql import Sql, exists, fetch, fetch_ids, run_many
 from crowdtree.store.db.states import ItemStatus, in_states
 from crowdtree.store.db.tables import revisions, workers
+from crowdtree.store.owner.campaigns import pause_finished
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.item import FINAL, ServedCampaign
 from crowdtree.store.serving.unit_of_work import UnitOfWork
@@ -23,15 +24,23 @@ AT_ONCE = 200
 LOADED_AT_ONCE = 10
 SECONDS_AT_ONCE = 0.05
 """How long one transaction replays items; on SQLite no answer is taken meanwhile."""
-_BEHIND = f"""revision < :revision AND NOT EXISTS (SELECT 1 FROM labels
-    WHERE labels.item_id = items.id AND labels.reason IN {FINAL})"""
+_CLOSED = f"""(status = {ItemStatus.SET_ASIDE:d} OR EXISTS (SELECT 1 FROM labels
+    WHERE labels.item_id = items.id AND labels.reason IN {FINAL}))"""
+_CHANGED = """EXISTS (SELECT 1 FROM answers JOIN exclusions
+    ON exclusions.campaign_id = items.campaign_id AND exclusions.worker_id = answers.worker_id
+    AND answers.id BETWEEN exclusions.first_answer_id AND exclusions.last_answer_id
+    WHERE answers.item_id = items.id AND (exclusions.revision > items.revision
+    OR exclusions.lifted_revision > items.revision))"""
+_BEHIND = f"revision < :revision AND (NOT {_CLOSED} OR {_CHANGED})"
+"""The rule of :func:`crowdtree.store.serving.revise.is_behind` in SQL."""
+REVISED = (ItemStatus.OPEN, ItemStatus.LABELLED, ItemStatus.SET_ASIDE)
 BEHIND = Sql(
     f"""SELECT id FROM items WHERE campaign_id = :campaign AND status = :status AND id > :after
     AND {_BEHIND} ORDER BY id LIMIT :most {{skip items}}"""
 )
 ANY_BEHIND = Sql(
     f"""SELECT 1 FROM items WHERE campaign_id = :campaign
-    AND status {in_states(ItemStatus.OPEN, ItemStatus.LABELLED)} AND {_BEHIND} LIMIT 1"""
+    AND status {in_states(*REVISED)} AND {_BEHIND} LIMIT 1"""
 )
 
 
@@ -58,10 +67,7 @@ class Revising:
         states = fetch(connection, sql.CAMPAIGNS, ids=numbers)
         found = [self.cache.campaign(connection, state) for state in states]
         more = {
-            campaign.id: any(
-                self._revise(connection, campaign, status)
-                for status in (ItemStatus.OPEN, ItemStatus.LABELLED)
-            )
+            campaign.id: any(self._revise(connection, campaign, status) for status in REVISED)
             for campaign in found
         }
         for campaign in found:
@@ -112,8 +118,12 @@ class Revising:
             revisions.c.number == campaign.revision,
             revisions.c.finished_at.is_(None),
         )
-        changed = revisions.update().where(*mine).values(finished_at=self.cache.clock())
+        now = self.cache.clock()
+        changed = revisions.update().where(*mine).values(finished_at=now)
         if connection.execute(changed).rowcount:
             answered = (workers.c.campaign_id == campaign.id, workers.c.answers > 0)
             ids = connection.execute(sa.select(workers.c.id).where(*answered)).scalars()
             run_many(connection, sql.ADD_JUDGEMENT, (relearn(n)._asdict() for n in ids))
+            if exists(connection, sql.ANY_UNFINISHED, campaign=campaign.id):
+                reason = "labels were withdrawn: resume to ask about their items again"
+                pause_finished(connection, campaign.id, now, reason)

@@ -2,14 +2,15 @@
 
 An open item is stalled when it has a question to hand out, nobody holds a question of it, and
 nobody who is present may answer it: every active worker who was seen recently and has answers left
-has had the question (or the item, where a worker sees an item only once), or is dedicated to
-another question. Any present worker who may answer an item gets it sooner or later, so stalled
-items are exactly those that need somebody else. The owner sees their number; after
-``give_up_seconds`` they are set aside.
+has had the question (or the item, where a worker sees an item only once, or where it lacks other
+people's answers), or is dedicated to another question. Any present worker who may answer an item
+gets it sooner or later, so stalled items are exactly those that need somebody else. The owner sees
+their number; after ``give_up_seconds`` they are set aside.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.campaign import open_questions
 from crowdtree.policy import PlanPolicy
 from crowdtree.store.db import statements as sql
+from crowdtree.store.db.assignment import AGAIN
 from crowdtree.store.db.sql import Query, Sql, fetch, fetch_ids, run, run_many
 from crowdtree.store.db.states import ItemStatus, LeaseState
 from crowdtree.store.db.tables import campaigns, waiting
@@ -35,6 +37,7 @@ __all__ = ["AWAY_SECONDS", "Findings", "StalledItems"]
 AWAY_SECONDS = 900.0
 """A worker who was not seen for this long is not present."""
 LOOK_SECONDS = 5.0
+log = logging.getLogger("crowdtree.store")
 AT_ONCE = 500
 MOST_WORKERS = 2000
 MOST_REPLAYED = 20
@@ -64,24 +67,18 @@ PRESENT = Query(
     AND seen_at > :since AND answers < :most ORDER BY seen_at DESC LIMIT :limit""",
 )
 _HAD = f"""(SELECT count(DISTINCT leases.worker_id) FROM leases
-    WHERE leases.item_id = open_questions.item_id {{same}} AND {sql.TAKEN}
-    AND leases.worker_id IN :present)"""
+    WHERE leases.item_id = open_questions.item_id AND {sql.TAKEN} AND leases.worker_id IN :present
+    AND {AGAIN.format(people=":people")})"""
 _UNHELD = f"""NOT EXISTS (SELECT 1 FROM leases WHERE leases.item_id = open_questions.item_id
     AND {sql.ACTIVE})"""
 
 
-def _candidates(once: bool) -> Query[Candidate]:
-    same = "" if once else "AND leases.question = open_questions.question"
-    return Query(
-        Candidate,
-        f"""SELECT id, item_id, question, {_HAD.replace("{same}", same)} AS had
-        FROM open_questions WHERE campaign_id = :campaign AND id > :after
-        AND (:all = 1 OR item_id IN :ids) AND {_UNHELD} ORDER BY id LIMIT :most""",
-    )
-
-
-CANDIDATES = {once: _candidates(once) for once in (False, True)}
-"""By whether a worker sees an item only once."""
+CANDIDATES = Query(
+    Candidate,
+    f"""SELECT id, item_id, question, {_HAD} AS had
+    FROM open_questions WHERE campaign_id = :campaign AND id > :after
+    AND (:all = 1 OR item_id IN :ids) AND known_only = 0 AND {_UNHELD} ORDER BY id LIMIT :most""",
+)
 SOME_WAITING = Sql(
     """SELECT item_id FROM waiting WHERE campaign_id = :campaign AND item_id > :after
     ORDER BY item_id LIMIT :most"""
@@ -97,8 +94,7 @@ WAITING_SINCE = Sql(
 )
 ITEMS = Query(
     sql.ItemRow,
-    """SELECT id, campaign_id, task, status, gold, state, revision, revised_after FROM items
-    WHERE id IN :ids""",
+    f"SELECT {', '.join(sql.ItemRow._fields)} FROM items WHERE id IN :ids",
 )
 ADD_WAITING = sql.many(
     """INSERT INTO waiting (item_id, campaign_id, since) VALUES (:item_id, :campaign_id, :since)
@@ -144,7 +140,15 @@ class StalledItems:
         columns = [campaigns.c[name] for name in sql.CampaignState._fields]
         rows = connection.execute(sa.select(*columns).where(campaigns.c.status == "running")).all()
         loaded = [self.cache.campaign(connection, sql.CampaignState(*row)) for row in rows]
-        return [found for campaign in loaded if (found := self._look(connection, campaign))]
+        return [found for campaign in loaded if (found := self._look_safely(connection, campaign))]
+
+    def _look_safely(self, connection: Connection, campaign: ServedCampaign) -> Findings | None:
+        """Look at a campaign; one that fails must not stop the others."""
+        try:
+            return self._look(connection, campaign)
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            log.exception("looking for stalled items of campaign %d failed", campaign.id)
+            return None
 
     def _look(self, connection: Connection, campaign: ServedCampaign) -> Findings:
         number = campaign.id
@@ -184,8 +188,9 @@ class StalledItems:
     ) -> list[Candidate]:
         return fetch(
             connection,
-            CANDIDATES[campaign.settings.one_question_per_item],
+            CANDIDATES,
             campaign=campaign.id,
+            people=campaign.settings.people_first,
             after=after,
             all=int(ids is None),
             ids=list(ids or ()),
@@ -239,7 +244,7 @@ class StalledItems:
             if row.revision != campaign.revision:
                 found.add(row.id)  # look again when it is revised
                 continue
-            item = item_state(campaign, row.task, row.state, log.get(row.id, []))
+            item = item_state(campaign, row.task, row.state, log.get(row.id, []), row.least)
             if any(
                 open_questions(campaign.policy, item, (), str(worker.id), campaign.rules)
                 for worker in present

@@ -233,9 +233,10 @@ class Watching:
                 made = watched.monitor.revise()
             if made is not None or time.monotonic() > end:
                 break
-        if not lines:
+        if not lines and watched.position <= row.last_answer_id:
             return None
-        more = watched.position < lines[-1].id or len(lines) == AT_ONCE
+        # Nothing to read after the choice of a table passes over the lines before it.
+        more = bool(lines) and (watched.position < lines[-1].id or len(lines) == AT_ONCE)
         _find(watched, made is not None)
         return Seen(row.id, row.last_answer_id, watched, made, more)
 
@@ -244,7 +245,7 @@ class Watching:
     ) -> tuple[Watched, LoggedPast]:
         """Take the monitor of a campaign, go on from the stored one, or begin a new one."""
         now = tested(connection, campaign.id) if campaign.revision else Tested(0, 0)
-        past = LoggedPast(connection, campaign.id, now.after)
+        past = LoggedPast(connection, campaign.id, now)
         found = self.watched.get(campaign.id)
         if found is None or found.tested != now:
             policy = campaign.policy

@@ -17,9 +17,13 @@ __all__ = ["EVENTS", "ActivityEntry", "list_activity", "note"]
 
 EVENTS = {
     "alarm": "table.alarm",
+    "suspect": "worker.suspected",
     "revise": "table.revised",
+    "exclude": "answers.excluded",
+    "include": "answers.included",
     "certified": "certificate.reached",
     "out of reach": "certificate.out_of_reach",
+    "skipped away": "campaign.skipped_away",
 }
 """Actions that webhooks are told about, and the names of these events."""
 MOST_LISTED = 500

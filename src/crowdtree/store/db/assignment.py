@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from crowdtree.store.db.sql import Query, Sql
-from crowdtree.store.db.statements import ACTIVE, TAKEN, UNFINISHED, UNREVISED, Item
+from crowdtree.store.db.statements import ACTIVE, LIVE, TAKEN, UNFINISHED, UNREVISED, Item
 from crowdtree.store.db.states import ItemStatus, LeaseState, lease_token
+from crowdtree.store.settings import NEVER
 
 
 class HeldTask(NamedTuple):
@@ -63,27 +64,34 @@ HELD = Query(
     WHERE {ACTIVE} AND leases.worker_id IN
     (SELECT worker_id FROM credentials WHERE token_hash IN :hashes) ORDER BY leases.id""",
 )
-_UNTOUCHED_ITEM = f"""NOT EXISTS (SELECT 1 FROM leases
-    WHERE leases.item_id = open_questions.item_id AND leases.worker_id = :worker AND {TAKEN})"""
-_UNTOUCHED = _UNTOUCHED_ITEM.replace(
-    f"AND {TAKEN}", f"AND leases.question = open_questions.question AND {TAKEN}"
-)
-_CHOOSE = """SELECT open_questions.id, open_questions.item_id, open_questions.question,
+AGAIN = f"""(leases.question = open_questions.question
+    OR (leases.state <> {LeaseState.SKIPPED:d} OR {{people}} = {NEVER})
+    AND (SELECT count(DISTINCT other.worker_id) FROM leases AS other
+        WHERE other.item_id = leases.item_id AND other.state = {LeaseState.ANSWERED:d}
+        AND NOT EXISTS (SELECT 1 FROM exclusions WHERE exclusions.campaign_id = other.campaign_id
+            AND exclusions.worker_id = other.worker_id AND exclusions.lifted_revision IS NULL)
+        ) < {{people}})"""
+"""Whether the worker of a lease must not be asked an open question of the same item: it is the same
+question, or fewer people have answered about the item than must before one is asked again
+(:attr:`crowdtree.store.settings.Settings.people_first`)."""
+_UNTOUCHED = f"""NOT EXISTS (SELECT 1 FROM leases
+    WHERE leases.item_id = open_questions.item_id AND leases.worker_id = :worker AND {TAKEN}
+    AND {AGAIN.format(people=":people")})"""
+_CHOOSE = f"""SELECT open_questions.id, open_questions.item_id, open_questions.question,
     open_questions.needed, items.task, items.payload
     FROM open_questions JOIN items ON items.id = open_questions.item_id
-    WHERE open_questions.campaign_id = :campaign {question} AND open_questions.id > :after
-    AND {untouched} ORDER BY open_questions.id LIMIT 1"""
+    WHERE open_questions.campaign_id = :campaign {{question}} AND open_questions.id > :after
+    AND open_questions.known_only <= :known
+    AND {_UNTOUCHED} ORDER BY open_questions.id LIMIT 1"""
 
 
-def _choose(one_question: bool, once_per_item: bool) -> Query[Choice]:
+def _choose(one_question: bool) -> Query[Choice]:
     question = "AND open_questions.question = :question" if one_question else ""
-    made = _CHOOSE.replace("{question}", question)
-    made = made.replace("{untouched}", _UNTOUCHED_ITEM if once_per_item else _UNTOUCHED)
-    return Query(Choice, made + " {skip open_questions, items}")
+    return Query(Choice, _CHOOSE.replace("{question}", question) + " {skip open_questions, items}")
 
 
-CHOOSE = {(one, once): _choose(one, once) for one in (False, True) for once in (False, True)}
-"""By whether one question is searched for, and whether a worker sees an item only once."""
+CHOOSE = {one: _choose(one) for one in (False, True)}
+"""By whether one question is searched for."""
 NEW_ITEM = Query(
     Item,
     f"""SELECT id, task, payload FROM items WHERE campaign_id = :campaign
@@ -98,7 +106,7 @@ ANY_FOR_WORKER = Sql(
 SCAN_QUESTIONS = Query(
     ScannedQuestion,
     """SELECT id, item_id FROM open_questions WHERE campaign_id = :campaign
-    AND id > :after ORDER BY id LIMIT :most""",
+    AND id > :after AND known_only <= :known ORDER BY id LIMIT :most""",
 )
 LOCK_ITEM = Sql("SELECT id FROM items WHERE id = :id AND revision = :revision {skip items}")
 ADD_LEASE = Query(
@@ -114,7 +122,14 @@ OPEN_ITEM = Sql(
 )
 GOLD_TAKEN = Sql(
     f"""SELECT 1 FROM leases WHERE item_id = :item AND worker_id = :worker
-    AND question = :question AND {TAKEN}"""
+    AND :question IN (question, -1) AND {TAKEN} LIMIT 1"""
+)
+"""Whether the worker had a question about an item, or with -1 any question."""
+TAKE_BACK = Sql(
+    f"""UPDATE leases SET expires_at = :past WHERE id IN (SELECT leases.id FROM leases
+    JOIN workers ON workers.id = leases.worker_id WHERE leases.campaign_id = :campaign AND {LIVE}
+    AND leases.given_at < :before AND leases.expires_at >= :now
+    AND (workers.answers = 0 OR workers.lapses > 0) {{skip leases}})"""
 )
 
 # ------------------------------------------------------------- assignment in batches, PostgreSQL
@@ -128,7 +143,8 @@ class Seeker(NamedTuple):
     question: int
     after: int
     after_any: int
-    once: bool
+    people: int
+    known: int
     wide: bool
 
 
@@ -163,9 +179,10 @@ class Grant(NamedTuple):
 
 _OFFER = f"""SELECT open_questions.id, open_questions.question, open_questions.needed
     FROM open_questions WHERE open_questions.campaign_id = r.campaign_id {{question}}
+    AND open_questions.known_only <= r.known
     AND NOT EXISTS (SELECT 1 FROM leases
         WHERE leases.item_id = open_questions.item_id AND leases.worker_id = r.worker_id
-        AND (r.once OR leases.question = open_questions.question) AND {TAKEN})
+        AND {TAKEN} AND {AGAIN.format(people="r.people")})
     ORDER BY open_questions.id LIMIT :most"""
 _PREFERRED = _OFFER.replace(
     "{question}", "AND open_questions.question = r.question AND open_questions.id > r.after"
@@ -175,7 +192,7 @@ OFFERS = Query(
     Offer,
     f"""WITH r AS MATERIALIZED (SELECT * FROM json_to_recordset(:rows::json) AS
         r(worker_id bigint, campaign_id bigint, question int, after bigint, after_any bigint,
-        once boolean, wide boolean))
+        people int, known int, wide boolean))
     SELECT r.worker_id, 0 AS kind, o.id, o.question, o.needed
     FROM r CROSS JOIN LATERAL ({_PREFERRED}) o
     UNION ALL
@@ -196,7 +213,7 @@ TAKE_OFFERS = Query(
     Grant,
     f"""WITH r AS MATERIALIZED (SELECT * FROM json_to_recordset(:rows::json) AS
         r(offer bigint, place int, worker_id bigint, campaign_id bigint, nonce text,
-        expires_at float8, once boolean)),
+        expires_at float8, people int)),
     locked AS MATERIALIZED (SELECT open_questions.id, open_questions.item_id,
         open_questions.question, open_questions.needed, items.task, items.payload
         FROM open_questions JOIN items ON items.id = open_questions.item_id
@@ -205,9 +222,10 @@ TAKE_OFFERS = Query(
     leased AS ({_LEASE} SELECT r.nonce, r.campaign_id, locked.item_id, r.worker_id,
         locked.question, {LeaseState.ACTIVE:d}, 0, :now, r.expires_at
         FROM r JOIN locked ON locked.id = r.offer
-        WHERE r.place <= locked.needed AND NOT (r.once AND EXISTS (SELECT 1 FROM leases
+        WHERE r.place <= locked.needed AND NOT EXISTS (SELECT 1 FROM leases
         WHERE leases.item_id = locked.item_id AND leases.worker_id = r.worker_id
-        AND {TAKEN})) ON CONFLICT (item_id, worker_id, question)
+        AND {TAKEN} AND {AGAIN.format(people="r.people").replace("open_questions.", "locked.")})
+        ON CONFLICT (item_id, worker_id, question)
         DO UPDATE SET state = {LeaseState.ACTIVE:d}, given_at = excluded.given_at,
         expires_at = excluded.expires_at
         WHERE leases.state = {LeaseState.EXPIRED:d}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 import sqlalchemy as sa
@@ -48,6 +48,11 @@ class CampaignSummary:
     started_at: float | None
     finished_at: float | None
 
+    @property
+    def state(self) -> sql.CampaignState:
+        """What changes while it runs."""
+        return sql.CampaignState(self.id, self.version, self.status, self.status_reason)
+
     def to_dict(self) -> JsonObject:
         """Write the campaign as plain JSON."""
         return asdict(self)
@@ -61,6 +66,8 @@ class Campaign(CampaignSummary):
     """As in a problem file."""
     policy: JsonObject
     settings: Settings
+    secret: str = field(repr=False)
+    """Key of completion codes, signed participant ids and names of items."""
     revision: int
     """How many times the policy was revised."""
 

@@ -14,11 +14,14 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.files.private import make_private, open_private
 from crowdtree.store.db.tables import metadata
 
 __all__ = ["is_sqlite", "make_engine", "migrate"]
 
 BUSY_SECONDS = 30
+BESIDE = ("", "-wal", "-shm", "-journal")
+"""Ends of the names of an SQLite database's files."""
 MIGRATION_LOCK = 7420817
 """Key of the advisory lock that one migrating process holds on PostgreSQL."""
 
@@ -63,6 +66,8 @@ def _sqlite_engine(url: sa.URL) -> Engine:
         folder = Path(str(url.database)).resolve().parent
         if not folder.is_dir():
             raise CrowdtreeError(f"database: folder {folder} does not exist; make it first")
+        if not str(url.database).startswith("file:"):
+            _keep_private(Path(str(url.database)))
     engine = sa.create_engine(
         url,
         connect_args={"check_same_thread": False, "timeout": BUSY_SECONDS},
@@ -84,6 +89,18 @@ def _sqlite_engine(url: sa.URL) -> Engine:
         connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
 
     return engine
+
+
+def _keep_private(path: Path) -> None:
+    """Let only the owner read a database, also one that was made before.
+
+    SQLite gives the files beside a database the rights of the database itself.
+    """
+    try:
+        open_private(path).close()  # an empty file is an empty database
+    except OSError:  # it exists; or it cannot be made, which connecting reports
+        for end in BESIDE:
+            make_private(path.with_name(path.name + end))
 
 
 def is_sqlite(connection: Connection | Engine) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Generic, Protocol, TypeVar, cast
 
@@ -27,6 +27,7 @@ __all__ = [
     "fetch",
     "fetch_ids",
     "fetch_one",
+    "fetch_pieces",
     "pipelined",
     "run",
     "run_many",
@@ -35,6 +36,7 @@ __all__ = [
 ]
 
 Values = Mapping[str, object]
+PIECE = 2000
 
 
 class Row(Protocol):
@@ -125,6 +127,10 @@ class Cursor(Protocol):
         """Fetch the remaining rows."""
         ...
 
+    def fetchmany(self, size: int, /) -> list[tuple[object, ...]]:
+        """Fetch some more rows."""
+        ...
+
     def fetchone(self) -> tuple[object, ...] | None:
         """Fetch the next row."""
         ...
@@ -199,6 +205,15 @@ def fetch_one(connection: Connection, query: Query[R], **values: object) -> R | 
 def fetch_ids(connection: Connection, sql: Sql, **values: object) -> list[int]:
     """Run a statement that selects one id per row, and fetch the ids."""
     return [cast(int, number) for (number,) in _run(connection, sql, values).fetchall()]
+
+
+def fetch_pieces(
+    connection: Connection, sql: Sql, **values: object
+) -> Iterator[list[tuple[object, ...]]]:
+    """Run a statement and fetch its rows as plain tuples, some thousands at a time."""
+    cursor = _run(connection, sql, values)
+    while rows := cursor.fetchmany(PIECE):
+        yield rows
 
 
 def exists(connection: Connection, sql: Sql, **values: object) -> bool:

@@ -62,7 +62,10 @@ class Worker(NamedTuple):
     question: int | None
     last_question: int
     used_skill: float
+    known: str
     answers: int
+    skips: int
+    lapses: int
     campaign_version: int
     campaign_status: str
     campaign_reason: str
@@ -99,7 +102,32 @@ class Definition(NamedTuple):
     problem: str
     policy: str
     settings: str
+    secret: str
     revision: int
+
+
+class Exclusion(NamedTuple):
+    """Lines of a worker that are excluded, from a revision on until they are included again."""
+
+    worker_id: int
+    first_answer_id: int
+    last_answer_id: int
+    revision: int
+    lifted_revision: int | None
+
+    def covers(self, worker: int, line: int) -> bool:
+        """Whether it is about a line of the log."""
+        inside = self.first_answer_id <= line <= self.last_answer_id
+        return worker == self.worker_id and inside
+
+    def holds(self, revision: int) -> bool:
+        """Whether it is in effect in a revision."""
+        lifted = self.lifted_revision
+        return self.revision <= revision and (lifted is None or revision < lifted)
+
+    def changed_after(self, revision: int) -> bool:
+        """Whether it was made or lifted after a revision."""
+        return max(self.revision, self.lifted_revision or 0) > revision
 
 
 class BudgetRow(NamedTuple):
@@ -115,7 +143,8 @@ WORKERS = Query(
     Worker,
     """SELECT credentials.token_hash, credentials.role, credentials.expires_at,
     workers.id, workers.campaign_id, workers.status, workers.status_reason, workers.question,
-    workers.last_question, workers.used_skill, workers.answers,
+    workers.last_question, workers.used_skill, workers.known, workers.answers, workers.skips,
+    workers.lapses,
     campaigns.version AS campaign_version,
     campaigns.status AS campaign_status, campaigns.status_reason AS campaign_reason
     FROM credentials JOIN workers ON workers.id = credentials.worker_id
@@ -125,8 +154,13 @@ WORKERS = Query(
 CAMPAIGNS = Query(
     CampaignState, "SELECT id, version, status, status_reason FROM campaigns WHERE id IN :ids"
 )
+EXCLUSIONS = Query(
+    Exclusion,
+    """SELECT worker_id, first_answer_id, last_answer_id, revision, lifted_revision
+    FROM exclusions WHERE campaign_id = :campaign ORDER BY id""",
+)
 DEFINITION = Query(
-    Definition, "SELECT problem, policy, settings, revision FROM campaigns WHERE id = :id"
+    Definition, "SELECT problem, policy, settings, secret, revision FROM campaigns WHERE id = :id"
 )
 BUDGETS = Query(
     BudgetRow,
@@ -151,6 +185,8 @@ class ItemRow(NamedTuple):
     state: str | None
     revision: int
     revised_after: int
+    reopened_after: int
+    least: int
 
 
 @dataclass
@@ -189,6 +225,7 @@ class LogLine(NamedTuple):
     key: str
     lease_id: int
     skill: float
+    weight: float
     fate: str
     overdue: int
     price: int
@@ -201,12 +238,13 @@ class LogLine(NamedTuple):
 
 
 class OpenQuestion(NamedTuple):
-    """A question that can be handed out `needed` more times."""
+    """A question that can be handed out `needed` more times, maybe to known workers only."""
 
     id: int
     item_id: int
     question: int
     needed: int
+    known_only: int
 
 
 class Outcome(NamedTuple):
@@ -257,6 +295,7 @@ class NewAnswer(NamedTuple):
     value: int | None
     key: str
     skill: float
+    weight: float
     fate: str
     overdue: int
     price: int
@@ -299,8 +338,8 @@ class Withdrawal(NamedTuple):
 
 ITEMS = Query(
     ItemRow,
-    """SELECT id, campaign_id, task, status, gold, state, revision, revised_after FROM items
-    WHERE id {of items} ORDER BY id {lock items}""",
+    f"""SELECT {", ".join(ItemRow._fields)} FROM items
+    WHERE id {{of items}} ORDER BY id {{lock items}}""",
 )
 LABELS_OF_ITEMS = Query(
     LabelOfItem,
@@ -312,13 +351,14 @@ LEASES_OF_ITEMS = Query(
     f"""SELECT id, nonce, item_id, worker_id, question, state, attempts, given_at, expires_at
     FROM leases WHERE item_id {{of items}} AND ({LIVE} OR id IN :leases)""",
 )
-_LOG = """SELECT id, item_id, question, worker_id, value, kind, key, lease_id, skill, fate, overdue,
-    price, revised_fate FROM answers WHERE item_id {which} ORDER BY id"""
+_LOG = """SELECT id, item_id, question, worker_id, value, kind, key, lease_id, skill, weight, fate,
+    overdue, price, revised_fate FROM answers WHERE item_id {which} ORDER BY id"""
 LOG_OF_ITEMS = Query(LogLine, _LOG.replace("{which}", "{of items}"))
 LOG = Query(LogLine, _LOG.replace("{which}", "IN :ids"))
 QUESTIONS_OF_ITEMS = Query(
     OpenQuestion,
-    "SELECT id, item_id, question, needed FROM open_questions WHERE item_id {of items}",
+    """SELECT id, item_id, question, needed, known_only FROM open_questions
+    WHERE item_id {of items}""",
 )
 OVERDUE_ITEMS = Sql(
     f"""SELECT items.id FROM items
@@ -357,12 +397,13 @@ SAVE_LEASE = many(
 )
 SAVE_ITEM = many(
     """UPDATE items SET status = :status, state = :state, revision = :revision,
-    revised_after = :revised_after WHERE id = :id"""
+    revised_after = :revised_after, reopened_after = :reopened_after, least = :least
+    WHERE id = :id"""
 )
 SAVE_FATE = many("UPDATE answers SET revised_fate = :revised_fate WHERE id = :id")
 ADD_QUESTION = many(
-    """INSERT INTO open_questions (campaign_id, item_id, question, needed)
-    VALUES (:campaign_id, :item_id, :question, :needed)"""
+    """INSERT INTO open_questions (campaign_id, item_id, question, needed, known_only)
+    VALUES (:campaign_id, :item_id, :question, :needed, :known_only)"""
 )
 SAVE_QUESTION = many("UPDATE open_questions SET needed = :needed WHERE id = :id")
 DROP_QUESTION = many("DELETE FROM open_questions WHERE id = :id")
@@ -413,13 +454,17 @@ class WorkerRecord(NamedTuple):
     judged: int
 
 
+KNOWN = Sql("SELECT id FROM workers WHERE id IN :ids AND known <> ''")
 LOCK_WORKERS = Sql("SELECT id FROM workers WHERE id IN :ids ORDER BY id {lock workers}")
 ADD_TO_WORKER = many(
     """UPDATE workers SET answers = workers.answers + :answers, skips = workers.skips + :skips,
-    overdue = workers.overdue + :overdue, earned = workers.earned + :earned, last_question =
+    accepted = workers.accepted + :accepted, overdue = workers.overdue + :overdue,
+    earned = workers.earned + :earned,
+    lapses = CASE WHEN :answers > 0 THEN 0 ELSE workers.lapses END, last_question =
     CASE WHEN :last_question < 0 THEN workers.last_question ELSE :last_question END,
     seen_at = CASE WHEN :now > seen_at THEN :now ELSE seen_at END WHERE id = :id"""
 )
+ADD_LAPSES = many("UPDATE workers SET lapses = workers.lapses + :lapses WHERE id = :id")
 ADD_JUDGEMENT = many(insert("judgements", Judgement))
 TAKE_JUDGEMENTS = Query(
     Judgement,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 __all__ = [
+    "GIVEN_BACK",
     "ITEM_STATUSES",
     "LIVE_LEASES",
     "STANDS",
@@ -49,6 +50,8 @@ ITEM_STATUSES = tuple(status.label for status in ItemStatus)
 """The names of the statuses, in order."""
 LIVE_LEASES = (LeaseState.ACTIVE, LeaseState.WITHDRAWN)
 """Leases that may still be answered in time; their price is reserved."""
+GIVEN_BACK = 0.0
+"""When a lease expires that its worker gave back: long ago, and not held against the worker."""
 
 
 STANDS = """NOT EXISTS (SELECT 1 FROM answers AS later WHERE later.lease_id = answers.lease_id

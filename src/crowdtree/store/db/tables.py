@@ -24,6 +24,7 @@ __all__ = [
     "checks",
     "credentials",
     "deliveries",
+    "exclusions",
     "items",
     "judgements",
     "labels",
@@ -95,6 +96,7 @@ campaigns = sa.Table(
     _text("problem"),
     _text("policy"),
     _text("settings", "{}"),
+    _text("secret"),  # key of completion codes, signed participant ids and names of items
     _count("revision"),
     _count("version"),
     _number("created_at", sa.Float),
@@ -117,6 +119,28 @@ revisions = sa.Table(
     _text("problem"),
     _text("policy"),
     sa.Column("finished_at", sa.Float),
+)
+
+# Answers and skips of a worker, from one line of the log to another, that are excluded: in the
+# revisions from `revision` on, and before `lifted_revision` if that is set. `since` is the time
+# that was asked for; without it, all answers up to then.
+exclusions = sa.Table(
+    "exclusions",
+    metadata,
+    _id(),
+    _ref("campaign_id", "campaigns"),
+    _ref("worker_id", "workers"),
+    _number("first_answer_id", BigId),
+    _number("last_answer_id", BigId),
+    _count("revision"),
+    sa.Column("lifted_revision", sa.Integer),
+    sa.Column("since", sa.Float),
+    _text("actor"),
+    _text("reason"),
+    _number("at", sa.Float),
+    sa.Column("lifted_at", sa.Float),
+    sa.Index("ix_exclusions_campaign_id_id", "campaign_id", "id"),
+    sqlite_autoincrement=True,
 )
 
 # What the answers say about the table of a campaign. Written only by
@@ -159,13 +183,16 @@ items = sa.Table(
     _text("state", None),
     _count("revision"),
     _number("revised_after", BigId),
+    _number("reopened_after", BigId),
+    _count("least"),  # answers before its label: more than it has while its label waits
     sa.UniqueConstraint("campaign_id", "task"),
     sa.Index("ix_items_campaign_id_status_id", "campaign_id", "status", "id"),
     sqlite_autoincrement=True,
 )
 
 # `revision` is the number of the policy that made the state, the label and the open questions of an
-# item; lines of its log up to the id `revised_after` were replayed when it was revised.
+# item; lines of its log up to the id `revised_after` were replayed when it was revised. Skips up to
+# the id `reopened_after` no longer count: the item was set aside and then reopened.
 
 # A question of an item that can be handed out `needed` more times. A question that opens again gets
 # a new row with a new id, so that a scan can continue from the last id that it has seen.
@@ -177,6 +204,7 @@ open_questions = sa.Table(
     _ref("item_id", "items"),
     sa.Column("question", sa.Integer, nullable=False),
     sa.Column("needed", sa.Integer, nullable=False),
+    _number("known_only", sa.SmallInteger),  # whether only workers who are known are asked
     sa.UniqueConstraint("item_id", "question"),
     sa.Index("ix_open_questions_campaign_id_id", "campaign_id", "id"),
     sa.Index("ix_open_questions_campaign_id_question_id", "campaign_id", "question", "id"),
@@ -208,18 +236,25 @@ workers = sa.Table(
     _number("skill", sa.Float),
     _number("precision", sa.Float),
     _number("used_skill", sa.Float),  # with which answers are weighed
+    _text("known"),  # why the worker is known; empty for a newcomer
     _count("gold_right"),
     _count("gold_asked"),
     _count("agreed"),
     _count("judged"),
     _count("answers"),
+    _count("accepted"),  # answers that are paid, where there is a price
     _count("skips"),
     _count("overdue"),
+    _count("lapses"),  # leases that expired since the last answer
     _number("earned", sa.BigInteger),
     _number("joined_at", sa.Float),
     _number("seen_at", sa.Float),
+    _text("network"),  # keyed hash of the network from which the worker joined
+    sa.Column("completed_at", sa.Float),  # when the worker was shown the end, entitled to a code
     _text("details", "{}"),
     sa.UniqueConstraint("campaign_id", "external_id"),
+    sa.Index("ix_workers_campaign_id_joined_at", "campaign_id", "joined_at"),
+    sa.Index("ix_workers_campaign_id_network", "campaign_id", "network"),
     sqlite_autoincrement=True,
 )
 
@@ -246,7 +281,7 @@ _active = leases.c.state == LeaseState.ACTIVE
 sa.Index("ix_leases_worker_id", leases.c.worker_id, sqlite_where=_active, postgresql_where=_active)
 
 # `fate` is what the worker was told. Where a revision of the policy changed it, `revised_fate` is
-# what became of the answer since.
+# what became of the answer since. `weight` is that of a skip, by the worker's record at the time.
 answers = sa.Table(
     "answers",
     metadata,
@@ -260,6 +295,7 @@ answers = sa.Table(
     sa.Column("value", sa.SmallInteger),
     sa.Column("key", sa.Text, nullable=False),
     _number("skill", sa.Float),
+    sa.Column("weight", sa.Float, nullable=False, server_default="1"),
     sa.Column("fate", sa.Text, nullable=False),
     _number("overdue", sa.SmallInteger),
     _number("price", sa.BigInteger),

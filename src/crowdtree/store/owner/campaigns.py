@@ -21,7 +21,8 @@ from crowdtree.store.db.campaign_row import (
 )
 from crowdtree.store.db.sql import exists, run_many
 from crowdtree.store.db.states import LIVE_LEASES, ItemStatus
-from crowdtree.store.db.tables import budgets, campaigns, leases, waiting
+from crowdtree.store.db.tables import budgets, campaigns, items, leases, waiting
+from crowdtree.store.derived import new_secret
 from crowdtree.store.settings import MICRO, Settings, checked_settings
 from crowdtree.store.types import AnyPolicy
 
@@ -30,7 +31,9 @@ __all__ = [
     "add_items",
     "change_settings",
     "check_policy",
+    "count_set_aside",
     "create",
+    "pause_finished",
     "rename",
     "set_status",
     "storable",
@@ -45,6 +48,8 @@ MOVES: dict[CampaignStatus, tuple[CampaignStatus, ...]] = {
 """From which statuses a campaign can get to a status."""
 VERBS = {"running": "start", "paused": "pause", "finishing": "finish", "finished": "finish"}
 MOST_NAME = 200
+ENGINE_SETTINGS = ("most_skips", "people_per_item", "person_dependence")
+"""Settings that are rules of the engine, under which the log is replayed."""
 
 
 def create(
@@ -62,6 +67,7 @@ def create(
             name=name.strip() or "Campaign",
             **definition_of(policy),
             settings=settings.model_dump_json(),
+            secret=new_secret(),
             created_at=now,
         )
         .returning(campaigns.c.id)
@@ -80,6 +86,16 @@ def check_policy(policy: AnyPolicy, settings: Settings) -> None:
         raise CrowdtreeError(f"settings: examples: {sorted(unknown)[0]!r} is not a question")
     if settings.budget is not None and settings.price == 0:
         raise CrowdtreeError("settings: budget: set a price per answer as well")
+    if settings.personal_codes and settings.completion_code:
+        raise CrowdtreeError(
+            "settings: personal_codes: leave completion_code empty, or switch personal codes off"
+        )
+    most = getattr(policy, "max_answers", None)
+    if most is not None and most < settings.people_per_item:
+        raise CrowdtreeError(
+            f"settings: people_per_item: {settings.people_per_item} people cannot answer about an "
+            f"item: the policy takes at most {most} (max_answers)"
+        )
     if settings.dedicated and policy.to_dict()["policy"] != "plan":
         raise CrowdtreeError(
             "settings: dedicated: requires a plan; adaptive questions vary by item"
@@ -118,11 +134,12 @@ def change_settings(
     found = get_campaign(connection, number, lock=True)
     old = found.settings
     settings = checked_settings({**old.model_dump(), **changes})
-    if found.status != "draft" and settings.most_skips != old.most_skips:
-        raise CrowdtreeError(
-            "settings: most_skips: cannot change after the start: items set aside so far depend "
-            "on it"
-        )
+    for name in ENGINE_SETTINGS if found.status != "draft" else ():
+        if getattr(settings, name) != getattr(old, name):
+            raise CrowdtreeError(
+                f"settings: {name}: cannot change after the start: labels and items set aside so "
+                "far depend on it"
+            )
     check_policy(policy, settings)
     connection.execute(
         campaigns.update()
@@ -197,6 +214,28 @@ def set_status(
     )
     note(connection, now, VERBS[status], number, {"reason": reason} if reason else {})
     return get_campaign(connection, number)
+
+
+def count_set_aside(
+    connection: Connection, number: int, rows: Sequence[Mapping[str, object]]
+) -> int:
+    """Count the rows whose items were set aside."""
+    tasks = [row["task"] for row in rows]
+    mine = (items.c.campaign_id == number, items.c.status == ItemStatus.SET_ASIDE)
+    found = sa.select(sa.func.count()).where(*mine, items.c.task.in_(tasks))
+    return int(connection.execute(found).scalar_one())
+
+
+def pause_finished(connection: Connection, number: int, now: float, reason: str) -> None:
+    """Pause a finished campaign some of whose items are open again.
+
+    Nothing is asked or paid before the owner resumes it.
+    """
+    mine = (campaigns.c.id == number, campaigns.c.status == "finished")
+    changed = campaigns.update().where(*mine)
+    changed = changed.values(status="paused", status_reason=reason, finished_at=None)
+    if connection.execute(changed).rowcount:
+        note(connection, now, "reopened", number, {"text": reason}, "server")
 
 
 def add_items(connection: Connection, number: int, rows: Sequence[Mapping[str, object]]) -> int:

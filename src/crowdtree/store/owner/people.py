@@ -1,9 +1,9 @@
-"""Workers of a campaign: invite, join, pause, block, release their leases."""
+"""Workers of a campaign: invite, pause, block, release their leases."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import sqlalchemy as sa
@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import Ask, PlanPolicy
 from crowdtree.store.db.activity import note
-from crowdtree.store.db.states import LeaseState, split_lease
+from crowdtree.store.db.states import GIVEN_BACK, LeaseState, split_lease
 from crowdtree.store.db.tables import credentials, leases, workers
 from crowdtree.store.errors import NotFound
 from crowdtree.store.owner import tokens
@@ -20,79 +20,62 @@ from crowdtree.store.owner.campaigns import MOST_NAME, storable
 from crowdtree.store.types import AnyPolicy
 
 __all__ = [
+    "SUSPECTED",
     "WorkerStatus",
+    "add_worker",
+    "check_worker",
     "invite",
-    "join",
     "join_link",
+    "join_links",
     "new_link",
     "release",
     "set_worker_status",
 ]
 
 WorkerStatus = Literal["active", "paused", "blocked"]
+SUSPECTED = "suspected"
+"""First word of the reason where the server paused a worker whom it suspects."""
 
 
 def invite(
     connection: Connection, number: int, name: str, policy: AnyPolicy, dedicated: bool, now: float
 ) -> tuple[int, str]:
     """Add a worker; returns the id and a personal token, which is shown only here."""
-    worker = _add(connection, number, name, None, policy, dedicated, now, {})
+    worker = add_worker(connection, number, name, policy, dedicated, now, known="invited")
     token = tokens.issue(connection, "worker", now, campaign_id=number, worker_id=worker, name=name)
     note(connection, now, "invite", number, {"worker": worker})
     return worker, token
 
 
-def join_link(connection: Connection, number: int, now: float) -> str:
-    """Make the open join token of a campaign; the previous one stops working."""
-    where = (credentials.c.role == "join", credentials.c.campaign_id == number)
-    tokens.revoke(connection, now, *where)
-    note(connection, now, "join link", number)
+def join_link(connection: Connection, number: int, now: float, keep: bool = False) -> str:
+    """Make an open join token of a campaign; earlier ones stop working unless they are kept."""
+    if not keep:
+        where = (credentials.c.role == "join", credentials.c.campaign_id == number)
+        tokens.revoke(connection, now, *where)
+    note(connection, now, "join link", number, {"kept": keep})
     return tokens.issue(connection, "join", now, campaign_id=number)
 
 
-def join(
-    connection: Connection,
-    number: int,
-    external_id: str | None,
-    policy: AnyPolicy,
-    dedicated: bool,
-    now: float,
-    details: dict[str, str],
-    seconds: float,
-) -> str:
-    """Add a worker, or find the one with the same external id; returns a session token."""
-    if external_id is not None and (not external_id or not storable(external_id)):
-        raise CrowdtreeError(
-            f"participant: expected an id of 1 to {MOST_NAME} characters without NUL"
-        )
-    worker = None if external_id is None else _by_external(connection, number, external_id)
-    if worker is None:
-        name = external_id or ""
-        worker = _add(connection, number, name, external_id, policy, dedicated, now, details)
-    return tokens.issue(
-        connection, "worker", now, campaign_id=number, worker_id=worker, seconds=seconds
-    )
+def join_links(connection: Connection, number: int, now: float) -> int:
+    """Count the open join links of a campaign that work."""
+    mine = (credentials.c.role == "join", credentials.c.campaign_id == number)
+    return tokens.count(connection, now, *mine)
 
 
-def _by_external(connection: Connection, number: int, external_id: str) -> int | None:
-    found = connection.execute(
-        sa.select(workers.c.id).where(
-            workers.c.campaign_id == number, workers.c.external_id == external_id
-        )
-    ).scalar_one_or_none()
-    return None if found is None else int(found)
-
-
-def _add(
+def add_worker(
     connection: Connection,
     number: int,
     name: str,
-    external_id: str | None,
     policy: AnyPolicy,
     dedicated: bool,
     now: float,
-    details: dict[str, str],
+    *,
+    external_id: str | None = None,
+    network: str = "",
+    details: Mapping[str, str] | None = None,
+    known: str = "",
 ) -> int:
+    """Add a worker; returns the id."""
     if not storable(name):
         raise CrowdtreeError(
             f"worker: expected a name of at most {MOST_NAME} characters without NUL"
@@ -110,7 +93,9 @@ def _add(
             last_question=root if question is None else question,
             joined_at=now,
             seen_at=now,
-            details=json.dumps(details),
+            network=network,
+            details=json.dumps(dict(details or {})),
+            known=known,
         )
         .returning(workers.c.id)
     )
@@ -136,7 +121,8 @@ def _needed_question(connection: Connection, number: int, policy: AnyPolicy) -> 
     return max(load, key=lambda q: (load[q] / (team.get(q, 0) + 1), -q))
 
 
-def _check_worker(connection: Connection, number: int, worker: int) -> None:
+def check_worker(connection: Connection, number: int, worker: int) -> None:
+    """Raise unless a worker is in a campaign."""
     where = (workers.c.id == worker, workers.c.campaign_id == number)
     if connection.execute(sa.select(workers.c.id).where(*where)).one_or_none() is None:
         raise NotFound(f"worker {worker} is not in campaign {number}")
@@ -149,12 +135,13 @@ def set_worker_status(
 
     The links of a blocked worker stop working, and the questions that they hold are released.
     """
-    _check_worker(connection, number, worker)
-    connection.execute(
-        workers.update()
-        .where(workers.c.id == worker)
-        .values(status=status, status_reason="" if status == "active" else "by the owner")
-    )
+    check_worker(connection, number, worker)
+    values = {"status": status, "status_reason": "" if status == "active" else "by the owner"}
+    mine = workers.c.id == worker
+    if status == "active":  # the owner vouches for somebody whom the server suspected
+        suspected = workers.c.status_reason.startswith(SUSPECTED)
+        connection.execute(workers.update().where(mine, suspected).values(known="owner"))
+    connection.execute(workers.update().where(mine).values(**values))
     if status == "blocked":
         tokens.revoke(connection, now, credentials.c.worker_id == worker)
         held = (leases.c.worker_id == worker, leases.c.state == LeaseState.ACTIVE)
@@ -181,7 +168,7 @@ def release(connection: Connection, token_hash: str, held: Sequence[str], now: f
                 leases.c.worker_id == worker,
                 leases.c.state == LeaseState.ACTIVE,
             )
-            .values(expires_at=now - 1.0)
+            .values(expires_at=GIVEN_BACK)
         )
         count += found.rowcount
     return count
@@ -189,7 +176,7 @@ def release(connection: Connection, token_hash: str, held: Sequence[str], now: f
 
 def new_link(connection: Connection, number: int, worker: int, now: float) -> str:
     """Make a new personal token for a worker; the previous ones stop working."""
-    _check_worker(connection, number, worker)
+    check_worker(connection, number, worker)
     tokens.revoke(connection, now, credentials.c.worker_id == worker)
     note(connection, now, "new link", number, {"worker": worker})
     return tokens.issue(connection, "worker", now, campaign_id=number, worker_id=worker)

@@ -18,7 +18,7 @@ from crowdtree.store.db.tables import answers, campaigns, revisions
 from crowdtree.store.owner.campaigns import check_policy
 from crowdtree.store.types import AnyPolicy
 
-__all__ = ["revise"]
+__all__ = ["add_revision", "revise"]
 
 MOST_REASON = 20_000
 
@@ -63,17 +63,39 @@ def revise(
     made = definition_of(policy)
     if made == definition_of(present):
         return found.revision
+    revision = add_revision(connection, found, made, reason, now, actor)
+    note(connection, now, "revise", number, {"revision": revision, **reason}, actor)
+    return revision
+
+
+def add_revision(
+    connection: Connection,
+    campaign: Campaign,
+    definition: Mapping[str, str],
+    reason: Mapping[str, object],
+    now: float,
+    actor: Literal["owner", "server"],
+    after: int | None = None,
+) -> int:
+    """Begin another revision of a campaign whose row is locked; returns its number.
+
+    Its table is tested with items that were first asked about after the line `after` of the log,
+    by default after all that there are.
+    """
+    number = campaign.id
     text = json.dumps(dict(reason))
     if len(text) > MOST_REASON:
         raise CrowdtreeError(f"reason: expected at most {MOST_REASON} characters, got {len(text)}")
-    if found.revision == 0:
-        _add_first(connection, found)
+    if campaign.revision == 0:
+        _add_first(connection, campaign)
     mine = revisions.c.campaign_id == number
     connection.execute(
         revisions.update().where(mine, revisions.c.finished_at.is_(None)).values(finished_at=now)
     )
-    last = sa.select(sa.func.max(answers.c.id)).where(answers.c.campaign_id == number)
-    revision = found.revision + 1
+    if after is None:
+        last = sa.select(sa.func.max(answers.c.id)).where(answers.c.campaign_id == number)
+        after = connection.execute(last).scalar_one() or 0
+    revision = campaign.revision + 1
     connection.execute(
         revisions.insert().values(
             campaign_id=number,
@@ -81,16 +103,15 @@ def revise(
             at=now,
             actor=actor,
             reason=text,
-            after_answer_id=connection.execute(last).scalar_one() or 0,
-            **made,
+            after_answer_id=after,
+            **definition,
         )
     )
     connection.execute(
         campaigns.update()
         .where(campaigns.c.id == number)
-        .values(**made, revision=revision, version=campaigns.c.version + 1)
+        .values(**definition, revision=revision, version=campaigns.c.version + 1)
     )
-    note(connection, now, "revise", number, {"revision": revision, **reason}, actor)
     return revision
 
 

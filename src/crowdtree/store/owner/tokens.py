@@ -16,20 +16,26 @@ __all__ = [
     "Credential",
     "OwnerToken",
     "Role",
+    "count",
     "find",
     "find_hash",
     "hashed",
     "issue",
     "listed",
+    "retire_links",
     "revoke",
     "revoke_owner_tokens",
     "take_once",
+    "use_once",
     "worker_of",
 ]
 
-Role = Literal["owner", "once", "worker", "join", "auditor"]
+Role = Literal["owner", "once", "worker", "join", "auditor", "used"]
 """`once` is the owner's one-time link; `join` lets anyone become a worker of a campaign; an
-`auditor` checks labels of a campaign."""
+`auditor` checks labels of a campaign; `used` is the signature of a link that works only once, and
+opens nothing."""
+OWNERS: tuple[Role, ...] = ("owner", "once")
+"""Whoever holds one of these has the rights of the owner."""
 ID_LENGTH = 16
 MOST_LISTED = 200
 
@@ -45,11 +51,11 @@ class Credential(NamedTuple):
 
 
 class OwnerToken(TypedDict):
-    """A token or session of the owner; the id is the beginning of its hash."""
+    """A token, a session or an unused link of the owner; the id is the beginning of its hash."""
 
     id: str
     name: str
-    kind: Literal["token", "session"]
+    kind: Literal["token", "session", "link"]
     created_at: float
     expires_at: float | None
 
@@ -124,12 +130,24 @@ def take_once(connection: Connection, token: str, now: float) -> bool:
     return revoke(connection, now, *mine, *_valid(now)) == 1
 
 
+def use_once(connection: Connection, signature: str, campaign: int, now: float) -> bool:
+    """Remember that a signed link was used; true only for the first caller."""
+    wanted = hashed(f"{campaign}:{signature}")
+    if connection.execute(
+        sa.select(credentials.c.role).where(credentials.c.token_hash == wanted)
+    ).one_or_none():
+        return False
+    values = {"token_hash": wanted, "role": "used", "campaign_id": campaign, "created_at": now}
+    connection.execute(credentials.insert().values(**values))
+    return True
+
+
 def listed(connection: Connection, now: float) -> list[OwnerToken]:
-    """List the owner's valid tokens and sessions."""
-    columns = [credentials.c[name] for name in ("token_hash", "name", "created_at", "expires_at")]
+    """List the owner's valid tokens, sessions and unused links."""
+    names = ("token_hash", "role", "name", "created_at", "expires_at")
     rows = connection.execute(
-        sa.select(*columns)
-        .where(credentials.c.role == "owner", *_valid(now))
+        sa.select(*(credentials.c[name] for name in names))
+        .where(credentials.c.role.in_(OWNERS), *_valid(now))
         .order_by(credentials.c.created_at.desc(), credentials.c.token_hash)
         .limit(MOST_LISTED)
     )
@@ -137,12 +155,18 @@ def listed(connection: Connection, now: float) -> list[OwnerToken]:
         {
             "id": row.token_hash[:ID_LENGTH],
             "name": row.name,
-            "kind": "token" if row.expires_at is None else "session",
+            "kind": _kind(row.role, row.expires_at),
             "created_at": row.created_at,
             "expires_at": row.expires_at,
         }
         for row in rows
     ]
+
+
+def _kind(role: Role, expires_at: float | None) -> Literal["token", "session", "link"]:
+    if role == "once":
+        return "link"
+    return "token" if expires_at is None else "session"
 
 
 def revoke(connection: Connection, now: float, *where: sa.ColumnElement[bool]) -> int:
@@ -154,10 +178,21 @@ def revoke(connection: Connection, now: float, *where: sa.ColumnElement[bool]) -
     return done.rowcount
 
 
+def count(connection: Connection, now: float, *where: sa.ColumnElement[bool]) -> int:
+    """Count the valid tokens that match."""
+    found = sa.select(sa.func.count()).select_from(credentials).where(*where, *_valid(now))
+    return int(connection.execute(found).scalar_one())
+
+
 def revoke_owner_tokens(connection: Connection, now: float, start_of_hash: str) -> int:
-    """Revoke the owner tokens and sessions whose hash starts like this; count them."""
+    """Revoke the owner tokens, sessions and links whose hash starts like this; count them."""
     mine = credentials.c.token_hash.startswith(start_of_hash, autoescape=True)
-    return revoke(connection, now, credentials.c.role == "owner", mine)
+    return revoke(connection, now, credentials.c.role.in_(OWNERS), mine, *_valid(now))
+
+
+def retire_links(connection: Connection, now: float) -> int:
+    """Revoke the owner's one-time links that were not used; count them."""
+    return revoke(connection, now, credentials.c.role == "once", *_valid(now))
 
 
 def _valid(now: float) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from typing import TypedDict, cast
 
 import sqlalchemy as sa
@@ -25,6 +26,7 @@ __all__ = [
     "remove_hook",
     "reported_hooks",
     "retry_hook",
+    "seal_secrets",
 ]
 
 MOST_HOOKS = 10
@@ -73,20 +75,38 @@ class WebhookReport(Webhook):
     behind: bool
 
 
-def add_hook(connection: Connection, number: int, url: str, now: float) -> NewWebhook:
-    """Add a webhook; its secret is stored readable, because it signs messages."""
+def add_hook(
+    connection: Connection,
+    number: int,
+    url: str,
+    now: float,
+    seal: Callable[[str], str] = str,
+) -> NewWebhook:
+    """Add a webhook; its secret signs messages, so it is stored as `seal` encrypts it."""
     get_campaign(connection, number)
     if len(listed_hooks(connection, number)) >= MOST_HOOKS:
         raise CrowdtreeError(f"webhooks: at most {MOST_HOOKS} per campaign")
     secret = secrets.token_urlsafe(32)
     made = connection.execute(
         webhooks.insert()
-        .values(campaign_id=number, url=url, secret=secret)
+        .values(campaign_id=number, url=url, secret=seal(secret))
         .returning(webhooks.c.id)
     )
     hook = int(made.scalar_one())
     note(connection, now, "webhook", number, {"webhook": hook})
     return {"id": hook, "url": url, "secret": secret}
+
+
+def seal_secrets(connection: Connection, seal: Callable[[str], str], prefix: str) -> int:
+    """Encrypt the secrets that are stored as they are, without the prefix; count them."""
+    plain = sa.select(webhooks.c.id, webhooks.c.secret).where(
+        webhooks.c.secret.not_like(f"{prefix}%")
+    )
+    rows = connection.execute(plain).all()
+    for row in rows:
+        mine = webhooks.c.id == row.id
+        connection.execute(webhooks.update().where(mine).values(secret=seal(row.secret)))
+    return len(rows)
 
 
 def listed_hooks(connection: Connection, number: int) -> list[Webhook]:

@@ -113,9 +113,12 @@ def answer_rows(
 ) -> list[AnswerRow]:
     """Read the next lines of the log after a position, in order.
 
-    With `standing`, only answers, without those that were taken back.
+    With `standing`, only answers, without those that were taken back or excluded.
     """
-    kept = [answers.c.kind == "answer", sa.literal_column(STANDS, sa.Boolean)] if standing else []
+    kept: list[sa.ColumnElement[bool]] = []
+    if standing:
+        excluded = sa.func.coalesce(answers.c.revised_fate, "") == "excluded"
+        kept = [answers.c.kind == "answer", ~excluded, sa.literal_column(STANDS, sa.Boolean)]
     found = connection.execute(
         sa.select(answers, items.c.task, workers.c.name)
         .join(items, items.c.id == answers.c.item_id)

@@ -2,14 +2,15 @@
 
 Only answers that counted when they came are compared with the table. Items that were asked about
 before the table was chosen are left out: their later answers depend on earlier ones, by which the
-table may have been estimated.
+table may have been estimated. So are answers to an item after one that is excluded: what was asked
+then depends on it.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -19,6 +20,7 @@ from crowdtree.policy import Answer
 from crowdtree.policy.monitor import Monitor, PastItem, Said
 from crowdtree.store.db.campaign_row import get_campaign, read_policy
 from crowdtree.store.db.sql import Query, Sql, exists, fetch, fetch_ids, fetch_one
+from crowdtree.store.db.statements import EXCLUSIONS
 from crowdtree.store.db.tables import revisions
 from crowdtree.store.types import AnyPolicy
 
@@ -34,6 +36,7 @@ class Line(NamedTuple):
     id: int
     item_id: int
     lease_id: int
+    worker_id: int
     question: int
     value: int | None
     kind: str
@@ -104,14 +107,27 @@ def lines_after(
 class LoggedPast:
     """The answers of a campaign before a line of its log."""
 
-    def __init__(self, connection: Connection, campaign: int, after: int) -> None:
-        self.connection, self.campaign, self.after = connection, campaign, after
-        self.before = after + 1
+    def __init__(self, connection: Connection, campaign: int, tested: Tested) -> None:
+        self.connection, self.campaign, self.after = connection, campaign, tested.after
+        self.before = tested.after + 1
         """Id of the first line that is not there yet."""
+        made = fetch(connection, EXCLUSIONS, campaign=campaign) if tested.revision else []
+        self.exclusions = [found for found in made if found.holds(tested.revision)]
 
-    def left_out(self, item: int) -> bool:
-        """Whether an item was asked about before the table was chosen."""
-        return self.after > 0 and exists(self.connection, ASKED_BEFORE, item=item, after=self.after)
+    def left_out(self, line: Line) -> bool:
+        """Whether a line is about an item from before the table, or follows an excluded answer."""
+        item = line.item_id
+        if self.after > 0 and exists(self.connection, ASKED_BEFORE, item=item, after=self.after):
+            return True
+        if not self.exclusions:
+            return False
+        lines = fetch(self.connection, LINES_OF_ITEMS, ids=[item], before=line.id + 1)
+        return any(map(self._excluded, lines))
+
+    def _excluded(self, line: Line) -> bool:
+        return line.kind != "undo" and any(
+            found.covers(line.worker_id, line.id) for found in self.exclusions
+        )
 
     def taken_back(self, undo: Line) -> Line | None:
         """Find the line that an undo is about."""
@@ -144,6 +160,7 @@ class LoggedPast:
         return fetch(self.connection, LINES_OF_ITEMS, ids=ids, before=self.before)
 
     def _past(self, lines: Sequence[Line]) -> PastItem:
+        lines = list(takewhile(lambda line: not self._excluded(line), lines))
         if not lines or lines[0].id <= self.after:
             return PastItem(None, [])
         counted = [line for line in lines if line.counted]
@@ -157,9 +174,9 @@ def take(monitor: Monitor, past: LoggedPast, line: Line) -> None:
     past.before = line.id
     item = str(line.item_id)
     if line.counted:
-        if not past.left_out(line.item_id):
+        if not past.left_out(line):
             monitor.observe(item, line.answer, position=line.id)
-    elif line.kind == "undo" and line.fate == "undone" and not past.left_out(line.item_id):
+    elif line.kind == "undo" and line.fate == "undone" and not past.left_out(line):
         gone = past.taken_back(line)
         if gone is not None and gone.counted:
             monitor.withdraw(item, gone.answer)

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.store.db.campaign_row import flow, get_campaign, tally
 from crowdtree.store.db.states import ITEM_STATUSES
-from crowdtree.store.db.tables import answers, waiting, workers
+from crowdtree.store.db.tables import answers, exclusions, waiting, workers
 from crowdtree.store.queries.monitoring import Monitored, monitored
 from crowdtree.store.queries.revisions import Revision, last_revision
 from crowdtree.store.settings import MICRO
@@ -40,6 +40,8 @@ class Progress(TypedDict):
     items: dict[str, int]
     undecided: int
     waiting_for_workers: int
+    waiting_for_known: int
+    """Items whose label waits for an answer of somebody who is known."""
     answers: dict[str, int]
     answers_per_item: float | None
     estimated_error: float | None
@@ -54,6 +56,8 @@ class Progress(TypedDict):
     """Estimated share of right labels among the items with each label; ``None`` without items."""
     nodes: dict[str, dict[str, int]]
     workers: dict[str, int]
+    excluded_workers: int
+    """Workers whose answers are excluded, wholly or in part."""
     forecast: Forecast
 
 
@@ -76,6 +80,7 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
         "items": {**items, "total": sum(items.values()) - items["gold"]},
         "undecided": counts.get("undecided", 0),
         "waiting_for_workers": _waiting_items(connection, number),
+        "waiting_for_known": counts.get("held", 0),
         "answers": {**given, "expired_leases": counts.get("expired", 0)},
         "answers_per_item": counts.get("taken", 0) / estimated if estimated else None,
         "estimated_error": counts["error_nanos"] / 1e9 / estimated if estimated else None,
@@ -89,6 +94,7 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
         "precision": _precision(campaign.classes, counts),
         "nodes": _nodes(counts, campaign.revision),
         "workers": _workers(connection, number),
+        "excluded_workers": _excluded_workers(connection, number),
         "forecast": {
             "answers_left": left,
             "answers_per_minute": None if rate is None else 60 * rate,
@@ -101,6 +107,12 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
 def _waiting_items(connection: Connection, number: int) -> int:
     """Count the items that no worker who is present can answer."""
     found = sa.select(sa.func.count()).where(waiting.c.campaign_id == number)
+    return int(connection.execute(found).scalar_one())
+
+
+def _excluded_workers(connection: Connection, number: int) -> int:
+    mine = (exclusions.c.campaign_id == number, exclusions.c.lifted_revision.is_(None))
+    found = sa.select(sa.func.count(sa.distinct(exclusions.c.worker_id))).where(*mine)
     return int(connection.execute(found).scalar_one())
 
 

@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.problem import Problem
 from crowdtree.store.db.campaign_row import get_campaign
-from crowdtree.store.db.tables import answers, items, labels, workers
+from crowdtree.store.db.tables import answers, exclusions, items, labels, workers
 from crowdtree.store.errors import NotFound
 from crowdtree.store.reliability import expected_right
 from crowdtree.store.settings import MICRO
@@ -45,10 +45,15 @@ class WorkerFacts(TypedDict):
     external_id: str | None
     status: str
     status_reason: str
+    known: str
+    """Why the worker is known (``invited``, ``owner``, ``gold`` or ``agreement``); empty for a
+    newcomer."""
     question: int | None
     answers: int
+    accepted: int
     skips: int
     overdue: int
+    completed_at: float | None
     joined_at: float
     seen_at: float
     gold_right: int
@@ -58,18 +63,27 @@ class WorkerFacts(TypedDict):
     reliability: float
     skill: float
     earned: float
+    excluded: bool
+    """Whether answers of this worker are excluded."""
+
+
+EXCLUDED = (
+    sa.exists()
+    .where(exclusions.c.worker_id == workers.c.id, exclusions.c.lifted_revision.is_(None))
+    .label("excluded")
+)
 
 
 def _facts(row: sa.Row[tuple[object, ...]], problem: Problem) -> WorkerFacts:
     found = {name: row._mapping[name] for name in WorkerFacts.__annotations__ if name in workers.c}
-    reliability = expected_right(problem, row.skill)
-    return cast(WorkerFacts, found | {"reliability": reliability, "earned": row.earned / MICRO})
+    found |= {"earned": row.earned / MICRO, "excluded": bool(row.excluded)}
+    return cast(WorkerFacts, found | {"reliability": expected_right(problem, row.skill)})
 
 
 def get_worker(connection: Connection, number: int, worker: int, problem: Problem) -> WorkerFacts:
     """Read a worker of a campaign."""
     row = connection.execute(
-        sa.select(workers).where(workers.c.id == worker, workers.c.campaign_id == number)
+        sa.select(workers, EXCLUDED).where(workers.c.id == worker, workers.c.campaign_id == number)
     ).one_or_none()
     if row is None:
         raise NotFound(f"worker {worker} is not in campaign {number}")
@@ -81,7 +95,7 @@ def listed_workers(
 ) -> list[WorkerFacts]:
     """List workers by id, up to `MOST_LISTED` after an id."""
     rows = connection.execute(
-        sa.select(workers)
+        sa.select(workers, EXCLUDED)
         .where(workers.c.campaign_id == number, workers.c.id > after)
         .order_by(workers.c.id)
         .limit(MOST_LISTED)
@@ -100,7 +114,7 @@ def some_workers(
 ) -> list[WorkerFacts]:
     """Read a page of workers, in one of `WORKER_ORDERS`."""
     rows = connection.execute(
-        sa.select(workers)
+        sa.select(workers, EXCLUDED)
         .where(workers.c.campaign_id == number)
         .order_by(WORKER_ORDERS[sort], workers.c.id)
         .offset(skip)

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.policy.monitor import Monitor
 from crowdtree.store.db.tables import monitors, revisions
-from crowdtree.store.queries.monitor_log import LoggedPast, lines_after, take, tested_policy
+from crowdtree.store.queries.monitor_log import LoggedPast, Tested, lines_after, take, tested_policy
 
 __all__ = ["check_monitor"]
 
@@ -34,7 +34,7 @@ def check_monitor(connection: Connection, number: int) -> Iterator[str]:
             revisions.c.campaign_id == number, revisions.c.number == row.tested
         )
     ).scalar_one_or_none()
-    past = LoggedPast(connection, number, after or 0)
+    past = LoggedPast(connection, number, Tested(row.tested, after or 0))
     monitor = Monitor(tested_policy(connection, number, row.tested), past=past)
     position = past.after
     while lines := lines_after(connection, number, position, stored["position"]):

@@ -18,14 +18,15 @@ from crowdtree.store.db.states import ITEM_STATUSES, LIVE_LEASES, ItemStatus
 from crowdtree.store.db.tables import budgets, judgements, workers
 from crowdtree.store.replay.stored import StoredItem
 from crowdtree.store.serving.item import FINISHED, ServedCampaign
+from crowdtree.store.serving.record import is_accepted
 from crowdtree.store.serving.worker_quality import outcome_counts
 
 __all__ = ["Sums", "check_references", "check_sums"]
 
-RECORD = ("answers", "skips", "overdue", "earned")
+RECORD = ("answers", "accepted", "skips", "overdue", "earned")
 LEARNED = ("gold_right", "gold_asked", "agreed", "judged")
 TALLY_GROUPS = ("fate:", "asked:", "label:", "label_nanos:")
-TALLIES = ("spent", "estimated", "taken", "error_nanos", "undecided", *ITEM_STATUSES)
+TALLIES = ("spent", "estimated", "taken", "error_nanos", "undecided", "held", *ITEM_STATUSES)
 
 # The database enforces one reference per row; repeated references are checked here.
 REFERENCES = {
@@ -68,6 +69,11 @@ REFERENCES = {
         WHERE (withdrawals.campaign_id = :campaign OR items.campaign_id = :campaign)
         AND (items.id IS NULL OR items.campaign_id <> withdrawals.campaign_id) LIMIT 10"""
     ),
+    "exclusions that do not match their worker": Sql(
+        """SELECT exclusions.id FROM exclusions JOIN workers ON workers.id = exclusions.worker_id
+        WHERE (exclusions.campaign_id = :campaign OR workers.campaign_id = :campaign)
+        AND exclusions.campaign_id <> workers.campaign_id LIMIT 10"""
+    ),
     "judgements about unknown workers": Sql(
         """SELECT judgements.id FROM judgements LEFT JOIN workers
         ON workers.id = judgements.worker_id
@@ -99,6 +105,8 @@ class Sums:
         self.items += 1
         self.lines += len(stored.log)
         self.tallies[stored.status.label] += 1
+        waits = stored.status == ItemStatus.OPEN and stored.least > item.answers
+        self.tallies["held"] += waits
         self.live_leases += sum(lease.state in LIVE_LEASES for lease in stored.leases)
         self._add_label(stored)
         self._add_log(stored)
@@ -141,6 +149,7 @@ class Sums:
                 continue
             self.tallies[f"fate:{line.fate}"] += 1
             worker["answers" if line.kind == "answer" else "skips"] += 1
+            worker["accepted"] += is_accepted(line.kind, line.fate, line.overdue)
             worker["overdue"] += line.overdue
             if line.fate == "gold" and line.value is not None:
                 self._judge(line.worker_id, line.question, line.value, stored.gold, gold=True)

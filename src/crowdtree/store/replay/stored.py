@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from sqlalchemy.engine import Connection
 
-from crowdtree.store.audits.feeding import checked_truths
 from crowdtree.store.db.sql import Query, fetch
 from crowdtree.store.db.statements import LOG, ItemRow, LabelLine, Lease, LogLine, OpenQuestion
 from crowdtree.store.db.states import ItemStatus
 
-__all__ = ["StoredItem", "stored_items"]
+__all__ = ["StoredItem", "item_pages", "stored_items"]
 
+PAGE = 10_000
 AT_ONCE = 500
 
 
 ITEMS_AFTER = Query(
     ItemRow,
-    """SELECT id, campaign_id, task, status, gold, state, revision, revised_after FROM items
+    f"""SELECT {", ".join(ItemRow._fields)} FROM items
     WHERE campaign_id = :campaign AND id > :after ORDER BY id LIMIT :most""",
 )
 LABELS = Query(
@@ -29,7 +29,8 @@ LABELS = Query(
     WHERE item_id IN :ids""",
 )
 QUESTIONS = Query(
-    OpenQuestion, "SELECT id, item_id, question, needed FROM open_questions WHERE item_id IN :ids"
+    OpenQuestion,
+    f"SELECT {', '.join(OpenQuestion._fields)} FROM open_questions WHERE item_id IN :ids",
 )
 LEASES = Query(
     Lease,
@@ -49,22 +50,35 @@ class StoredItem:
     state: str | None
     revision: int
     revised_after: int
+    reopened_after: int
     log: list[LogLine]
     label: LabelLine | None
     questions: list[OpenQuestion]
     leases: list[Lease]
     truth: int | None
     """True class that a check has found."""
+    least: int
+    """Answers that it takes before its label."""
 
 
-def stored_items(connection: Connection, number: int) -> Iterator[StoredItem]:
-    """Read the items of a campaign, a few hundred at a time."""
-    after, truths = 0, checked_truths(connection, number)
-    while rows := fetch(connection, ITEMS_AFTER, campaign=number, after=after, most=AT_ONCE):
-        ids = [row.id for row in rows]
+def item_pages(connection: Connection, number: int) -> Iterator[list[ItemRow]]:
+    """Read the rows of the items of a campaign, some thousands at a time."""
+    after = 0
+    while rows := fetch(connection, ITEMS_AFTER, campaign=number, after=after, most=PAGE):
+        yield rows
+        after = rows[-1].id
+
+
+def stored_items(
+    connection: Connection, rows: Sequence[ItemRow], truths: Mapping[int, int]
+) -> Iterator[StoredItem]:
+    """Read everything about some items; `truths` are the true classes that checks have found."""
+    for begin in range(0, len(rows), AT_ONCE):
+        some = rows[begin : begin + AT_ONCE]
+        ids = [row.id for row in some]
         log, questions = _by_item(connection, LOG, ids), _by_item(connection, QUESTIONS, ids)
         leases, labels = _by_item(connection, LEASES, ids), _by_item(connection, LABELS, ids)
-        for row in rows:
+        for row in some:
             yield StoredItem(
                 row.id,
                 row.task,
@@ -73,13 +87,14 @@ def stored_items(connection: Connection, number: int) -> Iterator[StoredItem]:
                 row.state,
                 row.revision,
                 row.revised_after,
+                row.reopened_after,
                 log.get(row.id, []),
                 next(iter(labels.get(row.id, [])), None),
                 questions.get(row.id, []),
                 leases.get(row.id, []),
                 truths.get(row.id),
+                row.least,
             )
-        after = ids[-1]
 
 
 class _OfItem(Protocol):

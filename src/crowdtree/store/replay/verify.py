@@ -3,48 +3,55 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
 import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DatabaseError
 
-from crowdtree.campaign import ItemState, advance, open_questions, stands, start_item
-from crowdtree.policy import AdaptivePolicy, Answer, Label, PlanPolicy
+from crowdtree.campaign import ItemState, advance, counted_answers, open_questions, start_item
+from crowdtree.policy import AdaptivePolicy, Label, PlanPolicy
 from crowdtree.problem import DASH
+from crowdtree.store.audits.feeding import checked_truths
 from crowdtree.store.db import statements as sql
-from crowdtree.store.db.campaign_row import get_campaign, read_policy
+from crowdtree.store.db.campaign_row import get_campaign, read_policy, tally
+from crowdtree.store.db.engine import is_sqlite
 from crowdtree.store.db.sql import Sql, exists, fetch_one
-from crowdtree.store.db.states import ItemStatus, LeaseState
+from crowdtree.store.db.states import ITEM_STATUSES, ItemStatus, LeaseState
 from crowdtree.store.db.tables import revisions
 from crowdtree.store.errors import NotFound
 from crowdtree.store.replay.audits import check_audits
 from crowdtree.store.replay.monitors import check_monitor
+from crowdtree.store.replay.plain import PlainReplay
 from crowdtree.store.replay.reconcile import Sums, check_references, check_sums
-from crowdtree.store.replay.stored import StoredItem, stored_items
+from crowdtree.store.replay.stored import StoredItem, item_pages, stored_items
+from crowdtree.store.replay.tolerance import same
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.item import (
     CHECKED,
     CONCLUDED,
+    NEVER_ASKED,
     OUTSIDE_ENGINE,
     SET_ASIDE,
     ServedCampaign,
+    engine_lines,
     event_of,
+    fates_to_replay,
     path_of,
+    revised_fate,
 )
 
 __all__ = ["Verification", "verify"]
 
 MOST_REPORTED = 100
+Report = Callable[[int, int], None]
 FINISH_NOTED = Sql(
     "SELECT 1 FROM activity WHERE campaign_id = :campaign AND action = 'finish' LIMIT 1"
 )
-RELATIVE, ABSOLUTE = 1e-9, 1e-12
-"""Tolerances for floating-point numbers."""
 LEASE_STATES = {
     "answer": (LeaseState.ANSWERED,),
     "skip": (LeaseState.SKIPPED,),
@@ -64,8 +71,14 @@ class Verification(TypedDict):
     differences: list[str]
 
 
-def verify(connection: Connection, number: int) -> Verification:
+def verify(
+    connection: Connection, number: int, report: Report | None = None, *, plain: bool = True
+) -> Verification:
     """Replay every item of a campaign and compare it with the database.
+
+    On SQLite the file itself is checked first; if it is damaged, nothing is replayed. `report` is
+    called with the items that are done and all items. Without `plain`, plain items are
+    not replayed together but one by one, with the same result.
 
     Checked per item: each question handed out was one that the policy asked at some point of the
     log; the fate of every answer; the policy's state; when it stopped; the label with its error,
@@ -76,33 +89,62 @@ def verify(connection: Connection, number: int) -> Verification:
     table, and the alarms, follow from the log.
 
     Where the policy was revised, each item is replayed under the policy of its own revision:
-    answers up to its revision with their fates decided anew, later ones as they came.
+    answers up to its revision with their fates decided anew, later ones as they came. Answers that
+    were excluded in that revision are left out, as are skips from before an item was reopened.
     """
+    damage = check_file(connection)
+    if damage:
+        return _result(number, damage)
     state = fetch_one(connection, sql.CAMPAIGNS, ids=[number])
     if state is None:
         raise NotFound(f"campaign {number} does not exist")
     campaign = ServingCache(lambda: 0.0, np.random.default_rng(0)).campaign(connection, state)
     differences = list(check_references(connection, number))
     served = _revisions(connection, campaign, differences)
+    differences += _exclusions(campaign)
     done = not exists(connection, sql.REVISING, campaign=number)
     sums = Sums(campaign.problem)
-    for stored in stored_items(connection, number):
-        item = _replayed(served, stored, done)
-        differences += [f"item {stored.task!r}: {text}" for text in item.differences]
-        sums.add(stored, item.state)
+    quick = None
+    if plain and not differences and PlainReplay.serves(campaign):
+        quick = PlainReplay(campaign, sums)
+    truths = checked_truths(connection, number)
+    total = sum(tally(connection, number).get(status, 0) for status in ITEM_STATUSES)
+    for rows in item_pages(connection, number):
+        known = set() if quick is None else quick.take(connection, rows, truths)
+        for stored in stored_items(connection, [r for r in rows if r.id not in known], truths):
+            item = _replayed(served, stored, done)
+            differences += [f"item {stored.task!r}: {text}" for text in item.differences]
+            sums.add(stored, item.state)
+        if report is not None:
+            report(sums.items, total)
     if sums.finished and not exists(connection, FINISH_NOTED, campaign=number):
         differences.append("items were labelled by a finish that is not in the activity log")
     differences += check_sums(connection, campaign, sums)
     differences += check_audits(connection, number, list(campaign.problem.classes))
     differences += check_monitor(connection, number)
+    return _result(number, differences, sums)
+
+
+def _result(number: int, differences: list[str], sums: Sums | None = None) -> Verification:
     return {
         "campaign": number,
-        "items": sums.items,
-        "answers": sums.lines,
-        "labelled": sums.labelled,
+        "items": 0 if sums is None else sums.items,
+        "answers": 0 if sums is None else sums.lines,
+        "labelled": 0 if sums is None else sums.labelled,
         "agrees": not differences,
         "differences": differences[:MOST_REPORTED],
     }
+
+
+def check_file(connection: Connection) -> list[str]:
+    """Check the pages and the indexes of an SQLite file; PostgreSQL has tools of its own."""
+    if not is_sqlite(connection):
+        return []
+    try:
+        found = connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_REPORTED})").scalars()
+        return [f"database file: {text}" for text in found if text != "ok"]
+    except DatabaseError as error:
+        return [f"database file: {error.orig}"]
 
 
 def _revisions(
@@ -123,10 +165,23 @@ def _revisions(
         if last != (found.problem, found.policy):
             differences.append("its policy is not that of its last revision")
     earlier = [
-        replace(campaign, revision=row.number, policy=read_policy(row.problem, row.policy))
+        replace(
+            campaign,
+            revision=row.number,
+            policy=read_policy(row.problem, row.policy).at_least(campaign.rules.people),
+        )
         for row in rows[:-1]
     ]
     return [*earlier, campaign]
+
+
+def _exclusions(campaign: ServedCampaign) -> Iterator[str]:
+    """Check that exclusions were made and lifted by revisions, in this order."""
+    for found in campaign.exclusions:
+        lifted = found.lifted_revision
+        end = campaign.revision + 1 if lifted is None else lifted
+        if not 1 <= found.revision < end <= campaign.revision + (lifted is None):
+            yield f"answers of worker {found.worker_id} are excluded by no revision"
 
 
 # ------------------------------------------------------------------------------ one item
@@ -146,14 +201,17 @@ def _replayed(served: Sequence[ServedCampaign], stored: StoredItem, done: bool) 
     if stored.gold is not None:
         blank = start_item(present.policy, stored.task)
         return Replayed(blank, [*_gold(present, stored), *_lease_lines(stored)])
-    if not 0 <= stored.revision < len(served) or (stored.revised_after and not stored.revision):
+    revised = bool(stored.revision or stored.reopened_after)
+    if not 0 <= stored.revision < len(served) or (stored.revised_after and not revised):
         blank = start_item(present.policy, stored.task)
         return Replayed(blank, [f"is at revision {stored.revision}, which cannot be"])
     # A new item gets the policy that is the present one when its first question is handed out.
     campaign = present if stored.status == ItemStatus.NEW else served[stored.revision]
     differences: list[str] = []
-    if stored.revision < present.revision and done and _should_be_revised(stored):
+    if stored.revision < present.revision and done and _should_be_revised(present, stored):
         differences.append(f"is at revision {stored.revision}, but the revision is finished")
+    if stored.reopened_after > stored.revised_after:
+        differences.append("was reopened, but its log was not replayed then")
     visited = _visited(campaign, stored, differences)
     item = visited[-1]
     differences += _lease_lines(stored)
@@ -161,7 +219,7 @@ def _replayed(served: Sequence[ServedCampaign], stored: StoredItem, done: bool) 
     differences += _counted(campaign, item)
     differences += _label(campaign, item, stored)
     if stored.state is not None:
-        if not _same(json.loads(stored.state), campaign.policy.dump(item.state)):
+        if not same(json.loads(stored.state), campaign.policy.dump(item.state)):
             differences.append("its state is not the replay of its answers")
     elif item.answers:
         differences.append("has answers, but no state")
@@ -203,29 +261,39 @@ def _visited(
     return visited
 
 
-def _should_be_revised(stored: StoredItem) -> bool:
-    """Whether an item has answers and was not closed from outside."""
+def _should_be_revised(present: ServedCampaign, stored: StoredItem) -> bool:
+    """Whether an item has answers and was not closed from outside, or lost or regained answers."""
     finished = stored.label is not None and stored.label.reason in (*CONCLUDED, CHECKED)
-    return stored.status != ItemStatus.SET_ASIDE and not finished and bool(stored.log)
+    closed = stored.status == ItemStatus.SET_ASIDE or finished
+    return present.changed_since(stored.revision, stored.log) or (not closed and bool(stored.log))
 
 
-def _revised(campaign: ServedCampaign, stored: StoredItem) -> list[ItemState]:
+def _revised(
+    campaign: ServedCampaign, stored: StoredItem, least: int | None = None
+) -> list[ItemState]:
     """Replay the lines that were replayed when the item was revised, whatever became of them."""
-    visited = [start_item(campaign.policy, stored.task)]
-    for line in stored.log:
-        if line.id <= stored.revised_after and line.fate not in OUTSIDE_ENGINE:
-            event = event_of(stored.task, line)
-            visited.append(advance(campaign.policy, visited[-1], event, campaign.rules))
+    least = stored.least if least is None else least
+    visited = [replace(start_item(campaign.policy, stored.task), least=least)]
+    lines = _revised_lines(stored)
+    fates = fates_to_replay(campaign, lines, stored.reopened_after)
+    for line, fate in zip(lines, fates, strict=True):
+        item, event = visited[-1], event_of(stored.task, line)
+        if fate == "excluded":
+            item = replace(item, events=(*item.events, event), fates=(*item.fates, fate))
+        else:
+            item = advance(campaign.policy, item, event, campaign.rules)
+        visited.append(item)
     return visited
+
+
+def _revised_lines(stored: StoredItem) -> list[sql.LogLine]:
+    return engine_lines(line for line in stored.log if line.id <= stored.revised_after)
 
 
 def _revised_fates(stored: StoredItem, item: ItemState) -> Iterator[str]:
     """Compare what became of each answer since it came."""
-    lines = [line for line in stored.log if line.id <= stored.revised_after]
-    shown = [line for line in lines if line.fate not in OUTSIDE_ENGINE]
-    for line, fate in zip(shown, item.fates, strict=True):
-        expected = fate if stands(fate) and fate != line.fate else None
-        if line.revised_fate != expected:
+    for line, fate in zip(_revised_lines(stored), item.fates, strict=True):
+        if line.revised_fate != revised_fate(line.fate, fate):
             yield (
                 f"{line.kind} of worker {line.worker_id} is {line.current_fate} since the "
                 f"revision, replayed {fate}"
@@ -273,12 +341,19 @@ def _asked(
 ) -> Iterator[str]:
     """Check that each question handed out was asked at some point of the log.
 
-    Before a revision, by one of the earlier policies.
+    Before a revision, by one of the earlier policies. Which skips counted when a question of a
+    reopened item was handed out is not known: the log keeps only the last time it was reopened.
     """
+    if stored.reopened_after and not isinstance(campaign.policy, PlanPolicy):
+        return
     left = list(_unasked(campaign, stored.leases, visited))
-    for before in reversed(earlier):
-        if left:
-            left = list(_unasked(before, [lease for lease, _ in left], _revised(before, stored)))
+    # How long labels waited before the last revision is not known: as long as there are answers.
+    waited = len(stored.log) + 1 if campaign.settings.provisional else 0
+    for before in (campaign, *reversed(earlier)) if waited else reversed(earlier):
+        for least in {0, waited}:
+            if left:
+                again = _revised(before, stored, least)
+                left = list(_unasked(before, [lease for lease, _ in left], again))
     yield from (text for _, text in left)
 
 
@@ -302,6 +377,7 @@ def _unasked(
         return
     if not isinstance(policy, AdaptivePolicy) or policy.width > 1:
         return  # what is asked then depends on leases at the time, which the log does not keep
+    rules = replace(rules, people=1)  # whom answers lacked depends on what counted at the time
     usual = {q for item in visited for q in open_questions(policy, item, rules=rules)}
     for lease in leases:
         if lease.question in usual:
@@ -315,26 +391,25 @@ def _unasked(
 
 def _counted(campaign: ServedCampaign, item: ItemState) -> Iterator[str]:
     """Check that nobody counts twice, and that no vote has more answers than it takes."""
-    policy = campaign.policy
+    policy = campaign.policy.at_least(max(campaign.rules.people, item.least, 1))
     state, votes = policy.start(), Counter[int]()
     seen: Counter[tuple[str, int]] = Counter()
-    for event, fate in zip(item.events, item.fates, strict=True):
-        if fate == "counted" and event.value is not None:
-            votes[getattr(state, "node", -1)] += 1
-            seen[event.worker, event.question] += 1
-            state = policy.update(state, Answer(event.question, event.value, event.skill))
+    for event, answer in counted_answers(item, campaign.rules):
+        votes[getattr(state, "node", -1)] += 1
+        seen[event.worker, event.question] += 1
+        state = policy.update(state, answer)
     for (worker, question), count in seen.items():
         if count > 1:
             yield f"worker {worker} was counted {count} times on question {question}"
     if isinstance(policy, PlanPolicy):
-        if policy.voted.vote == "margin":  # no fixed number of answers; the replay finds the end
-            return
+        if policy.voted.vote == "margin" or policy.least_answers > 1:
+            return  # no fixed number of answers; the replay finds the end
         for node, count in votes.items():
             if node >= 0 and count > int(policy.voted.votes[node]):
                 yield f"node {node} has {count} answers for {int(policy.voted.votes[node])} votes"
         return
     most = getattr(policy, "max_answers", None)
-    if most is not None and sum(votes.values()) > most:
+    if most is not None and sum(votes.values()) > max(most, item.least):
         yield f"has {sum(votes.values())} answers, at most {most} are allowed"
 
 
@@ -356,16 +431,16 @@ def _label(campaign: ServedCampaign, item: ItemState, stored: StoredItem) -> Ite
     if expected is None and reason in CONCLUDED:
         expected = campaign.policy.conclude(item.state, reason)
     if expected is None:
-        if reason != "never asked" or stored.log or cls is not None or error is not None:
+        if reason != NEVER_ASKED or stored.log or cls is not None or error is not None:
             yield f"has a label ({reason}) that its answers do not give"
         return
     if (cls, reason) != (expected.label, expected.reason):
         yield f"has label {cls} ({reason}), replayed {expected.label} ({expected.reason})"
-    if error is None or not _same(float(error), expected.posterior_error):
+    if error is None or not same(float(error), expected.posterior_error):
         yield f"has posterior error {error}, replayed {expected.posterior_error}"
     if label.answers != item.answers:
         yield f"says {label.answers} answers, replayed {item.answers}"
-    if not _same(json.loads(label.path), path_of(campaign.problem.questions, item)):
+    if not same(json.loads(label.path), path_of(campaign.problem.questions, item)):
         yield "has a path that is not the replay of its answers"
 
 
@@ -383,30 +458,16 @@ def _open(campaign: ServedCampaign, item: ItemState, stored: StoredItem) -> Iter
         return
     policy = campaign.policy
     expected = Counter(open_questions(policy, item, held, rules=campaign.rules))
+    known_only = item.least > item.answers
+    if any(row.known_only != known_only for row in stored.questions):
+        yield f"has questions that {'are not' if known_only else 'are'} for known workers only"
     if there != expected:
         yield f"has {dict(there)} open and {held} held, expected {dict(expected)} open"
     total = Counter(open_questions(policy, item, (), rules=campaign.rules))
     if isinstance(policy, PlanPolicy) and Counter(held) - total:
         yield f"has questions {held} held, expected at most {dict(total)}"
     if isinstance(policy, AdaptivePolicy):
-        most = min(policy.width, policy.max_answers - item.answers)
+        most = max(policy.max_answers, policy.least_answers, item.least)
+        most = min(policy.width, most - item.answers)
         if len(held) + there.total() > most:
             yield f"has {len(held) + there.total()} questions open or held, at most {most} matter"
-
-
-def _same(stored: object, replayed: object) -> bool:
-    if isinstance(stored, dict):
-        return (
-            isinstance(replayed, dict)
-            and stored.keys() == replayed.keys()
-            and all(_same(stored[key], replayed[key]) for key in stored)
-        )
-    if isinstance(stored, list):
-        return (
-            isinstance(replayed, list)
-            and len(stored) == len(replayed)
-            and all(map(_same, stored, replayed))
-        )
-    if isinstance(stored, float) and isinstance(replayed, float | int):
-        return math.isclose(stored, replayed, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
-    return stored == replayed

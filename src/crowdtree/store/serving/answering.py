@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Sequence
 
 from crowdtree.campaign import Event, stands
+from crowdtree.policy import Answer, Label
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.sql import fetch, fetch_one
 from crowdtree.store.db.statements import Lease, Worker
@@ -13,10 +14,14 @@ from crowdtree.store.db.states import LeaseState, lease_token, split_lease
 from crowdtree.store.errors import Refused
 from crowdtree.store.serving.commands import Submit, Taken, Task, Undo, Undone
 from crowdtree.store.serving.item import OpenItem, make_task
+from crowdtree.store.serving.newcomers import ready_label
+from crowdtree.store.serving.record import is_accepted, lease_seconds, skip_weight
 from crowdtree.store.serving.settle import settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 
 __all__ = ["submit_all"]
+
+FINISHED = "Too late to undo: this item is finished."
 
 
 def submit_all(unit: UnitOfWork, requests: Sequence[Submit | Undo]) -> None:
@@ -108,13 +113,30 @@ def _advance(
         kind=request.kind,
         key=f"{lease.id}:{request.key}",
         skill=worker.used_skill,
+        weight=_weight(unit, worker, request.kind),
     )
     fate = item.take(event)
+    _close(unit, item)
     unit.count_move(item.campaign, before, item.node)
     price = price if reserved or fate == "counted" else 0
     if budget is not None:
         budget.add(spent=price, reserved=-full_price if reserved else 0)
     return fate, price
+
+
+def _weight(unit: UnitOfWork, worker: Worker, kind: str) -> float:
+    """How much a skip counts, by what the worker did before; 1 for what is no skip."""
+    if kind != "skip":
+        return 1.0
+    delta = unit.deltas[worker.id]
+    return skip_weight(worker.answers + delta.answers, worker.skips + delta.skips)
+
+
+def _close(unit: UnitOfWork, item: OpenItem) -> None:
+    """Close an item whose answers give its label, unless that has to wait."""
+    label = ready_label(unit, item, item.item.label)
+    if label is not None:
+        item.close(label)
 
 
 def _answer_gold(
@@ -148,12 +170,14 @@ def _record(
     skipped = request.kind == "skip"
     line = _line(unit, worker, item, lease, request.key)
     line = line._replace(kind=request.kind, value=request.value, fate=fate, price=price)
+    line = line._replace(weight=_weight(unit, worker, request.kind))
     unit.answers.append(line)
     lease.attempts += 1
     lease.become(LeaseState.SKIPPED if skipped else LeaseState.ANSWERED)
     delta = unit.deltas[worker.id]
     delta.skips += skipped
     delta.answers += not skipped
+    delta.accepted += is_accepted(line.kind, fate, line.overdue)
     delta.overdue += line.overdue
     delta.earned += price
     delta.last_question = lease.question
@@ -179,6 +203,7 @@ def _line(
         value=None,
         key=key,
         skill=worker.used_skill,
+        weight=1.0,
         fate="undone",
         overdue=int(lease.overdue(unit.now)),
         price=0,
@@ -215,13 +240,15 @@ def _undo(unit: UnitOfWork, worker: Worker, request: Undo) -> Undone:
         raise Refused("late", "Too late to undo: there is no money left for another answer.")
     if item.gold is None:
         _undo_in_engine(unit, worker, item, lease, request.key)
-    elif last.value is not None:
+    elif _would_label(item, lease.question, last.value):
+        raise Refused("late", FINISHED)  # as for an ordinary item
+    if item.gold is not None and last.value is not None:
         unit.judgements.append(
             sql.Judgement(worker.id, last.question, last.value, item.gold, 0.0, gold=sql.RELEARN)
         )
     _record_undo(unit, worker, item, lease, request.key, last)
     lease.given_at = unit.now
-    lease.expires_at = unit.now + item.campaign.settings.lease_seconds
+    lease.expires_at = unit.now + lease_seconds(item.campaign.settings, worker.lapses)
     lease.become(LeaseState.ACTIVE)
     if budget is not None:
         budget.add(spent=-last.price, reserved=full_price)
@@ -236,6 +263,7 @@ def _record_undo(
     """Append the undo to the log, and subtract the answer from the counts."""
     delta = unit.deltas[worker.id]
     delta.answers -= last.kind == "answer"
+    delta.accepted -= is_accepted(last.kind, last.fate, last.overdue)
     delta.skips -= last.kind == "skip"
     delta.overdue -= last.overdue
     delta.earned -= last.price
@@ -244,21 +272,36 @@ def _record_undo(
     unit.answers.append(_line(unit, worker, item, lease, key)._replace(price=-last.price))
 
 
+def _would_label(item: OpenItem, question: int, value: int | None) -> bool:
+    """Whether an answer to a gold item would have been the last to an ordinary one.
+
+    An undo that is always possible would tell the worker which items are gold.
+    """
+    policy = item.campaign.policy
+    state = policy.start()
+    if value is None or not policy.wants(state, question):
+        return False
+    return isinstance(policy.ask(policy.update(state, Answer(question, value))), Label)
+
+
 def _undo_in_engine(
     unit: UnitOfWork, worker: Worker, item: OpenItem, lease: Lease, key: str
 ) -> None:
     if item.closed:
-        raise Refused("late", "Too late to undo: this item is finished.")
+        raise Refused("late", FINISHED)
     mine = (str(worker.id), lease.question)
     standing = [
         (event.worker, event.question)
         for event, fate in zip(item.item.events, item.item.fates, strict=True)
         if stands(fate)
     ]
-    if not standing or standing[-1] != mine:
+    if mine not in standing:
+        raise Refused("late", "Too late to undo: this answer is not used any more.")
+    if standing[-1] != mine:
         raise Refused("late", "Too late to undo: somebody has answered after you.")
     before = item.node
     item.take(Event(item.task, lease.question, mine[0], None, "undo", f"{lease.id}:{key}"))
+    _close(unit, item)
     unit.count_move(item.campaign, before, item.node)
 
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from crowdtree.campaign import open_questions
+from crowdtree.campaign import counted_answers, open_questions
 from crowdtree.policy import Ask, PlanPolicy
 from crowdtree.problem import DASH
 from crowdtree.store.db import assignment as search
@@ -32,8 +32,9 @@ from crowdtree.store.serving.assign_batch import (
     grant_offers,
     request_offers,
 )
-from crowdtree.store.serving.commands import HandedOut, Next
-from crowdtree.store.serving.item import ServedCampaign, make_task
+from crowdtree.store.serving.commands import NO_MORE, HandedOut, Next
+from crowdtree.store.serving.item import OpenItem, ServedCampaign, make_task
+from crowdtree.store.serving.record import lease_seconds, leases_allowed, take_back_after
 from crowdtree.store.serving.settle import settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 
@@ -44,6 +45,8 @@ SEARCH_AGAIN_SECONDS = 2.0
 SEARCH_SHARE = 50
 """A full search is repeated after this many times its own duration."""
 SCANNED_AT_ONCE = 50
+TAKE_BACK_SECONDS = 1.0
+"""How often leases are taken back in a campaign where somebody waits."""
 OTHER = -2
 """Stands for any other question than the open ones in the search positions."""
 
@@ -103,11 +106,11 @@ def _assign_batch(
             seekers[worker.id] = (request, worker, campaign)
     granted = grant_offers(unit, offers, [(w, c) for _, w, c in seekers.values()])
     for number, grant in granted.items():
-        request, _, campaign = seekers[number]
+        request, worker, campaign = seekers[number]
         request.campaign = campaign.id
         item = sql.Item(grant.item_id, grant.task, grant.payload)
         lease = search.LeaseKey(grant.lease_id, grant.nonce)
-        request.result = _handed_out(campaign, Chosen(item, grant.question), lease)
+        request.result = _handed_out(worker, campaign, Chosen(item, grant.question), lease)
     return gold_turns
 
 
@@ -122,33 +125,56 @@ def _assign(
     """Assign one question; `nothing` says that the batch search found none."""
     campaign = unit.campaigns[worker.campaign_id]
     if worker.status != "active":
-        return {"task": None, "reason": "worker paused"}
+        return _nothing(unit, campaign, "worker paused")
     found = _held(unit, request, campaign, held)
     if found is not None:
         return found
     refusal = _refusal(unit, worker, campaign, held)
     if refusal:
-        return {"task": None, "reason": refusal}
+        return _nothing(unit, campaign, refusal)
     if gold is None:
         gold = _is_gold_turn(unit, worker, campaign, held)
     chosen = _gold(unit, worker, campaign) if gold else None
     chosen = chosen or _ordinary(unit, worker, campaign, nothing)
     if chosen is None:
         unit.cache.idle.add(worker.id)
-        return {"task": None, "reason": _why_nothing(unit, worker, campaign)}
+        return _nothing(unit, campaign, _why_nothing(unit, worker, campaign))
     lease = _lease(unit, worker, campaign, chosen)
-    expires = unit.now + campaign.settings.lease_seconds
+    expires = unit.now + lease_seconds(campaign.settings, worker.lapses)
     _, task, payload = chosen.item
     held.append(HeldTask(*lease, worker.id, chosen.question, expires, task, payload))
-    return _handed_out(campaign, chosen, lease)
+    return _handed_out(worker, campaign, chosen, lease)
 
 
-def _handed_out(campaign: ServedCampaign, chosen: Chosen, lease: search.LeaseKey) -> HandedOut:
+def _handed_out(
+    worker: Worker, campaign: ServedCampaign, chosen: Chosen, lease: search.LeaseKey
+) -> HandedOut:
     token = lease_token(lease.id, lease.nonce)
     _, task, payload = chosen.item
-    seconds = campaign.settings.lease_seconds
+    seconds = lease_seconds(campaign.settings, worker.lapses)
     made = make_task(campaign, token, chosen.question, task, payload, seconds)
-    return {"task": made, "reason": ""}
+    return {"task": made, "reason": "", "more": True}
+
+
+def _nothing(unit: UnitOfWork, campaign: ServedCampaign, reason: str) -> HandedOut:
+    """Say why there is no question; when others hold them all, take back those of the idle."""
+    if reason == "wait":
+        _take_back(unit, campaign)
+    return {"task": None, "reason": reason, "more": reason not in NO_MORE}
+
+
+def _take_back(unit: UnitOfWork, campaign: ServedCampaign) -> None:
+    """Let leases of newcomers and of the idle expire, because somebody waits.
+
+    ExpireLeases takes them back, with the money that is reserved for them.
+    """
+    last = unit.cache.taken_back.get(campaign.id)
+    if last is not None and abs(unit.now - last) < TAKE_BACK_SECONDS:
+        return
+    unit.cache.taken_back[campaign.id] = unit.now
+    times = {"now": unit.now, "past": unit.now - 1.0}
+    times["before"] = unit.now - take_back_after(campaign.settings)
+    run(unit.connection, search.TAKE_BACK, campaign=campaign.id, **times)
 
 
 def _held(
@@ -159,7 +185,7 @@ def _held(
         if row.expires_at >= unit.now and row.token not in request.holding:
             left = row.expires_at - unit.now
             task = make_task(campaign, row.token, row.question, row.task, row.payload, left)
-            return {"task": task, "reason": ""}
+            return {"task": task, "reason": "", "more": True}
     return None
 
 
@@ -174,11 +200,11 @@ def _refusal(
     most = settings.answers_per_worker
     if most is not None and worker.answers + live >= most:
         return "done"
-    if live >= settings.leases_per_worker:
+    if live >= leases_allowed(settings, worker.answers, worker.lapses):
         return "holding"
     budget = unit.budgets.get(campaign.id)
     if budget is not None and not budget.allows(settings.price_micros):
-        return "budget"
+        return "wait" if budget.could_allow(settings.price_micros) else "budget"
     return ""
 
 
@@ -196,7 +222,7 @@ def _why_nothing(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> 
         search.ANY_FOR_WORKER,
         campaign=campaign.id,
         worker=worker.id,
-        questions=1 if one else _questions_per_item(campaign),
+        questions=1 if one else len(_questions(campaign)),
     )
     reason = "wait" if found else "all answered"
     end = time.monotonic()
@@ -205,11 +231,11 @@ def _why_nothing(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> 
     return reason
 
 
-def _questions_per_item(campaign: ServedCampaign) -> int:
-    """Count the different questions that an item can get."""
+def _questions(campaign: ServedCampaign) -> Sequence[int]:
+    """List the different questions that an item can get."""
     if isinstance(campaign.policy, PlanPolicy):
-        return len(set(campaign.policy.plan.tree.question.tolist()))
-    return campaign.problem.n_questions
+        return sorted(set(campaign.policy.plan.tree.question.tolist()))
+    return range(campaign.problem.n_questions)
 
 
 # -------------------------------------------------------------------------------- gold
@@ -234,7 +260,8 @@ def _gold(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> Chosen 
         question = _gold_question(unit, worker, campaign, gold.cls)
         if question is None:
             continue
-        facts = {"item": gold.id, "worker": worker.id, "question": question}
+        once = campaign.settings.one_question_per_item  # as for ordinary items
+        facts = {"item": gold.id, "worker": worker.id, "question": ANY if once else question}
         if not exists(unit.connection, search.GOLD_TAKEN, **facts):
             return _chosen(unit, gold.id, question)
     return None
@@ -249,7 +276,7 @@ def _gold_question(
             return int(question)
     if worker.question is not None:
         return None
-    definite = [q for q in range(len(outcome)) if outcome[q] != DASH]
+    definite = [q for q in _questions(campaign) if outcome[q] != DASH]
     return definite[int(unit.cache.rng.integers(len(definite)))] if definite else None
 
 
@@ -294,8 +321,10 @@ def _first_open(
     positions = unit.cache.positions
     row = fetch_one(
         unit.connection,
-        search.CHOOSE[question != ANY, campaign.settings.one_question_per_item],
+        search.CHOOSE[question != ANY],
         campaign=campaign.id,
+        people=campaign.settings.people_first,
+        known=int(bool(worker.known)),
         question=question,
         worker=worker.id,
         after=0 if from_start else positions.get((worker.id, question), 0),
@@ -325,7 +354,7 @@ def _new_item(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> Cho
     run(unit.connection, search.OPEN_ITEM, id=item.id, revision=campaign.revision)
     rest = list(questions)
     rest.remove(mine[0])
-    values = {"campaign_id": campaign.id, "item_id": item.id}
+    values = {"campaign_id": campaign.id, "item_id": item.id, "known_only": 0}
     added = [{**values, "question": q, "needed": rest.count(q)} for q in dict.fromkeys(rest)]
     send_many(unit.connection, sql.ADD_QUESTION, added)
     count_started(unit, campaign, len(rest))
@@ -355,6 +384,7 @@ def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) 
         search.SCAN_QUESTIONS,
         campaign=campaign.id,
         after=unit.cache.positions.get(place, 0),
+        known=int(bool(worker.known)),
         most=SCANNED_AT_ONCE,
     )
     # The next scan continues after these rows, or starts over if this was the end.
@@ -369,7 +399,7 @@ def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) 
             campaign.policy, item.item, item.outstanding, str(worker.id), campaign.rules
         )
         mine = [q for q in found if worker.may_answer(q)]
-        if not mine:
+        if not mine or _waits_for_others(item, worker):
             continue
         # Add the lease before settling, so that the engine closes the question that it replaces.
         item.leases[-1] = Lease(
@@ -379,6 +409,13 @@ def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) 
         unit.write_questions([item])
         return _chosen(unit, item.id, mine[0])
     return None
+
+
+def _waits_for_others(item: OpenItem, worker: Worker) -> bool:
+    """Whether the worker holds a question of an item that still lacks other people's answers."""
+    held = any(lease.worker_id == worker.id for lease in item.leases.values())
+    people = {event.worker for event, _ in counted_answers(item.item)}
+    return held and len(people) < item.campaign.rules.people
 
 
 def _lease(
@@ -394,7 +431,7 @@ def _lease(
         worker=worker.id,
         question=chosen.question,
         now=unit.now,
-        expires=unit.now + campaign.settings.lease_seconds,
+        expires=unit.now + lease_seconds(campaign.settings, worker.lapses),
     )
     if lease is None:
         raise Refused("busy", "Try again.")

@@ -24,6 +24,7 @@ from crowdtree.store.db.sql import Pending, send
 from crowdtree.store.db.statements import Worker
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.serving.item import ServedCampaign
+from crowdtree.store.serving.record import lease_seconds
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 
 __all__ = ["ANY", "Offers", "count_started", "grant_offers", "request_offers"]
@@ -90,7 +91,8 @@ def request_offers(unit: UnitOfWork, hashes: Sequence[str]) -> Offers:
                 question=question,
                 after=cache.positions.get((worker.id, question), 0),
                 after_any=cache.positions.get((worker.id, ANY), 0),
-                once=campaign.settings.one_question_per_item,
+                people=campaign.settings.people_first,
+                known=int(worker.id in cache.known),
                 wide=not dedicated,
             )
         )
@@ -113,7 +115,7 @@ class _LeaseJson(TypedDict):
     campaign_id: int
     nonce: str
     expires_at: float
-    once: bool
+    people: int
     revision: int
 
 
@@ -135,8 +137,8 @@ class _Assignment:
             "worker_id": worker.id,
             "campaign_id": campaign.id,
             "nonce": secrets.token_hex(8),
-            "expires_at": self.unit.now + campaign.settings.lease_seconds,
-            "once": campaign.settings.one_question_per_item,
+            "expires_at": self.unit.now + lease_seconds(campaign.settings, worker.lapses),
+            "people": campaign.settings.people_first,
             "revision": campaign.revision,
         }
         for offer in self.offers.found.get(worker.id, ()):

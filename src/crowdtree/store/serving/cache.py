@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign import Rules
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.campaign_row import read_policy
 from crowdtree.store.db.sql import fetch, fetch_one
@@ -55,9 +54,13 @@ class ServingCache:
         """Workers for whom the last search found nothing."""
         self.waiting: dict[int, tuple[float, str]] = {}
         """Why a worker waits, and until when that need not be checked again."""
+        self.taken_back: dict[int, float] = {}
+        """When leases of the idle were last taken back, by campaign."""
         self.workers: dict[str, KnownWorker] = {}
         """By token. A token's worker never changes; whether it is valid is checked per request."""
         self.last_questions: dict[int, int] = {} if last_questions is None else last_questions
+        self.known: set[int] = set()
+        """Workers who are known. Whoever is no longer known changes the campaign's version."""
 
     def trim(self) -> None:
         """Drop the hints when there are too many."""
@@ -68,12 +71,14 @@ class ServingCache:
             self.scanned.clear()
             self.idle.clear()
             self.waiting.clear()
+            self.known.clear()
 
     def campaign(self, connection: Connection, state: sql.CampaignState) -> ServedCampaign:
         """Take a campaign from memory, or read it where its version has changed."""
         found = self.campaigns.get(state.id)
         if found is None or found.version != state.version:
             found = self._load(connection, state)
+            self.known.clear()
             self.campaigns[state.id] = found
         found.status, found.status_reason = state.status, state.status_reason
         return found
@@ -83,12 +88,15 @@ class ServingCache:
         if definition is None:
             raise NotFound(f"campaign {state.id} does not exist")
         settings = stored_settings(definition.settings)
+        rules = settings.rules
         return ServedCampaign(
             id=state.id,
             version=state.version,
             revision=definition.revision,
-            policy=read_policy(definition.problem, definition.policy),
+            policy=read_policy(definition.problem, definition.policy).at_least(rules.people),
             settings=settings,
-            rules=Rules(most_skips=settings.most_skips),
+            rules=rules,
             gold=fetch(connection, sql.GOLD_ITEMS, campaign=state.id),
+            secret=definition.secret,
+            exclusions=fetch(connection, sql.EXCLUSIONS, campaign=state.id),
         )

@@ -20,6 +20,7 @@ class WorkerDelta:
     """What a transaction adds to a worker's record."""
 
     answers: int = 0
+    accepted: int = 0
     skips: int = 0
     overdue: int = 0
     earned: int = 0
@@ -43,6 +44,8 @@ class Changes:
     withdrawals: list[sql.Withdrawal] = field(default_factory=list)
     judgements: list[sql.Judgement] = field(default_factory=list)
     deltas: dict[int, WorkerDelta] = field(default_factory=lambda: defaultdict(WorkerDelta))
+    lapses: Counter[int] = field(default_factory=Counter)
+    """Leases that workers let expire."""
     tallies: Counter[tuple[int, str]] = field(default_factory=Counter)
     opened: Counter[int] = field(default_factory=Counter)
     """Questions that were opened, by campaign."""
@@ -53,12 +56,14 @@ class Changes:
         """Add to a tally of a campaign."""
         self.tallies[campaign, name] += by
 
-    def count_start(self, campaign: ServedCampaign) -> None:
+    def count_start(self, campaign: ServedCampaign, by: int = 1) -> None:
         """Count an item that enters the tree."""
-        self.count(campaign.id, flow("in", 0, campaign.revision))
+        self.count(campaign.id, flow("in", 0, campaign.revision), by)
 
-    def count_move(self, campaign: ServedCampaign, before: int | None, after: int | None) -> None:
+    def count_move(
+        self, campaign: ServedCampaign, before: int | None, after: int | None, by: int = 1
+    ) -> None:
         """Count an item that moved from a node of the tree to another."""
         if before is not None and after is not None and after != before:
-            self.count(campaign.id, flow("out", before, campaign.revision))
-            self.count(campaign.id, flow("in", after, campaign.revision))
+            self.count(campaign.id, flow("out", before, campaign.revision), by)
+            self.count(campaign.id, flow("in", after, campaign.revision), by)

@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.store.types import JsonObject
 
 __all__ = [
+    "NO_MORE",
     "Command",
     "ExpireLeases",
     "HandedOut",
@@ -42,11 +43,16 @@ class Task(TypedDict):
     question: QuestionText
 
 
+NO_MORE = ("finished", "done", "all answered", "worker paused")
+"""Reasons for which there is no more work; with any other reason there is none now."""
+
+
 class HandedOut(TypedDict):
-    """A task, or the reason why there is none."""
+    """A task, or the reason why there is none; `more` says whether to ask again later."""
 
     task: Task | None
     reason: str
+    more: bool
 
 
 class Taken(TypedDict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.sql import fetch_ids
-from crowdtree.store.db.states import LIVE_LEASES, LeaseState
+from crowdtree.store.db.states import GIVEN_BACK, LIVE_LEASES, LeaseState
 from crowdtree.store.serving.settle import settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 
@@ -27,6 +27,8 @@ def expire_leases(unit: UnitOfWork, most: int) -> int:
                 if budget is not None:
                     budget.add(reserved=-item.campaign.settings.price_micros)
                 lease.become(LeaseState.EXPIRED)
+                if lease.expires_at > GIVEN_BACK:
+                    unit.lapses[lease.worker_id] += 1
                 unit.count(item.campaign.id, "expired")
                 count += 1
         if item.gold is None:

@@ -17,15 +17,19 @@ from crowdtree.campaign import (
     advance,
     after_undos,
     open_questions,
+    replay_item,
+    stands,
     start_item,
 )
+from crowdtree.files.items import MEDIA, is_address, visible
 from crowdtree.policy import Label
 from crowdtree.problem import Problem
-from crowdtree.store.db.statements import GoldItem, Lease, LogLine, OpenQuestion
+from crowdtree.store.db.statements import Exclusion, GoldItem, Lease, LogLine, OpenQuestion
 from crowdtree.store.db.states import ItemStatus, LeaseState
+from crowdtree.store.derived import file_name, item_name
 from crowdtree.store.serving.commands import Task
 from crowdtree.store.settings import Settings
-from crowdtree.store.types import AnyPolicy
+from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.store.votes import Votes, counted_votes
 
 __all__ = [
@@ -34,16 +38,20 @@ __all__ = [
     "CONCLUDED",
     "FINAL",
     "FINISHED",
+    "NEVER_ASKED",
     "NO_WORKERS",
     "OUTSIDE_ENGINE",
     "SET_ASIDE",
     "OpenItem",
     "QuestionChange",
     "ServedCampaign",
+    "engine_lines",
     "event_of",
+    "fates_to_replay",
     "item_state",
     "make_task",
     "path_of",
+    "revised_fate",
 ]
 
 CLOSED = Label(0, 1.0, "closed")
@@ -52,15 +60,17 @@ OUTSIDE_ENGINE = ("gold", "over budget")
 """Fates of answers that the engine is not shown."""
 NO_WORKERS = "no workers"
 """Reason of an item that was set aside because nobody was left who could answer."""
+NEVER_ASKED = "never asked"
+"""Reason of an item that was set aside because the campaign was finished before it was asked."""
 FINISHED = "finished"
 """Reason of a label that was given because the owner finished the campaign."""
 CHECKED = "checked"
 """Reason of a label that is the true class, as a check of an audit has found."""
 FINAL = (FINISHED, CHECKED)
-"""Reasons of labels that no revision changes."""
+"""Reasons of labels that no other policy changes."""
 CONCLUDED = (FINISHED, NO_WORKERS)
 """Reasons of labels that were given on the evidence so far, not by the policy."""
-SET_ASIDE = ("skipped", "never asked", NO_WORKERS)
+SET_ASIDE = ("skipped", NEVER_ASKED, NO_WORKERS)
 """Reasons of items that are set aside; all others are labelled."""
 
 
@@ -75,6 +85,9 @@ class ServedCampaign:
     settings: Settings
     rules: Rules
     gold: list[GoldItem]
+    secret: str = field(default="", repr=False)
+    exclusions: Sequence[Exclusion] = ()
+    """All that were ever made, those that were lifted included."""
     status: str = "draft"
     status_reason: str = ""
 
@@ -82,6 +95,26 @@ class ServedCampaign:
     def problem(self) -> Problem:
         """The campaign's problem."""
         return self.policy.problem
+
+    def excludes(self, line: LogLine) -> bool:
+        """Whether a line of the log is excluded in the campaign's revision."""
+        return any(
+            found.holds(self.revision) and found.covers(line.worker_id, line.id)
+            for found in self.exclusions
+        )
+
+    def has_excluded(self, worker: int) -> bool:
+        """Whether answers of a worker are excluded in the campaign's revision."""
+        return any(
+            found.worker_id == worker and found.holds(self.revision) for found in self.exclusions
+        )
+
+    def changed_since(self, revision: int, log: Iterable[LogLine]) -> bool:
+        """Whether lines of an item were excluded or included again after a revision."""
+        changed = [found for found in self.exclusions if found.changed_after(revision)]
+        return bool(changed) and any(
+            found.covers(line.worker_id, line.id) for line in log for found in changed
+        )
 
 
 class QuestionChange(NamedTuple):
@@ -104,8 +137,11 @@ class OpenItem:
     item: ItemState
     revision: int
     revised_after: int
+    reopened_after: int
     leases: dict[int, Lease] = field(default_factory=dict)
     questions: dict[int, OpenQuestion] = field(default_factory=dict)
+    was_held: bool = False
+    """Whether its label waited when it was loaded."""
     changed: bool = False
     label: Label | None = None
     needed: Counter[int] | None = None
@@ -117,10 +153,9 @@ class OpenItem:
         return self.status in (ItemStatus.LABELLED, ItemStatus.SET_ASIDE)
 
     @property
-    def behind(self) -> bool:
-        """Whether the item has to be revised; gold and set aside items stay as they are."""
-        revised = self.status in (ItemStatus.OPEN, ItemStatus.LABELLED)
-        return self.revision < self.campaign.revision and revised
+    def held(self) -> bool:
+        """Whether it could be labelled, but waits for an answer of somebody who is known."""
+        return not self.closed and self.item.least > self.item.answers
 
     @property
     def outstanding(self) -> list[int]:
@@ -139,8 +174,6 @@ class OpenItem:
         """Advance the engine by an event; returns the event's fate."""
         self.item = advance(self.campaign.policy, self.item, event, self.campaign.rules)
         self.changed = True
-        if self.item.label is not None and not self.closed:
-            self.close(self.item.label)
         return self.item.fates[-1]
 
     def close(self, label: Label) -> None:
@@ -149,6 +182,13 @@ class OpenItem:
         self.status = ItemStatus.SET_ASIDE if aside else ItemStatus.LABELLED
         self.label, self.changed = label, True
         self.item = replace(self.item, label=label)
+
+    def require(self, answers: int) -> Label | None:
+        """Replay the item so that it takes a number of answers; returns the label after that."""
+        campaign, self.changed = self.campaign, True
+        again = replace(self.item, least=answers)
+        self.item = replay_item(campaign.policy, again, campaign.rules)
+        return self.item.label
 
     def refresh(self) -> int:
         """Bring leases and open questions in line with the engine; count the newly open ones."""
@@ -173,10 +213,12 @@ class OpenItem:
         if self.needed is None:
             return
         for question, row in self.questions.items():
-            if self.needed[question] != row.needed:
-                yield QuestionChange(question, row.id, self.needed[question])
+            same = row.known_only == self.held
+            if self.needed[question] != row.needed or not same:
+                yield QuestionChange(question, row.id, self.needed[question] if same else 0)
         for question, count in self.needed.items():
-            if question not in self.questions:
+            there = self.questions.get(question)
+            if there is None or there.known_only != self.held:
                 yield QuestionChange(question, None, count)
 
     def row(self) -> dict[str, object]:
@@ -188,24 +230,62 @@ class OpenItem:
             "state": json.dumps(state, separators=(",", ":")),
             "revision": self.revision,
             "revised_after": self.revised_after,
+            "reopened_after": self.reopened_after,
+            "least": self.item.least,
         }
 
 
 def item_state(
-    campaign: ServedCampaign, task: str, state: str | None, log: Iterable[LogLine]
+    campaign: ServedCampaign, task: str, state: str | None, log: Iterable[LogLine], least: int
 ) -> ItemState:
     """Make the engine's view of an item from its row and its part of the log."""
     if state is None:
         blank = start_item(campaign.policy, task)
     else:
         blank = ItemState(task, campaign.policy.load(json.loads(state)))
-    lines = [line for line in log if line.fate not in OUTSIDE_ENGINE]
+    lines = engine_lines(log)
     fates = after_undos([line.lease_id for line in lines], [line.current_fate for line in lines])
     return replace(
         blank,
         events=tuple(event_of(task, line) for line in lines),
         fates=cast(tuple[Fate, ...], tuple(fates)),
+        least=least,
     )
+
+
+def engine_lines(log: Iterable[LogLine]) -> list[LogLine]:
+    """Lines of the log that the engine is shown."""
+    return [line for line in log if line.fate not in OUTSIDE_ENGINE]
+
+
+def fates_to_replay(
+    campaign: ServedCampaign, lines: Sequence[LogLine], reopened_after: int
+) -> tuple[Fate, ...]:
+    """Fates of lines before an item is replayed: which stand, and which are excluded now.
+
+    An answer that was taken back stays taken back. Skips from before an item was reopened are
+    excluded as well.
+    """
+    fates = after_undos([line.lease_id for line in lines], [line.fate for line in lines])
+    for place, line in enumerate(lines):
+        if stands(fates[place]) and (
+            (line.kind == "skip" and line.id <= reopened_after) or campaign.excludes(line)
+        ):
+            fates[place] = "excluded"
+    return cast(tuple[Fate, ...], tuple(fates))
+
+
+def revised_fate(told: str, fate: str) -> str | None:
+    """What to note beside a line whose worker was told one fate and that now has another.
+
+    Undos are lines of their own.
+
+    >>> revised_fate("late", "counted"), revised_fate("counted", "excluded")
+    ('counted', 'excluded')
+    >>> revised_fate("late", "late"), revised_fate("counted", "undone")
+    (None, None)
+    """
+    return fate if fate != told and (stands(fate) or fate == "excluded") else None
 
 
 def event_of(task: str, line: LogLine) -> Event:
@@ -218,6 +298,7 @@ def event_of(task: str, line: LogLine) -> Event:
         cast(Kind, line.kind),
         f"{line.lease_id}:{line.key}",
         line.skill,
+        line.weight,
     )
 
 
@@ -235,6 +316,21 @@ def make_task(
     return {
         "lease": lease,
         "seconds": round(seconds, 3),
-        "item": {"task": task, **json.loads(payload)},
+        "item": shown_item(campaign, task, payload),
         "question": {"name": problem.questions[question], "text": problem.text(question)},
     }
+
+
+def shown_item(campaign: ServedCampaign, task: str, payload: str) -> JsonObject:
+    """Select what leaves the server of an item: the columns that are shown, and a name.
+
+    Names that the owner gave may say what an item is, so those of the item and of its uploaded
+    files are replaced, unless the name is all there is to show or the owner wants it (`show_task`).
+    """
+    shown = visible(json.loads(payload))
+    if campaign.settings.show_task or not shown.keys() - {"alt"}:
+        return {"task": task, **shown}
+    for name in MEDIA:
+        if name in shown and not is_address(shown[name]):
+            shown[name] = file_name(campaign.secret, shown[name])
+    return {"task": item_name(campaign.secret, task), **shown}

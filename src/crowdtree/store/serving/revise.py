@@ -1,5 +1,7 @@
 """Revising an item: its answers are replayed under the campaign's present policy.
 
+Answers that are excluded in the campaign's present revision are left out of the replay.
+
 An item is revised when it is loaded for writing, so every change to it is made under the present
 policy. :class:`~crowdtree.store.background.revising.Revising` loads the others. The log keeps what
 workers were told; what became of an answer since is beside it, in ``revised_fate``.
@@ -11,53 +13,112 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from crowdtree.campaign import open_questions, replay_item, stands
-from crowdtree.policy import Answer, Label, PlanPolicy
+from crowdtree.campaign import ItemState, counted_answers, open_questions, replay_item
+from crowdtree.policy import Label, PlanPolicy
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.states import ItemStatus, LeaseState
 from crowdtree.store.serving.changes import Changes
-from crowdtree.store.serving.item import OUTSIDE_ENGINE, OpenItem
+from crowdtree.store.serving.item import (
+    CHECKED,
+    CONCLUDED,
+    FINAL,
+    OpenItem,
+    ServedCampaign,
+    engine_lines,
+    event_of,
+    fates_to_replay,
+    revised_fate,
+)
+from crowdtree.store.serving.newcomers import ready_label
 from crowdtree.store.serving.settle import count_label, new_label, settle
 
-__all__ = ["revise"]
+__all__ = ["is_behind", "replayed", "revise"]
+
+
+def is_behind(item: OpenItem, log: Sequence[sql.LogLine], label: sql.LabelOfItem | None) -> bool:
+    """Whether an item of an earlier revision has to be replayed.
+
+    Items set aside and labels that were given from outside stay as they are, unless answers to
+    them were excluded or included since.
+    """
+    outside = label is not None and label.reason in FINAL
+    if item.status == ItemStatus.SET_ASIDE or outside:
+        return item.campaign.changed_since(item.revision, log)
+    return True
+
+
+def replayed(
+    campaign: ServedCampaign,
+    task: str,
+    log: Sequence[sql.LogLine],
+    reopened_after: int,
+    before: sql.LabelOfItem | None = None,
+) -> ItemState:
+    """Replay an item under the policy and the exclusions of a campaign's revision.
+
+    A label `before` that was given from outside is kept where it is the truth; otherwise the
+    evidence that is left is concluded for the same reason.
+    """
+    lines = engine_lines(log)
+    events = tuple(event_of(task, line) for line in lines)
+    fates = fates_to_replay(campaign, lines, reopened_after)
+    item = ItemState(task, None, None, events, fates)
+    item = replay_item(campaign.policy, item, campaign.rules)
+    if before is not None and before.reason == CHECKED:
+        return replace(item, label=Label(before.label, before.posterior_error, CHECKED))
+    if before is not None and item.label is None and before.reason in CONCLUDED:
+        return replace(item, label=campaign.policy.conclude(item.state, before.reason))
+    return item
 
 
 def revise(
-    unit: Changes, item: OpenItem, log: Sequence[sql.LogLine], before: sql.LabelOfItem | None
+    unit: Changes,
+    item: OpenItem,
+    log: Sequence[sql.LogLine],
+    before: sql.LabelOfItem | None,
+    reopen: bool = False,
 ) -> None:
-    """Replay an item under the present policy, with its log and the label that it has."""
+    """Replay an item under the present policy, with its log and the label that it has.
+
+    With `reopen`, the skips so far no longer count, and a label from outside is dropped.
+    """
     campaign = item.campaign
-    item.item = replay_item(campaign.policy, item.item, campaign.rules)
-    item.revision, item.changed = campaign.revision, True
+    if item.revision == campaign.revision:
+        _count_moves(unit, item, -1)
     item.revised_after = log[-1].id if log else 0
+    if reopen:
+        item.reopened_after = item.revised_after
+    kept = None if reopen else before
+    item.item = replayed(campaign, item.task, log, item.reopened_after, kept)
+    item.revision, item.changed = campaign.revision, True
+    label = ready_label(unit, item, item.item.label)
     _note_fates(unit, item, log)
     _count_moves(unit, item)
-    _relabel(unit, item, item.item.label, before)
+    _relabel(unit, item, label, before)
     _withdraw_leases(item)
     settle(unit, item)
 
 
 def _note_fates(unit: Changes, item: OpenItem, log: Sequence[sql.LogLine]) -> None:
     """Write the fates that differ from what workers were told."""
-    lines = [line for line in log if line.fate not in OUTSIDE_ENGINE]
-    for line, fate in zip(lines, item.item.fates, strict=True):
-        revised = fate if stands(fate) and fate != line.fate else None
+    for line, fate in zip(engine_lines(log), item.item.fates, strict=True):
+        revised = revised_fate(line.fate, fate)
         if revised != line.revised_fate:
             unit.revised_fates.append({"id": line.id, "revised_fate": revised})
 
 
-def _count_moves(unit: Changes, item: OpenItem) -> None:
+def _count_moves(unit: Changes, item: OpenItem, by: int = 1) -> None:
     """Count the way of the item through the tree of the present policy."""
     policy = item.campaign.policy
     if not isinstance(policy, PlanPolicy):
         return
+    policy = policy.at_least(max(policy.least_answers, item.item.least))
     state = policy.start()
-    unit.count_start(item.campaign)
-    for event, fate in zip(item.item.events, item.item.fates, strict=True):
-        if fate == "counted" and event.value is not None:
-            before = state.node
-            state = policy.update(state, Answer(event.question, event.value, event.skill))
-            unit.count_move(item.campaign, before, state.node)
+    unit.count_start(item.campaign, by)
+    for _, answer in counted_answers(item.item, item.campaign.rules):
+        before = state.node
+        state = policy.update(state, answer)
+        unit.count_move(item.campaign, before, state.node, by)
 
 
 def _relabel(
@@ -83,7 +144,6 @@ def _relabel(
     if after is not None:
         item.close(after)  # a new row with a new id, which webhooks are sent
     else:
-        item.item = replace(item.item, label=None)
         gone = sql.Withdrawal(item.campaign.id, item.id, before.id, unit.now)
         unit.withdrawals.append(gone)
 

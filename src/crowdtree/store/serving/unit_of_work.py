@@ -17,11 +17,11 @@ from crowdtree.store.db.labels import write_labels
 from crowdtree.store.db.sql import Pending, exists, fetch, run, send, send_many
 from crowdtree.store.db.statements import Worker
 from crowdtree.store.db.states import ItemStatus
-from crowdtree.store.errors import Refused
+from crowdtree.store.errors import BLOCKED, Refused
 from crowdtree.store.serving.cache import KnownWorker
 from crowdtree.store.serving.changes import Changes
-from crowdtree.store.serving.item import CLOSED, FINAL, OpenItem, ServedCampaign, item_state
-from crowdtree.store.serving.revise import revise
+from crowdtree.store.serving.item import CLOSED, OpenItem, ServedCampaign, item_state
+from crowdtree.store.serving.revise import is_behind, revise
 
 __all__ = ["Budget", "PendingItems", "UnitOfWork"]
 
@@ -38,6 +38,10 @@ class Budget:
     def allows(self, price: int) -> bool:
         """Whether one more answer can be paid."""
         return self.spent + self.reserved + price <= self.cap
+
+    def could_allow(self, price: int) -> bool:
+        """Whether one more answer could be paid if nobody held a question."""
+        return self.spent + price <= self.cap
 
     def add(self, spent: int = 0, reserved: int = 0) -> None:
         """Add to what is spent and reserved."""
@@ -100,6 +104,8 @@ class UnitOfWork(Changes):
                     worker.id, number, worker.question
                 )
                 self.cache.last_questions[worker.id] = worker.last_question
+                if worker.known:
+                    self.cache.known.add(worker.id)
         self._lock_budgets(capped)
 
     def load_campaigns(self, ids: Iterable[int]) -> None:
@@ -149,7 +155,8 @@ class UnitOfWork(Changes):
         for question in questions:
             if question.item_id in new:
                 self.items[question.item_id].questions[question.question] = question
-        behind = [self.items[number] for number in sorted(new) if self.items[number].behind]
+        found = [self.items[number] for number in sorted(new)]
+        behind = [x for x in found if x.gold is None and x.revision < x.campaign.revision]
         if behind:
             self._revise(behind, log)
 
@@ -165,20 +172,24 @@ class UnitOfWork(Changes):
                 self.campaigns[state.id] = self.cache.campaign(self.connection, state)
 
     def _revise(self, items: list[OpenItem], log: dict[int, list[sql.LogLine]]) -> None:
-        closed = [item.id for item in items if item.closed]
-        rows = fetch(self.connection, sql.LABELS_OF_ITEMS, ids=closed) if closed else []
-        labels = {row.item_id: row for row in rows}
+        """Revise items; new ones have nothing to revise, and some closed ones stay closed."""
+        labels = self.labels_of([item.id for item in items if item.closed])
         for item in items:
             label = labels.get(item.id)
-            if label is None or label.reason not in FINAL:
+            if item.status != ItemStatus.NEW and is_behind(item, log[item.id], label):
                 revise(self, item, log[item.id], label)
+
+    def labels_of(self, ids: Sequence[int]) -> dict[int, sql.LabelOfItem]:
+        """Read labels, by item."""
+        rows = fetch(self.connection, sql.LABELS_OF_ITEMS, ids=list(ids)) if ids else []
+        return {row.item_id: row for row in rows}
 
     def _open_item(self, row: sql.ItemRow, log: list[sql.LogLine]) -> OpenItem:
         campaign = self.campaigns[row.campaign_id]
         lines = log if row.gold is None else []  # the engine is not shown gold items
         # The state of another policy is of no use: the item is revised, or is closed for good.
         state = row.state if row.revision == campaign.revision else None
-        item = item_state(campaign, row.task, state, lines)
+        item = item_state(campaign, row.task, state, lines, row.least)
         found = OpenItem(
             row.id,
             row.task,
@@ -188,9 +199,11 @@ class UnitOfWork(Changes):
             item,
             row.revision,
             row.revised_after,
+            row.reopened_after,
         )
         if found.closed:
             found.item = replace(item, label=CLOSED)
+        found.was_held = found.held
         return found
 
     def any_unfinished(self, campaign: int) -> bool:
@@ -206,7 +219,7 @@ class UnitOfWork(Changes):
         if worker is None:
             raise Refused("unknown", "This link is not valid any more. Ask for a new one.")
         if worker.status == "blocked":
-            raise Refused("blocked", "You cannot take part in this any more.")
+            raise Refused("blocked", BLOCKED)
         return worker
 
     # ---------------------------------------------------------------- writing
@@ -227,6 +240,8 @@ class UnitOfWork(Changes):
                 values = {"spent": budget.spent, "reserved": budget.reserved}
                 run(c, sql.SAVE_BUDGET, campaign_id=number, **values)
         self._write_workers()
+        for item in items:
+            self.count(item.campaign.id, "held", int(item.held) - int(item.was_held))
         shard = self.cache.shard
         tallies = sorted((*key, value) for key, value in self.tallies.items() if value)
         send_many(
@@ -251,7 +266,8 @@ class UnitOfWork(Changes):
             for question, row, needed in item.question_changes():
                 if row is None:
                     values = {"campaign_id": item.campaign.id, "item_id": item.id}
-                    added.append({**values, "question": question, "needed": needed})
+                    values |= {"question": question, "needed": needed}
+                    added.append({**values, "known_only": int(item.held)})
                 elif needed:
                     saved.append({"id": row, "needed": needed})
                 else:
@@ -263,8 +279,13 @@ class UnitOfWork(Changes):
     def _write_workers(self) -> None:
         """Write what the workers did, and what was learned about any worker."""
         deltas = sorted(self.deltas.items())
-        if len(deltas) > 1:  # lock workers by id to avoid deadlocks
-            run(self.connection, sql.LOCK_WORKERS, ids=[number for number, _ in deltas])
+        ids = sorted({*self.deltas, *self.lapses})
+        if len(ids) > 1:  # lock workers by id to avoid deadlocks
+            run(self.connection, sql.LOCK_WORKERS, ids=ids)
+        lapses = sorted(self.lapses.items())
+        send_many(
+            self.connection, sql.ADD_LAPSES, ({"id": number, "lapses": n} for number, n in lapses)
+        )
         send_many(
             self.connection,
             sql.ADD_TO_WORKER,

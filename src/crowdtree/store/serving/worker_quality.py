@@ -89,7 +89,8 @@ def apply_judgements(connection: Connection, cache: ServingCache) -> bool:
             if time.monotonic() > end:
                 later.append(relearn(record.id))
                 continue
-            record, judgements = _blank(record), _from_log(connection, record.id)
+            excluded = campaigns[record.campaign_id].has_excluded(record.id)
+            record, judgements = _blank(record, excluded), _from_log(connection, record.id)
         if judgements is not None:
             number = record.campaign_id
             made = _learned(campaigns[number], trackers[number], record, judgements)
@@ -111,10 +112,13 @@ def relearn(worker: int) -> Judgement:
     return Judgement(worker, question=0, value=0, cls=0, error=0.0, gold=RELEARN)
 
 
-def _blank(record: WorkerRecord) -> WorkerRecord:
-    """Forget what was learned about a worker, and a pause that followed from it."""
+def _blank(record: WorkerRecord, excluded: bool) -> WorkerRecord:
+    """Forget what was learned about a worker, and a pause that followed from it.
+
+    Not if answers were excluded: they no longer count as evidence, but are no reason to go on.
+    """
     status, reason = record.status, record.status_reason
-    if status == "paused" and reason.startswith(UNRELIABLE):
+    if status == "paused" and reason.startswith(UNRELIABLE) and not excluded:
         status, reason = "active", ""
     return WorkerRecord(record.id, record.campaign_id, status, reason, 0.0, 0.0, 0.0, 0, 0, 0, 0)
 

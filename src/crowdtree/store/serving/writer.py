@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import logging
 import queue
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy.engine import Connection, Engine
-from sqlalchemy.exc import DBAPIError, OperationalError
 
 from crowdtree.store.db.engine import is_sqlite
 from crowdtree.store.db.sql import pipelined
-from crowdtree.store.errors import driver_name, unavailable
+from crowdtree.store.errors import database_errors, driver_name, is_outage, unavailable
 from crowdtree.store.serving.answering import submit_all
 from crowdtree.store.serving.assign import assign_all
 from crowdtree.store.serving.cache import ServingCache
@@ -39,21 +37,14 @@ from crowdtree.store.serving.unit_of_work import UnitOfWork
 __all__ = ["BatchWriter"]
 
 MOST_AT_ONCE = 256
+OUTAGE_SECONDS = 0.2
+"""Pause after a failure of the database, before the next batch."""
 RETRIED = ("DeadlockDetected", "SerializationFailure", "LockNotAvailable")
 """Errors after which the same transaction may succeed."""
 BAD_COMMAND = {"IntegrityError", "DataError"}
 """Errors caused by one command and not by the database: the other commands must not fail."""
 AnyCommand = Command[Any]
 log = logging.getLogger("crowdtree.store")
-
-
-def _driver_errors() -> tuple[type[BaseException], ...]:
-    found: list[type[BaseException]] = [DBAPIError, sqlite3.Error]
-    try:
-        import psycopg  # optional: only for PostgreSQL
-    except ImportError:
-        return tuple(found)
-    return (*found, psycopg.Error)
 
 
 class BatchWriter:
@@ -85,7 +76,7 @@ class BatchWriter:
         self.changed = changed
         self.queue: queue.SimpleQueue[AnyCommand | None] = queue.SimpleQueue()
         self.connection: Connection | None = None
-        self.errors = _driver_errors()
+        self.errors = database_errors()
         self.thread = threading.Thread(target=self._serve, name="crowdtree-writer", daemon=True)
         self.thread.start()
 
@@ -150,8 +141,8 @@ class BatchWriter:
         """Report a failure; nothing was acknowledged, so clients can repeat with the same key."""
         self._drop()
         _finish(requests, unavailable(error))
-        if isinstance(error, OperationalError):
-            time.sleep(0.2)
+        if is_outage(error):
+            time.sleep(OUTAGE_SECONDS)
 
     def _commit(self, requests: list[AnyCommand]) -> None:
         for request in requests:

@@ -13,11 +13,12 @@ from crowdtree.store.audits.report import certificate
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import OWNER_ONLY, AuditorHash
 from crowdtree.web.requests import Number, state_of
+from crowdtree.web.routing import GuardedRoute
 from crowdtree.web.services import audits
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["audit"])
+router = APIRouter(route_class=GuardedRoute, tags=["audit"])
 BASE = "/api/campaigns/{number}/audit"
 Share = Annotated[float, Field(gt=0, lt=1)]
 

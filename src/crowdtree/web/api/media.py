@@ -17,7 +17,10 @@ from fastapi import Path as InPath
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
 
-from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.files.private import open_private, private_folder
+from crowdtree.store import NotFound
+from crowdtree.store.db.campaign_row import Campaign, get_campaign
+from crowdtree.store.derived import file_name
 from crowdtree.store.owner.tokens import Role
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import (
@@ -29,13 +32,14 @@ from crowdtree.web.auth import (
 )
 from crowdtree.web.errors import HttpError
 from crowdtree.web.requests import Number, state_of
-from crowdtree.web.services.items import MEDIA_TYPES
+from crowdtree.web.routing import GuardedRoute
+from crowdtree.web.services.items import MEDIA_TYPES, remove_media
 from crowdtree.web.services.sessions import works_for
 from crowdtree.web.state import AppState
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["media"])
+router = APIRouter(route_class=GuardedRoute, tags=["media"])
 PLAIN = r"^[\w-][\w. -]{0,198}\.[A-Za-z0-9]{2,4}$"
 HEADERS = {
     "content-security-policy": "default-src 'none'; sandbox",
@@ -74,17 +78,21 @@ async def upload(
     _type(name)
     await state.store.aread(lambda c: get_campaign(c, number))
     folder = _folder(state, number)
-    await run_in_threadpool(folder.mkdir, parents=True, exist_ok=True)
+    await run_in_threadpool(private_folder, folder)
     part = folder / f".{secrets.token_hex(8)}.part"
     size = 0
     try:
-        with part.open("wb") as file:
+        with open_private(part) as file:
             async for chunk in request.stream():
                 size += len(chunk)
                 await run_in_threadpool(file.write, chunk)
         if not size:
             raise HttpError(422, "input", f"{name}: the file is empty.")
         await run_in_threadpool(os.replace, part, folder / name)
+        await state.store.aread(lambda c: get_campaign(c, number))
+    except NotFound:  # a draft that was discarded meanwhile
+        await remove_media(state, number)
+        raise
     finally:
         part.unlink(missing_ok=True)
     return {"name": name, "bytes": size}
@@ -98,10 +106,33 @@ async def load(
     state = state_of(request)
     if not await _may(request, state, number):
         raise HttpError(404, "missing", "There is no such file.")
-    path = _folder(state, number) / name
-    if not await run_in_threadpool(path.is_file):
+    path = await _find(state, number, name)
+    if path is None:
         raise HttpError(404, "missing", "There is no such file.")
     return FileResponse(path, media_type=_type(name), headers=HEADERS)
+
+
+async def _find(state: AppState, number: int, name: str) -> Path | None:
+    """Find a file by its own name, or by the one that workers get."""
+    folder = _folder(state, number)
+    if await run_in_threadpool((folder / name).is_file):
+        return folder / name
+    campaign = await state.store.aread(lambda c: get_campaign(c, number))
+    return await run_in_threadpool(_renamed, state, folder, campaign, name)
+
+
+def _renamed(state: AppState, folder: Path, campaign: Campaign, name: str) -> Path | None:
+    """Find a file by the name that workers get; the names of a folder are kept until it changes."""
+    if not folder.is_dir():
+        return None
+    changed = folder.stat().st_mtime_ns
+    known = state.file_names.get(campaign.id)
+    if known is None or known[0] != changed:
+        own = [path.name for path in folder.iterdir()]
+        known = (changed, {file_name(campaign.secret, each): each for each in own})
+        state.file_names[campaign.id] = known
+    found = known[1].get(name)
+    return None if found is None else folder / found
 
 
 async def _may(request: Request, state: AppState, number: int) -> bool:

@@ -12,21 +12,25 @@ from starlette.responses import StreamingResponse
 from crowdtree.store.db.activity import ActivityEntry, list_activity
 from crowdtree.store.db.campaign_row import CampaignStatus, get_campaign
 from crowdtree.store.db.campaign_row import list_campaigns as campaign_rows
+from crowdtree.store.derived import signing_key
 from crowdtree.store.owner import campaigns, people, webhooks
 from crowdtree.store.queries.items import item_trace
 from crowdtree.store.queries.progress import Progress, progress
 from crowdtree.store.queries.revisions import list_revisions
 from crowdtree.store.queries.workers import WorkerFacts, listed_workers
 from crowdtree.store.types import JsonObject
+from crowdtree.web.addresses import check_address
 from crowdtree.web.auth import OWNER_ONLY
 from crowdtree.web.plan_jobs import Wish
 from crowdtree.web.requests import Number, event_response, state_of
+from crowdtree.web.routing import GuardedRoute
 from crowdtree.web.services import plans
-from crowdtree.web.webhook_delivery import check_url
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/api/campaigns", tags=["owner"], dependencies=OWNER_ONLY)
+router = APIRouter(
+    route_class=GuardedRoute, prefix="/api/campaigns", tags=["owner"], dependencies=OWNER_ONLY
+)
 POLL_SECONDS = 10.0
 STATUS_AFTER: dict[str, CampaignStatus] = {
     "start": "running",
@@ -63,6 +67,13 @@ class Invited(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     name: Annotated[str, Field(max_length=200)] = ""
+
+
+class JoinLink(BaseModel):
+    """Whether the join links that were made before stay alive."""
+
+    model_config = ConfigDict(extra="forbid")
+    keep: bool = False
 
 
 class Hooked(BaseModel):
@@ -191,16 +202,25 @@ async def change_worker(
 
 
 @router.post("/{number}/join-link", status_code=201)
-async def join_link(request: Request, number: Number) -> dict[str, str]:
-    """Make the open join link; the previous one stops working."""
+async def join_link(
+    request: Request, number: Number, wish: JoinLink | None = None
+) -> dict[str, str]:
+    """Make an open join link; earlier ones stop working unless `keep` is set."""
     state = state_of(request)
 
     def apply(connection: Connection) -> str:
         get_campaign(connection, number)
-        return people.join_link(connection, number, state.now)
+        return people.join_link(connection, number, state.now, wish is not None and wish.keep)
 
     token = await state.store.awrite(apply)
     return {"token": token, "link": f"/join/{token}"}
+
+
+@router.get("/{number}/signing-key")
+async def read_signing_key(request: Request, number: Number) -> dict[str, str]:
+    """Read the key with which participant ids in join links are signed; keep it secret."""
+    found = await state_of(request).store.aread(lambda c: get_campaign(c, number))
+    return {"key": signing_key(found.secret)}
 
 
 @router.get("/{number}/items/{item}")
@@ -220,8 +240,10 @@ async def list_webhooks(request: Request, number: Number) -> list[JsonObject]:
 async def add_webhook(request: Request, number: Number, wish: Hooked) -> JsonObject:
     """Add a webhook for labelled items and the end; the secret is shown only once."""
     state = state_of(request)
-    url = check_url(wish.url, state.options.private_webhooks)
-    return dict(await state.store.awrite(lambda c: webhooks.add_hook(c, number, url, state.now)))
+    url = await check_address(wish.url, state.options.private_webhooks)
+    seal = state.secret_key.seal
+    made = await state.store.awrite(lambda c: webhooks.add_hook(c, number, url, state.now, seal))
+    return dict(made)
 
 
 @router.get("/{number}/webhooks/{hook}/deliveries")

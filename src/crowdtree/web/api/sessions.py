@@ -12,11 +12,13 @@ from crowdtree.web import auth
 from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.web.limits import client_address
 from crowdtree.web.requests import state_of
+from crowdtree.web.routing import GuardedRoute
 from crowdtree.web.services import sessions
+from crowdtree.web.services.sessions import Visitor
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/api", tags=["sessions"])
+router = APIRouter(route_class=GuardedRoute, prefix="/api", tags=["sessions"])
 Token = Annotated[str, Field(min_length=1, max_length=200)]
 Id = Annotated[str, Field(max_length=200)]
 
@@ -32,6 +34,9 @@ class Join(Login):
     """A join token, and what the platform says about the participant."""
 
     participant: Id | None = None
+    expires: Id = ""
+    nonce: Id = ""
+    signature: Id = ""
     study: Id = ""
     session: Id = ""
 
@@ -73,10 +78,14 @@ async def _start(
 
 @router.post("/join")
 async def join(request: Request, wish: Join) -> dict[str, str]:
-    """Join a campaign by its open link; returns a bearer token for the worker API."""
-    details = {"study": wish.study, "session": wish.session}
-    state, address = state_of(request), client_address(request.scope)
-    token = await sessions.join_campaign(state, address, wish.token, wish.participant, details)
+    """Join a campaign by its open link; returns a bearer token for the worker API.
+
+    `expires`, `nonce` and `signature` are those of a signed link.
+    """
+    proof = wish.model_dump(include={"participant", "expires", "nonce", "signature"})
+    visitor = Visitor(**proof, details={"study": wish.study, "session": wish.session})
+    address = client_address(request.scope)
+    token = await sessions.join_campaign(state_of(request), address, wish.token, visitor)
     return {"token": token}
 
 

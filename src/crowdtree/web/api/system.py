@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from crowdtree.web.auth import OWNER_ONLY
+from crowdtree.web.errors import error_response, refusal_of
 from crowdtree.web.metrics import CONTENT_TYPE, exposition
 from crowdtree.web.requests import state_of
 
@@ -18,11 +19,18 @@ STARTED = time.time()
 
 
 @router.get("/healthz")
-async def health(request: Request) -> Response:
-    """Report whether the server and its database work."""
-    if await state_of(request).store.is_reachable():
-        return JSONResponse({"status": "ok"})
-    return JSONResponse({"status": "no database"}, 503)
+async def health() -> dict[str, str]:
+    """Report that the process is alive; the database is not asked."""
+    return {"status": "ok"}
+
+
+@router.get("/readyz")
+async def ready(request: Request) -> Response:
+    """Report whether the server can save answers, by writing to the database."""
+    problem = await state_of(request).readiness.problem()
+    if problem is not None:
+        return error_response(*refusal_of(problem))
+    return JSONResponse({"status": "ok"})
 
 
 @router.get("/metrics", response_class=PlainTextResponse, dependencies=OWNER_ONLY)

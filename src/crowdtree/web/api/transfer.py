@@ -11,16 +11,20 @@ from starlette.concurrency import iterate_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from crowdtree.files import exports
+from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import OWNER_ONLY
 from crowdtree.web.errors import HttpError
 from crowdtree.web.requests import Number, state_of
+from crowdtree.web.routing import GuardedRoute
 from crowdtree.web.services.exports import Export, certified_labels, rows_of
 from crowdtree.web.services.items import add_from_file
 from crowdtree.web.state import AppState
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/api/campaigns", tags=["transfer"], dependencies=OWNER_ONLY)
+router = APIRouter(
+    route_class=GuardedRoute, prefix="/api/campaigns", tags=["transfer"], dependencies=OWNER_ONLY
+)
 Format = Literal["csv", "jsonl", "parquet"]
 TYPES = {
     "csv": "text/csv; charset=utf-8",
@@ -48,10 +52,12 @@ IN_MEMORY = 2**20
         }
     },
 )
-async def add_items(request: Request, number: Number) -> dict[str, int]:
+async def add_items(request: Request, number: Number) -> JsonObject:
     """Add items from a CSV or JSON-lines body, a million rows or more; all are checked first.
 
-    Items whose `task` exists are left unchanged, so sending a file again is harmless.
+    Items whose `task` exists are left unchanged, so sending a file again is harmless. `set_aside`
+    counts those that were set aside: `POST /api/campaigns/{number}/reopen` asks about them again.
+    `warnings` says what may be wrong, such as gold items that nobody is asked about.
     """
     state = state_of(request)
     kind = KINDS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
@@ -60,8 +66,7 @@ async def add_items(request: Request, number: Number) -> dict[str, int]:
     with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as spool:
         async for chunk in request.stream():
             spool.write(chunk)
-        found = await asyncio.to_thread(add_from_file, state.store, number, spool, kind)
-        return {"read": found["read"], "added": found["added"]}
+        return dict(await asyncio.to_thread(add_from_file, state.store, number, spool, kind))
 
 
 @router.get("/{number}/labels", response_class=Response)
@@ -74,13 +79,22 @@ async def labels(request: Request, number: Number, format: Format = "csv") -> Re
 async def answers(
     request: Request, number: Number, format: Format = "csv", log: bool = False
 ) -> Response:
-    """Download the answers that counted, as crowd-kit reads them; with `log`, everything."""
+    """Download the answers that were not taken back, as crowd-kit reads them.
+
+    With `log`, everything that workers sent.
+    """
     return await _download(state_of(request), number, "log" if log else "answers", format)
+
+
+@router.get("/{number}/workers/export", response_class=Response)
+async def workers(request: Request, number: Number, format: Format = "csv") -> Response:
+    """Download the workers with what they are to be paid for: accepted answers, earned, code."""
+    return await _download(state_of(request), number, "workers", format)
 
 
 async def _download(state: AppState, number: int, what: Export, format: Format) -> Response:
     rows = await asyncio.to_thread(rows_of, state.store, number, what)
-    name = "labels" if what == "labels" else "answers"
+    name = "answers" if what == "log" else what
     head = {"content-disposition": f'attachment; filename="{name}-{number}.{format}"'}
     if what == "labels":
         found = await asyncio.to_thread(certified_labels, state.store, number)

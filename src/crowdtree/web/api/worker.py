@@ -12,12 +12,13 @@ from starlette.responses import JSONResponse
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import WorkerHash
 from crowdtree.web.requests import state_of
+from crowdtree.web.routing import GuardedRoute
 from crowdtree.web.services import assignments
 from crowdtree.web.services.assignments import Answered, Asked, Held, Skipped, Undone
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/api/worker", tags=["worker"])
+router = APIRouter(route_class=GuardedRoute, prefix="/api/worker", tags=["worker"])
 
 
 class Question(BaseModel):
@@ -41,7 +42,8 @@ class Handed(BaseModel):
 
     task: Task | None
     reason: str
-    end: dict[str, str] | None = None
+    more: bool
+    end: JsonObject | None = None
 
 
 class Result(BaseModel):
@@ -62,9 +64,10 @@ class Returned(BaseModel):
 async def next_question(request: Request, asked: Asked, who: WorkerHash) -> JSONResponse:
     """Hand out a question; with `wait`, wait that many seconds for one to open.
 
-    `task` is null when there is none: `reason` says why (wait: others have to answer first;
-    finished; done: the worker's number of answers is reached; all answered: the worker has
-    answered all they may; paused, budget, worker paused, holding).
+    `task` is null when there is none: `reason` says why (wait: others hold the questions or have
+    to answer first; finished; done: the worker's number of answers is reached; all answered: the
+    worker has answered all they may; paused, budget, worker paused, holding). `more` is true where
+    there is no work now, so that it makes sense to ask again, and false where there is no more.
     """
     state = state_of(request)
     found = await assignments.find_question(state, asked, who, request.is_disconnected)

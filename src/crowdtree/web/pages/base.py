@@ -8,20 +8,27 @@ from typing import Any
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store import NotFound
-from crowdtree.web.errors import HttpError, Refusal, refusal_of
+from crowdtree.web.errors import (
+    FAULT,
+    RETRY,
+    HttpError,
+    Refusal,
+    error_response,
+    outage,
+    refusal_of,
+)
 from crowdtree.web.headers import clean_path
 from crowdtree.web.requests import state_of
+from crowdtree.web.routing import GuardedRoute
 
 __all__ = ["PageRoute", "error_page", "go", "refusal", "render", "wants_json"]
 
 log = logging.getLogger("crowdtree.web")
-FAULT = "Something went wrong on the server; the server log has the details. Try again."
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
@@ -43,20 +50,24 @@ def wants_json(request: Request) -> bool:
     return "application/json" in request.headers.get("accept", "")
 
 
-def go(request: Request, where: str) -> Response:
-    """Redirect the browser after a form."""
-    return JSONResponse({"go": where}) if wants_json(request) else RedirectResponse(where, 303)
+def go(request: Request, where: str, **more: str) -> Response:
+    """Redirect the browser after a form; scripts get what else they need to know."""
+    if wants_json(request):
+        return JSONResponse({"go": where, **more})
+    return RedirectResponse(where, 303)
 
 
 def error_page(request: Request, status: int, code: str, message: str) -> Response:
     """Show an error: as JSON where a script asks, else on a page."""
     if wants_json(request):
-        return JSONResponse({"error": code, "message": message}, status)
+        return error_response(status, code, message)
     template = "login.html" if code == "login" and request.url.path != "/login" else "error.html"
-    return render(request, template, status, message=message, code=code)
+    made = render(request, template, status, message=message, code=code)
+    made.headers.update(RETRY if status == 503 else {})
+    return made
 
 
-class PageRoute(APIRoute):
+class PageRoute(GuardedRoute):
     """A route whose errors are shown as pages."""
 
     def get_route_handler(self) -> Handler:
@@ -72,7 +83,10 @@ class PageRoute(APIRoute):
                 return error_page(request, *refusal(error))
             except (HTTPException, RequestValidationError):
                 raise
-            except Exception:
+            except Exception as error:
+                found = outage(error)
+                if found is not None:
+                    return error_page(request, *refusal(found))
                 log.exception("%s %s failed", request.method, clean_path(request.url.path))
                 return error_page(request, 500, "fault", FAULT)
             finally:

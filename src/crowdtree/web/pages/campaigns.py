@@ -13,7 +13,6 @@ from crowdtree import files
 from crowdtree.advise import Report
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.db.campaign_row import list_campaigns
-from crowdtree.store.owner import drafts
 from crowdtree.store.queries.progress import progress
 from crowdtree.store.types import JsonObject
 from crowdtree.text import plural
@@ -22,7 +21,7 @@ from crowdtree.web.pages.base import PageRoute, go, render
 from crowdtree.web.pages.progress_stream import with_progress
 from crowdtree.web.plan_jobs import EXAMPLE
 from crowdtree.web.requests import Number, state_of
-from crowdtree.web.services.plans import Table, create_draft
+from crowdtree.web.services.plans import Table, create_draft, discard_draft
 
 __all__ = ["router"]
 
@@ -96,5 +95,5 @@ async def _table(form: FormData) -> Table:
 async def discard(request: Request, number: Number) -> Response:
     """Delete a draft."""
     state = state_of(request)
-    await state.store.awrite(lambda c: drafts.discard(c, number, state.now))
+    await discard_draft(state, number)
     return go(request, "/")

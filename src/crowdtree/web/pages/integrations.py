@@ -21,6 +21,7 @@ EVENTS = {
     "labels.withdrawn": "labels withdrawn",
     "table.alarm": "the answers contradict the table",
     "table.revised": "table revised",
+    "worker.suspected": "worker suspected and paused",
     "certificate.reached": "bound certified",
     "certificate.out_of_reach": "bound out of reach",
     "campaign.finished": "the end",
@@ -50,9 +51,9 @@ async def webhooks(request: Request, number: Number, owner: OwnerNeeded) -> Resp
 
 @router.get("/access")
 async def access(request: Request, owner: OwnerNeeded) -> Response:
-    """Show the owner's tokens and sessions."""
+    """Show the owner's tokens, sessions and unused links."""
     state = state_of(request)
     rows = await list_tokens(state, owner.token_hash)
-    kinds = {kind: [row for row in rows if row["kind"] == kind] for kind in ("token", "session")}
+    kinds = {kind: [r for r in rows if r["kind"] == kind] for kind in ("token", "session", "link")}
     base = state.options.url
     return render(request, "access.html", owner=owner, kinds=kinds, now=state.now, base=base)

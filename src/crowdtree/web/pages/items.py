@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from fastapi import APIRouter, Query, Request
 from sqlalchemy.engine import Connection
 from starlette.responses import Response
 
+from crowdtree.errors import CrowdtreeError
 from crowdtree.files.items import MEDIA
 from crowdtree.problem import Problem
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
@@ -22,9 +25,10 @@ from crowdtree.store.queries.items import (
 )
 from crowdtree.store.queries.progress import Progress, progress
 from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
-from crowdtree.web.pages.base import PageRoute, render
+from crowdtree.web.pages.base import PageRoute, go, render
 from crowdtree.web.pages.worker import media_address, shown_item
 from crowdtree.web.requests import Number, state_of
+from crowdtree.web.services.corrections import reopen_items
 from crowdtree.web.services.items import MEDIA_TYPES
 
 __all__ = ["router"]
@@ -39,6 +43,7 @@ FATES = {
     "skipped": "could not tell",
     "gold": "check item",
     "over budget": "not paid: the budget was spent",
+    "excluded": "excluded",
 }
 STATUSES = {
     "new": "to do",
@@ -101,6 +106,18 @@ async def listed(
         query=request.query_params,
         media=None if state.options.media is None else KINDS,
     )
+
+
+@router.post("/c/{number}/reopen")
+async def reopen(request: Request, number: Number) -> Response:
+    """Reopen the chosen items that were set aside."""
+    state = state_of(request)
+    tasks = [str(task) for task in (await request.form()).getlist("task")]
+    if not tasks:
+        raise CrowdtreeError("Choose at least one item.")
+    found = await asyncio.to_thread(reopen_items, state.store, number, tasks)
+    state.waiters.wake({number: found["reopened"]})
+    return go(request, f"/c/{number}/items?reopened={found['reopened']}")
 
 
 @router.get("/c/{number}/items/{item}")

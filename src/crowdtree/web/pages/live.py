@@ -19,7 +19,17 @@ from crowdtree.store.queries.progress import Progress, progress
 from crowdtree.store.queries.workers import paused_workers, some_workers
 from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.web.pages.monitoring import Shown, shown_monitor
-from crowdtree.web.pages.words import ago, brief, count, duration, money, number, percent, plural
+from crowdtree.web.pages.words import (
+    ago,
+    amount,
+    brief,
+    count,
+    duration,
+    money,
+    number,
+    percent,
+    plural,
+)
 
 __all__ = ["Picture", "look"]
 
@@ -261,7 +271,7 @@ def _planned(promise: Promise | None, what: str) -> str:
 
 
 def _pace(rate: float | None, running: bool) -> str:
-    return "–" if rate is None or not running else f"{number(rate, 2)} answers per minute"
+    return "–" if rate is None or not running else f"{amount(rate, 'answer', 2)} per minute"
 
 
 def _shares(facts: Progress) -> dict[str, float]:
@@ -337,9 +347,25 @@ def _waiting_notes(seen: Situation) -> Iterator[Note]:
     yield Note(text, f"{seen.link}/share", "Invite more people")
 
 
+def _newcomer_notes(seen: Situation) -> Iterator[Note]:
+    """Labels that wait for somebody who is known."""
+    if waiting := seen.facts["waiting_for_known"]:
+        text = (
+            f"{plural(waiting, 'label')} {'waits' if waiting == 1 else 'wait'} until somebody is "
+            "known whose answers speak for it."
+        )
+        yield Note(text, f"{seen.link}/workers", "View the newcomers")
+
+
 def _paused_notes(seen: Situation) -> Iterator[Note]:
     if seen.paused:
-        text = f"{plural(seen.paused, 'worker')} paused because of low reliability."
+        text = f"{plural(seen.paused, 'worker')} paused by the server."
+        yield Note(text, f"{seen.link}/workers", "View them")
+
+
+def _excluded_notes(seen: Situation) -> Iterator[Note]:
+    if excluded := seen.facts["excluded_workers"]:
+        text = f"Answers of {plural(excluded, 'worker')} are excluded."
         yield Note(text, f"{seen.link}/workers", "View them")
 
 
@@ -351,7 +377,7 @@ def _item_notes(seen: Situation) -> Iterator[Note]:
             f"{plural(aside, 'item')} set aside: workers could not answer, or no workers were "
             "left to ask.",
             f"{seen.link}/items?status=set+aside",
-            "See them",
+            "See or reopen them",
         )
     if undecided:
         yield Note(
@@ -367,6 +393,18 @@ def _why_undecided(seen: Situation) -> str:
     if loss is not None and loss.refer is not None:
         return "an expert costs less than the expected loss of any label"
     return "more answers were unlikely to reach the requested error"
+
+
+def _gold_notes(seen: Situation) -> Iterator[Note]:
+    """Gold items that nobody is asked about."""
+    gold = seen.facts["items"]["gold"]
+    if gold and not seen.campaign.settings.asks_gold and seen.campaign.status != "finished":
+        yield Note(
+            f"{plural(gold, 'check item')} {'is' if gold == 1 else 'are'} never asked about: the "
+            "share of check items is 0.",
+            f"{seen.link}/share#gold_rate",
+            "Set it",
+        )
 
 
 def _budget_notes(seen: Situation) -> Iterator[Note]:
@@ -416,7 +454,7 @@ def _promise_notes(seen: Situation) -> Iterator[Note]:
         )
     if each and each > 1.5 * promise.answers:
         yield Note(
-            f"Items need {number(each)} answers each, more than the {number(promise.answers)} "
+            f"Items need {amount(each, 'answer')} each, more than the {number(promise.answers)} "
             "planned: people make more errors than the table says.",
             f"{seen.link}/workers",
             "View the workers",
@@ -424,12 +462,12 @@ def _promise_notes(seen: Situation) -> Iterator[Note]:
 
 
 def _revision_notes(seen: Situation) -> Iterator[Note]:
-    """How often the table was revised, and why."""
+    """How often the campaign was revised, and why."""
     last = seen.facts["revision"]
-    if last is None:
-        return
+    if last is None or (last["finished_at"] and last["reason"].keys() & {"excluded", "included"}):
+        return  # exclusions have a note of their own
     why = str(last["reason"].get("text") or "no reason given")
-    text = f"The table was revised {plural(last['number'], 'time')}, last "
+    text = f"The campaign was revised {plural(last['number'], 'time')}, last "
     text += f"{ago(last['at'], seen.now)}: {why.rstrip('.')}."
     if last["finished_at"] is None:
         text += " The items are being replayed."
@@ -440,8 +478,11 @@ NOTES: tuple[Callable[[Situation], Iterator[Note]], ...] = (
     _audit_notes,
     _worker_notes,
     _waiting_notes,
+    _newcomer_notes,
     _paused_notes,
+    _excluded_notes,
     _item_notes,
+    _gold_notes,
     _budget_notes,
     _question_notes,
     _promise_notes,

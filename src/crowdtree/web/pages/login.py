@@ -10,12 +10,14 @@ from crowdtree.web.limits import client_address
 from crowdtree.web.pages.base import PageRoute
 from crowdtree.web.requests import state_of
 from crowdtree.web.services import sessions
+from crowdtree.web.services.sessions import Visitor
 
 __all__ = ["router"]
 
 router = APIRouter(route_class=PageRoute)
 PLATFORM = (("STUDY_ID", "study"), ("SESSION_ID", "session"))
 """Query parameters of crowdsourcing platforms that are kept with a worker."""
+MOST_PROOF = 200
 
 
 @router.get("/login")
@@ -46,14 +48,16 @@ async def auditor(request: Request, token: str) -> Response:
 async def join(request: Request, token: str) -> Response:
     """Join by the open link; a platform passes the participant's id in the address."""
     query = request.query_params
-    details = {name: query[key][:200] for key, name in PLATFORM if key in query}
     response = RedirectResponse("/work", 303)
     state, address = state_of(request), client_address(request.scope)
     number, name = await sessions.find_join_link(state, address, token)
-    participant = query.get(name) or query.get("PROLIFIC_PID") or query.get("participant")
+    participant = query.get(name) or query.get("PROLIFIC_PID") or query.get("participant") or None
     mine = request.cookies.get(auth.WORKER_COOKIE, "")[: auth.MOST_TOKEN]
-    if not participant and await sessions.works_for(state, mine, number):
+    if await sessions.is_participant(state, mine, number, participant):
         return response  # the same person again, not a second worker
-    session = await sessions.join_campaign(state, address, token, participant, details)
+    proof = {key: query.get(key, "")[:MOST_PROOF] for key in ("expires", "nonce", "signature")}
+    details = {name: query[key][:200] for key, name in PLATFORM if key in query}
+    visitor = Visitor(participant, **proof, details=details)
+    session = await sessions.join_campaign(state, address, token, visitor)
     auth.remember(response, state, auth.WORKER_COOKIE, session)
     return response

@@ -17,7 +17,8 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from crowdtree.advise import Report
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.types import JsonObject
-from crowdtree.web.pages.base import FAULT, refusal, wants_json
+from crowdtree.web.errors import FAULT
+from crowdtree.web.pages.base import refusal, wants_json
 from crowdtree.web.worker_process import silent
 
 __all__ = ["with_progress"]

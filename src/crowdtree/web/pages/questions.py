@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from crowdtree.policy import PlanPolicy
 from crowdtree.store.db.campaign_row import Campaign, get_campaign, tally
+from crowdtree.store.merging import merge, read_seen, seen_of
 from crowdtree.store.owner import campaigns
 from crowdtree.store.queries.items import divided
 from crowdtree.store.types import AnyPolicy, JsonObject
@@ -55,7 +56,13 @@ async def listed(request: Request, number: Number, owner: OwnerNeeded) -> Respon
     examples = campaign.settings.examples
     rows = [_row(policy, q, examples, counts, votes) for q in asked_questions(policy)]
     return render(
-        request, "questions.html", owner=owner, campaign=campaign, rows=rows, few=len(rows) <= FEW
+        request,
+        "questions.html",
+        owner=owner,
+        campaign=campaign,
+        rows=rows,
+        few=len(rows) <= FEW,
+        seen=seen_of(_shown(campaign, policy)),
     )
 
 
@@ -88,21 +95,37 @@ async def save(request: Request, number: Number) -> Response:
     state = state_of(request)
     form = await request.form()
 
-    def apply(connection: Connection) -> None:
-        campaign = get_campaign(connection, number)
-        policy = state.policy(campaign)
-        examples = dict(campaign.settings.examples)
-        for place, name in enumerate(policy.problem.questions):
-            if f"example-{place}" in form:
-                examples[name] = str(form[f"example-{place}"]).strip()
-        kept = {name: text for name, text in examples.items() if text}
-        changes: JsonObject = {"examples": kept}
-        if "instructions" in form:
-            changes["instructions"] = str(form["instructions"]).strip()
-        campaigns.change_settings(connection, number, policy, changes, state.now)
+    seen = read_seen(str(form.get("seen", "")))
 
-    await state.store.awrite(apply)
-    return go(request, f"/c/{number}/questions?saved=1")
+    def apply(connection: Connection) -> str:
+        campaign = get_campaign(connection, number, lock=True)
+        policy = state.policy(campaign)
+        current = _shown(campaign, policy)
+        names = {f"example-{place}": key for place, key in enumerate(policy.problem.questions)}
+        wished = {
+            _key(names[field]) if field in names else field: str(text).strip()
+            for field, text in form.items()
+            if field in names or field == "instructions"
+        }
+        found = {**current, **merge(seen, current, wished)}
+        examples = {key: found[_key(key)] for key in policy.problem.questions if found[_key(key)]}
+        changes: JsonObject = {"examples": examples, "instructions": found["instructions"]}
+        campaigns.change_settings(connection, number, policy, changes, state.now)
+        return seen_of(_shown(get_campaign(connection, number), policy))
+
+    seen_now = await state.store.awrite(apply)
+    return go(request, f"/c/{number}/questions?saved=1", seen=seen_now)
+
+
+def _key(question: str) -> str:
+    return f"examples of {question}"
+
+
+def _shown(campaign: Campaign, policy: AnyPolicy) -> dict[str, object]:
+    """The texts as the form shows them."""
+    examples = campaign.settings.examples
+    texts = {_key(name): examples.get(name, "") for name in policy.problem.questions}
+    return {"instructions": campaign.settings.instructions, **texts}
 
 
 @router.post("/preview")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from fastapi import APIRouter, Request
@@ -10,9 +11,10 @@ from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.store import Settings
+from crowdtree.store import Settings, checked_settings
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
-from crowdtree.store.owner import campaigns
+from crowdtree.store.merging import merge, read_seen, seen_of
+from crowdtree.store.owner import campaigns, people
 from crowdtree.store.queries.progress import Progress, progress
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
@@ -37,21 +39,29 @@ DAY, MINUTE, PERCENT = 86_400.0, 60.0, 0.01
 FIELDS = {
     "price": Field(blank=0.0),
     "budget": Field(),
+    "people_per_item": Field(whole=True, blank=1),
     "gold_rate": Field(PERCENT, blank=0.0),
     "gold_first": Field(whole=True, blank=0),
     "pause_below": Field(PERCENT),
     "pause_after": Field(whole=True, blank=Settings().pause_after),
     "answers_per_worker": Field(whole=True),
+    "least_answers": Field(whole=True, blank=Settings().least_answers),
+    "most_workers": Field(whole=True, blank=Settings().most_workers),
+    "workers_per_address": Field(whole=True, blank=Settings().workers_per_address),
+    "joins_per_hour": Field(whole=True, blank=Settings().joins_per_hour),
     "most_skips": Field(whole=True, blank=Settings().most_skips),
     "lease_seconds": Field(MINUTE, blank=Settings().lease_seconds),
     "give_up_seconds": Field(DAY),
     "certify": Field(PERCENT),
     "most_checks": Field(whole=True),
 }
-FLAGS = ("one_question_per_item", "dedicated", "finish_by_itself", "adapt")
+FLAGS = (
+    *("one_question_per_item", "dedicated", "finish_by_itself", "adapt"),
+    *("personal_codes", "show_task", "provisional", "pause_suspects"),
+)
 WORDS = (
     *("instructions", "currency", "thanks", "completion_code", "return_url"),
-    "participant_parameter",
+    *("participant_parameter", "participants"),
 )
 
 
@@ -60,20 +70,27 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
     """Show the links for workers and the settings."""
     state = state_of(request)
 
-    def look(connection: Connection) -> tuple[Campaign, Progress]:
-        return get_campaign(connection, number), progress(connection, number, state.now)
+    def look(connection: Connection) -> tuple[Campaign, Progress, int]:
+        joins = people.join_links(connection, number, state.now)
+        return get_campaign(connection, number), progress(connection, number, state.now), joins
 
-    campaign, facts = await state.store.aread(look)
-    promise = await state.plans.promise(state.policy(campaign))
+    campaign, facts, joins = await state.store.aread(look)
+    policy = state.policy(campaign)
+    promise = await state.plans.promise(policy)
+    extra = await state.plans.people_cost(policy, campaign.settings.people_per_item)
     return render(
         request,
         "share.html",
         owner=owner,
         campaign=campaign,
         facts=facts,
+        joins=joins,
         promise=promise,
-        cost=promise.answers * facts["items"]["total"] * facts["price"],
+        answers=promise.answers + extra,
+        extra=extra,
+        cost=(promise.answers + extra) * facts["items"]["total"] * facts["price"],
         written=shown_settings(campaign.settings.model_dump()),
+        seen=seen_of(_shown(campaign)),
         examples=sum(1 for text in campaign.settings.examples.values() if text.strip()),
         base=state.options.url,
     )
@@ -89,14 +106,28 @@ async def save(request: Request, number: Number) -> Response:
         changes |= {name: form.get(name) == "on" for name in FLAGS}
     name = str(form.get("name", "")).strip()
 
-    def apply(connection: Connection) -> None:
-        policy = state.policy(get_campaign(connection, number))
-        campaigns.change_settings(connection, number, policy, changes, state.now)
-        if name:
-            campaigns.rename(connection, number, name, state.now)
+    seen = read_seen(str(form.get("seen", "")))
 
-    await state.store.awrite(apply)
-    return go(request, f"/c/{number}/share?saved=1")
+    def apply(connection: Connection) -> str:
+        campaign = get_campaign(connection, number, lock=True)
+        current = _shown(campaign)
+        wished = checked_settings({**campaign.settings.model_dump(), **changes}).model_dump()
+        wanted = {key: wished[key] for key in changes} | ({"name": name} if name else {})
+        mine = merge(seen, current, wanted)
+        renamed = mine.pop("name", None)
+        campaigns.change_settings(connection, number, state.policy(campaign), mine, state.now)
+        if renamed is not None:
+            campaigns.rename(connection, number, name, state.now)
+        return seen_of(_shown(get_campaign(connection, number)))
+
+    seen_now = await state.store.awrite(apply)
+    return go(request, f"/c/{number}/share?saved=1", seen=seen_now)
+
+
+def _shown(campaign: Campaign) -> JsonObject:
+    """The name and the settings as the form shows them."""
+    adapts = campaign.settings.adapts(campaign.policy["policy"])
+    return {**campaign.settings.model_dump(), "adapt": adapts, "name": campaign.name}
 
 
 def changes_of(form: FormData, names: tuple[str, ...]) -> JsonObject:
@@ -119,10 +150,15 @@ def number_of(name: str, text: str) -> float | None:
     try:
         value = float(text.replace(",", ".").removesuffix("%").strip())
     except ValueError:
-        words = name.removesuffix("_seconds").replace("_", " ")
-        raise CrowdtreeError(f"{words}: {text[:30]!r} is not a number") from None
+        raise CrowdtreeError(f"{_label(name)}: {text[:30]!r} is not a number") from None
     value = round(value * field.unit, 9)
+    if not math.isfinite(value):
+        raise CrowdtreeError(f"{_label(name)}: {text[:30]!r} is too large, or not a number")
     return int(value) if field.whole and value == int(value) else value
+
+
+def _label(name: str) -> str:
+    return name.removesuffix("_seconds").replace("_", " ")
 
 
 def shown_settings(settings: JsonObject) -> dict[str, str]:

@@ -144,7 +144,8 @@ async def add(request: Request, number: Number) -> Response:
         file = io.BytesIO(content)
     made = await asyncio.to_thread(add_from_file, state.store, number, file, kind)
     same = made["read"] - made["added"]
-    return go(request, f"/c/{number}/items?added={made['added']}&same={same}")
+    counts = f"added={made['added']}&same={same}&aside={made['set_aside']}"
+    return go(request, f"/c/{number}/items?{counts}")
 
 
 def _kind(name: str) -> str:

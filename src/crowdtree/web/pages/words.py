@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 
-from crowdtree.text import duration, number, percent, plural, short
+from crowdtree.text import amount, duration, number, percent, plural, short
 
 __all__ = [
     "ago",
+    "amount",
     "brief",
     "clock",
     "count",

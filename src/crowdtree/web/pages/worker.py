@@ -7,7 +7,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from crowdtree.files.items import MEDIA
+from crowdtree.files.items import is_address, visible
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import WORKER_COOKIE, WorkerHash, csrf_of
 from crowdtree.web.pages.base import PageRoute, render
@@ -58,19 +58,18 @@ def _ready(found: JsonObject) -> JsonObject:
 
 
 def shown_item(item: JsonObject) -> JsonObject:
-    """Select what workers see of an item; other columns stay hidden.
+    """Make what the page shows of an item; Markdown becomes safe HTML.
 
     >>> shown_item({"task": "1", "text": "hello", "secret": "x"})
     {'task': '1', 'text': 'hello'}
     """
     shown: JsonObject = {"task": str(item["task"])}
-    if item.get("text") not in (None, ""):
-        shown["text"] = str(item["text"])
-    if item.get("markdown"):
-        shown["html"] = markdown(str(item["markdown"]))
-    if item.get("alt"):
-        shown["alt"] = str(item["alt"])
-    return shown | {name: str(item[name]) for name in MEDIA if item.get(name)}
+    for name, value in visible(item).items():
+        if name == "markdown":
+            shown["html"] = markdown(str(value))
+        else:
+            shown[name] = str(value)
+    return shown
 
 
 def media_address(value: str, campaign: int) -> str:
@@ -79,4 +78,4 @@ def media_address(value: str, campaign: int) -> str:
     >>> media_address("https://example.org/a.png", 1), media_address("a b.png", 1)
     ('https://example.org/a.png', '/media/1/a%20b.png')
     """
-    return value if value.startswith("https://") else f"/media/{campaign}/{quote(value)}"
+    return value if is_address(value) else f"/media/{campaign}/{quote(value)}"

@@ -8,6 +8,8 @@ from starlette.responses import Response
 
 from crowdtree.problem import DASH, Problem
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
+from crowdtree.store.derived import code_of
+from crowdtree.store.queries.exclusions import ExclusionRow, list_exclusions
 from crowdtree.store.queries.workers import (
     WORKER_ORDERS,
     WORKERS_PAGE,
@@ -68,12 +70,15 @@ async def one(request: Request, number: Number, worker: Number, owner: OwnerNeed
     """Show a worker with the last answers."""
     state = state_of(request)
 
-    def look(connection: Connection) -> tuple[Campaign, WorkerFacts, list[WorkerAnswer]]:
+    def look(
+        connection: Connection,
+    ) -> tuple[Campaign, WorkerFacts, list[WorkerAnswer], list[ExclusionRow]]:
         campaign = get_campaign(connection, number)
         facts = get_worker(connection, number, worker, state.policy(campaign).problem)
-        return campaign, facts, worker_log(connection, number, worker)
+        excluded = list_exclusions(connection, number, worker)
+        return campaign, facts, worker_log(connection, number, worker), excluded
 
-    campaign, facts, lines = await state.store.aread(look)
+    campaign, facts, lines, excluded = await state.store.aread(look)
     problem = state.policy(campaign).problem
     log = [
         {
@@ -90,7 +95,9 @@ async def one(request: Request, number: Number, worker: Number, owner: OwnerNeed
         owner=owner,
         campaign=campaign,
         row=facts,
+        code=code_of(campaign.settings, campaign.secret, worker),
         log=log,
+        exclusions=excluded,
         now=state.now,
     )
 

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.store import Next, Submit, Undo
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.store.owner import people, tokens
+from crowdtree.store.owner.completion import End, look_at_end, note_end
 from crowdtree.store.queries.workers import WorkerFacts, get_worker
 from crowdtree.store.serving import commands
 from crowdtree.web.state import AppState
@@ -33,8 +34,6 @@ __all__ = [
 
 Key = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[\w.:-]+$")]
 Lease = Annotated[str, StringConstraints(min_length=3, max_length=60, pattern=r"^\d+\.[0-9a-f]+$")]
-NO_WAIT = ("finished", "done", "all answered", "worker paused", "budget")
-"""Reasons that waiting does not change."""
 AT_THE_END = ("finished", "done", "all answered")
 
 
@@ -77,7 +76,7 @@ class Held(BaseModel):
 class Found(commands.HandedOut):
     """A task, or the reason why there is none; at the end, the closing words."""
 
-    end: NotRequired[dict[str, str]]
+    end: NotRequired[End]
 
 
 class WorkerSummary(TypedDict):
@@ -100,6 +99,10 @@ class WorkerReport(TypedDict):
     instructions: str
     examples: dict[str, str]
     answers_per_worker: int | None
+    least_answers: int
+    """Accepted answers before the worker gets a completion code."""
+    code: bool
+    """Whether there is a completion code, or a link back."""
 
 
 async def find_question(
@@ -119,20 +122,21 @@ async def find_question(
         over = left <= 0.01 or state.stopping
         if found["task"] is None:
             state.waiters.pass_on(wish.campaign, tries)
-        if found["task"] is not None or found["reason"] in NO_WAIT or over:
-            return await _with_end(state, wish.campaign, found)
+        if found["task"] is not None or not found["more"] or over:
+            return await _with_end(state, who, found)
         tries = await state.waiters.wait(wish.campaign, min(left, state.poll_seconds))
         if await gone():
             state.waiters.pass_on(wish.campaign, tries)
-            return Found(task=found["task"], reason=found["reason"])
+            return Found(task=None, reason=found["reason"], more=found["more"])
 
 
-async def _with_end(state: AppState, campaign: int, found: commands.HandedOut) -> Found:
-    """Add the closing words for a worker who has finished."""
+async def _with_end(state: AppState, who: str, found: commands.HandedOut) -> Found:
+    """Add the closing words for a worker who has finished, and note who gets the code."""
     if found["reason"] not in AT_THE_END:
-        return Found(task=found["task"], reason=found["reason"])
-    row = await state.store.aread(lambda c: get_campaign(c, campaign))
-    end = row.settings.model_dump(include={"thanks", "completion_code", "return_url"})
+        return Found(task=found["task"], reason=found["reason"], more=found["more"])
+    end, new = await state.store.aread(lambda c: look_at_end(c, who, state.now))
+    if new:
+        await state.store.awrite(lambda c: note_end(c, who, state.now))
     return {**found, "end": end}
 
 
@@ -182,4 +186,6 @@ async def report_worker(state: AppState, who: str) -> WorkerReport:
         "instructions": settings.instructions,
         "examples": settings.examples,
         "answers_per_worker": settings.answers_per_worker,
+        "least_answers": settings.least_answers,
+        "code": bool(settings.personal_codes or settings.completion_code or settings.return_url),
     }

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.engine import Connection
 
 from crowdtree.audit import Standing
-from crowdtree.files.items import MEDIA
+from crowdtree.files.items import visible
 from crowdtree.store.audits import checking
 from crowdtree.store.audits.report import AuditReport, audit_report, history_of
 from crowdtree.store.db.campaign_row import get_campaign
@@ -30,8 +30,6 @@ __all__ = [
     "start",
 ]
 
-VISIBLE = ("task", "text", "markdown", "alt", *MEDIA)
-"""What auditors see of an item: the same as workers."""
 MOST_CHARTS = 20
 
 
@@ -131,7 +129,7 @@ async def hand_out(state: AppState, who: str) -> checking.Handed:
     found = await state.store.awrite(apply)
     item = found["item"]
     if item is not None:
-        found["item"] = {name: item[name] for name in VISIBLE if name in item}
+        found["item"] = {"task": item["task"], **visible(item)}
     return found
 
 

@@ -1,4 +1,4 @@
-"""Labels and answers of a campaign, for downloads and the command line."""
+"""Labels, answers and workers of a campaign, for downloads and the command line."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from crowdtree.store import Store
 from crowdtree.store.audits.report import Coverage, coverage
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.queries.export import answer_rows, label_rows, pieces
+from crowdtree.store.queries.payments import payment_rows
 from crowdtree.store.types import JsonObject
 
 __all__ = ["Export", "certified_labels", "rows_of"]
 
-Export = Literal["labels", "answers", "log"]
-"""What is exported: labels, answers that stand, or every line of the log."""
+Export = Literal["labels", "answers", "log", "workers"]
+"""What is exported: labels, answers that stand, every line of the log, or workers."""
 
 
 def certified_labels(store: Store, number: int) -> Coverage | None:
@@ -33,6 +34,8 @@ def rows_of(store: Store, number: int, what: Export) -> Iterator[list[JsonObject
             return [
                 {**row, "certified": None if audited is None else audited.of(row)} for row in found
             ]
+        if what == "workers":
+            return [dict(row) for row in store.read(lambda c: payment_rows(c, campaign, after))]
         standing = what == "answers"
         lines = store.read(
             lambda c: answer_rows(c, number, campaign.questions, after, standing=standing)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
@@ -16,8 +18,10 @@ from crowdtree.store import Store
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.owner import campaigns
 from crowdtree.store.types import JsonObject
+from crowdtree.text import plural
+from crowdtree.web.state import AppState
 
-__all__ = ["MEDIA_TYPES", "Added", "add_from_file"]
+__all__ = ["MEDIA_TYPES", "Added", "add_from_file", "remove_media", "unused_gold"]
 
 ROWS_PER_TRANSACTION = 2000
 MEDIA_TYPES = {
@@ -41,29 +45,59 @@ MEDIA_TYPES = {
 
 
 class Added(TypedDict):
-    """Items in a file, and how many of them were new."""
+    """Items in a file: how many were new, how many were set aside before, and warnings."""
 
     read: int
     added: int
+    set_aside: int
+    warnings: list[str]
 
 
 def add_from_file(store: Store, number: int, file: IO[bytes], kind: str) -> Added:
     """Check all rows of a file, then add them a few thousand per transaction."""
-    classes = store.read(lambda c: get_campaign(c, number)).classes
-    read = added = 0
+    campaign = store.read(lambda c: get_campaign(c, number))
+    classes = campaign.classes
+    read = added = aside = gold = 0
     if file.seek(0, os.SEEK_END):
-        read = sum(1 for _ in read_items(file, kind, classes))
+        for row in read_items(file, kind, classes):
+            read += 1
+            gold += row["gold"] is not None
     if not read:
         raise CrowdtreeError("items: the file has no items")
     for rows in _pieces(read_items(file, kind, classes)):
-        added += store.write(partial(_add, number, rows))
-    return {"read": read, "added": added}
+        new, old = store.write(partial(_add, number, rows))
+        added += new
+        aside += old
+    warnings = [unused_gold(gold)] if gold and not campaign.settings.asks_gold else []
+    return {"read": read, "added": added, "set_aside": aside, "warnings": warnings}
 
 
-def _add(number: int, rows: list[JsonObject], connection: Connection) -> int:
-    return campaigns.add_items(connection, number, rows)
+def unused_gold(count: int) -> str:
+    """What to say about gold items that nobody is asked about.
+
+    >>> unused_gold(1)
+    '1 gold item is never asked about: set gold_rate (such as 0.1) or gold_first above 0'
+    """
+    verb = "is" if count == 1 else "are"
+    return (
+        f"{plural(count, 'gold item')} {verb} never asked about: set gold_rate (such as 0.1) or "
+        "gold_first above 0"
+    )
+
+
+def _add(number: int, rows: list[JsonObject], connection: Connection) -> tuple[int, int]:
+    """Add items; count the new ones, and those that are there and were set aside."""
+    added = campaigns.add_items(connection, number, rows)
+    old = 0 if added == len(rows) else campaigns.count_set_aside(connection, number, rows)
+    return added, old
 
 
 def _pieces(rows: Iterator[JsonObject]) -> Iterator[list[JsonObject]]:
     while piece := list(islice(rows, ROWS_PER_TRANSACTION)):
         yield piece
+
+
+async def remove_media(state: AppState, number: int) -> None:
+    """Delete the uploaded files of a campaign that is gone."""
+    if state.options.media is not None:
+        await asyncio.to_thread(shutil.rmtree, state.options.media / str(number), True)

@@ -8,12 +8,20 @@ from typing import NamedTuple
 from crowdtree.advise import Report
 from crowdtree.store import Settings, checked_settings
 from crowdtree.store.db.campaign_row import get_campaign
-from crowdtree.store.owner import campaigns, revisions
+from crowdtree.store.owner import campaigns, drafts, revisions
 from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.web.plan_jobs import Wish, wish_of
+from crowdtree.web.services.items import remove_media
 from crowdtree.web.state import AppState
 
-__all__ = ["Table", "create_campaign", "create_draft", "define", "revise_campaign"]
+__all__ = [
+    "Table",
+    "create_campaign",
+    "create_draft",
+    "define",
+    "discard_draft",
+    "revise_campaign",
+]
 
 
 class Table(NamedTuple):
@@ -41,6 +49,12 @@ async def _create(state: AppState, name: str, policy: AnyPolicy, settings: Setti
     return await state.store.awrite(
         lambda c: campaigns.create(c, name, policy, settings, state.now)
     )
+
+
+async def discard_draft(state: AppState, number: int) -> None:
+    """Delete a draft with its items, links and uploaded files."""
+    await state.store.awrite(lambda c: drafts.discard(c, number, state.now))
+    await remove_media(state, number)
 
 
 async def revise_campaign(state: AppState, number: int, wish: Wish, reason: str) -> int:

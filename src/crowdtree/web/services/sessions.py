@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Literal
 
 from sqlalchemy.engine import Connection
@@ -11,14 +12,18 @@ from sqlalchemy.engine import Connection
 from crowdtree.store import NotFound, Refused
 from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import get_campaign
-from crowdtree.store.owner import people, tokens
+from crowdtree.store.owner import joining, tokens
+from crowdtree.store.owner.joining import Visitor
+from crowdtree.web.rate_limit import network
 from crowdtree.web.state import AppState
 
 __all__ = [
     "LoginRole",
     "OwnedToken",
+    "Visitor",
     "find_credential",
     "find_join_link",
+    "is_participant",
     "issue_token",
     "join_campaign",
     "list_tokens",
@@ -136,30 +141,30 @@ async def works_for(
     return found is not None and (found.role, found.campaign_id) == (role, number)
 
 
-async def join_campaign(
-    state: AppState, address: str, token: str, participant: str | None, details: Mapping[str, str]
-) -> str:
+async def is_participant(
+    state: AppState, session: str, number: int, participant: str | None
+) -> bool:
+    """Whether a session is that of this participant already, or of any worker without an id."""
+    return await state.store.aread(
+        lambda c: joining.is_participant(c, session, number, participant, state.now)
+    )
+
+
+async def join_campaign(state: AppState, address: str, token: str, visitor: Visitor) -> str:
     """Become a worker by the open join link; returns a worker session."""
     with _limited(state, address):
         await _known(state, token, "join", EXPIRED)
     if not state.join_limit.allows(address):
         raise Refused("slow", "Many people are joining right now. Try again in a minute.")
+    visitor = replace(visitor, network=network(address))
 
     def exchange(connection: Connection) -> str | None:
         found = tokens.find(connection, token, state.now)
         if found is None or found.role != "join" or found.campaign_id is None:
             return None
-        campaign = get_campaign(connection, found.campaign_id)
-        return people.join(
-            connection,
-            found.campaign_id,
-            participant,
-            state.policy(campaign),
-            campaign.settings.dedicated,
-            state.now,
-            dict(details),
-            state.options.session_seconds,
-        )
+        campaign = get_campaign(connection, found.campaign_id, lock=True)
+        policy, seconds = state.policy(campaign), state.options.session_seconds
+        return joining.join(connection, campaign, policy, visitor, state.now, seconds)
 
     session = await state.store.awrite(exchange)
     if session is None:

@@ -29,12 +29,24 @@ function sure(button) {
   });
 }
 
+// What a button sends; one that says first what would change sends what is filled in on its form as well.
+function values(button) {
+  const form = "dryRun" in button.dataset && button.form ? [...new FormData(button.form)] : [];
+  const given = form.filter(([, value]) => value !== "");
+  return { ...Object.fromEntries(given), ...JSON.parse(button.dataset.body ?? "{}") };
+}
+
 async function post(button) {
-  if (!(await sure(button))) return;
+  const body = values(button);
   button.disabled = true;
   try {
+    if ("dryRun" in button.dataset) {
+      const found = await send(button.dataset.post, { ...body, dry_run: true }, { seconds: 60 });
+      button.dataset.text = found.text;
+    }
+    if (!(await sure(button))) return;
     if ("saveFirst" in button.dataset) await save(document.querySelector("form[data-send]"));
-    await send(button.dataset.post, {}, { method: button.dataset.method ?? "POST", seconds: 60 });
+    await send(button.dataset.post, body, { method: button.dataset.method ?? "POST", seconds: 60 });
     if (button.dataset.go) location.assign(button.dataset.go);
     else if ("reload" in button.dataset) location.reload();
     else if (button.dataset.said) say(button.dataset.said);
@@ -58,7 +70,10 @@ async function link(source, values) {
     const input = place.querySelector("input");
     input.value = field === "link" ? new URL(found.link, base()).href : found[field];
     if (source instanceof HTMLFormElement) source.reset();
-    if (source.dataset.refresh) await refresh(source.dataset.refresh);
+    if (source.dataset.refresh) {
+      source.blur(); // a part of the page that has the focus is not replaced
+      await refresh(source.dataset.refresh);
+    }
     input.focus();
     input.select();
   } catch (error) {
@@ -86,7 +101,7 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (!button) return;
   if (button.dataset.post) post(button);
-  else if (button.dataset.link) link(button, {});
+  else if (button.dataset.link) link(button, JSON.parse(button.dataset.values ?? "{}"));
   else if ("copy" in button.dataset) copy(button);
 });
 
@@ -175,8 +190,10 @@ async function submitted(form, submitter) {
   submitter?.setAttribute("aria-busy", "true");
   try {
     const found = await sending;
-    if (form.dataset.stay) say(form.dataset.stay);
-    else if (found.go === location.pathname) location.reload();
+    if (form.dataset.stay) {
+      say(form.dataset.stay);
+      if (found.seen) form.elements.seen.value = found.seen; // the next save starts from here
+    } else if (found.go === location.pathname) location.reload();
     else if (found.go) location.assign(found.go);
   } catch (error) {
     working(form, null, "");

@@ -10,13 +10,13 @@ const WAIT = 20;
 const AHEAD = 2;
 const WORDS = { yes: "Yes", no: "No", skip: "Can’t tell" };
 const PAUSES = {
-  wait: ["Please wait", "Other people have to answer before there is a question for you. This page continues automatically."],
+  wait: ["No work right now", "Other people have the questions, or have to answer first. There may be more soon: this page continues automatically."],
   paused: ["Not open now", "The work is paused or has not started yet. This page continues automatically."],
-  budget: ["No more questions for now", "All the answers that are needed for now have been given. Thank you."],
+  budget: ["No work right now", "All the answers that can be paid for now have been given. If there is more, this page continues automatically."],
   "worker paused": ["Your work is paused", "You get no questions at the moment. Please ask the person who sent you the link."],
 };
 
-const ENDS = new Set(["finished", "done", "all answered"]);
+const ENDED = "There is no more work for you here."; // unlike the pauses above
 
 const body = document.body;
 const find = (id) => document.getElementById(id);
@@ -28,8 +28,9 @@ let asking = null; // the request for the next question that is on its way
 let holdTimer = null;
 let askTimer = null;
 let over = false;
+let told = false; // the page says why there is no question, so that a request may wait for one
 
-const outbox = new Outbox(`crowdtree-${body.dataset.campaign}-${body.dataset.worker}`, told);
+const outbox = new Outbox(`crowdtree-${body.dataset.campaign}-${body.dataset.worker}`, heard);
 
 // ---------------------------------------------------------------- showing
 
@@ -73,10 +74,8 @@ function between(title, text) {
 
 function end(found) {
   over = true;
-  const { thanks, completion_code: code, return_url: back } = found.end ?? {};
-  const words = given ? `You gave ${given} ${given === 1 ? "answer" : "answers"}. All of them are saved.` : "There is nothing left to do here.";
-  const all = found.reason === "all answered" ? "You have answered everything that you may answer here. " : "";
-  between(thanks || "Thank you!", all + words);
+  const { thanks, completion_code: code, return_url: back, complete } = found.end;
+  between(thanks || (given ? "Thank you!" : "The work is finished"), ending(found));
   if (code) {
     find("code").hidden = false;
     find("code").querySelector("code").textContent = code;
@@ -85,7 +84,21 @@ function end(found) {
     find("back").hidden = false;
     find("back").querySelector("a").href = back;
   }
-  find("voice").textContent = `${thanks || "Thank you!"} ${code ? `Your completion code is ${code}.` : ""}`;
+  find("voice").textContent = `${find("between-title").textContent} ${complete && code ? `Your completion code is ${code}.` : find("between-text").textContent}`;
+}
+
+// What was done, whether there is more, and what is missing for the code.
+function ending(found) {
+  const counted = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
+  const { complete, accepted, least_answers: least } = found.end;
+  const said = [];
+  if (found.reason === "all answered") said.push("You have answered everything that you may answer here.");
+  if (given) said.push(`You gave ${counted(given, "answer")}. All of them are saved.`);
+  said.push(ENDED);
+  if (!complete && body.dataset.code) {
+    said.push(`A completion code is given after ${counted(least, "accepted answer")}; you have ${accepted}. If you came from a paid platform, return your submission there.`);
+  }
+  return said.join(" ");
 }
 
 function count() {
@@ -130,7 +143,7 @@ async function request(mine) {
   const holding = [...tasks.map((task) => task.lease), ...outbox.leases];
   const options = { seconds: WAIT + 10, signal: mine.signal };
   try {
-    const found = await send("/work/next", { holding, wait: WAIT }, options);
+    const found = await send("/work/next", { holding, wait: told || tasks.length ? WAIT : 0 }, options);
     if (asking !== mine) return null;
     if (find("banner").dataset.lost && !outbox.entries.length) online();
     return arrived(found);
@@ -141,6 +154,7 @@ async function request(mine) {
 
 // Handle a response; returns the milliseconds until the next request, or null for none.
 function arrived(found) {
+  told = !found.task;
   if (found.task) {
     const have = tasks.some((task) => task.lease === found.task.lease) || outbox.leases.includes(found.task.lease);
     if (!have) {
@@ -155,7 +169,7 @@ function arrived(found) {
     return 300;
   }
   if (tasks.length) return found.reason === "wait" ? 500 : null; // asked again after the answer
-  if (ENDS.has(found.reason)) {
+  if (found.end) {
     end(found);
     return null;
   }
@@ -170,7 +184,7 @@ function failed(error) {
     over = true;
     return null;
   }
-  lost();
+  lost(error);
   return 3000;
 }
 
@@ -244,8 +258,8 @@ function restored(task, value) {
 
 // ---------------------------------------------------------------- connection
 
-function told(what, detail) {
-  if (what === "offline") lost();
+function heard(what, detail) {
+  if (what === "offline") lost(detail);
   if (what === "login") failed(detail);
   if (what === "refused" && detail.code !== "answered") banner(detail.message, "", 6000);
   if (what !== "sent") return;
@@ -255,12 +269,14 @@ function told(what, detail) {
   }
 }
 
-function lost() {
+// The connection is lost, or the server says that it cannot save now; both are tried again.
+function lost(error) {
+  const words = error instanceof Refusal && error.status >= 500 ? "The server cannot save answers now." : "No connection.";
   const waiting = outbox.entries.length;
   const kept = waiting ? ` ${waiting} ${waiting === 1 ? "answer is" : "answers are"} kept here and will be sent automatically.` : "";
-  banner(`No connection.${kept}`, "bad");
+  banner(`${words}${kept}`, "bad");
   find("banner").dataset.lost = "1";
-  if (!tasks.length && !over) between("No connection", "Leave this page open: it continues automatically.");
+  if (!tasks.length && !over) between(words.slice(0, -1), "Leave this page open: it continues automatically.");
 }
 
 function online() {
@@ -303,6 +319,7 @@ find("begin").addEventListener("click", () => {
   find("intro").hidden = true;
   localStorage.setItem(`${outbox.name}-begun`, "1");
   show();
+  ask(); // nobody who still reads the instructions holds a question
 });
 document.addEventListener("visibilitychange", () => {
   if (document.visibilityState === "hidden") outbox.flush();
@@ -319,4 +336,4 @@ addEventListener("pageshow", (event) => { if (event.persisted) location.reload()
 if (given || localStorage.getItem(`${outbox.name}-begun`)) find("intro").hidden = true;
 find("between").hidden = !find("intro").hidden;
 count();
-outbox.flush().then(ask);
+outbox.flush().then(() => { if (find("intro").hidden) ask(); });

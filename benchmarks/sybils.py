@@ -1,0 +1,296 @@
+"""Attackers in a live campaign: what their answers do to the labels.
+
+Twenty honest people and five attackers join a campaign of 200 items by the open link. Everything
+goes through the real store, in process and in simulated time: questions out, answers in, the
+assessment of workers every few answers, exclusions, and the replay of items. Each attack runs with
+an adaptive policy and with a plan, with and without gold items.
+
+- ``error``: share of wrong labels in the end, after the automatic rules;
+- ``without``: the same after the owner has excluded the attackers, and honest people went on;
+- ``alone``: the same campaign without attackers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+import crowdtree as ct
+from crowdtree.likelihood import AnswerModel
+from crowdtree.policy import AdaptivePolicy, PlanPolicy
+from crowdtree.store import Next, Refused, Settings, Store, Submit
+from crowdtree.store.background.maintenance import Maintenance
+from crowdtree.store.background.trusting import Trusting
+from crowdtree.store.corrections.excluding import exclude
+from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.db.tables import answers, items, labels, workers
+from crowdtree.store.owner import campaigns, people, tokens
+from crowdtree.store.owner.people import SUSPECTED
+from crowdtree.store.replay.verify import verify
+
+ITEMS, HONEST, ATTACKERS, GOLD_ITEMS = 200, 20, 5, 20
+SECONDS = 4.0
+"""Usual time of an answer."""
+LOOK_EVERY = 100
+"""Answers between two assessments."""
+PATIENCE = 20
+"""Rounds of asking in vain after which a person leaves."""
+Attack = Callable[[np.random.Generator, int, int, int], int | None]
+"""Answer of an attacker: from a generator, the item's number, its class and the question."""
+
+
+def table(seed: int = 0) -> ct.Problem:
+    """Make a table of eight classes and twelve questions, with errors of 5 to 25 %."""
+    rng = np.random.default_rng(seed)
+    outcome = rng.integers(0, 2, size=(12, 8))
+    outcome[:3] = [[k >> bit & 1 for k in range(8)] for bit in range(3)]
+    error = rng.uniform(0.05, 0.25, size=outcome.shape)
+    names = [f"c{k}" for k in range(8)], [f"q{k}" for k in range(12)]
+    return ct.Problem(names[0], None, names[1], outcome.tolist(), error.tolist())
+
+
+def policy_of(kind: str, problem: ct.Problem) -> Any:
+    """Make one of the two policies."""
+    if kind == "adaptive":
+        return AdaptivePolicy(problem, target_error=0.03, max_answers=20)
+    return PlanPolicy(ct.staff(ct.design(problem), answers=11), "curtailed")
+
+
+@dataclass
+class Person:
+    """Somebody who takes part: an honest one errs some times as often as the table says."""
+
+    worker: int
+    token: str
+    attack: str = ""
+    errors: float = 1.0
+    pace: float = 1.0
+    said: int = 0
+    idle: int = 0
+
+
+@dataclass
+class Run:
+    """A campaign with its people, in simulated time."""
+
+    kind: str
+    attack: str = ""
+    gold: bool = True
+    seed: int = 0
+    attackers: int = ATTACKERS
+    honest: int = HONEST
+    now: float = 1_000_000.0
+    people: list[Person] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.rng = np.random.default_rng([self.seed, 1])
+        self.problem = table()
+        self.right = AnswerModel.of(self.problem).yes > 0.5
+        self.policy = policy_of(self.kind, self.problem)
+        self.truth = np.random.default_rng([self.seed, 2]).integers(8, size=ITEMS + GOLD_ITEMS)
+        self.store = Store("sqlite://", clock=lambda: self.now, rng=self.seed)
+        self.maintenance = Maintenance(self.store.clock)
+        self.trusting = Trusting(self.store.clock)
+        gold_rate = 0.1 if self.gold else 0.0
+        self.settings = Settings(gold_rate=gold_rate, gold_first=3 * self.gold, adapt=False)
+        self.number = self.store.write(
+            lambda c: campaigns.create(c, "sybils", self.policy, self.settings, self.now)
+        )
+        gold = GOLD_ITEMS if self.gold else 0
+        rows = [
+            {"task": str(k), "payload": "{}", "gold": int(self.truth[k]) if k >= ITEMS else None}
+            for k in range(ITEMS + gold)
+        ]
+        self.store.write(lambda c: campaigns.add_items(c, self.number, rows))
+        self.store.write(lambda c: campaigns.set_status(c, self.number, "running", self.now))
+        for place in range(self.honest + (self.attackers if self.attack else 0)):
+            bad = place >= self.honest
+            self.people.append(
+                Person(
+                    *self._join(),
+                    attack=self.attack if bad else "",
+                    errors=1.0 if bad else (0.7, 1.0, 1.0, 1.3, 2.0)[place % 5],
+                    pace=1.0 if bad else (1.0, 0.5, 1.5, 1.0)[place % 4],
+                )
+            )
+
+    def _join(self) -> tuple[int, str]:
+        options = (None, self.policy, False, self.now, {}, 1e9)
+        token = tokens.hashed(self.store.write(lambda c: people.join(c, self.number, *options)))
+        found = self.store.read(lambda c: c.execute(sa.select(sa.func.max(workers.c.id))).scalar())
+        return int(found or 0), token
+
+    # ---------------------------------------------------------------- answers
+
+    def _answer(self, person: Person, task: int, question: int) -> int:
+        cls = int(self.truth[task])
+        right = int(self.right[question, cls])
+        attack = person.attack
+        if attack == "turncoat" and person.said < 20:
+            attack = ""
+        if attack == "patient" and task % 2:
+            attack = ""  # honest about every other item
+        if attack in ("", "clever"):
+            error = min(0.45, person.errors * float(self.problem.worker_error[question, cls]))
+            return right if self.rng.random() >= error else 1 - right
+        if attack in ("random", "fast"):
+            return int(self.rng.random() < 0.5)
+        if attack == "always yes":
+            return 1
+        return int(self.right[question, (cls + 1) % 8])  # all say the same wrong class
+
+    def _seconds(self, person: Person) -> float:
+        usual = 0.2 if person.attack == "fast" else SECONDS * person.pace
+        if person.attack == "patient":
+            usual *= 2
+        return float(usual * np.exp(self.rng.normal(0.0, 0.5)))
+
+    def work(self, who: list[Person]) -> None:
+        """Let people answer until the campaign is finished, or the last look opened nothing."""
+        before = -1
+        while (said := sum(person.said for person in who)) > before:
+            before = said
+            self._work(who)
+
+    def _work(self, who: list[Person]) -> None:
+        queue = [(self.now + self._seconds(p), k) for k, p in enumerate(who)]
+        heapq.heapify(queue)
+        count = 0
+        for person in who:
+            person.idle = 0
+        while queue:
+            self.now, place = heapq.heappop(queue)
+            person = who[place]
+            reply = self.store.ask(Next(person.token))
+            if reply["task"] is None:
+                person.idle += 1
+                if reply["reason"] in ("finished", "worker paused") or person.idle > PATIENCE:
+                    continue
+                if not count % len(who):
+                    self.look()
+                heapq.heappush(queue, (self.now + 10.0, place))
+                count += 1
+                continue
+            person.idle = 0
+            self.now += self._seconds(person)
+            task = reply["task"]
+            question = list(self.problem.questions).index(task["question"]["name"])
+            value = self._answer(person, int(task["item"]["task"]), question)
+            try:
+                sent = Submit(person.token, task["lease"], "answer", value, f"k{person.said}")
+                self.store.ask(sent)
+            except Refused:
+                continue
+            person.said += 1
+            count += 1
+            if count % LOOK_EVERY == 0:
+                self.look()
+            heapq.heappush(queue, (self.now, place))
+        self.look()
+
+    def look(self) -> None:
+        """Do what the server does in the background."""
+        self.trusting.look(self.store, self.number, self.settings)
+        while self.store.write(self.maintenance.round):
+            pass
+
+    # ---------------------------------------------------------------- results
+
+    def labels(self) -> dict[int, int]:
+        """Labels that stand, by item."""
+        rows = self.store.read(
+            lambda c: c.execute(
+                sa.select(items.c.task, labels.c.label)
+                .join(labels, labels.c.item_id == items.c.id)
+                .where(items.c.status == 2)
+            ).all()
+        )
+        return {int(row.task): int(row.label) for row in rows}
+
+    def error(self) -> float:
+        """Share of wrong labels."""
+        found = self.labels()
+        return float(np.mean([self.truth[k] != label for k, label in found.items()] or [0.0]))
+
+    def paused(self) -> set[int]:
+        """Workers whom the server suspects."""
+        mine = workers.c.status_reason.startswith(SUSPECTED)
+        rows = self.store.read(
+            lambda c: c.execute(sa.select(workers.c.id).where(mine)).scalars().all()
+        )
+        return set(rows)
+
+    def facts(self) -> dict[str, Any]:
+        """What came out."""
+        paused = self.paused()
+        bad = {p.worker for p in self.people if p.attack}
+        total = sa.select(sa.func.count()).select_from(answers)
+        return {
+            "labelled": len(self.labels()),
+            "error": round(self.error(), 4),
+            "answers": self.store.read(lambda c: c.execute(total).scalar_one()),
+            "attackers paused": len(paused & bad),
+            "honest paused": len(paused - bad),
+            "status": self.store.read(partial(get_campaign, number=self.number)).status,
+        }
+
+    def exclude_attackers(self) -> None:
+        """Do what an owner does who knows them."""
+        bad = [p.worker for p in self.people if p.attack and p.said]
+        if bad:
+            self.store.write(
+                lambda c: exclude(c, self.number, bad, self.now, reason="attackers", block=True)
+            )
+        while self.store.write(self.maintenance.round):
+            pass
+        if self.store.read(partial(get_campaign, number=self.number)).status != "running":
+            try:
+                self.store.write(
+                    lambda c: campaigns.set_status(c, self.number, "running", self.now)
+                )
+            except ct.CrowdtreeError:
+                return  # nothing is left to do
+        self.work([p for p in self.people if not p.attack])
+
+    def checked(self) -> bool:
+        """Whether everything stored is the replay of the log."""
+        return bool(self.store.read(partial(verify, number=self.number))["agrees"])
+
+
+ATTACKS = ("colluding", "random", "always yes", "fast", "patient", "turncoat")
+
+
+def main() -> None:
+    """Run the attacks and print one line of JSON each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--attacks", nargs="*", default=list(ATTACKS))
+    parser.add_argument("--policies", nargs="*", default=["adaptive", "plan"])
+    options = parser.parse_args()
+    for gold in (True, False):
+        for kind in options.policies:
+            for seed in range(options.seeds):
+                for attack in ("", *options.attacks):
+                    run = Run(kind, attack, gold, seed)
+                    run.work(run.people)
+                    found = run.facts()
+                    if attack:
+                        run.exclude_attackers()
+                        found["without"] = round(run.error(), 4)
+                        found["labelled without"] = len(run.labels())
+                    found["verified"] = run.checked()
+                    run.store.close()
+                    facts = {"policy": kind, "gold": gold, "seed": seed, "attack": attack or "none"}
+                    print(json.dumps(facts | found), flush=True)
+
+
+if __name__ == "__main__":
+    main()

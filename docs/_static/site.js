@@ -1,0 +1,38 @@
+/* Names for the parts of the page, and keyboard access to what scrolls sideways. */
+(function () {
+  "use strict";
+  var names = { ".sidebar-drawer": "All pages", ".toc-drawer": "This page" };
+  Object.keys(names).forEach(function (part) {
+    document.querySelectorAll(part).forEach(function (found) {
+      found.setAttribute("aria-label", names[part]);
+    });
+  });
+  document.querySelectorAll(".caption[role=heading]").forEach(function (caption) {
+    caption.setAttribute("aria-level", "2");
+  });
+  document.querySelectorAll(".sig dl, .sig dd").forEach(function (part) {
+    part.setAttribute("role", "presentation"); // Sphinx breaks long signatures by lists
+  });
+  document.querySelectorAll(".cell_output th:empty").forEach(function (corner) {
+    corner.replaceWith(document.createElement("td"));
+  });
+  function wide(part) {
+    return part.scrollWidth > part.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(part).overflowX);
+  }
+  function mark() {
+    document.querySelectorAll(".content pre, .content table, .cell_output, .cell_output .text_html, .math").forEach(function (part) {
+      if (wide(part)) {
+        part.tabIndex = 0;
+      } else if (part.tabIndex === 0) {
+        part.removeAttribute("tabindex");
+      }
+    });
+  }
+  addEventListener("load", function () {
+    document.querySelectorAll(".cell_output img").forEach(function (picture) {
+      picture.classList.toggle("wide", picture.naturalWidth > 1000);
+    });
+    mark();
+  });
+  addEventListener("resize", mark);
+})();

@@ -1,0 +1,1 @@
+"""What owners correct afterwards: answers to exclude, and items set aside to reopen."""

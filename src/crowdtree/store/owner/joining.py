@@ -1,0 +1,151 @@
+"""Joining a campaign by its open link: who is let in, as whom, and who is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.participants import verify_participant
+from crowdtree.store.db.campaign_row import Campaign
+from crowdtree.store.db.tables import workers
+from crowdtree.store.derived import network_mark, signing_key
+from crowdtree.store.errors import BLOCKED, Refused
+from crowdtree.store.owner import tokens
+from crowdtree.store.owner.campaigns import MOST_NAME, storable
+from crowdtree.store.owner.people import add_worker
+from crowdtree.store.types import AnyPolicy
+
+__all__ = ["Visitor", "is_participant", "join"]
+
+HOUR = 3600.0
+NO_ID = (
+    "This link carries no participant id. Open it from the platform or page that sent you here, "
+    "not by itself."
+)
+NOT_SIGNED = (
+    "The participant id in this link is not signed, was changed, or the link has expired. Get a "
+    "new link from the page that sent you here."
+)
+USED = "This link was used already. Get a new link from the page that sent you here."
+OVER = "This work is finished. Thank you for your interest."
+FULL = "As many people take part as are needed. Thank you for your interest."
+NETWORK_FULL = (
+    "As many people have joined from your network as may. If that cannot be, ask the person who "
+    "sent you the link for a personal one."
+)
+LATER = "Many people have joined within the last hour. Try again later."
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Somebody who opened the join link, and what the link and the connection say about them."""
+
+    participant: str | None = None
+    expires: str = ""
+    nonce: str = ""
+    signature: str = ""
+    network: str = ""
+    details: dict[str, str] = field(default_factory=dict)
+
+
+def join(
+    connection: Connection,
+    campaign: Campaign,
+    policy: AnyPolicy,
+    visitor: Visitor,
+    now: float,
+    seconds: float,
+) -> str:
+    """Add a worker, or find the one with the same participant id; returns a session token.
+
+    The campaign must be locked, so that two people who join at once do not exceed a limit.
+    """
+    _check_id(connection, campaign, visitor, now)
+    worker = _known(connection, campaign.id, visitor.participant)
+    if worker is None:
+        mark = network_mark(campaign.secret, visitor.network)
+        _check_limits(connection, campaign, mark, now)
+        worker = add_worker(
+            connection,
+            campaign.id,
+            visitor.participant or "",
+            policy,
+            campaign.settings.dedicated,
+            now,
+            external_id=visitor.participant,
+            network=mark,
+            details=visitor.details,
+        )
+    return tokens.issue(
+        connection, "worker", now, campaign_id=campaign.id, worker_id=worker, seconds=seconds
+    )
+
+
+def _check_id(connection: Connection, campaign: Campaign, visitor: Visitor, now: float) -> None:
+    """Refuse a participant id that is missing, malformed or not signed as it must be."""
+    wanted, given = campaign.settings.participants, visitor.participant
+    if given is None:
+        if wanted != "any":
+            raise Refused("participant", NO_ID)
+        return
+    if not given or not storable(given):
+        raise CrowdtreeError(
+            f"participant: expected an id of 1 to {MOST_NAME} characters without NUL"
+        )
+    if wanted != "signed" and not visitor.signature:
+        return
+    key = signing_key(campaign.secret)
+    proof = (visitor.expires, visitor.nonce, visitor.signature)
+    if not verify_participant(key, given, *proof, now):
+        raise Refused("participant", NOT_SIGNED)
+    if visitor.nonce and not tokens.use_once(connection, visitor.signature, campaign.id, now):
+        raise Refused("participant", USED)
+
+
+def _known(connection: Connection, number: int, participant: str | None) -> int | None:
+    """Find the worker with a participant id; a blocked one is refused."""
+    if participant is None:
+        return None
+    mine = (workers.c.campaign_id == number, workers.c.external_id == participant)
+    row = connection.execute(sa.select(workers.c.id, workers.c.status).where(*mine)).one_or_none()
+    if row is not None and row.status == "blocked":
+        raise Refused("blocked", BLOCKED)
+    return None if row is None else int(row.id)
+
+
+def _check_limits(connection: Connection, campaign: Campaign, mark: str, now: float) -> None:
+    """Refuse a new worker where the campaign is over or has enough people."""
+    if campaign.status in ("finishing", "finished"):
+        raise Refused("over", OVER)
+    settings = campaign.settings
+    since = workers.c.joined_at > now - HOUR
+    by_link = workers.c.network != ""
+    if _count(connection, campaign.id) >= settings.most_workers:
+        raise Refused("full", FULL)
+    if mark and (
+        _count(connection, campaign.id, workers.c.network == mark) >= settings.workers_per_address
+    ):
+        raise Refused("full", NETWORK_FULL)
+    if _count(connection, campaign.id, since, by_link) >= settings.joins_per_hour:
+        raise Refused("slow", LATER)
+
+
+def _count(connection: Connection, number: int, *which: sa.ColumnElement[bool]) -> int:
+    found = sa.select(sa.func.count()).where(workers.c.campaign_id == number, *which)
+    return int(connection.execute(found.select_from(workers)).scalar_one())
+
+
+def is_participant(
+    connection: Connection, session: str, number: int, participant: str | None, now: float
+) -> bool:
+    """Whether a session is already that of this participant, or of anybody where there is no id."""
+    found = tokens.find(connection, session, now)
+    if found is None or (found.role, found.campaign_id) != ("worker", number):
+        return False
+    if participant is None:
+        return True
+    mine = sa.select(workers.c.external_id).where(workers.c.id == found.worker_id)
+    return connection.execute(mine).scalar_one_or_none() == participant

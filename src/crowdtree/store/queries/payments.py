@@ -1,0 +1,62 @@
+"""What workers are to be paid for, for downloads."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.store.db.campaign_row import Campaign
+from crowdtree.store.db.tables import workers
+from crowdtree.store.derived import code_of
+from crowdtree.store.queries.export import PIECE, worker_name
+from crowdtree.store.settings import MICRO
+
+__all__ = ["PaymentRow", "payment_rows"]
+
+
+class PaymentRow(TypedDict):
+    """A worker, with what was accepted and earned, and the code if the worker has seen it."""
+
+    id: int
+    worker: str
+    participant: str | None
+    status: str
+    answers: int
+    accepted: int
+    skips: int
+    earned: float
+    complete: bool
+    """Whether the worker came to the end with enough accepted answers."""
+    code: str
+    joined_at: float
+    seen_at: float
+
+
+def payment_rows(connection: Connection, campaign: Campaign, after: int = 0) -> list[PaymentRow]:
+    """Read the next workers after an id."""
+    settings = campaign.settings
+    found = connection.execute(
+        sa.select(workers)
+        .where(workers.c.campaign_id == campaign.id, workers.c.id > after)
+        .order_by(workers.c.id)
+        .limit(PIECE)
+    )
+    return [
+        {
+            "id": row.id,
+            "worker": worker_name(row.id, row.name),
+            "participant": row.external_id,
+            "status": row.status,
+            "answers": row.answers,
+            "accepted": row.accepted,
+            "skips": row.skips,
+            "earned": row.earned / MICRO,
+            "complete": row.completed_at is not None,
+            "code": "" if row.completed_at is None else code_of(settings, campaign.secret, row.id),
+            "joined_at": row.joined_at,
+            "seen_at": row.seen_at,
+        }
+        for row in found
+    ]

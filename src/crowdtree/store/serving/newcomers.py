@@ -1,0 +1,54 @@
+"""Labels that wait: those for which nobody speaks who is known.
+
+Such an item takes one more answer than it has (`least` in :class:`crowdtree.campaign.ItemState`),
+of somebody who is known. When its people become known, that is no longer asked for.
+"""
+
+from __future__ import annotations
+
+from crowdtree.campaign import counted_answers
+from crowdtree.learning.trust import speaks_for
+from crowdtree.policy import Label
+from crowdtree.store.db import statements as sql
+from crowdtree.store.db.sql import fetch_ids
+from crowdtree.store.serving.changes import Changes
+from crowdtree.store.serving.item import FINAL, SET_ASIDE, OpenItem
+
+__all__ = ["ready_label", "waits"]
+
+
+def ready_label(unit: Changes, item: OpenItem, label: Label | None) -> Label | None:
+    """Label that an item gets, given the one by its answers; ``None`` if that has to wait.
+
+    The item is then replayed so that it takes another answer. Where nothing is left to ask, the
+    label is given.
+    """
+    while label is not None and waits(unit, item, label):
+        before = item.item.answers
+        label = item.require(before + 1)
+        if item.item.answers == before:
+            break
+    return label
+
+
+def waits(unit: Changes, item: OpenItem, label: Label) -> bool:
+    """Whether a label must wait: its people are not all known, nor do those speak for it who are.
+
+    Items that are set aside, or labelled because the owner said so, do not wait.
+    """
+    if not item.campaign.settings.provisional or label.reason in (*SET_ASIDE, *FINAL):
+        return False
+    said = [(int(event.worker), answer) for event, answer in counted_answers(item.item)]
+    people = {worker for worker, _ in said}
+    known = _known(unit, people)
+    theirs = [(answer.question, answer.value) for worker, answer in said if worker in known]
+    return known != people and not speaks_for(item.campaign.problem, theirs, label.label)
+
+
+def _known(unit: Changes, workers: set[int]) -> set[int]:
+    """Those of some workers who are known."""
+    cached = unit.cache.known
+    strangers = sorted(workers - cached)
+    if strangers:
+        cached.update(fetch_ids(unit.connection, sql.KNOWN, ids=strangers))
+    return workers & cached

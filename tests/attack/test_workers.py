@@ -1,0 +1,374 @@
+"""What workers must not learn or get: hidden columns, which items are gold, codes without work."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
+
+import sqlalchemy as sa
+
+import crowdtree as ct
+from attack.routes import every_route
+from crowdtree.problem import DASH
+from crowdtree.store import ExpireLeases
+from crowdtree.store.db.tables import items, leases, workers
+from crowdtree.store.replay.verify import verify
+from crowdtree.web.auth import WORKER_COOKIE, csrf_of
+from weblab import Lab, Worker, lab
+
+SECRETS = ("SECRET-TRUTH", "SECRET-LABEL", "SECRET-NOTE", "SECRET-NAME", "c4-is-gold", "gold-1")
+ALLOWED = {"task", "text", "markdown", "html", "alt", "image", "audio", "video"}
+
+
+@pytest.fixture
+def app() -> Iterator[Lab]:
+    with lab() as made:
+        yield made
+
+
+def rows(gold: bool) -> list[dict[str, str]]:
+    """Items that carry everything that must stay hidden, gold ones with other columns first."""
+    shown = {"text": "A robin.", "markdown": "*Look*", "alt": "A bird", "image": "gold-1.png"}
+    secret = {"truth": SECRETS[0], "label": SECRETS[1], "note": SECRETS[2]}
+    if gold:
+        return [
+            {**secret, "id": f"{SECRETS[3]} {SECRETS[4]} {k}", "gold": "c4", **shown}
+            for k in range(30)
+        ]
+    return [{**shown, "task": f"{SECRETS[3]} {k}", **secret, "gold": ""} for k in range(30)]
+
+
+def mixed(app: Lab, **settings: Any) -> int:
+    """A campaign in which every other question is about a gold item."""
+    ordinary, gold = rows(False), rows(True)
+    lines = [",".join(ordinary[0]), *(",".join(row.values()) for row in ordinary)]
+    number = app.campaign("\n".join(lines), start=False, settings={"gold_rate": 0.5, **settings})
+    sent = app.client.post(
+        f"/api/campaigns/{number}/items",
+        content="\n".join(map(json.dumps, gold)).encode(),
+        headers={**app.owner, "content-type": "application/x-ndjson"},
+    )
+    assert (sent.json()["added"], sent.json()["warnings"]) == (30, [])
+    assert app.post(f"/api/campaigns/{number}/start").status_code == 200
+    return number
+
+
+def is_gold(app: Lab, lease: str) -> bool:
+    mine = sa.select(items.c.gold).join(leases, leases.c.item_id == items.c.id)
+    found = mine.where(leases.c.id == int(lease.partition(".")[0]))
+    return app.store.read(lambda c: c.execute(found).scalar_one()) is not None
+
+
+def said(app: Lab, worker: Worker, method: str, path: str, lease: str, key: str) -> Any:
+    """Use one route of a worker as its page does."""
+    body = {
+        "next": {"holding": []},
+        "answer": {"lease": lease, "key": key, "answer": "yes"},
+        "skip": {"lease": lease, "key": key},
+        "undo": {"key": f"u{key}"},
+        "release": {"leases": [lease]},
+    }.get(path.rpartition("/")[2])
+    headers = {**worker.headers, "x-csrf-token": csrf_of(worker.token)}
+    return app.client.request(method, path, json=body, headers=headers)
+
+
+def test_no_worker_route_sends_what_is_not_shown(app: Lab) -> None:
+    number = mixed(app)
+    worker = app.worker(number)
+    mine = [route for route in every_route(app.client.app) if route.role == "worker"]
+    assert len(mine) >= 9
+    taken, keys = [], 0
+    for turn in range(12):
+        for route in mine:
+            lease = worker.next()["task"]["lease"]
+            taken.append(lease)
+            if route.path.endswith("undo"):
+                said(app, worker, "POST", "/api/worker/answer", lease, f"a{turn}-{keys}")
+            keys += 1
+            found = said(app, worker, route.method, route.path, lease, f"k{turn}-{keys}")
+            assert found.status_code in (200, 409), (route, found.text)
+            assert not any(secret in found.text for secret in SECRETS), route
+            if "json" in found.headers["content-type"] and found.json().get("task"):
+                assert set(found.json()["task"]["item"]) <= ALLOWED, route
+    assert {is_gold(app, lease) for lease in taken} == {True, False}
+    link = app.post(f"/api/campaigns/{number}/join-link").json()["link"]
+    app.client.cookies.clear()
+    page = app.client.get(f"{link}?participant=p1")
+    assert app.client.cookies[WORKER_COOKIE]
+    assert page.status_code == 200
+    assert not any(secret in page.text for secret in SECRETS)
+
+
+def test_gold_looks_like_any_other_item(app: Lab) -> None:
+    """Same keys in the same order, names of the same form, same times, questions of the plan."""
+    number = mixed(app, one_question_per_item=True)
+    worker = app.worker(number)
+    seen: dict[bool, set[str]] = {True: set(), False: set()}
+    names: list[str] = []
+    numbers: list[int] = []
+    while (task := worker.next()["task"]) is not None:
+        item = {**task["item"], "task": re.sub(r"[0-9a-f]", "x", task["item"]["task"])}
+        lease = re.sub(r"[0-9a-f]", "x", task["lease"].partition(".")[2])
+        fate = worker.answer(task["lease"]).json()
+        look = json.dumps([item, task["seconds"], task["question"], lease, sorted(task), fate])
+        seen[is_gold(app, task["lease"])].add(look)
+        names.append(task["item"]["task"])
+        numbers.append(int(task["lease"].partition(".")[0]))
+    assert seen[True]
+    assert seen[True] <= seen[False]
+    assert len(names) == len(set(names))  # no item twice, gold ones neither
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    assert app.store.read(lambda c: verify(c, number))["agrees"]
+
+
+def test_gold_is_asked_only_what_the_plan_asks(app: Lab) -> None:
+    plan = ct.design(ct.example("table1"))
+    asked = {plan.problem.questions[q] for q in plan.question}
+    assert len(asked) < plan.problem.n_questions
+    number = mixed(app, gold_rate=1.0)
+    worker = app.worker(number)
+    open_ended = plan.problem.outcome[:, plan.problem.classes.index("c4")].tolist().index(DASH)
+    for _ in range(20):  # with a previous question that has no right answer for gold items
+        change = workers.update().values(last_question=open_ended)
+        app.store.write(lambda c, change=change: c.execute(change))
+        task = worker.next()["task"]
+        assert task["question"]["name"] in asked
+        worker.answer(task["lease"])
+
+
+def test_uploaded_files_are_found_by_other_names(tmp_path: Path) -> None:
+    with lab(media=tmp_path) as app:
+        items = "task,image\n1,gold-1.png\n2,https://example.org/b.png\n"
+        number = app.campaign(items, example="table1", workers=0)
+        for name, content in (("gold-1.png", b"one"), ("other.png", b"two")):
+            path = f"/api/campaigns/{number}/media?name={name}"
+            assert app.client.post(path, content=content, headers=app.owner).status_code == 201
+        ann, ben = app.worker(number), app.worker(number)
+        name = ann.next()["task"]["item"]["image"]
+        assert re.fullmatch(r"[0-9a-f]{16}\.png", name)
+        assert app.client.get(f"/media/{number}/{name}", headers=ann.headers).content == b"one"
+        unknown = app.client.get(f"/media/{number}/{'0' * 16}.png", headers=ann.headers)
+        assert unknown.status_code == 404
+        other = app.worker(app.campaign(items))
+        refused = app.client.get(f"/media/{number}/{name}", headers=other.headers)
+        assert refused.status_code == 404
+        assert ben.next()["task"]["item"]["image"] == "https://example.org/b.png"
+
+
+@pytest.mark.parametrize("votes", [0, 8])
+def test_undo_does_not_tell_gold(app: Lab, votes: int) -> None:
+    """Where one answer labels an ordinary item, it cannot be taken back from a gold one either."""
+    lines = "task,gold\n" + "".join(f"i{k},\n" for k in range(20))
+    lines += "".join(f"g{k},c4\n" for k in range(20))
+    settings = {"gold_rate": 0.5}
+    number = app.campaign(lines, example="table1", workers=votes, settings=settings)
+    worker = app.worker(number)
+    found: dict[bool, set[int]] = {True: set(), False: set()}
+    for turn in range(16):
+        task = worker.next()["task"]
+        worker.answer(task["lease"], "yes")  # a leaf of the tree, with one vote
+        status = worker.call("undo", key=f"u{turn}").status_code
+        found[is_gold(app, task["lease"])].add(status)
+        if status == 200:
+            worker.answer(task["lease"], "yes", key=f"again{turn}")
+    assert found[True] == found[False]
+
+
+# ------------------------------------------------------------------------------ idle and skipping
+
+
+def joined(app: Lab, number: int, **wish: Any) -> Worker:
+    link = app.post(f"/api/campaigns/{number}/join-link").json()["token"]
+    found = app.client.post("/api/join", json={"token": link, **wish})
+    assert found.status_code == 200, found.text
+    return Worker(app, 0, found.json()["token"])
+
+
+def test_idle_joins_do_not_hold_the_budget(app: Lab) -> None:
+    """Eight people who join and do nothing: honest ones wait a minute and then get everything."""
+    number = app.campaign(settings={"price": 0.1, "budget": 0.8})
+    idle = [joined(app, number) for _ in range(8)]
+    for worker in idle:
+        first = worker.next()["task"]["lease"]
+        assert worker.next(holding=[first])["reason"] in ("holding", "wait")  # one at a time
+    honest = app.worker(number)
+    found = honest.next()
+    assert (found["task"], found["reason"], found["more"]) == (None, "wait", True)
+    app.clock.now += 61
+    assert honest.next()["reason"] == "wait"  # asks the server to take leases back
+    assert app.store.ask(ExpireLeases()) == 8
+    for _ in range(8):
+        assert honest.work("no")["fate"] == "counted"
+    assert honest.next()["reason"] == "budget"
+    assert app.store.read(lambda c: verify(c, number))["agrees"]
+
+
+def test_leases_of_those_who_let_them_expire_shrink(app: Lab) -> None:
+    number = app.campaign()
+    worker = app.worker(number)
+    for seconds in (600.0, 300.0, 150.0, 75.0, 37.5, 30.0, 30.0):
+        task = worker.next()["task"]
+        assert task["seconds"] == seconds
+        app.clock.now += seconds + 1
+        app.store.ask(ExpireLeases())
+    assert worker.work()["fate"] == "counted"
+    assert worker.next()["task"]["seconds"] == 600.0  # who answers is trusted again
+
+
+def test_giving_a_question_back_is_not_held_against_anybody(app: Lab) -> None:
+    worker = app.worker(app.campaign())
+    for _ in range(3):
+        lease = worker.next()["task"]["lease"]
+        assert worker.call("release", leases=[lease]).json() == {"released": 1}
+        app.store.ask(ExpireLeases())
+    assert worker.next()["task"]["seconds"] == 600.0
+
+
+def test_people_at_work_keep_their_questions_when_others_wait(app: Lab) -> None:
+    number = app.campaign(settings={"price": 0.1, "budget": 0.2})
+    ann, ben = app.worker(number), app.worker(number)
+    assert ann.work()["fate"] == "counted"
+    lease = ann.next()["task"]["lease"]
+    app.clock.now += 61
+    assert ben.next()["reason"] == "wait"
+    assert app.store.ask(ExpireLeases()) == 0
+    assert ann.answer(lease).json() == {"fate": "counted", "late": False}
+
+
+def test_three_joins_cannot_skip_a_campaign_away(app: Lab) -> None:
+    number = app.campaign("task\n" + "".join(f"i{k}\n" for k in range(30)))
+    for _ in range(3):
+        worker = joined(app, number)
+        for k in range(30):
+            task = worker.next()["task"]
+            if task is None:
+                break
+            worker.call("skip", lease=task["lease"], key=f"s{k}")
+    maintained(app)
+    found = app.get(f"/api/campaigns/{number}").json()
+    assert found["answers"]["skipped"] == 90
+    assert (found["status"], found["items"]["set_aside"]) == ("running", 0)
+    honest = app.worker(number)
+    assert honest.next()["task"]
+    assert app.store.read(lambda c: verify(c, number))["agrees"]
+
+
+def maintained(app: Lab) -> None:
+    state = app.client.app.state.crowdtree  # type: ignore[attr-defined]
+    while app.store.write(state.maintenance.round):
+        pass
+
+
+def with_record(app: Lab, number: int, people: int) -> list[Worker]:
+    made = [app.worker(number) for _ in range(people)]
+    change = workers.update().where(workers.c.campaign_id == number)
+    app.store.write(lambda c: c.execute(change.values(answers=50)))
+    return made
+
+
+def test_a_campaign_of_skipped_items_pauses_and_tells_the_owner(app: Lab) -> None:
+    number = app.campaign("task\na\nb\n")
+    for worker in with_record(app, number, 3):
+        for k in range(2):
+            worker.call("skip", lease=worker.next()["task"]["lease"], key=f"s{k}")
+    maintained(app)
+    found = app.get(f"/api/campaigns/{number}").json()
+    assert found["items"]["set_aside"] == 2
+    assert found["status"] == "paused"
+    assert "set aside because people could not tell" in found["status_reason"]
+    assert "skipped away" in [
+        row["action"] for row in app.get(f"/api/campaigns/{number}/activity").json()
+    ]
+    assert "set aside because people could not tell" in app.get(f"/c/{number}").text
+    assert app.post(f"/api/campaigns/{number}/finish").status_code == 200
+    maintained(app)
+    assert app.get(f"/api/campaigns/{number}").json()["status"] == "finished"
+
+
+def test_items_that_were_skipped_away_can_be_reopened(app: Lab) -> None:
+    number = app.campaign("task\na\nb\n", example="table1", workers=0)
+    for worker in with_record(app, number, 3):
+        for k in range(2):
+            worker.call("skip", lease=worker.next()["task"]["lease"], key=f"s{k}")
+    maintained(app)
+    assert app.get(f"/api/campaigns/{number}").json()["status"] == "paused"
+    assert app.post(f"/api/campaigns/{number}/reopen", {"all": True}).status_code == 200
+    app.post(f"/api/campaigns/{number}/resume")
+    fresh = app.worker(number)
+    while fresh.work("yes"):
+        pass
+    maintained(app)
+    found = app.get(f"/api/campaigns/{number}").json()
+    assert (found["status"], found["items"]["labelled"]) == ("finished", 2)
+
+
+# ------------------------------------------------------------------------------ completion codes
+
+
+def ended(worker: Worker) -> Any:
+    found = worker.next()
+    assert found["more"] is False
+    return found["end"]
+
+
+def test_no_code_without_work(app: Lab) -> None:
+    """Neither for joining a finished campaign nor for skipping everything."""
+    back = "https://example.org/complete?cc=C0DE"
+    settings = {"completion_code": "C0DE", "return_url": back, "one_question_per_item": True}
+    number = app.campaign("task\na\nb\n", example="table1", workers=0, settings=settings)
+    lazy, late = joined(app, number), joined(app, number)
+    for k in range(2):
+        lazy.call("skip", lease=lazy.next()["task"]["lease"], key=f"s{k}")
+    end = ended(lazy)
+    assert (end["completion_code"], end["return_url"], end["complete"]) == ("", "", False)
+    honest = joined(app, number)
+    while honest.work("yes"):
+        pass
+    end = ended(honest)
+    assert (end["completion_code"], end["return_url"], end["accepted"]) == ("C0DE", back, 2)
+    maintained(app)
+    assert app.get(f"/api/campaigns/{number}").json()["status"] == "finished"
+    assert "C0DE" not in json.dumps(late.next())
+    link = app.post(f"/api/campaigns/{number}/join-link").json()
+    refused = app.client.post("/api/join", json={"token": link["token"]})
+    assert (refused.status_code, refused.json()["error"]) == (410, "over")
+    app.client.cookies.clear()
+    page = app.client.get(link["link"])
+    assert (page.status_code, "This work is finished" in page.text) == (410, True)
+    assert "C0DE" not in page.text
+
+
+def test_codes_are_personal_and_need_accepted_answers(app: Lab) -> None:
+    settings = {"personal_codes": True, "least_answers": 2, "answers_per_worker": 2, "price": 0.5}
+    number = app.campaign(settings=settings)
+    people = [joined(app, number, participant=f"p{k}") for k in range(3)]
+    for worker in people[:2]:
+        for _ in range(2):
+            worker.work("no")
+    people[2].work("no")
+    codes = [ended(worker)["completion_code"] for worker in people[:2]]
+    assert len(set(codes)) == 2
+    assert all(re.fullmatch(r"([A-Z2-7]{4}-){2}[A-Z2-7]{4}", code) for code in codes)
+    assert ended(people[0])["completion_code"] == codes[0]
+    assert "completion_code" not in people[2].next().get("end", {})
+    text = app.get(f"/api/campaigns/{number}/workers/export").text.splitlines()
+    found = [dict(zip(text[0].split(","), line.split(","), strict=True)) for line in text[1:]]
+    assert [row["participant"] for row in found] == ["p0", "p1", "p2"]
+    assert [row["code"] for row in found] == [*codes, ""]
+    assert [row["complete"] for row in found] == ["True", "True", "False"]
+    assert [row["accepted"] for row in found] == ["2", "2", "1"]
+    assert [float(row["earned"]) for row in found] == [1.0, 1.0, 0.5]
+    listed = app.get(f"/api/campaigns/{number}/workers").json()
+    page = app.get(f"/c/{number}/workers/{listed[0]['id']}").text
+    assert codes[0] in page
+    assert app.store.read(lambda c: verify(c, number))["agrees"]
+    both = {"completion_code": "C0DE"}
+    refused = app.client.patch(f"/api/campaigns/{number}/settings", json=both, headers=app.owner)
+    assert refused.status_code == 422

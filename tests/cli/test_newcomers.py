@@ -1,0 +1,61 @@
+"""What new users met on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import crowdtree as ct
+from cli.helpers import TABLE, complaint, result, run
+from crowdtree.plots.tree_model import Facts
+
+
+def test_a_folder_is_named_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "is a folder; give the name of a file" in complaint(capsys, "design", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--answers", "abc"), "--answers: expected a number, got 'abc'"),
+        (("--workers=1.5",), "--workers: expected a whole number, got '1.5'"),
+    ],
+)
+def test_a_text_is_no_number(words, said, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said in complaint(capsys, "staff", "example:table1", *words)
+
+
+def test_gold_may_have_the_columns_of_an_audit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"0{k},{who},{'xy'[k % 2]},,\n" for k in range(6) for who in "ab")
+    (tmp_path / "answers.csv").write_text("task,worker,label,,\n" + rows)
+    (tmp_path / "gold.csv").write_text("item,truth\n00,x\n01,y\n")
+    found = result(capsys, "learn", tmp_path / "answers.csv", "--gold", tmp_path / "gold.csv")
+    assert found["accuracy"]["known"] == 2
+    (tmp_path / "answers.csv").write_text("task,worker,said,,\n" + rows)
+    words = complaint(capsys, "learn", tmp_path / "answers.csv")
+    assert "(found: task, worker, said)" in words
+    (tmp_path / "answers.csv").write_text("task,worker,label,label\n0,a,x,y\n")
+    assert "two columns are named 'label'" in complaint(capsys, "learn", tmp_path / "answers.csv")
+
+
+def test_a_report_has_a_price(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "birds.csv").write_text(TABLE)
+    page = tmp_path / "page.html"
+    assert run("report", tmp_path / "birds.csv", "-o", page, "--price", 0.3) == 0
+    assert "per item at 0.3 per answer" in capsys.readouterr().out
+    assert "At a price of 0.3 per answer" in page.read_text()
+
+
+def test_shares_of_questions_and_leaves_add_up_under_a_loss() -> None:
+    plan = ct.staff(ct.design(ct.example("mushrooms")), answers=6)
+    facts, tree = Facts(plan), plan.tree
+
+    def below(child: int) -> float:
+        return facts.share(child) if child >= 0 else float(facts.value.leaf_share[~child])
+
+    for node, children in enumerate(np.asarray(tree.children).tolist()):
+        assert facts.share(node) == pytest.approx(sum(map(below, children)))

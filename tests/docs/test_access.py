@@ -1,0 +1,75 @@
+"""No finding of axe-core of any level on the site, light and dark, on desktop and phone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("playwright", reason="browser tests need the package playwright")
+pytest.importorskip("axe_playwright_python", reason="needs axe-playwright-python")
+
+from playwright.sync_api import Page, sync_playwright
+
+from tests.browser.conftest import DESK, FLAGS, PHONE, chromium
+from tests.browser.test_access import SCRIPT
+
+NAMES = (
+    "index",
+    "tutorial",
+    "howto/campaign",
+    "files",
+    "gallery",
+    "search",
+    "reference/http",
+    "reference/settings",
+    "measured/serving",
+    "notebooks/own-data",
+)
+
+
+@pytest.fixture(scope="module")
+def page():
+    path = chromium()
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser.new_page()
+        browser.close()
+
+
+def findings(page: Page) -> list[str]:
+    page.evaluate(SCRIPT)
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{violation['impact']} {violation['id']}: {node['html'][:150]}"
+        for violation in found["violations"]
+        for node in violation["nodes"]
+    ]
+
+
+def open_as(page: Page, site: Path, name: str, colours: str, size: dict[str, int]) -> None:
+    page.emulate_media(color_scheme=colours)
+    page.set_viewport_size(size)
+    page.goto((site / f"{name}.html").as_uri())
+
+
+def test_axe_has_no_finding_on_the_index(site, page):
+    open_as(page, site, "index", "light", DESK)
+    assert findings(page) == []
+    page.evaluate("document.querySelector('h1').innerHTML = '<img src=\"x.png\">'")
+    assert any("image-alt" in line for line in findings(page))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*NAMES, "reference/python", "reference/commands"])
+def test_axe_has_no_finding(site, page, name):
+    for colours in ("light", "dark"):
+        for size in (DESK, PHONE):
+            open_as(page, site, name, colours, size)
+            assert findings(page) == [], (colours, size)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pages_fit_a_phone(site, page, name):
+    open_as(page, site, name, "light", PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]

@@ -1,0 +1,125 @@
+"""Whom to trust: who is known, and who is suspected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import crowdtree as ct
+from crowdtree.learning.trust import Answered, assess, speaks_for
+from crowdtree.likelihood import AnswerModel
+
+PROBLEM = ct.example("table1").replace(worker_error=0.15)
+YES = AnswerModel.of(PROBLEM).yes
+Say = Callable[[np.random.Generator, int, int, bool], bool]
+
+
+def honest(errors: float = 1.0) -> Say:
+    def say(rng: np.random.Generator, question: int, cls: int, right: bool) -> bool:
+        error = min(YES[question, cls], 1 - YES[question, cls])
+        return right ^ bool(rng.random() < errors * error)
+
+    return say
+
+
+def wrong(_rng: np.random.Generator, _question: int, _cls: int, right: bool) -> bool:
+    return not right
+
+
+def crowd(
+    seed: int, people: list[tuple[Say, float]], gold: float = 0.0, n_items: int = 200
+) -> list[Answered]:
+    """Five people answer a random question about each item, each at their own pace."""
+    rng = np.random.default_rng(seed)
+    found = []
+
+    def answer(item: int, worker: int, cls: int, known: int | None = None) -> Answered:
+        say, pace = people[worker]
+        question = int(rng.integers(PROBLEM.n_questions))
+        value = say(rng, question, cls, bool(YES[question, cls] > 0.5))
+        seconds = pace * float(np.exp(rng.normal(np.log(4.0), 0.6)))
+        return Answered(item, question, worker, int(value), seconds, known)
+
+    for item in range(n_items):
+        cls = int(rng.choice(PROBLEM.n_classes, p=PROBLEM.prior))
+        for worker in rng.choice(len(people), 5, replace=False).tolist():
+            found.append(answer(item, worker, cls))
+            if rng.random() < gold:
+                true = int(rng.integers(PROBLEM.n_classes))
+                found.append(answer(n_items + true, worker, true, true))
+    return found
+
+
+MIXED = [(honest(), 1.0)] * 9 + [(honest(2.0), 1.0)] * 8 + [(honest(), 0.5)] * 8
+
+
+def test_few_honest_people_are_suspected() -> None:
+    """Fast ones and those who err twice as often included: at most 2 % of 1,000 people."""
+    crowds = [crowd(seed, MIXED, gold) for seed in range(20) for gold in (0.0, 0.1)]
+    assert sum(len(assess(PROBLEM, said).suspected) for said in crowds) <= 20
+
+
+@pytest.mark.parametrize("gold", [0.0, 0.1])
+def test_people_who_answer_wrongly_are_suspected_and_never_known(gold: float) -> None:
+    found = assess(PROBLEM, crowd(1, [(honest(), 1.0)] * 20 + [(wrong, 1.0)] * 5, gold))
+    assert len({w for w in found.suspected if w >= 20}) >= 4
+    assert {w for w in found.suspected if w < 20} == set()
+    assert {w for w in found.known if w >= 20} == set()
+    assert len(found.known) >= 3
+
+
+def test_somebody_who_turns_hostile_is_found() -> None:
+    said = crowd(2, [(honest(), 1.0)] * 10)
+    right = [a for a in said if a.worker == 0]
+    place = {id(a): k for k, a in enumerate(right)}
+    late = [
+        a._replace(value=1 - a.value) if a.worker == 0 and place[id(a)] >= 40 else a for a in said
+    ]
+    assert 0 not in assess(PROBLEM, said).suspected
+    assert assess(PROBLEM, late).suspected[0].rule == "wrong"
+
+
+def test_a_person_who_does_not_read_is_fast() -> None:
+    found = assess(PROBLEM, crowd(3, [(honest(), 1.0)] * 9 + [(honest(), 0.03)]))
+    assert {worker: why.rule for worker, why in found.suspected.items()} == {9: "fast"}
+    assert "faster than a person can read" in found.suspected[9].text
+
+
+def test_machines_for_which_the_owner_vouches_may_be_fast() -> None:
+    said = crowd(3, [(honest(), 1.0)] * 9 + [(honest(), 0.03)])
+    assert assess(PROBLEM, said, vouched=[9]).suspected == {}
+
+
+def test_the_same_coins_are_alike() -> None:
+    """Two accounts of one person who does not look at the items, beside people who do."""
+    rng = np.random.default_rng(4)
+    said = crowd(4, [(honest(), 1.0)] * 10)
+    for item in range(60):
+        value = int(rng.integers(2))
+        said += [Answered(item, 0, worker, value, 4.0) for worker in (10, 11)]
+    found = assess(PROBLEM, said).suspected
+    assert set(found) == {10, 11}
+
+
+def test_with_gold_a_burst_of_strangers_who_agree_is_not_known() -> None:
+    """Without gold they are the whole crowd: only that they never differ gives them away."""
+    same: list[tuple[Say, float]] = [(wrong, 1.0)] * 5
+    assert assess(PROBLEM, crowd(5, same, gold=0.1)).known == {}
+    rules = {why.rule for why in assess(PROBLEM, crowd(5, same)).suspected.values()}
+    assert rules == {"alike"}
+
+
+def test_two_honest_strangers_become_known_by_each_other() -> None:
+    problem = ct.Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1)
+    said = [Answered(k, 0, w, k % 2, 4.0) for k in range(8) for w in (1, 2)]
+    assert assess(problem, said).known == {1: "agreement", 2: "agreement"}
+    assert assess(problem, said[:4]).known == {}
+
+
+def test_an_answer_speaks_for_a_label_that_it_makes_likelier() -> None:
+    problem = ct.Problem(["a", "b", "c"], None, ["q", "r"], [[0, 1, 1], [0, 0, 1]], 0.1)
+    assert speaks_for(problem, [(0, 1)], 2)
+    assert not speaks_for(problem, [(0, 1)], 0)
+    assert not speaks_for(problem, [], 0)

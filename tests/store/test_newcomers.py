@@ -1,0 +1,257 @@
+"""Labels rest on several people, and wait until somebody is known; suspects are paused."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
+
+import sqlalchemy as sa
+
+import crowdtree as ct
+from crowdtree.errors import CrowdtreeError
+from crowdtree.policy import AdaptivePolicy, PlanPolicy
+from crowdtree.store import Next, Settings, Store, Submit
+from crowdtree.store.background.maintenance import Maintenance
+from crowdtree.store.background.trusting import Trusting
+from crowdtree.store.corrections.excluding import include
+from crowdtree.store.db.activity import list_activity
+from crowdtree.store.db.campaign_row import tally
+from crowdtree.store.db.tables import answers, items, labels, open_questions, workers
+from crowdtree.store.owner import campaigns, people, tokens
+from crowdtree.store.replay.verify import verify
+
+PROBLEM = ct.Problem(["a", "b"], None, ["q", "r"], [[0, 1], [0, 1]], 0.1)
+ADAPTIVE = AdaptivePolicy(PROBLEM, target_error=0.15, max_answers=10, strict=False)
+PLAN = PlanPolicy(ct.design(PROBLEM), "curtailed")
+
+
+class Newcomers:
+    """A campaign that people join by the open link."""
+
+    def __init__(self, url: str, policy: Any, n: int = 4, gold: int = 0, **settings: Any) -> None:
+        self.now = 1000.0
+        self.store = Store(url, clock=lambda: self.now, rng=0)
+        self.policy = policy
+        self.settings = Settings(adapt=False, **settings)
+        self.number = self.store.write(
+            lambda c: campaigns.create(c, "x", policy, self.settings, self.now)
+        )
+        rows = [
+            {"task": f"i{k}", "payload": "{}", "gold": k % 2 if k < gold else None}
+            for k in range(n + gold)
+        ]
+        self.store.write(lambda c: campaigns.add_items(c, self.number, rows))
+        self.store.write(lambda c: campaigns.set_status(c, self.number, "running", self.now))
+        self.trusting = Trusting(self.store.clock)
+        self.maintenance = Maintenance(self.store.clock)
+        self.count = 0
+
+    def join(self) -> str:
+        options = (None, self.policy, False, self.now, {}, 1e9)
+        return tokens.hashed(self.store.write(lambda c: people.join(c, self.number, *options)))
+
+    def invite(self) -> str:
+        made = (self.number, "", self.policy, False, self.now)
+        return tokens.hashed(self.store.write(lambda c: people.invite(c, *made)[1]))
+
+    def answer(self, who: str, wrong: bool = False, seconds: float = 5.0) -> str | None:
+        """Answer a question; items with an even number are of class a. Returns the item."""
+        task = self.store.ask(Next(who))["task"]
+        if task is None:
+            return None
+        self.now += seconds
+        self.count += 1
+        name = str(task["item"]["task"])
+        value = int(name[1:]) % 2 ^ wrong
+        self.store.ask(Submit(who, task["lease"], "answer", value, f"k{self.count}"))
+        return name
+
+    def work(self, *who: str, wrong: bool = False, seconds: float = 5.0) -> int:
+        """Let people answer in turn until nobody gets a question."""
+        total, idle = 0, 0
+        while idle < len(who):
+            idle = 0
+            for one in who:
+                if self.answer(one, wrong, seconds) is None:
+                    idle += 1
+                else:
+                    total += 1
+        return total
+
+    def look(self) -> None:
+        self.trusting.look(self.store, self.number, self.settings)
+        while self.store.write(self.maintenance.round):
+            pass
+
+    def rows(self, statement: Any) -> list[Any]:
+        return list(self.store.read(lambda c: c.execute(statement).all()))
+
+    @property
+    def labelled(self) -> int:
+        return len(self.rows(sa.select(labels.c.id).where(labels.c.label.is_not(None))))
+
+    @property
+    def held(self) -> int:
+        return self.store.read(lambda c: tally(c, self.number)).get("held", 0)
+
+    def agrees(self) -> None:
+        assert self.store.read(partial(verify, number=self.number))["differences"] == []
+
+
+@pytest.mark.parametrize("policy", [ADAPTIVE, PLAN], ids=["adaptive", "plan"])
+def test_nobody_labels_an_item_alone(url: str, policy: Any) -> None:
+    """On 4113173 one person was asked until the item had its label."""
+    lab = Newcomers(url, policy)
+    with lab.store.opened():
+        ann, bob = lab.invite(), lab.invite()
+        assert lab.work(ann) == 4
+        assert lab.labelled == 0
+        lab.agrees()
+        lab.work(bob)
+        assert lab.labelled == 4
+        lab.agrees()
+        who = sa.select(answers.c.item_id, sa.func.count(answers.c.worker_id.distinct()))
+        assert {n for _, n in lab.rows(who.group_by(answers.c.item_id))} == {2}
+
+
+@pytest.mark.parametrize("policy", [ADAPTIVE, PLAN], ids=["adaptive", "plan"])
+def test_one_person_may_be_enough(url: str, policy: Any) -> None:
+    lab = Newcomers(url, policy, people_per_item=1)
+    with lab.store.opened():
+        lab.work(lab.invite())
+        assert lab.labelled == 4
+        lab.agrees()
+
+
+def test_the_rules_of_the_engine_cannot_change_after_the_start(tmp_path: Any) -> None:
+    lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", PLAN)
+    with lab.store.opened():
+        for change in ({"people_per_item": 1}, {"person_dependence": 0.1}):
+            with pytest.raises(CrowdtreeError, match="cannot change after the start"):
+                lab.store.write(
+                    lambda c, change=change: campaigns.change_settings(
+                        c, lab.number, PLAN, change, lab.now
+                    )
+                )
+    few = AdaptivePolicy(PROBLEM, max_answers=1, strict=False)
+    with pytest.raises(CrowdtreeError, match="people_per_item: 2 people cannot answer"):
+        campaigns.check_policy(few, Settings())
+
+
+@pytest.mark.parametrize("policy", [ADAPTIVE, PLAN], ids=["adaptive", "plan"])
+def test_a_burst_of_strangers_labels_nothing(url: str, policy: Any) -> None:
+    """On 4113173 five anonymous people labelled all items, with gold on."""
+    lab = Newcomers(url, policy, n=20, gold=6, gold_rate=0.3, gold_first=2)
+    with lab.store.opened():
+        strangers = [lab.join() for _ in range(5)]
+        assert lab.work(*strangers, wrong=True, seconds=0.1) >= 40
+        lab.look()
+        assert lab.labelled == 0
+        paused = sa.select(workers.c.id).where(workers.c.status_reason.startswith("suspected"))
+        assert lab.rows(paused)
+        lab.agrees()
+        said = lab.store.read(partial(list_activity, number=lab.number))
+        assert {e["detail"]["rule"] for e in said if e["action"] == "suspect"} <= {"wrong", "alike"}
+        friends = [lab.invite() for _ in range(6)]
+        lab.work(*friends)
+        assert lab.labelled == 20
+        lab.agrees()
+
+
+@pytest.mark.parametrize("policy", [ADAPTIVE, PLAN], ids=["adaptive", "plan"])
+def test_labels_are_given_when_their_people_become_known(url: str, policy: Any) -> None:
+    """Without gold, two honest strangers are not held up for long, and answer nothing twice."""
+    lab = Newcomers(url, policy, n=12)
+    with lab.store.opened():
+        ann, bob = lab.join(), lab.join()
+        assert lab.work(ann, bob) == 24
+        assert (lab.labelled, lab.held) == (0, 12)
+        lab.agrees()
+        lab.look()
+        assert (lab.labelled, lab.held) == (12, 0)
+        lab.agrees()
+        assert len(lab.rows(sa.select(answers.c.id))) == 24
+
+
+@pytest.mark.parametrize("policy", [ADAPTIVE, PLAN], ids=["adaptive", "plan"])
+def test_somebody_known_is_asked_about_labels_that_wait(url: str, policy: Any) -> None:
+    lab = Newcomers(url, policy, n=2)
+    with lab.store.opened():
+        strangers = lab.join(), lab.join()
+        lab.work(*strangers, wrong=True)
+        assert (lab.labelled, lab.held) == (0, 2)
+        assert {row.known_only for row in lab.rows(sa.select(open_questions))} == {1}
+        assert lab.answer(lab.join()) is None
+        friends = [lab.invite() for _ in range(6)]
+        lab.work(*friends)
+        assert (lab.labelled, lab.held) == (2, 0)
+        found = lab.rows(
+            sa.select(items.c.task, labels.c.label).join(labels, labels.c.item_id == items.c.id)
+        )
+        assert {int(row.task[1:]) % 2 == row.label for row in found} == {True}
+        lab.agrees()
+
+
+def test_without_the_setting_nothing_waits(tmp_path: Any) -> None:
+    lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", ADAPTIVE, provisional=False)
+    with lab.store.opened():
+        lab.work(lab.join(), lab.join())
+        assert (lab.labelled, lab.held) == (4, 0)
+        lab.agrees()
+
+
+def test_an_owner_who_finishes_gets_the_labels_that_wait(tmp_path: Any) -> None:
+    lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", PLAN, n=2)
+    with lab.store.opened():
+        lab.work(lab.join(), lab.join())
+        assert lab.held == 2
+        lab.store.write(lambda c: campaigns.set_status(c, lab.number, "finishing", lab.now))
+        while lab.store.write(lab.maintenance.round):
+            pass
+        assert (lab.labelled, lab.held) == (2, 0)
+        lab.agrees()
+
+
+def test_turning_the_setting_off_gives_the_labels_that_wait(tmp_path: Any) -> None:
+    lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", PLAN, n=2)
+    with lab.store.opened():
+        lab.work(lab.join(), lab.join())
+        change = {"provisional": False, "pause_suspects": False}
+        lab.store.write(lambda c: campaigns.change_settings(c, lab.number, PLAN, change, lab.now))
+        assert lab.held == 2
+        lab.trusting.round(lab.store)
+        assert (lab.labelled, lab.held) == (2, 0)
+        lab.agrees()
+
+
+def test_the_owner_clears_a_suspect(tmp_path: Any) -> None:
+    lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", ADAPTIVE, n=30)
+    with lab.store.opened():
+        friends = [lab.invite() for _ in range(3)]
+        stranger = lab.join()
+        for _ in range(25):
+            for friend in friends:
+                lab.answer(friend)
+            lab.answer(stranger, wrong=True)
+        lab.look()
+        mine = sa.select(workers).order_by(workers.c.id.desc()).limit(1)
+        (row,) = lab.rows(mine)
+        assert row.status == "paused"
+        assert row.status_reason.startswith("suspected: answers about")
+        excluded = sa.select(answers.c.id).where(answers.c.revised_fate == "excluded")
+        assert len(lab.rows(excluded)) >= 10
+        lab.agrees()
+        lab.store.write(
+            lambda c: people.set_worker_status(c, lab.number, row.id, "active", lab.now)
+        )
+        lab.store.write(lambda c: include(c, lab.number, [row.id], lab.now))
+        lab.look()
+        lab.look()
+        (row,) = lab.rows(mine)
+        assert (row.status, row.known) == ("active", "owner")
+        assert lab.rows(excluded) == []
+        lab.agrees()
