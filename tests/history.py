@@ -73,7 +73,7 @@ class Crowd:
     """What the clients saw."""
 
     url: str
-    ports: list[int]
+    servers: list[Server]
     acks: list[Ack] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     checks: list[tuple[int, str | None]] = field(default_factory=list)
@@ -98,12 +98,15 @@ class Crowd:
     def wait(self, ready: Callable[[], bool]) -> bool:
         """Wait for something, or until every campaign is finished or stuck; whether it came.
 
-        Meanwhile new people join campaigns with items that nobody there may answer.
+        Meanwhile new people join campaigns with items that nobody there may answer, and the owner
+        resumes campaigns that were paused because items are open again.
         """
         with Look(self.url) as look:
             while not (came := ready()) and not look.finished() and time.monotonic() < self.end:
                 for number in look.stalled():
                     self.recruit(number)
+                if paused := look.paused():
+                    resume(self.url, self.servers, paused)
                 time.sleep(0.05)
         return came
 
@@ -148,6 +151,7 @@ def make_campaigns(url: str, n_items: int, clients: int) -> list[tuple[int, list
                 price=0.01,
                 budget=1000.0 if place == 1 else None,
                 adapt=place in (1, 3),
+                pause_suspects=False,  # gold is right by chance here
             )
             number = store.write(
                 lambda c, p=policy, s=settings: campaigns.create(c, "history", p, s, now)
@@ -167,7 +171,10 @@ def make_campaigns(url: str, n_items: int, clients: int) -> list[tuple[int, list
             for _ in range(3):
                 task = store.ask(Next(idle, tuple(held)))["task"]
                 held += [task["lease"]] if task else []
-            made.append((number, [token for _, token in invited[1:]]))
+            # A newcomer, whose labels wait for the others.
+            joining = (None, policy, False, now, {}, 1e6)
+            joined = store.write(lambda c, n=number, j=joining: people.join(c, n, *j))
+            made.append((number, [*(token for _, token in invited[1:]), joined]))
     return made
 
 
@@ -187,8 +194,10 @@ class Owner:
         for client in self.clients:
             client.close()
 
-    def call(self, method: str, number: int, path: str = "", body: Any = None) -> tuple[int, Any]:
-        for attempt in range(300):
+    def call(
+        self, method: str, number: int, path: str = "", body: Any = None, attempts: int = 300
+    ) -> tuple[int, Any]:
+        for attempt in range(attempts):
             client = self.clients[attempt % len(self.clients)]
             try:
                 status, found, _ = client.call(method, f"/api/campaigns/{number}{path}", body)
@@ -257,12 +266,11 @@ def finish_and_reopen(url: str, servers: list[Server], crowd: Crowd, place: int)
             crowd.saw("reopened")
 
 
-def resume(url: str, servers: list[Server]) -> None:
-    """Resume campaigns that were paused because items are open again."""
-    with Owner(url, servers) as owner:
-        for number in owner.numbers:
-            if owner.status(number) == "paused":
-                owner.call("POST", number, "/resume", {})
+def resume(url: str, servers: list[Server], numbers: list[int]) -> None:
+    """Resume campaigns that were paused because items are open again, if a server answers now."""
+    with contextlib.suppress(AssertionError, Unavailable), Owner(url, servers) as owner:
+        for number in numbers:
+            owner.call("POST", number, "/resume", {}, attempts=len(servers))
 
 
 class Look:
@@ -307,16 +315,15 @@ class Look:
             f"compared {self._rows(read)}, stalled {self.stalled()}"
         )
 
-    def paused(self) -> bool:
-        """Whether a campaign waits for its owner."""
-        return bool(
-            self._rows(sa.select(campaign_rows.c.id).where(campaign_rows.c.status == "paused"))
-        )
+    def paused(self) -> list[int]:
+        """Campaigns that wait for their owner."""
+        found = sa.select(campaign_rows.c.id).where(campaign_rows.c.status == "paused")
+        return [row[0] for row in self._rows(found) or []]
 
 
 def worker(crowd: Crowd, token: str, seed: int) -> None:
     """One client: answers, and makes every mistake that clients make."""
-    clients = [Client(port, token, timeout=15) for port in crowd.ports]
+    clients = [Client(server.port, token, timeout=15) for server in crowd.servers]
     try:
         live(crowd, clients, random.Random(seed))
     finally:
@@ -397,8 +404,8 @@ def undo(crowd: Crowd, clients: list[Client], rng: random.Random) -> None:
 def auditor(crowd: Crowd, number: int, token: str, owner: str, seed: int) -> None:
     """One auditor, who also starts audits; mostly finds labels right, sometimes cannot tell."""
     rng = random.Random(seed)
-    mine = [Client(port, token, timeout=15) for port in crowd.ports]
-    theirs = [Client(port, owner, timeout=15) for port in crowd.ports]
+    mine = [Client(server.port, token, timeout=15) for server in crowd.servers]
+    theirs = [Client(server.port, owner, timeout=15) for server in crowd.servers]
     path = f"/api/campaigns/{number}"
     done, idle = 0, 0
     try:
@@ -506,7 +513,7 @@ def run(url: str, servers: list[Server], n_items: int, clients: int, chaos: list
     `chaos` lists what happens after how many acknowledged answers.
     """
     made = make_campaigns(url, n_items, clients)
-    crowd = Crowd(url, [server.port for server in servers])
+    crowd = Crowd(url, servers)
     auditors = make_auditors(url, [number for number, _ in made])
     for number, invited in made:
         for place, token in enumerate(invited):
@@ -518,14 +525,8 @@ def run(url: str, servers: list[Server], n_items: int, clients: int, chaos: list
         # By progress, not by time: whatever falls must fall while everybody is working.
         crowd.wait(lambda n=count: len(crowd.acks) >= n)
         happening(crowd)
+    crowd.wait(lambda: False)
     with Look(url) as look:
-
-        def resumed() -> bool:
-            if look.paused():
-                resume(url, servers)
-            return False
-
-        crowd.wait(resumed)
         if not look.finished():
             crowd.wrong.append(f"campaigns never finished: {look.unfinished()}")
     for thread in checking_threads:

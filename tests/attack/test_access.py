@@ -14,6 +14,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store import Store
+from crowdtree.store.background.outbox import Message
 from crowdtree.store.db.tables import webhooks
 from crowdtree.store.owner import tokens
 from crowdtree.store.owner.webhooks import add_hook
@@ -253,7 +254,12 @@ def test_secrets_of_earlier_versions_work_and_are_encrypted_at_the_next_start(
 
 def test_another_key_is_noticed_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
-    monkeypatch.setattr(webhook_delivery, "_send", lambda m, *_: sent.append(m.secret) or "")
+
+    async def post(found: Message, *_: object) -> str:
+        sent.append(found.secret)
+        return ""
+
+    monkeypatch.setattr(webhook_delivery, "post", post)
     with lab(key_file=tmp_path / "c.key", private_webhooks=True) as app:
         number = app.campaign(example="table1", workers=0)
         hook = app.post(f"/api/campaigns/{number}/webhooks", {"url": "https://example.org/"}).json()

@@ -369,6 +369,18 @@ def test_codes_are_personal_and_need_accepted_answers(app: Lab) -> None:
     page = app.get(f"/c/{number}/workers/{listed[0]['id']}").text
     assert codes[0] in page
     assert app.store.read(lambda c: verify(c, number))["agrees"]
-    both = {"completion_code": "C0DE"}
-    refused = app.client.patch(f"/api/campaigns/{number}/settings", json=both, headers=app.owner)
-    assert refused.status_code == 422
+    for wrong in ({"completion_code": "C0DE"}, {"least_answers": 3}):
+        path = f"/api/campaigns/{number}/settings"
+        assert app.client.patch(path, json=wrong, headers=app.owner).status_code == 422
+
+
+def test_who_still_holds_a_question_is_not_complete(app: Lab) -> None:
+    number = app.campaign(settings={"answers_per_worker": 3, "personal_codes": True})
+    worker = app.worker(number)
+    for _ in range(2):
+        worker.work("no")
+    lease = worker.next()["task"]["lease"]
+    found = worker.next(holding=[lease])
+    assert (found["reason"], "end" in found) == ("holding", False)
+    worker.answer(lease)
+    assert ended(worker)["accepted"] == 3

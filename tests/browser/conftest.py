@@ -17,6 +17,8 @@ pytest.importorskip("fastapi", reason="browser tests need the server's packages"
 
 from playwright.sync_api import APIRequestContext, Browser, Page, Playwright, sync_playwright
 
+from weblab import ALONE
+
 ROOT = Path(__file__).parents[2]
 SHOTS = ROOT / "out" / "browser"
 FLAGS = [
@@ -221,7 +223,7 @@ def campaign(api: APIRequestContext) -> Callable[..., Campaign]:
     def made(items: int = 12, rows: str | None = None, **options: Any) -> Campaign:
         policy = {"example": "table1", "workers": 8, **options.pop("policy", {})}
         number = api.post(
-            "/api/campaigns", data={"name": "Birds", "policy": policy, "settings": options}
+            "/api/campaigns", data={"name": "Birds", "policy": policy, "settings": ALONE | options}
         ).json()["id"]
         text = rows or "task,text\n" + "".join(f"{k},This is item {k}\n" for k in range(items))
         path = f"/api/campaigns/{number}"

@@ -259,6 +259,20 @@ def test_a_campaign_finishes_only_when_the_bound_is_certified(made: Any) -> None
     assert lab.verified() == []
 
 
+def test_a_new_audit_knows_a_result_that_is_being_recorded(postgres: Any, made: Any) -> None:
+    lab = made(postgres.database())
+    lab.start()
+    item = lab.next()["number"]
+    found = (lab.store.audits, lab.number, "ann", "ann", item, lab.label(item), lab.clock())
+    again = threading.Thread(target=lab.start)
+    with lab.store.engine.connect() as other, other.begin():
+        checking.record(other, *found)
+        again.start()
+        again.join(1.0)  # it waits for the result; without the lock it would be done by now
+    again.join()
+    assert latest_audit_of(lab).claims["known"] == 1
+
+
 def latest_audit_of(lab: Lab) -> Any:
     return lab.store.read(lambda c: latest_audit(c, lab.number))
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -209,13 +210,9 @@ def test_added_and_removed_settings_are_accepted(old: Path) -> None:
         assert sent.status_code == 200
 
 
-def test_a_read_that_the_database_fails_can_be_repeated(url: str) -> None:
-    with Store(url).opened() as store:
-        failing = (
-            "SELECT * FROM absent"
-            if store.alone
-            else "SELECT pg_terminate_backend(pg_backend_pid())"
-        )
+def test_a_read_that_the_database_fails_can_be_repeated(postgres: Any) -> None:
+    ending = "SELECT pg_terminate_backend(pg_backend_pid())"
+    with Store(postgres.database()).opened() as store:
         with pytest.raises(Unavailable, match="try again"):
-            store.read(lambda connection: connection.exec_driver_sql(failing))
+            store.read(lambda connection: connection.exec_driver_sql(ending))
         assert store.read(lambda c: c.exec_driver_sql("SELECT 1").scalar_one()) == 1

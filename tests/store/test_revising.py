@@ -52,7 +52,7 @@ from crowdtree.store.replay.verify import verify
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.item import ServedCampaign
 from crowdtree.store.serving.unit_of_work import UnitOfWork
-from weblab import Clock
+from weblab import ALONE, Clock
 
 TABLE = ct.example("table1")
 WORSE = TABLE.replace(worker_error=2 * TABLE.worker_error)
@@ -86,13 +86,14 @@ class Game:
         self.watching = Watching(self.clock)
         self.keys = itertools.count()
         made = Settings(
+            **ALONE,
             **{
                 "price": 0.01,
                 "budget": 100.0,
                 "most_skips": 2,
                 "finish_by_itself": False,
                 **settings,
-            }
+            },
         )
         self.number = self.write(lambda c: owner.create(c, "x", policy, made, self.clock()))
         rows = [

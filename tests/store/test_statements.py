@@ -29,7 +29,7 @@ from crowdtree.store.serving import worker_quality
 def test_next_examines_few_rows_of_a_large_table(tmp_path: Path) -> None:
     """The statements of choosing use an index, never a scan or a sort."""
     with Store(f"sqlite:///{tmp_path / 'x.db'}").opened() as store:
-        values = {"campaign": 1, "question": 0, "worker": 1, "after": 0, "people": 2}
+        values = {"campaign": 1, "question": 0, "worker": 1, "after": 0, "people": 2, "known": 1}
         for statement in (*assignment.CHOOSE.values(), assignment.NEW_ITEM, sql.ANY_UNFINISHED):
             plan = store.read(
                 lambda c, s=statement: c.connection.driver_connection.execute(

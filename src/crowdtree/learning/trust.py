@@ -1,7 +1,9 @@
 """Whom to trust: who is known to answer with care, and who is suspected not to.
 
-Every test is a bet whose expected gain is at most 1 where its null hypothesis holds (an e-value,
-docs/model.md, section 13), so that it is wrong with at most the stated chance whenever one looks:
+Every test is a bet on the answers (an e-value, docs/model.md, section 13): its expected gain is at
+most 1 where its null hypothesis holds. That is exact for gold items. Compared with other people it
+is an approximation, because their later answers change earlier bets, and people err together; how
+often honest people are suspected is checked by simulation.
 
 - somebody is *known* whose answers would be surprising from a person who does not look at the
   items: they agree with gold items, or with what other people said about the same items;

@@ -192,7 +192,7 @@ class PlanPolicy(Calibrated):
             return -1 if state.yes == state.no else int(state.yes > state.no)
         need_no, need_yes = self._needed(state)
         if self._stops_early:
-            return 0 if need_no == 0 else 1 if need_yes == 0 else -1
+            return 0 if need_no <= 0 else 1 if need_yes <= 0 else -1
         if state.yes + state.no < int(self.voted.votes[state.node]):
             return -1
         return int(need_yes <= 0)
@@ -258,9 +258,7 @@ class PlanPolicy(Calibrated):
         question = int(self.plan.tree.question[state.node])
         if question in exclude:
             return Ask(())
-        if self._majority(state) >= 0:  # the vote goes on for the sake of `least_answers`
-            sure = self.least_answers - state.answers
-        elif self._stops_early:
+        if self._stops_early:
             sure = max(1, min(self._needed(state)))
         else:
             sure = max(1, int(self.voted.votes[state.node]) - state.yes - state.no)

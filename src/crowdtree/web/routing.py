@@ -52,7 +52,11 @@ class GuardedRoute(APIRoute):
             if request.method not in SAFE:
                 for check in checks:
                     await check(request)
-            return await handler(_LargeRequest(request.scope, request.receive))
+            large = _LargeRequest(request.scope, request.receive)
+            try:
+                return await handler(large)
+            finally:
+                await large.close()  # close uploaded files
 
         return guarded
 

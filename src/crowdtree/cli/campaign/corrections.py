@@ -111,7 +111,7 @@ def reopen_verb(
     number: Number,
     tasks: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TASKS]...", help="Names of items that were set aside."),
+        typer.Argument(metavar="TASKS", help="Names of items that were set aside."),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Reopen all items that were set aside.")

@@ -282,8 +282,9 @@ def record(
 
     A result that is sent again changes nothing; another result for the same item is refused.
     """
+    # Locked as by `start`: a new audit knows all results, and none comes for one that it replaced.
+    classes = get_campaign(connection, number, lock=True).classes
     row = latest_audit(connection, number, lock=True)
-    classes = get_campaign(connection, number).classes
     if truth is not None and truth not in classes:
         raise CrowdtreeError(f"truth: {truth[:60]!r} is not a class of this campaign")
     drawn = [] if row is None else read_checks(connection, row.id, classes)

@@ -86,6 +86,11 @@ def check_policy(policy: AnyPolicy, settings: Settings) -> None:
         raise CrowdtreeError(f"settings: examples: {sorted(unknown)[0]!r} is not a question")
     if settings.budget is not None and settings.price == 0:
         raise CrowdtreeError("settings: budget: set a price per answer as well")
+    if settings.least_answers > (settings.answers_per_worker or settings.least_answers):
+        raise CrowdtreeError(
+            f"settings: least_answers: expected at most answers_per_worker "
+            f"({settings.answers_per_worker}), or nobody gets the code"
+        )
     if settings.personal_codes and settings.completion_code:
         raise CrowdtreeError(
             "settings: personal_codes: leave completion_code empty, or switch personal codes off"

@@ -199,7 +199,7 @@ def _refusal(
     settings = campaign.settings
     most = settings.answers_per_worker
     if most is not None and worker.answers + live >= most:
-        return "done"
+        return "holding" if live else "done"  # who still holds a question is not at the end
     if live >= leases_allowed(settings, worker.answers, worker.lapses):
         return "holding"
     budget = unit.budgets.get(campaign.id)

@@ -89,8 +89,6 @@ class PageRoute(GuardedRoute):
                     return error_page(request, *refusal(found))
                 log.exception("%s %s failed", request.method, clean_path(request.url.path))
                 return error_page(request, 500, "fault", FAULT)
-            finally:
-                await request.close()  # close uploaded files
 
         return guarded
 

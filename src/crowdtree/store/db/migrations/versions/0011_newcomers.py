@@ -8,23 +8,20 @@ down_revision = "0010"
 branch_labels = None
 depends_on = None
 
+ADDED = (
+    ("workers", "known", sa.Text, ""),
+    ("items", "least", sa.Integer, "0"),
+    ("open_questions", "known_only", sa.SmallInteger, "0"),
+)
+
 
 def upgrade() -> None:
     """Move one version up."""
-    with op.batch_alter_table("workers") as table:
-        table.add_column(sa.Column("known", sa.Text, nullable=False, server_default=""))
-    with op.batch_alter_table("items") as table:
-        table.add_column(sa.Column("least", sa.Integer, nullable=False, server_default="0"))
-    with op.batch_alter_table("open_questions") as table:
-        new = sa.Column("known_only", sa.SmallInteger, nullable=False, server_default="0")
-        table.add_column(new)
+    for table, name, kind, default in ADDED:
+        op.add_column(table, sa.Column(name, kind, nullable=False, server_default=default))
 
 
 def downgrade() -> None:
     """Move one version down."""
-    with op.batch_alter_table("open_questions") as table:
-        table.drop_column("known_only")
-    with op.batch_alter_table("items") as table:
-        table.drop_column("least")
-    with op.batch_alter_table("workers") as table:
-        table.drop_column("known")
+    for table, name, _, _ in ADDED:
+        op.drop_column(table, name)
