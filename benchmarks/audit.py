@@ -154,17 +154,15 @@ def play(setting: Setting, replays: int, uniform: bool) -> tuple[Floats, float]:
     ledger, codes = ledger_of(used, setting.bound, 1 - ALPHA)
     total = allowed_wrong(setting.bound, len(errors)) + 1
     rng = np.random.default_rng(0)
-    crossed = np.empty(2, dtype=np.int64)
     checks, held = np.empty(replays), 0
     for number in range(replays):
         wrong = setting.wrong(rng)
         bad = np.bincount(codes, wrong, minlength=len(ledger.left)).astype(float)
         totals = np.array([float(total), float(wrong.sum())])
-        kernels.replay(
-            ledger.left, bad, ledger.beliefs, ledger.rates, ledger.checked, ledger.found, totals,
-            np.zeros(2), ledger.need, BATCH, uniform, rng.random((len(errors), 2)), crossed,
-            ledger.size,
-        )  # fmt: skip
+        crossed = kernels.replay(
+            ledger.counts, bad[None], ledger.model, totals, np.zeros(2), ledger.need, BATCH,
+            uniform, rng, ledger.size,
+        )[0]  # fmt: skip
         checks[number] = crossed[0]
         held += int(crossed[1] < 0)
     return checks, held / replays

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import copy
 
-import numpy as np
-
-from crowdtree.audit import kernels
 from crowdtree.audit.ledger import Ledger
 
 ALPHA = 0.05
@@ -27,8 +24,7 @@ def _after(chance, ledger, bad, share, power, batch, seen):
         return
     if ledger.checks % batch == 0:
         seen = ledger.expected.copy()
-    weights = np.empty(len(bad))
-    kernels.lean(ledger.left, seen, share, power, weights)
+    weights = ledger.kernels.lean(ledger.left, seen, share, power)
     for stratum in range(len(bad)):
         left = ledger.left[stratum]
         for error, count in ((True, bad[stratum]), (False, left - bad[stratum])):

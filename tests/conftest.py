@@ -39,6 +39,14 @@ def full_skips(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crowdtree.store.serving.answering.skip_weight", lambda *_: 1.0)
 
 
+@pytest.fixture(scope="module")
+def compiled_audits() -> Iterator[None]:
+    """Audits of few items are computed as those of many, which is faster for hundreds of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("crowdtree.audit.ledger.FEW", 0)
+        yield
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Any]:
     """A PostgreSQL server of our own, shared by the tests; each takes a database of its own."""

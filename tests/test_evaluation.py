@@ -121,7 +121,7 @@ def test_the_walk_in_blocks_is_the_walk(monkeypatch: pytest.MonkeyPatch) -> None
     whole = evaluate(plan)
     expected = whole.confusion, whole.visits, whole.answers_by_node  # now, in one piece
     assert [len(block) for block in whole._blocks()] == [5]
-    for cells, blocks in ((3, [3, 2]), (0, [1] * 5)):
+    for cells, blocks in ((15, [3, 2]), (0, [1] * 5)):
         monkeypatch.setattr(evaluation, "_BLOCK_CELLS", cells)
         pieces = evaluate(plan)
         assert [len(block) for block in pieces._blocks()] == blocks
@@ -131,11 +131,14 @@ def test_the_walk_in_blocks_is_the_walk(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_wide_trees_walk_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks are cut by the widest level, here the second of two nodes."""
+    """Blocks are cut by the leaves, here four: no array of a walk has more cells than allowed."""
     problem = Problem(list("abcd"), None, ["q", "r"], [[0, 0, 1, 1], [0, 1, 0, 1]], 0.1)
     tree = Tree(problem, [0, 1, 1], [[1, 2], [-1, -1], [-1, -1]])
-    monkeypatch.setattr(evaluation, "_BLOCK_CELLS", 6)
-    assert [len(block) for block in evaluate(tree)._blocks()] == [3, 1]
+    monkeypatch.setattr(evaluation, "_BLOCK_CELLS", 12)
+    value = evaluate(tree)
+    blocks = list(value._blocks())
+    assert [len(block) for block in blocks] == [3, 1]
+    assert max(part.size for block in blocks for part in value.plan.flow(block)) == 12
 
 
 @given(plans())

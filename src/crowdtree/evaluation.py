@@ -22,7 +22,7 @@ from crowdtree.tree import Tree
 __all__ = ["Bounds", "Credible", "Evaluation", "Uncertain", "evaluate"]
 
 FloatArray = NDArray[np.float64]
-_BLOCK_CELLS = 4_000_000  # (class, node) pairs in memory at once
+_BLOCK_CELLS = 4_000_000  # (class, leaf) pairs in memory at once
 
 
 class Credible(Protocol):
@@ -319,29 +319,29 @@ class Evaluation(Framed, Saved, Plotted):
 
     def _blocks(self) -> Iterator[NDArray[np.intp]]:
         n = self.tree.problem.n_classes
-        widest = int(np.bincount(self.tree.level).max())
-        rows = max(1, _BLOCK_CELLS // widest)
+        rows = max(1, _BLOCK_CELLS // self.tree.n_leaves)
         for start in range(0, n, rows):
             yield np.arange(start, min(start + rows, n))
 
     def _walk_block(self, classes: NDArray[np.intp], walked: _Walked) -> None:
         """Follow some classes through the whole tree and add to the totals."""
-        prior = self.tree.problem.prior[classes]
+        plan, prior = self.plan, self.tree.problem.prior[classes]
         loss = self.tree.problem.loss
-        for nodes, reach, leaf, arrived in self.plan.walk(classes):
-            answers = self.plan.answers_at(nodes[None, :], classes[:, None])
-            walked.visits[nodes] += prior @ reach
-            walked.answers[nodes] += prior @ (reach * answers)
-            labels = self.plan.leaf_label[leaf]
-            kept = ~np.isin(leaf, self.plan.handed_over)
-            for part, into in ((kept, walked.labelled), (~kept, walked.undecided)):
-                np.add.at(into, (classes[:, None], labels[None, part]), arrived[:, part])
-            walked.leaf_share[leaf] += prior @ arrived
-            wrong = prior @ (arrived * (classes[:, None] != labels[None, :]))
-            walked.leaf_wrong[leaf] += wrong
-            if loss is not None:
-                costs = loss.matrix[classes[:, None], labels[None, :]]
-                walked.leaf_loss[leaf] += prior @ (arrived * costs)
+        reach, arrived = plan.flow(classes)
+        answers = plan.answers_at(np.arange(len(reach))[:, None], classes[None, :])
+        walked.visits[:] += reach @ prior
+        walked.answers[:] += (reach * answers) @ prior
+        labels = plan.leaf_label
+        kept = np.ones(len(labels), dtype=bool)
+        kept[list(plan.handed_over)] = False
+        for part, into in ((kept, walked.labelled), (~kept, walked.undecided)):
+            np.add.at(into.T, (labels[part, None], classes[None, :]), arrived[part])
+        walked.leaf_share[:] += arrived @ prior
+        other = labels[:, None] != classes[None, :]
+        walked.leaf_wrong[:] += (arrived * other) @ prior
+        if loss is not None:
+            costs = loss.matrix[classes[None, :], labels[:, None]]
+            walked.leaf_loss[:] += (arrived * costs) @ prior
 
     @cached_property
     def bounds(self) -> Bounds:

@@ -27,14 +27,12 @@ MOST_NESTED = 100
 
 
 class Flow(NamedTuple):
-    """Where items are at one level: `reach` at inner nodes, `arrived` at leaves below them.
+    """Where items go: one row per inner node (`reach`) or leaf (`arrived`), one column per class.
 
-    One row per class, one column per node or leaf: the probability of an item of the class.
+    The probability that an item of the class gets there, wrong turns included.
     """
 
-    node: NDArray[np.int32]
     reach: FloatArray
-    leaf: NDArray[np.int32]
     arrived: FloatArray
 
 
@@ -112,29 +110,31 @@ class Plan(Framed, Saved, Drawn):
 
     # ---------------------------------------------------------------- labels
 
-    def walk(self, classes: NDArray[Any]) -> Iterator[Flow]:
-        """Follow items of some classes through the tree, level by level, wrong turns included."""
+    def flow(self, classes: NDArray[Any]) -> Flow:
+        """Follow items of some classes through the tree, wrong turns included."""
         tree, problem = self.tree, self.tree.problem
-        reach = np.ones((len(classes), 1))
-        nodes = np.zeros(1, dtype=np.int32)
-        while len(nodes):
-            wrong = self.error_at(nodes[None, :], classes[:, None])
-            outcome = problem.outcome[tree.question[nodes][None, :], classes[:, None]]
-            yes = np.where(outcome == 1, 1 - wrong, wrong)  # wrong is 0.5 where the cell is -
-            child = tree.children[nodes].ravel()
-            flow = np.stack([reach * (1 - yes), reach * yes], axis=2).reshape(len(classes), -1)
-            leaf = child < 0
-            yield Flow(nodes, reach, ~child[leaf], flow[:, leaf])
-            nodes, reach = child[~leaf], flow[:, ~leaf]
+        node = np.arange(tree.n_nodes)[:, None]
+        wrong = self.error_at(node, classes[None, :])
+        outcome = problem.outcome[tree.question[:, None], classes[None, :]]
+        yes = np.where(outcome == 1, 1 - wrong, wrong)  # wrong is 0.5 where the cell is -
+        reach = np.ones((tree.n_nodes, len(classes)))
+        arrived = np.empty((tree.n_leaves, len(classes)))
+        for nodes in tree.by_level:
+            for child, share in zip(
+                tree.children[nodes].T, (1 - yes[nodes], yes[nodes]), strict=True
+            ):
+                below = reach[nodes] * share
+                leaf = child < 0
+                arrived[~child[leaf]] = below[leaf]
+                reach[child[~leaf]] = below[~leaf]
+        return Flow(reach, arrived)
 
     @cached_property
     def _decision(self) -> Decision:
         """Best decision at each leaf, given who arrives there."""
         problem = self.tree.problem
         assert problem.loss is not None
-        arrived = np.zeros((self.tree.n_leaves, problem.n_classes))
-        for flow in self.walk(np.arange(problem.n_classes)):
-            arrived[flow.leaf] = flow.arrived.T * problem.prior
+        arrived = self.flow(np.arange(problem.n_classes)).arrived * problem.prior
         made = problem.loss.decide(arrived)
         visited = arrived.any(axis=1)  # without errors some leaves may be reached by nobody
         return made._replace(label=np.where(visited, made.label, self.tree.leaf_label))

@@ -384,12 +384,12 @@ def random_mean(tree: Tree, workers: int) -> float:
     >>> round(random_mean(tree, 0), 6)
     0.29984
     """
-    from scipy.stats import binom
-
     m, n = tree.n_nodes, int(workers)
     count = np.arange(n + 1)
     rest = count[:, None] - count[None, :]
-    split = [binom.pmf(count[None, :], count[:, None], 1 / (m - d)) for d in range(tree.depth)]
+    split = [
+        voting.binomial(count[None, :], count[:, None], 1 / (m - d)) for d in range(tree.depth)
+    ]
     right = 0.0
     for share, errors in _ways(tree):
         value = np.ones(n + 1)  # mean success of the rest of the path, by the workers left for it

@@ -175,6 +175,12 @@ class Tree(Framed, Saved, Drawn):
                     level[child] = level[node] + 1
         return level
 
+    @cached_property
+    def by_level(self) -> tuple[NDArray[np.intp], ...]:
+        """Inner nodes of each level."""
+        ends = np.cumsum(np.bincount(self.level))[:-1]
+        return tuple(np.split(np.argsort(self.level, kind="stable"), ends))
+
     @property
     def depth(self) -> int:
         """The most questions that any item is asked."""

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from crowdtree.errors import CrowdtreeError
 
 __all__ = [
+    "binomial",
     "curtailed_votes",
     "decide",
     "majority_error",
@@ -102,6 +103,20 @@ def _log_choose(n: ArrayLike, k: ArrayLike) -> FloatArray:
 
     n, k = np.asarray(n), np.asarray(k)
     return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+
+
+def binomial(successes: ArrayLike, trials: ArrayLike, chance: float) -> FloatArray:
+    """Probability of so many successes; importing ``scipy.stats`` for it takes a second.
+
+    >>> binomial([0, 1, 2, 3], 2, 0.5).round(9).tolist()
+    [0.25, 0.5, 0.25, 0.0]
+    """
+    from scipy.special import xlog1py, xlogy
+
+    k, n = np.broadcast_arrays(successes, trials)
+    left = np.maximum(n - k, 0)
+    log_chance = _log_choose(n, n - left) + xlogy(k, chance) + xlog1py(left, -chance)
+    return np.where(k <= n, np.exp(log_chance), 0.0)
 
 
 def _log_sequence(

@@ -1,4 +1,4 @@
-"""Passes over few answers, without the compiler, give what the compiled ones give."""
+"""Passes over answers give what their definitions give."""
 
 import subprocess
 import sys
@@ -6,7 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from crowdtree.learning import class_kernels, kernels, passes
+from crowdtree.learning import class_kernels, classes, passes
+from crowdtree.learning.answers import read_answers
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 
@@ -33,90 +34,128 @@ def crowd():
     }
 
 
-def both(call):
-    return call(passes.passes(1)), call(kernels)
+def weights(crowd, item):
+    """Weight of every state of an item, by the definition."""
+    score = crowd["log_prior"].copy()
+    for j in range(crowd["start"][item], crowd["start"][item + 1]):
+        score += crowd["log_answer"][crowd["worker"][j], crowd["label"][j]]
+    tilts = crowd["shape"][3]
+    if crowd["gold"][item] >= 0:
+        score[np.arange(len(score)) // tilts != crowd["gold"][item]] = -np.inf
+    return np.exp(score)
 
 
-def test_large_work_is_compiled_and_small_work_is_not():
-    assert passes.passes(passes.FEW + 1) is kernels
-    assert passes.passes(passes.FEW) is not kernels
-    assert passes.class_passes(passes.FEW_IN_TABLES + 1) is class_kernels
-    assert passes.class_passes(1).class_pass is not class_kernels.class_pass
+def votes_of(crowd):
+    _, workers, labels, _ = crowd["shape"]
+    return passes.Votes(crowd["start"], crowd["worker"], crowd["label"], workers, labels)
 
 
-def test_states(crowd):
+@pytest.fixture(params=[1, passes.BLOCK])
+def block(request, monkeypatch):
+    """All items together, and a few at a time."""
+    monkeypatch.setattr(passes, "BLOCK", request.param)
+
+
+@pytest.mark.usefixtures("block")
+def test_states_are_weighed_as_defined(crowd):
     items, workers, labels, tilts = crowd["shape"]
+    posterior, counts = np.empty((items, labels)), np.empty((workers, labels, labels * tilts))
+    total = votes_of(crowd).expect(
+        crowd["log_answer"], crowd["log_prior"], crowd["gold"], posterior, counts
+    )
+    likelihood, wanted = 0.0, np.zeros_like(counts)
+    for item in range(items):
+        weight = weights(crowd, item)
+        likelihood += np.log(weight.sum())
+        weight /= weight.sum()
+        np.testing.assert_allclose(posterior[item], weight.reshape(labels, tilts).sum(1), **CLOSE)
+        for j in range(crowd["start"][item], crowd["start"][item + 1]):
+            wanted[crowd["worker"][j], crowd["label"][j]] += weight
+    np.testing.assert_allclose(counts, wanted, **CLOSE)
+    np.testing.assert_allclose(total, likelihood, **CLOSE)
 
-    def call(module):
-        posterior, counts = np.empty((items, labels)), np.empty((workers, labels, labels * tilts))
-        total = module.state_pass(
-            crowd["start"], crowd["worker"], crowd["label"], crowd["log_answer"],
-            crowd["log_prior"], crowd["gold"], posterior, counts,
-        )  # fmt: skip
-        given, expected = np.empty((2, workers, labels, labels))
-        module.told_pass(counts, crowd["log_answer"], given, expected)
-        return np.array([total]), posterior, counts, given, expected
 
-    for few, many in zip(*both(call), strict=True):
-        np.testing.assert_allclose(few, many, **CLOSE)
-
-
-def test_draws_are_the_same(crowd):
+@pytest.mark.usefixtures("block")
+def test_states_are_drawn_by_their_weights(crowd):
     items, workers, labels, tilts = crowd["shape"]
     uniform = crowd["rng"].random(items)
+    counts = np.empty((workers, labels, labels * tilts))
+    found = votes_of(crowd).draw(
+        crowd["log_answer"], crowd["log_prior"], crowd["gold"], uniform, counts
+    )
+    classes, wanted = np.zeros(labels), np.zeros_like(counts)
+    for item in range(items):
+        reached = np.cumsum(weights(crowd, item))
+        state = int(np.searchsorted(reached, uniform[item] * reached[-1]))
+        classes[state // tilts] += 1
+        for j in range(crowd["start"][item], crowd["start"][item + 1]):
+            wanted[crowd["worker"][j], crowd["label"][j], state] += 1
+    np.testing.assert_array_equal(found, classes)
+    np.testing.assert_array_equal(counts, wanted)
 
-    def call(module):
-        counts = np.empty((workers, labels, labels * tilts))
-        drawn = module.draw_pass(
-            crowd["start"], crowd["worker"], crowd["label"], crowd["log_answer"],
-            crowd["log_prior"], crowd["gold"], uniform, counts,
-        )  # fmt: skip
-        return drawn, counts
 
-    for few, many in zip(*both(call), strict=True):
-        np.testing.assert_array_equal(few, many)
+def test_shares_and_counts(crowd):
+    items, workers, labels, _ = crowd["shape"]
+    votes = votes_of(crowd)
+    share = votes.shares()
+    wanted = np.zeros((workers, labels, labels))
+    for item in range(items):
+        given = crowd["label"][crowd["start"][item] : crowd["start"][item + 1]]
+        expected = np.bincount(given, minlength=labels) / len(given) if len(given) else 1 / labels
+        np.testing.assert_allclose(share[item], expected, **CLOSE)
+        for j in range(crowd["start"][item], crowd["start"][item + 1]):
+            wanted[crowd["worker"][j], crowd["label"][j]] += share[item]
+    np.testing.assert_allclose(votes.counts(share), wanted, **CLOSE)
 
 
-def test_tables_and_shares(crowd):
+def test_tables_of_answers(crowd):
     _, workers, labels, tilts = crowd["shape"]
-    logits = crowd["rng"].normal(size=(workers, labels, labels))
-    tilt = crowd["rng"].normal(size=(tilts, labels))
-
-    def call(module):
-        table = np.empty((workers, labels, labels * tilts))
-        module.answer_table(logits, tilt, table)
-        share = module.vote_shares(crowd["start"], crowd["label"], labels)
-        counts = np.empty((workers, labels, labels))
-        module.count_pass(crowd["start"], crowd["worker"], crowd["label"], share, counts)
-        return table, share, counts
-
-    for few, many in zip(*both(call), strict=True):
-        np.testing.assert_allclose(few, many, **CLOSE)
+    logits = 5 * crowd["rng"].normal(size=(workers, labels, labels))
+    tilt = 5 * crowd["rng"].normal(size=(tilts, labels))
+    table = passes.answer_table(logits, tilt)
+    counts = crowd["rng"].random((workers, labels, labels * tilts))
+    given, expected = passes.given_and_expected(counts, table)
+    wanted_given, wanted_expected = np.zeros((2, workers, labels, labels))
+    for w, k, t in np.ndindex(workers, labels, tilts):
+        score = logits[w, k] + tilt[t]
+        share = np.exp(score) / np.exp(score).sum()
+        np.testing.assert_allclose(np.exp(table[w, :, k * tilts + t]), share, **CLOSE)
+        wanted_given[w, k] += counts[w, :, k * tilts + t]
+        wanted_expected[w, k] += counts[w, :, k * tilts + t].sum() * share
+    np.testing.assert_allclose(given, wanted_given, **CLOSE)
+    np.testing.assert_allclose(expected, wanted_expected, **CLOSE)
 
 
 @pytest.mark.parametrize("keep_last", [True, False])
-def test_encoding_sorting_and_repeats(crowd, keep_last):
-    rng = crowd["rng"]
-    values = rng.integers(-5, 40, 100)
-    task = rng.integers(0, 12, 100).astype(np.int32)
-    worker, question = rng.integers(0, 4, (2, 100)).astype(np.int32)
-
-    def call(module):
-        start, order = module.counting_sort(task, 14)
-        repeats = module.find_repeats(start, worker[order], question[order], keep_last)
-        return *module.encode_range(values, -5, 45), start, order, *map(np.asarray, repeats)
-
-    few, many = both(call)
-    for mine, compiled in zip(few, many, strict=True):
-        np.testing.assert_array_equal(mine, compiled)
-        assert mine.dtype.kind == compiled.dtype.kind
+@pytest.mark.parametrize("far", [0, 2**30])  # numbers of workers that fit into no common key
+def test_sorting_and_repeats(crowd, keep_last, far):
+    task = crowd["rng"].integers(0, 12, 100).astype(np.int32)
+    worker, question = crowd["rng"].integers(0, 4, (2, 100)).astype(np.int32)
+    start, order = passes.counting_sort(task, 14)
+    assert order.tolist() == sorted(range(100), key=lambda j: task[j])
+    assert start.tolist() == [int((task < k).sum()) for k in range(15)]
+    worker, question = worker[order] + np.int32(far), question[order] + np.int32(far)
+    keep, twice, first = passes.find_repeats(start, worker, question, keep_last)
+    rows = list(zip(task[order].tolist(), question.tolist(), worker.tolist(), strict=True))
+    again = [j for j in range(100) if rows[j] in rows[:j]]
+    kept = [j for j in range(100) if rows[j] not in (rows[j + 1 :] if keep_last else rows[:j])]
+    assert (np.flatnonzero(keep).tolist(), twice) == (kept, len(again))
+    assert first in again
+    assert task[order][first] == min(task[order][again])
 
 
 def test_no_repeats_and_no_answers():
-    few = passes.passes(1)
     none = np.empty(0, np.int32)
-    keep, twice, first = few.find_repeats(np.zeros(3, np.int64), none, none, True)
+    keep, twice, first = passes.find_repeats(np.zeros(3, np.int64), none, none, True)
     assert (len(keep), twice, first) == (0, 0, -1)
+
+
+def test_many_answers_to_tables_are_compiled_and_few_are_not(monkeypatch):
+    answers = read_answers({"task": [0, 1], "worker": ["v", "w"], "label": [1, 0]})
+    fit = classes.Fit(answers, np.array([0, 1], np.int32), None, np.array([0.5, 0.5]))
+    assert fit.passes.class_pass is not class_kernels.class_pass
+    monkeypatch.setattr(classes, "FEW", 3)
+    assert fit.passes is class_kernels
 
 
 @pytest.mark.parametrize("gold", ["None", "{'task': [0, 1], 'label': ['a', 'b']}"])

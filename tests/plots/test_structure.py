@@ -168,6 +168,7 @@ def test_where_policies_spend_their_answers(n: int) -> None:
 
     class Run:
         answers_per_question = spent
+        answers_per_item = sum(spent.values())
 
     Run.problem = problem  # type: ignore[attr-defined]
     svg = chart_svg(spending_chart({"adaptive": Run(), "paper, margin": Run()}))

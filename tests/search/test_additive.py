@@ -91,6 +91,13 @@ def test_gap_limit():
     assert solution.gap <= 0.2
 
 
+def test_time_before_the_search_counts():
+    problem = random_problem(np.random.default_rng(7), 90, 100)
+    solution = solve_additive(*problem, time_limit=1000.0, began=time.monotonic() - 2000.0)
+    assert solution.status == "time limit"
+    assert additive_of(*problem, solution) == pytest.approx(solution.value)
+
+
 def test_time_limit():
     problem = random_problem(np.random.default_rng(7), 90, 100)
     started = time.perf_counter()

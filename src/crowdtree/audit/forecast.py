@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crowdtree.audit.inputs import checked_errors, checked_share
 from crowdtree.audit.ledger import Ledger, allowed_wrong
 from crowdtree.audit.records import Forecast
-from crowdtree.audit.strata import stratify
+from crowdtree.audit.strata import STRENGTH, stratify
 from crowdtree.errors import CrowdtreeError
 from crowdtree.rng import generator
 
@@ -19,6 +19,8 @@ __all__ = ["REPLAYS", "forecast_rest", "ledger_of", "plan_audit"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BATCH = 50
+"""Least checks of a replay between two choices of the chances."""
 REPLAYS = 200
 
 
@@ -93,10 +95,8 @@ def forecast_rest(
     """
 
     def errors() -> FloatArray:
-        from crowdtree.audit import kernels
-
         belief = rng.choice(len(ledger.beliefs), p=ledger.beliefs)
-        mean, strength = ledger.rates[belief], kernels.STRENGTH
+        mean, strength = ledger.rates[belief], STRENGTH
         share = rng.beta(
             strength * mean + ledger.found,
             strength * (1 - mean) + ledger.checked - ledger.found,
@@ -128,24 +128,16 @@ def _replays(
     rng: np.random.Generator,
 ) -> list[int]:
     """Checks until at least `total` wrong items are rejected, in each case; -1 for never."""
-    from crowdtree.audit import kernels
-
-    left = np.array([float(total - ledger.wrong)])
+    if total - ledger.wrong > ledger.left.sum():
+        return [0] * len(cases)
+    totals = np.array([float(total - ledger.wrong)])
     logs = np.array([ledger.wealth_against(total) if total <= ledger.whole else ledger.need])
-    crossed = np.empty(1, dtype=np.int64)
-    batch = max(10, ledger.remaining // 100)
-    made = []
-    for bad in cases:
-        if left[0] > ledger.left.sum():
-            made.append(0)
-            continue
-        chances = rng.random((ledger.remaining, 2))
-        kernels.replay(
-            ledger.counts, bad, ledger.beliefs, ledger.rates, ledger.checked, ledger.found, left,
-            logs, ledger.need, batch, uniform, chances, crossed, ledger.size,
-        )  # fmt: skip
-        made.append(int(crossed[0]))
-    return made
+    batch = max(BATCH, ledger.remaining // 100)
+    crossed = ledger.kernels.replay(
+        ledger.counts, np.array(cases), ledger.model, totals, logs, ledger.need, batch, uniform,
+        rng, ledger.size,
+    )  # fmt: skip
+    return [int(check) for check in crossed[:, 0]]
 
 
 def _forecast(bound: float, crossed: list[int]) -> Forecast:

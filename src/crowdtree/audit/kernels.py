@@ -1,8 +1,7 @@
 """Compiled arithmetic of audits: bets, the working model, chances of strata, whole replays.
 
-Items are handled by strata of similar stated error. A state is ``left`` (items of each stratum not
-drawn yet); ``weights`` are the chances of the strata, within which every item left is equally
-likely. See section 13 of docs/model.md for the formulas.
+For audits of many items; :mod:`crowdtree.audit.few` computes the same without compiling, and says
+what the arguments are.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from crowdtree.audit.strata import LARGEST, LEANINGS, PRECISION, STEPS, STRENGTH
 from crowdtree.jit import compiled
 
 __all__ = [
@@ -24,17 +24,6 @@ __all__ = [
     "replay",
     "update",
 ]
-
-LARGEST = 1e9
-"""Largest stake; the null that everything left is wrong allows any."""
-STRENGTH = 20.0
-"""Checks in one stratum that count as much as what the other strata say about it."""
-SHARES = np.array([1.0, 0.75, 0.5, 0.35, 0.2, 0.1])
-"""Shares of the uniform part in the chances that are tried."""
-POWERS = np.array([0.5, 1.0])
-"""Powers of the expected error in the rest of the chances."""
-STEPS = 30
-"""Steps in which the rest of an audit is looked ahead."""
 
 
 @compiled()
@@ -63,7 +52,7 @@ def stake(left: Any, weights: Any, wrong: Any, total: float) -> float:
             return 0.0
         step = value / slope
         c -= step
-        if step <= 1e-10 * c:
+        if step <= PRECISION * c:
             break
     return max(c, 0.0)
 
@@ -119,16 +108,18 @@ def growth(left: Any, weights: Any, wrong: Any, total: float) -> float:
 
 
 @compiled()
-def lean(left: Any, wrong: Any, uniform: float, power: float, weights: Any) -> None:
-    """Fill the chances: a uniform part, the rest by a power of the expected error."""
+def lean(left: Any, wrong: Any, uniform: float, power: float) -> Any:
+    """Chances of the strata: a uniform part, the rest by a power of the expected error."""
     n = 0.0
     total = 0.0
+    weights = np.empty(len(left))
     for g in range(len(left)):
         n += left[g]
         total += left[g] * wrong[g] ** power
     for g in range(len(left)):
         part = wrong[g] ** power / total if total > 0.0 else 1.0 / n
         weights[g] = left[g] * (uniform / n + (1.0 - uniform) * part)
+    return weights
 
 
 @compiled()
@@ -138,12 +129,11 @@ def expected_checks(
     """Checks until the log wealth has grown by `need`, if the working model is right."""
     n = float(left.sum())
     now = left.copy()
-    weights = np.empty(len(left))
     step = max(1.0, n / STEPS)
     done = 0.0
     grown = 0.0
     while done < n and total > 0.0:
-        lean(now, wrong, uniform, power, weights)
+        weights = lean(now, wrong, uniform, power)
         rate = growth(now, weights, wrong, total)
         size = min(step, n - done)
         if rate > 0.0 and grown + rate * size >= need:
@@ -175,24 +165,23 @@ def pick_lean(left: Any, wrong: Any, total: float, need: float) -> tuple[float, 
         expected += left[g] * wrong[g]
     least = (1.3 if total >= 0.0 else 2.0) * expected + 1.0  # below, no bet is expected to win
     best, uniform, power = np.inf, 1.0, 1.0
-    for share in SHARES:
-        for p in POWERS:
-            if share == 1.0 and p > POWERS[0]:
-                continue
-            checks = expected_checks(left, wrong, max(total, least), need, share, p)
-            if checks < best * (1.0 - 1e-9):
-                best, uniform, power = checks, share, p
+    for share, p in LEANINGS:
+        checks = expected_checks(left, wrong, max(total, least), need, share, p)
+        if checks < best * (1.0 - 1e-9):
+            best, uniform, power = checks, share, p
     return uniform, power, best
 
 
 @compiled()
-def posterior(beliefs: Any, rates: Any, checked: Any, found: Any, wrong: Any) -> None:
-    """Fill the expected error of each stratum by the working model."""
+def posterior(beliefs: Any, rates: Any, checked: Any, found: Any) -> Any:
+    """Expected error of each stratum by the working model."""
+    wrong = np.empty(len(checked))
     for g in range(len(wrong)):
         mean = 0.0
         for h in range(len(beliefs)):
             mean += beliefs[h] * rates[h, g]
         wrong[g] = (STRENGTH * mean + found[g]) / (STRENGTH + checked[g])
+    return wrong
 
 
 @compiled()
@@ -245,8 +234,32 @@ def draw(left: Any, weights: Any, u: float) -> tuple[int, int]:
     return last, int(left[last] + 0.5) - 1
 
 
-@compiled()
 def replay(
+    left: Any,
+    bad: Any,
+    model: tuple[Any, Any, Any, Any],
+    totals: Any,
+    logs: Any,
+    need: float,
+    batch: int,
+    uniform: bool,
+    rng: np.random.Generator,
+    size: Any,
+) -> Any:
+    """Play the rest of audits one after another; see :func:`crowdtree.audit.few.replay`."""
+    n = round(float(left.sum()))
+    crossed = np.full((len(bad), np.shape(totals)[-1]), -1, dtype=np.int64)
+    totals, logs = (np.array(np.broadcast_to(part, crossed.shape)) for part in (totals, logs))
+    for row in range(len(bad)):
+        _replay(
+            left, bad[row], *model, totals[row], logs[row], need, batch, uniform,
+            rng.random((n, 2)), crossed[row], size,
+        )  # fmt: skip
+    return crossed
+
+
+@compiled()
+def _replay(
     left: Any,
     bad: Any,
     beliefs: Any,
@@ -261,33 +274,27 @@ def replay(
     chances: Any,
     crossed: Any,
     size: Any,
-) -> int:
-    """Play the rest of an audit until every total is rejected; the first total is aimed at.
+) -> None:
+    """Play one audit with two uniform `chances` per check.
 
-    `bad` are the wrong items left of each stratum, `totals` counts of wrong items left, `logs` the
-    log wealth against them, `chances` two uniform numbers per check. `crossed` gets the check that
-    rejects each total, or -1. `size` is what a wrong item of each stratum counts: 1, or its largest
-    loss. Returns the number of checks.
+    `crossed`, which is -1 at first, gets the check that rejects each total.
     """
     mass = left * size
     left, bad, totals, logs = left.copy(), bad.copy(), totals.copy(), logs.copy()
     beliefs, checked, found = beliefs.copy(), checked.copy(), found.copy()
     strata = len(left)
-    wrong, weights = np.empty(strata), np.empty(strata)
     before = np.empty(strata)  # expected errors when the batch was drawn
-    for k in range(len(crossed)):
-        crossed[k] = -1
     n = int(left.sum() + 0.5)
     share, power = 1.0, 1.0
     for t in range(n):
-        posterior(beliefs, rates, checked, found, wrong)
+        wrong = posterior(beliefs, rates, checked, found)
         if t % batch == 0:
             for k in range(strata):  # assigning a slice takes a second to compile
                 before[k] = wrong[k]
             if not uniform and crossed[0] < 0:
                 rest = max(need - logs[0], 0.1)
                 share, power, _ = pick_lean(mass, wrong, max(totals[0], 0.0), rest)
-        lean(mass, before, share, power, weights)
+        weights = lean(mass, before, share, power)
         g = draw(left, weights, chances[t, 0])[0]
         error = 1.0 if chances[t, 1] * left[g] < bad[g] else 0.0
         for k in range(len(totals)):
@@ -305,5 +312,4 @@ def replay(
                 crossed[k] = t + 1
             done += crossed[k] >= 0
         if done == len(totals):
-            return t + 1
-    return n
+            return

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.audit import few
 from crowdtree.audit.costs import totals_of_loss
 from crowdtree.audit.strata import expectations, totals_to_test
 
 __all__ = ["Ledger", "allowed_wrong", "shared_estimates"]
 
 FloatArray = NDArray[np.float64]
+FEW = 1_000
+"""Items up to which nothing is compiled."""
 
 
 def allowed_wrong(bound: float, items: int) -> int:
@@ -72,7 +76,6 @@ class Ledger:
         else:
             self.beliefs, self.rates = np.ones(1), np.zeros((1, strata))
         self.checked, self.found = np.zeros(strata), np.zeros(strata)
-        self.expected = np.empty(strata)
         # a number between two tested ones is ruled out by the test of the lower (upper) of them
         if size is None:
             self.whole = float(self.items)
@@ -88,27 +91,32 @@ class Ledger:
         self._estimates, self._weights = 0.0, 0.0
         self._expect()
 
-    def _expect(self) -> None:
+    @property
+    def kernels(self) -> Any:
+        """Arithmetic that suits the number of items: compiled for many."""
+        if self.items <= FEW:
+            return few
         from crowdtree.audit import kernels
 
-        kernels.posterior(self.beliefs, self.rates, self.checked, self.found, self.expected)
+        return kernels
+
+    def _expect(self) -> None:
+        self.expected = self.kernels.posterior(*self.model)
 
     def take(self, weights: FloatArray, stratum: int, error: float) -> None:
         """Take a check in; `weights` are the chances of the strata when the item was drawn.
 
         `error` is 1 for a wrong item, 0 for a right one, or a share of the stratum's largest loss.
         """
-        from crowdtree.audit import kernels
-
         left, rest = self.left, self.left.sum()
         most = self.need + math.log(2)
         wrong_left = self.totals - self.wrong
         right_left = rest - (self.ends - self.wrong)
-        kernels.advance(
+        self.kernels.advance(
             self.above, self.above_peak, wrong_left, most,
             left, weights, self.expected, stratum, error,
         )  # fmt: skip
-        kernels.advance(
+        self.kernels.advance(
             self.below, self.below_peak, right_left, most,
             left, weights, 1 - self.expected, stratum, 1.0 - error,
         )  # fmt: skip
@@ -117,7 +125,7 @@ class Ledger:
         left[stratum] = self.counts[stratum] * self.size[stratum]
         self.checks += 1
         self.wrong += error * float(self.size[stratum])
-        kernels.update(self.beliefs, self.rates, self.checked, self.found, stratum, error)
+        self.kernels.update(*self.model, stratum, error)
         self._expect()
 
     def _estimate(self, weights: FloatArray, stratum: int, error: float) -> None:
@@ -129,6 +137,11 @@ class Ledger:
         weight = 1 / (spread + 1e-9)
         self._estimates += weight * (self.wrong + float((self.left * q).sum()) + drawn)
         self._weights += weight
+
+    @property
+    def model(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """The working model: beliefs, rates, checked and found."""
+        return self.beliefs, self.rates, self.checked, self.found
 
     @property
     def remaining(self) -> int:

@@ -273,17 +273,15 @@ class Audit(Framed, Saved, Plotted):
         return int(drawn[0]) if self.numbered else drawn[0]
 
     def _draw(self) -> int:
-        from crowdtree.audit import kernels
-
         if self._lean[0] != self._done:
             aims = [(ledger, *_lean_for(ledger, total)) for ledger, total in self._aims()]
             ledger, share, power, _ = max(aims, key=lambda aim: aim[3])
             self._lean, self._guide = (self._done, share, power), ledger
-        ledger, weights = self._guide, np.empty(len(self._left))
+        ledger = self._guide
         mass = self._left * ledger.size
-        kernels.lean(mass, ledger.expected, self._lean[1], self._lean[2], weights)
-        stratum, index = kernels.draw(self._left, weights, self._uniform(len(self.checks)))
-        place = self._pool[stratum].pop(index)
+        weights = ledger.kernels.lean(mass, ledger.expected, *self._lean[1:])
+        stratum, index = ledger.kernels.draw(self._left, weights, self._uniform(len(self.checks)))
+        place: int = self._pool[stratum].pop(index)
         self._left[stratum] -= 1
         self.checks.append(Check(place, self._done))
         self._drawn[place] = self.checks[-1]
@@ -647,13 +645,12 @@ def _standing(ledger: Ledger, estimate: float | None) -> Standing:
 
 def _lean_for(ledger: Ledger, total: float | None) -> tuple[float, float, float]:
     """How chances lean to rule a total out soonest: share, power and expected checks."""
-    from crowdtree.audit import kernels
-
     left, need = -1.0, ledger.need
     if total is not None:
         left = max(total - ledger.wrong, 0.0)
         need = max(need - ledger.wealth_against(total), 0.1)
-    return kernels.pick_lean(ledger.left, ledger.expected, left, need)
+    share, power, checks = ledger.kernels.pick_lean(ledger.left, ledger.expected, left, need)
+    return float(share), float(power), float(checks)
 
 
 def _checked_loss_bound(bound: Any, costs: Costs | None) -> float | None:

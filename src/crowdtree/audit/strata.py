@@ -22,6 +22,17 @@ DECAY = 0.6
 """Prior weight of one more doubling."""
 EVERY = 200
 """Totals up to this one are tested one by one."""
+LARGEST = 1e9
+"""Largest stake; the null that everything left is wrong allows any."""
+PRECISION = 1e-10
+"""Relative change of a stake below which it is found; coarser, the two forms could differ."""
+STRENGTH = 20.0
+"""Checks in one stratum that count as much as what the other strata say about it."""
+STEPS = 30
+"""Steps in which the rest of an audit is looked ahead to choose chances."""
+LEANINGS = ((1.0, 0.5), *((share, power) for share in (0.75, 0.5, 0.35, 0.2, 0.1)
+                          for power in (0.5, 1.0)))  # fmt: skip
+"""Chances that are tried: the uniform share, and the power of the expected error in the rest."""
 RATIO = 1.01
 """Further totals are tested in steps of this ratio."""
 

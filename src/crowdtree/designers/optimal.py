@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -60,7 +60,8 @@ def optimal(
         ``"additive"`` or ``"exact"`` (the misclassification itself); the search then returns the
         tree that is best by that objective.
     time_limit
-        Seconds after which the best tree so far is returned, with its proven gap.
+        Seconds for the whole call, after which the best tree so far is returned, with its proven
+        gap. Compiling, which may be necessary at the first use, does not count.
     gap_limit
         Stop when (value - lower bound) / value is at most this.
     node_limit
@@ -82,6 +83,7 @@ def optimal(
     >>> tree.certificate.status, round(tree.certificate.value, 6), tree.certificate.gap
     ('optimal', 0.085, 0.0)
     """
+    began = time.monotonic()
     searched: Objective = objective or "additive"
     if searched not in get_args(Objective):
         raise CrowdtreeError(f'objective: must be "additive" or "exact", got {objective!r}')
@@ -95,6 +97,7 @@ def optimal(
         refuse_unsplit(problem)
     limits: Limits = {
         "time_limit": time_limit,
+        "began": began,
         "gap_limit": gap_limit,
         "node_limit": node_limit,
         "memory_limit_bytes": int(memory_limit),
@@ -108,6 +111,7 @@ def optimal(
         return _least_risk(problem, limits)
     from crowdtree.designers import exact
 
+    rivals = [] if objective == "additive" else [fm(problem), fc(problem)]
     solve = exact.solve_additive if searched == "additive" else exact.solve_exact
     found = solve(problem.outcome, problem.worker_error, problem.prior, **limits)
     if not len(found.question):
@@ -118,18 +122,17 @@ def optimal(
     lower = _value(tree, searched) - max(found.value - found.lower_bound, 0.0)
     status = found.status
     if searched != objective or (searched == "exact" and status != "optimal"):
-        best = _least_misclassified(tree)
+        best = _least_misclassified(tree, rivals)
         if best is not tree:
             tree = best
             status = LESS_MISCLASSIFIED if status == "optimal" else status
     return _certified(tree, searched, _value(tree, searched) - lower, status, found.nodes)
 
 
-def _least_misclassified(tree: Tree) -> Tree:
+def _least_misclassified(tree: Tree, rivals: Sequence[Tree]) -> Tree:
     """Compare a tree with the greedy ones: the one that misclassifies least, itself if equal."""
     best, least = tree, evaluate(tree).misclassification
-    for designer in (fm, fc):
-        rival = designer(tree.problem)
+    for rival in rivals:
         wrong = evaluate(rival).misclassification
         if wrong < least * (1 - 1e-12):
             best, least = replace(rival, method=f"optimal ({rival.method})"), wrong
@@ -156,15 +159,19 @@ def _least_risk(problem: Problem, limits: Limits) -> Tree:
         tree, below, status, nodes = _weighted(problem, largest, limits)
         return _certified(tree, "additive", below, status, nodes)
     time_limit, node_limit = limits["time_limit"], limits["node_limit"]
-    deadline = None if time_limit is None else time.monotonic() + time_limit / 2
+    deadline = None if time_limit is None else limits["began"] + time_limit / 2
     most = min(node_limit or MOST_SETS, MOST_SETS)
     search = LossSearch(problem, most_sets=most, deadline=deadline)
     try:
         shape = search.solve()
     except (TooLarge, KeyboardInterrupt):
-        halved: Limits = {**limits, "time_limit": None if time_limit is None else time_limit / 4}
-        _, proven, _, _ = _weighted(problem, least, halved, bound=True)
-        trees = [_weighted(problem, largest, halved)[0], fm(problem)]
+
+        def until(share: float) -> Limits:
+            """Limits of a search that ends when a share of the time has passed."""
+            return {**limits, "time_limit": None if time_limit is None else share * time_limit}
+
+        _, proven, _, _ = _weighted(problem, least, until(0.75), bound=True)
+        trees = [_weighted(problem, largest, until(1.0))[0], fm(problem)]
         tree = min(trees, key=lambda tree: evaluate(tree).additive_risk)
         tree = replace(tree, method="optimal")
         below = _value(tree, "additive") - proven

@@ -60,7 +60,7 @@ def compare(front: Frontier, allow_groups: bool = False) -> list[Row]:
 
 def _paper(problem: Problem, price: FloatArray, reach: float, allow_groups: bool) -> Iterator[Row]:
     tree = design(problem, "fm", allow_groups=allow_groups)
-    for workers in _steps(tree.n_nodes):
+    for workers in _steps(tree.n_nodes, 1.06):
         value = evaluate(staff(tree, workers, "paper-fm"))
         cost = float(value.answers_by_node @ price[tree.question])
         yield _exact("paper", cost, value.misclassification)
@@ -73,7 +73,7 @@ def _random(problem: Problem, price: FloatArray, reach: float, allow_groups: boo
     trees = [
         design(problem, "random", rng=rng, allow_groups=allow_groups) for _ in range(RANDOM_DRAWS)
     ]
-    for workers in _steps(trees[0].n_nodes):
+    for workers in _steps(trees[0].n_nodes, 1.25):  # a mean over draws is smooth
         values = [evaluate(staff(tree, workers, "random", rng=rng)) for tree in trees]
         cost = float(np.mean([v.answers_by_node @ price[v.tree.question] for v in values]))
         wrong = np.array([value.misclassification for value in values])
@@ -108,9 +108,9 @@ def _exact(series: str, cost: float, error: float) -> Row:
     return Row(series, cost, error, error, error)
 
 
-def _steps(nodes: int) -> Iterator[int]:
-    """Yield even numbers of extra workers, about 6 % apart once they are many."""
+def _steps(nodes: int, ratio: float) -> Iterator[int]:
+    """Yield even numbers of extra workers, `ratio` apart once they are many."""
     workers = 0
     while workers < 1000 * nodes:
         yield workers
-        workers = max(workers + 2, int(workers * 1.06) // 2 * 2)
+        workers = max(workers + 2, int(workers * ratio) // 2 * 2)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.learning.frames import read_frame
-from crowdtree.learning.passes import passes
+from crowdtree.learning.passes import Votes, counting_sort, find_repeats
 from crowdtree.problem import LINE_BREAKS
 from crowdtree.text import plural
 
@@ -81,6 +81,11 @@ class Answers:
     def task(self) -> IntArray:
         """Item of each answer."""
         return np.repeat(np.arange(self.n_tasks, dtype=np.int32), np.diff(self.start))
+
+    @property
+    def votes(self) -> Votes:
+        """The labels as a matrix; for answers to one question."""
+        return Votes(self.start, self.worker, self.label, self.n_workers, len(self.labels))
 
     def items(self, chosen: NDArray[np.intp]) -> Answers:
         """Some of the items, in the order given; all workers keep their numbers."""
@@ -247,8 +252,11 @@ def _integer_codes(values: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
     if values.dtype == np.uint64 and high < 2**63:
         values = values.astype(np.int64)
     if values.dtype != np.uint64 and high - low < 4 * len(values) + 1000:
-        numbered, present = passes(len(values)).encode_range(values, low, high - low + 1)
-        return numbered, present
+        met = np.zeros(high - low + 1, dtype=bool)
+        place = values.astype(np.int64) - low
+        met[place] = True
+        rank = np.cumsum(met, dtype=np.int32) - np.int32(1)
+        return rank[place], np.flatnonzero(met) + low
     names, codes = np.unique(values, return_inverse=True)
     return codes.astype(np.int32), names
 
@@ -280,8 +288,7 @@ def _label_codes(
 def _sorted_by_task(answers: Answers, task: IntArray, duplicates: Duplicates) -> Answers:
     from dataclasses import replace
 
-    kernels = passes(len(task))
-    start, order = kernels.counting_sort(task, answers.n_tasks)
+    start, order = counting_sort(task, answers.n_tasks)
     asked = None if answers.question is None else answers.question[order]
     made = replace(
         answers,
@@ -292,7 +299,7 @@ def _sorted_by_task(answers: Answers, task: IntArray, duplicates: Duplicates) ->
     )
     if duplicates == "all":
         return made
-    keep, twice, first = kernels.find_repeats(
+    keep, twice, first = find_repeats(
         start, made.worker, made.question_column(), duplicates == "last"
     )
     if not twice:

@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeWarning
+from crowdtree.jit import interpreted
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.doubt import LEAST_LEFT, finished
-from crowdtree.learning.passes import class_passes
 from crowdtree.learning.rates import CellRates, Counts, cell_rates
 from crowdtree.learning.skills import ClassFit, spread_of
 
@@ -42,6 +42,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
 MOST_STEPS = 400
+FEW = 10_000
+"""Answers times classes up to which passes are interpreted: compiling takes longer."""
 _SETTLED = 1e-4  # change of a rate or a skill that is far below any standard deviation
 _GAIN = 0.3  # share of the new in what decides how much cells borrow: at once, it swings
 _LONGEST_STEP = 1.0  # logits that a skill moves at a time
@@ -150,8 +152,12 @@ class Fit:
 
     @property
     def passes(self) -> Any:
-        """Passes over the answers that suit their number."""
-        return class_passes(self.answers.n_answers * len(self.prior))
+        """Passes over the answers: as written for few, compiled for many."""
+        if self.answers.n_answers * len(self.prior) <= FEW:
+            return interpreted("crowdtree.learning.class_kernels")
+        from crowdtree.learning import class_kernels
+
+        return class_kernels
 
     def sums(self) -> None:
         """Add up scores and curvatures at the present state."""

@@ -24,7 +24,6 @@ from crowdtree.learning.crowd_model import (
     newton,
     pooled_variance,
 )
-from crowdtree.learning.passes import passes
 
 __all__ = ["Draws", "draw_crowd", "split_rhat"]
 
@@ -96,7 +95,8 @@ class _Chain:
     def __init__(
         self, answers: Answers, gold: IntArray, model: CrowdModel, rng: np.random.Generator
     ) -> None:
-        self.answers, self.gold, self.states, self.rng = answers, gold, model.states, rng
+        self.gold, self.states, self.rng = gold, model.states, rng
+        self.votes = answers.votes
         self.logits, self.mean = model.logits, model.mean
         self.variance, self.share_now = model.variance, model.share
         self.lean, self.lean_variance = model.lean, model.lean_variance
@@ -118,14 +118,9 @@ class _Chain:
 
     def _draw_states(self) -> FloatArray:
         """Draw the states of the items; how many are of each class."""
-        a, states = self.answers, self.states
-        self.answer = states.log_answer(self.logits)
-        items = passes(a.n_answers * len(states)).draw_pass(
-            a.start, a.worker, a.label, self.answer,
-            states.log_prior(self.share_now), self.gold, self.rng.random(a.n_tasks),
-            self.counts,
-        )  # fmt: skip
-        return np.asarray(items)
+        self.answer = self.states.log_answer(self.logits)
+        prior, uniform = self.states.log_prior(self.share_now), self.rng.random(len(self.gold))
+        return self.votes.draw(self.answer, prior, self.gold, uniform, self.counts)
 
     def _draw_workers(self) -> None:
         """Draw the logits: two steps to their peak, then a normal draw around it."""

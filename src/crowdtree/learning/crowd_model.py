@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.learning.answers import Answers
-from crowdtree.learning.passes import passes
+from crowdtree.learning.passes import Votes, answer_table, given_and_expected
 
 __all__ = ["CrowdModel", "States", "fit_crowd", "fit_crowds"]
 
@@ -83,9 +83,7 @@ class States:
 
     def log_answer(self, logits: FloatArray) -> FloatArray:
         """Log P(label | worker, state): (worker, label, state)."""
-        table = np.empty((len(logits), self.labels, len(self)))
-        passes(table.size).answer_table(np.ascontiguousarray(logits), self.tilt, table)
-        return table
+        return answer_table(logits, self.tilt)
 
     def log_prior(self, share: FloatArray) -> FloatArray:
         """Log probability of each state before any answer."""
@@ -220,7 +218,7 @@ class _Fit:
         start: FloatArray,
         like: CrowdModel | None,
     ) -> None:
-        self.answers, self.gold, self.states = answers, gold, states
+        self.votes, self.gold, self.states = answers.votes, gold, states
         labels, workers = states.labels, answers.n_workers
         self.posterior = np.array(start)
         self.share = (start.sum(axis=0) + 1) / (len(start) + labels)
@@ -258,14 +256,9 @@ class _Fit:
 
     def expect(self) -> float:
         """E-step: posteriors and expected counts in place; the log likelihood."""
-        a, states = self.answers, self.states
-        self.log_answer = states.log_answer(self.logits)
-        return float(
-            passes(a.n_answers * len(states)).state_pass(
-                a.start, a.worker, a.label, self.log_answer,
-                states.log_prior(self.share), self.gold, self.posterior, self.counts,
-            )
-        )  # fmt: skip
+        self.log_answer = self.states.log_answer(self.logits)
+        prior = self.states.log_prior(self.share)
+        return self.votes.expect(self.log_answer, prior, self.gold, self.posterior, self.counts)
 
     def told(self) -> Told:
         """What the answers tell the M-step."""
@@ -308,10 +301,7 @@ class Told:
     @classmethod
     def of(cls, counts: FloatArray, log_answer: FloatArray) -> Told:
         """From counts and log probabilities, both (worker, label, state)."""
-        workers, labels = counts.shape[:2]
-        given, expected = np.empty((2, workers, labels, labels))
-        passes(counts.size).told_pass(counts, log_answer, given, expected)
-        return cls(given, expected)
+        return cls(*given_and_expected(counts, log_answer))
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,10 +365,8 @@ def pooled_variance(square: FloatArray, workers: int) -> FloatArray:
 def _first_mean(answers: Answers, start: FloatArray, states: States) -> FloatArray:
     """The crowd's logits as the starting posterior has them; tilts pull probabilities inwards."""
     labels = states.labels
-    counts = np.empty((1, labels, labels))
-    nobody = np.zeros_like(answers.worker)
-    few = passes(answers.n_answers * labels)
-    few.count_pass(answers.start, nobody, answers.label, start, counts)
+    everybody = np.zeros_like(answers.worker)
+    counts = Votes(answers.start, everybody, answers.label, 1, labels).counts(start)
     share = counts[0].T + 2 * np.eye(labels) + 0.5
     logit = np.log(share / share.sum(axis=1, keepdims=True))
     logit -= logit.mean(axis=1, keepdims=True)

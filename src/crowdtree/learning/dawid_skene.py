@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.learning.passes import passes
+from crowdtree.learning.passes import Votes
 
 __all__ = ["DawidSkeneFit", "fit_dawid_skene"]
 
@@ -71,20 +71,18 @@ def fit_dawid_skene(
     >>> fit.posterior[:, 1].round().tolist(), fit.converged
     ([1.0, 0.0, 1.0], True)
     """
-    kernels = passes(len(worker) * labels)
-    posterior = kernels.vote_shares(start, label, labels)
+    votes = Votes(start, worker, label, workers, labels)
+    posterior = votes.shares()
     known = np.flatnonzero(gold >= 0)
     posterior[known] = 0.0
     posterior[known, gold[known]] = 1.0
-    counts = np.empty((workers, labels, labels))
-    kernels.count_pass(start, worker, label, posterior, counts)
+    counts = votes.counts(posterior)
+    each = np.full(len(posterior), 1 / max(len(posterior), 1))
     trace: list[float] = []
     converged = False
     for _ in range(steps):
-        log_answer, log_prior = _tables(counts, smoothing), _log(posterior.mean(axis=0))
-        likelihood = kernels.state_pass(
-            start, worker, label, log_answer, log_prior, gold, posterior, counts
-        )
+        log_answer, log_prior = _tables(counts, smoothing), _log(each @ posterior)
+        likelihood = votes.expect(log_answer, log_prior, gold, posterior, counts)
         trace.append(likelihood + smoothing * float(log_answer.sum()))
         if len(trace) > 1 and trace[-1] - trace[-2] < tolerance * len(worker):
             converged = True

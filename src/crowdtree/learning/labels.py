@@ -19,7 +19,6 @@ from crowdtree.learning.crowd_draws import Draws, draw_crowd
 from crowdtree.learning.crowd_model import CrowdModel, States, fit_crowd, fit_crowds
 from crowdtree.learning.dawid_skene import fit_dawid_skene
 from crowdtree.learning.dependence import Worth
-from crowdtree.learning.passes import passes
 from crowdtree.learning.skills import SkillFit
 
 __all__ = [
@@ -99,7 +98,7 @@ def fit_labels(
 def majority(answers: Answers, gold: IntArray) -> LabelFit:
     """Shares of the votes, taken for probabilities."""
     share = _shares(answers, gold)
-    return LabelFit(share, _shares(answers, _unknown(gold)), _counts(answers, share), ())
+    return LabelFit(share, _shares(answers, _unknown(gold)), answers.votes.counts(share), ())
 
 
 def dawid_skene(answers: Answers, gold: IntArray) -> LabelFit:
@@ -130,7 +129,7 @@ def hierarchical(answers: Answers, gold: IntArray) -> LabelFit:
     draws = None if (gold >= 0).all() else draw_crowd(crowd, gold, best)
     converged = all(model.converged for _, model in models) and (draws is None or draws.converged)
     return LabelFit(
-        posterior, believed, _counts(answers, posterior), best.trace,
+        posterior, believed, answers.votes.counts(posterior), best.trace,
         _worth(answers, gold, believed), tuple(models), draws, converged, place,
     )  # fmt: skip
 
@@ -264,20 +263,11 @@ def _unknown(gold: IntArray) -> IntArray:
 
 
 def _shares(answers: Answers, gold: IntArray) -> FloatArray:
-    labels = len(answers.labels)
-    kernels = passes(answers.n_answers * labels)
-    share = kernels.vote_shares(answers.start, answers.label, labels)
+    share = answers.votes.shares()
     known = np.flatnonzero(gold >= 0)
     share[known] = 0.0
     share[known, gold[known]] = 1.0
-    return np.asarray(share)
-
-
-def _counts(answers: Answers, posterior: FloatArray) -> FloatArray:
-    kernels = passes(answers.n_answers * posterior.shape[1])
-    counts = np.empty((answers.n_workers, len(answers.labels), posterior.shape[1]))
-    kernels.count_pass(answers.start, answers.worker, answers.label, posterior, counts)
-    return counts
+    return share
 
 
 LABEL_METHODS: Mapping[str, Callable[[Answers, IntArray], LabelFit]] = MappingProxyType(

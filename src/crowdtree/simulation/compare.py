@@ -370,14 +370,19 @@ def _batch(problem: Problem, aim: _Aim, run: Simulate, items: int, rng: int) -> 
     def fused(votes: int) -> Run:
         return simulate_dawid_skene(problem, votes, items, rng)
 
-    ways: Sequence[tuple[str, Callable[[int], Run]]] = (
-        ("batch, posterior", lambda votes: run(BatchPolicy(problem, votes, "posterior"))),
-        ("batch, Dawid-Skene", fused),
-        ("batch, nearest", lambda votes: run(BatchPolicy(problem, votes))),
+    several = BATCH_VOTES[1:]  # one answer agrees with none: nothing can be learnt from it
+    ways: Sequence[tuple[str, Callable[[int], Run], Sequence[int]]] = (
+        (
+            "batch, posterior",
+            lambda votes: run(BatchPolicy(problem, votes, "posterior")),
+            BATCH_VOTES,
+        ),
+        ("batch, Dawid-Skene", fused, several),
+        ("batch, nearest", lambda votes: run(BatchPolicy(problem, votes)), BATCH_VOTES),
     )
-    for name, ask in ways:
+    for name, ask, counts in ways:
         points = []
-        for votes in BATCH_VOTES:
+        for votes in counts:
             points.append(_simulated(ask(votes), stated=ask is not fused))
             wrong = [float(aim.of(point)) for point in points]
             if wrong[-1] <= aim.value or (len(wrong) > 1 and wrong[-1] > 0.9 * wrong[-2]):

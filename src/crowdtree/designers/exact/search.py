@@ -45,6 +45,7 @@ class Run:
         keep: Floats,
         limits: Limits,
     ) -> None:
+        self.began = limits.get("began", time.monotonic())
         self.problem = (outcome, cost, weight, keep)
         self.limits = limits
         node_limit = limits.get("node_limit")
@@ -195,7 +196,7 @@ def watch(run: Run) -> str:
     """Run in a thread; stop it at the time limit or on Ctrl-C. Returns why it was stopped."""
     time_limit, progress = run.limits.get("time_limit"), run.limits.get("progress")
     worker = threading.Thread(target=run.run, daemon=True)
-    deadline = np.inf if time_limit is None else time.monotonic() + time_limit
+    deadline = np.inf if time_limit is None else run.began + time_limit
     reason = ""
     worker.start()
     next_report = time.monotonic() + 1.0
@@ -217,7 +218,9 @@ def watch(run: Run) -> str:
 
 def solve(run: Run, constant: float = 0.0) -> Solution:
     """Search and collect what was found; `constant` is part of every tree's cost."""
+    compiling = time.monotonic()
     run.make_ready()
+    run.began += time.monotonic() - compiling
     reason = watch(run)
     if run.error is not None:
         raise run.error

@@ -16,7 +16,9 @@ class Limits(TypedDict, total=False):
     Attributes
     ----------
     time_limit : float, optional
-        Seconds.
+        Seconds; compiling does not count.
+    began : float, optional
+        Moment (:func:`time.monotonic`) from which they count; the start of the search unless given.
     gap_limit : float
         Stop when (value - lower bound) / value is at most this; 0 unless given.
     node_limit : int, optional
@@ -29,6 +31,7 @@ class Limits(TypedDict, total=False):
     """
 
     time_limit: float | None
+    began: float
     gap_limit: float
     node_limit: int | None
     memory_limit_bytes: int
