@@ -32,7 +32,8 @@ from crowdtree.store.background.trusting import Trusting
 from crowdtree.store.corrections.excluding import exclude
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.tables import answers, items, labels, workers
-from crowdtree.store.owner import campaigns, people, tokens
+from crowdtree.store.owner import campaigns, joining, tokens
+from crowdtree.store.owner.joining import Visitor
 from crowdtree.store.owner.people import SUSPECTED
 from crowdtree.store.replay.verify import verify
 
@@ -123,8 +124,11 @@ class Run:
             )
 
     def _join(self) -> tuple[int, str]:
-        options = (None, self.policy, False, self.now, {}, 1e9)
-        token = tokens.hashed(self.store.write(lambda c: people.join(c, self.number, *options)))
+        def joined(connection: sa.Connection) -> str:
+            campaign = get_campaign(connection, self.number)
+            return joining.join(connection, campaign, self.policy, Visitor(), self.now, 1e9)
+
+        token = tokens.hashed(self.store.write(joined))
         found = self.store.read(lambda c: c.execute(sa.select(sa.func.max(workers.c.id))).scalar())
         return int(found or 0), token
 

@@ -46,6 +46,7 @@ from crowdtree.store.owner import campaigns, people, tokens
 from crowdtree.store.replay.verify import verify
 from crowdtree.web.plan_jobs import wish_of
 from serving import Client, Server
+from storelab import join_openly
 
 LEASE_SECONDS = 2.0
 AUDITORS = 2
@@ -172,8 +173,7 @@ def make_campaigns(url: str, n_items: int, clients: int) -> list[tuple[int, list
                 task = store.ask(Next(idle, tuple(held)))["task"]
                 held += [task["lease"]] if task else []
             # A newcomer, whose labels wait for the others.
-            joining = (None, policy, False, now, {}, 1e6)
-            joined = store.write(lambda c, n=number, j=joining: people.join(c, n, *j))
+            joined = join_openly(store, number, now)
             made.append((number, [*(token for _, token in invited[1:]), joined]))
     return made
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import sqlalchemy as sa
+
 import crowdtree as ct
 from crowdtree.policy import PlanPolicy
 from crowdtree.store import Next, Refused, Settings, Store, Submit
-from crowdtree.store.owner import campaigns, people, tokens
+from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.owner import campaigns, joining, people, tokens
+from crowdtree.store.owner.joining import Visitor
 from weblab import ALONE, Clock, Lab
 
 ONE = "task,text\na,one\n"
@@ -85,3 +89,13 @@ class Small:
     def answer(self, who: str, value: int) -> None:
         task = self.store.ask(Next(who))["task"]
         self.store.ask(Submit(who, task["lease"], "answer", value, f"k{task['lease']}"))
+
+
+def join_openly(store: Store, number: int, now: float) -> str:
+    """Join a campaign by its open link; returns the token."""
+
+    def joined(connection: sa.Connection) -> str:
+        campaign = get_campaign(connection, number)
+        return joining.join(connection, campaign, campaign.make_policy(), Visitor(), now, 1e9)
+
+    return store.write(joined)

@@ -19,11 +19,11 @@ from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.trusting import Trusting
 from crowdtree.store.corrections.excluding import include
 from crowdtree.store.db.activity import list_activity
-from crowdtree.store.db.campaign_row import get_campaign, tally
+from crowdtree.store.db.campaign_row import tally
 from crowdtree.store.db.tables import answers, items, labels, open_questions, workers
-from crowdtree.store.owner import campaigns, joining, people, tokens
-from crowdtree.store.owner.joining import Visitor
+from crowdtree.store.owner import campaigns, people, tokens
 from crowdtree.store.replay.verify import verify
+from storelab import join_openly
 
 PROBLEM = ct.Problem(["a", "b"], None, ["q", "r"], [[0, 1], [0, 1]], 0.1)
 ADAPTIVE = AdaptivePolicy(PROBLEM, target_error=0.15, max_answers=10, strict=False)
@@ -52,11 +52,7 @@ class Newcomers:
         self.count = 0
 
     def join(self) -> str:
-        def joined(connection: sa.Connection) -> str:
-            campaign = get_campaign(connection, self.number)
-            return joining.join(connection, campaign, self.policy, Visitor(), self.now, 1e9)
-
-        return tokens.hashed(self.store.write(joined))
+        return tokens.hashed(join_openly(self.store, self.number, self.now))
 
     def invite(self) -> str:
         made = (self.number, "", self.policy, False, self.now)
