@@ -1,6 +1,6 @@
 """A program answers beside people in a live campaign.
 
-    crowdtree serve --example             # then copy the join link from the page Share
+    crowdtree serve --example    # then copy the join link from Links and settings
     python examples/model_worker.py LINK
 
 Put your model in the place of `answer`. The server learns how far it can be trusted, as with

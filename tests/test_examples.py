@@ -10,6 +10,7 @@ import pytest
 
 from crowdtree.demo.example import example_items
 from crowdtree.demo.rehearsal import served
+from weblab import ALONE
 
 HERE = Path(__file__).parent.parent / "examples"
 
@@ -49,7 +50,7 @@ def test_a_model_works_alongside_people(tmp_path: Path) -> None:
     import crowdtree as ct
 
     with served(tmp_path / "x.db") as owner:
-        wish = {"name": "x", "policy": {"example": "animals"}}
+        wish = {"name": "x", "policy": {"example": "animals"}, "settings": ALONE}
         number = owner.post("/api/campaigns", wish)["id"]
         items = example_items(ct.example("animals"), 8, np.random.default_rng(0))
         sent = [{"task": item["task"], "text": item["text"]} for item in items]
