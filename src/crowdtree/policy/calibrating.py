@@ -37,7 +37,7 @@ class Calibrated(Saved):
 
     problem: Problem
     calibration: Calibration
-    least_answers: ClassVar[int] = 1
+    least_answers: ClassVar[int] = 0
     """Answers before any label. A rule of the campaign, which the policy's document leaves out."""
 
     def at_least(self, answers: int) -> Self:
@@ -46,7 +46,7 @@ class Calibrated(Saved):
         Parameters
         ----------
         answers
-            The number of answers; 1 is no restriction.
+            The number of answers; 0 and 1 are no restriction.
 
         Examples
         --------
@@ -58,6 +58,7 @@ class Calibrated(Saved):
         >>> policy.ask(policy.update(state, ct.policy.Answer(0, 1))).reason
         'leaf'
         """
+        answers = answers if answers > 1 else 0
         if answers == self.least_answers:
             return self
         made = copy.copy(self)

@@ -47,7 +47,7 @@ def run_block(policy: Policy[Any], block: Block) -> BlockRun:
         return _Adaptive(policy, block).run()
     if type(policy) is PlanPolicy and not _repeats_on_a_path(policy):
         fast = isinstance(block, CrowdBlock) and block.plain and len(block.truth) >= COMPILE_FROM
-        fast = fast and policy.least_answers == 1
+        fast = fast and not policy.least_answers
         special = policy.calibration or policy.model.shared_difficulty or policy.problem.loss
         plain = not special
         if fast and plain and not policy.voted.handed_over:

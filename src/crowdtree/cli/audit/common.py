@@ -70,7 +70,8 @@ LossBound = Annotated[
     typer.Option("--loss-bound", metavar="L", help="Mean loss per label to certify."),
 ]
 Bound = Annotated[
-    float, typer.Option("--bound", metavar="E", help="Share of wrong labels to certify, 0 to 1.")
+    float | None,
+    typer.Option("--bound", metavar="E", help="Share of wrong labels to certify, 0 to 1."),
 ]
 
 

@@ -27,7 +27,7 @@ __all__ = ["plan_verb"]
 
 def plan_verb(
     labels: LabelsFile,
-    bound: Bound | None = None,
+    bound: Bound = None,
     loss: LossTable = None,
     loss_bound: LossBound = None,
     confidence: Confidence = 0.95,

@@ -33,7 +33,7 @@ def start_verb(
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help="Write the audit to FILE.json.")
     ],
-    bound: Bound | None = None,
+    bound: Bound = None,
     confidence: Confidence = 0.95,
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="Of the draws; random where not given.")
