@@ -85,7 +85,8 @@ def include_verb(
 ) -> None:
     """Include excluded answers of workers again.
 
-    Labels are decided by these answers and by those that came in the meantime. Workers who are blocked or paused stay so.
+    Labels are decided by these answers and by those that came in the meantime. Workers who are
+    blocked or paused stay so.
 
     Example:
 
