@@ -66,8 +66,8 @@ class Settings(BaseModel):
     whom the owner invited or vouched for, and those whose answers agree with gold items or with
     known people beyond chance."""
     pause_suspects: bool = True
-    """Whether workers are paused, and their answers excluded, who answer faster than people read,
-    like one another beyond chance, or wrongly beyond chance."""
+    """Whether the server pauses workers, and excludes their answers, if they answer faster than
+    people read, like one another beyond chance, or wrongly beyond chance."""
     gold_rate: Rate = 0.0
     """Share of questions that are about gold items (items whose class is known)."""
     gold_first: Annotated[int, Field(ge=0, le=1000)] = 0

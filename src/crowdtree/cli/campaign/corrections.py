@@ -83,9 +83,10 @@ def include_verb(
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Include excluded answers of workers again, as if they had never been excluded.
+    """Include excluded answers of workers again.
 
-    Workers who are blocked or paused stay so.
+    Labels are decided by these answers and by those that came in the meantime. Workers who are
+    blocked or paused stay so.
 
     Example:
 

@@ -49,7 +49,7 @@ class Target:
 def labels_verb(number: Number, target: Target, database: Database = HERE) -> None:
     """Write the labels so far.
 
-    The columns are task, label, posterior error, status, reason, answers, path and more.
+    One row per item; "Files and their columns" (docs/files.md) explains the columns.
 
     Example:
 

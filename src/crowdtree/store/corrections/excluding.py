@@ -111,7 +111,7 @@ def include(
     reason: str = "",
     actor: Actor = "owner",
 ) -> Corrected:
-    """Include the answers of workers again, as if they had never been excluded.
+    """Include the answers of workers again, beside those that came in the meantime.
 
     A worker who is blocked or paused stays so.
     """

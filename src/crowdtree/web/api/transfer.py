@@ -71,7 +71,7 @@ async def add_items(request: Request, number: Number) -> JsonObject:
 
 @router.get("/{number}/labels", response_class=Response)
 async def labels(request: Request, number: Number, format: Format = "csv") -> Response:
-    """Download the labels so far: task, label, posterior error, status, reason, path."""
+    """Download the labels so far, one row per item; docs/files.md explains the columns."""
     return await _download(state_of(request), number, "labels", format)
 
 
