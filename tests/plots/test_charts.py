@@ -118,6 +118,7 @@ def test_confusion_labels_are_thinned(n: int, most: int) -> None:
     names = {layer["data"]["name"] for layer in spec["layer"][:2]}
     cells = sum(len(spec["datasets"][name]) for name in names)
     assert cells <= confusion.MOST_CELLS
+    assert "Orange: wrong" in str(chart.to_dict()["title"])
     if n <= 8:
         assert cells == np.count_nonzero(value.confusion >= 1e-12)
 
