@@ -348,6 +348,9 @@ def test_sweep_is_the_grid_of_single_runs(tmp_path):
         ("margin", "plain"),
         ("margin", "leaning"),
     ]
+    frame = rows.to_frame()
+    assert frame["crowd"].to_list() == [r.crowd for r in rows]
+    assert frame["answers_per_item"].to_list() == [float(r.run.answers_per_item) for r in rows]
     for row in rows:
         identical(row.run, simulate(PROBLEM, chosen[row.policy], 300, 4, crowd=people[row.crowd]))
     with pytest.raises(CrowdtreeError, match="at least one policy"):
