@@ -16,7 +16,7 @@ from crowdtree.problem import Problem
 from crowdtree.staffing import staff
 from crowdtree.stats import mean_half_width
 
-__all__ = ["Row", "compare"]
+__all__ = ["Row", "compare", "vote_limit"]
 
 FloatArray = NDArray[np.float64]
 
@@ -54,12 +54,21 @@ def compare(front: Frontier, allow_groups: bool = False) -> list[Row]:
         Row("ours", p.expected_cost, p.misclassification, p.misclassification, p.misclassification)
         for p in front
     ]
-    votes = int(front.options.votes[-1]) if front.options.vote == "majority" else None
-    rows += _paper(problem, price, reach, votes, allow_groups)
+    rows += _paper(problem, price, reach, vote_limit(front), allow_groups)
     rows += _random(problem, price, reach, allow_groups)
     rows += _everyone(problem, price, reach, allow_groups)
     rows += _limits(front)
     return rows
+
+
+def vote_limit(front: Frontier) -> int | None:
+    """Most votes per node of the frontier and the paper's plans; None where votes stop at a lead.
+
+    >>> import crowdtree as ct
+    >>> vote_limit(ct.frontier(ct.example("table1"), max_votes=3))
+    3
+    """
+    return int(front.options.votes[-1]) if front.options.vote == "majority" else None
 
 
 def _paper(

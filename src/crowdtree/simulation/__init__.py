@@ -154,6 +154,11 @@ def sweep(
     >>> rows.to_frame()["policy"].to_list()
     ['target 0.1', 'target 0.01']
     """
+    if not isinstance(policies, Mapping):
+        raise CrowdtreeError(
+            f"policies: expected policies by name, got {type(policies).__name__}; write "
+            '{"mine": policy}'
+        )
     if not policies:
         raise CrowdtreeError("sweep: expected at least one policy, got none")
     people = {"as assumed": Crowd()} if crowds is None else crowds
@@ -241,6 +246,11 @@ def _tasks(
     if int(items) != items or not 1 <= items <= MOST_ITEMS:
         raise CrowdtreeError(
             f"items: expected a whole number from 1 to {MOST_ITEMS:,}, got {items}"
+        )
+    if not hasattr(policy, "start"):
+        raise CrowdtreeError(
+            f"policy: expected a policy, got {type(policy).__name__}; make one with "
+            "AdaptivePolicy(problem, target_error=0.05), or PlanPolicy(plan) for a tree or plan"
         )
     if (policy.problem.classes, policy.problem.questions) != (problem.classes, problem.questions):
         raise CrowdtreeError(
