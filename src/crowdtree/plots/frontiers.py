@@ -68,7 +68,7 @@ def frontier_chart(
         if chosen.undecided:
             words += f", {percent(chosen.undecided)} undecided"
         points = [{"x": chosen.expected_cost, "y": error, "label": words}]
-    limit = f"Both: at most {most_votes} votes per question; more would reduce the error further."
+    limit = f"Both: at most {most_votes} votes per question."
     return curve_chart(
         table,
         title="What each error costs: lower left is better",
