@@ -35,7 +35,9 @@ def test_what_was_written_is_said(words, birds, tmp_path, capsys, monkeypatch):
 )
 def test_reports_take_the_same_option_as_others(words, birds, capsys, monkeypatch):
     written = []
-    monkeypatch.setattr("crowdtree.cli.report.write_report", lambda path, _, price: written.append(path))
+    monkeypatch.setattr(
+        "crowdtree.cli.report.write_report", lambda path, _, price: written.append(path)
+    )
     assert run("report", birds, *words) == 0
     name = words[-1] if words else "report.html"
     assert [str(path) for path in written] == [name]

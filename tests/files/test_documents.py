@@ -121,6 +121,10 @@ def test_the_json_form_of_a_problem_keeps_everything(problem: Problem) -> None:
             "expected a name, got 'False'; put names such as yes",
         ),
         ("classes: [a, b]\nquestions: 3\n", "questions: expected a list, got '3'"),
+        (
+            "classes: [a, b]\nquestions:\n  q: [0, 1]\n",
+            "questions: expected a list, got fields; write one entry per line, such as - {name: ",
+        ),
         ("classes: [a, b]\nquestions: [q]\n", "expected fields, got 'q'"),
         (
             "dash: maybe\nclasses: [a, b]\nquestions: []\n",

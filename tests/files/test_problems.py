@@ -278,3 +278,32 @@ def test_errors_of_bytes_have_the_name_they_were_given() -> None:
 def test_gzip_is_detected_by_content(tmp_path: Path) -> None:
     packed = put(tmp_path, gzip.compress(GOOD.encode()), "p.csv")
     assert load_problem(packed) == load_problem(put(tmp_path, GOOD, "q.csv"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "question,error,a,b\nHow common,,0.7,0.3\nq,0.1,0,1\n",
+            "if this row says how often each class occurs, call it prior",
+        ),
+        (
+            "question;error;a;b\nshare;;70,5;29,5\nq;0,1;0;1\n",
+            "if this row says how often each class occurs, call it prior",
+        ),
+        (
+            "class,share,q\na,70%,0\nb,30%,1\nerror,,0.1\n",
+            "if this column says how often each class occurs, call it prior",
+        ),
+        (
+            "question,a,b,Worker error\nprior,0.7,0.3,\nq,0,1,0.1\n",
+            "if this column says how often workers err, call it error",
+        ),
+        (
+            "class,prior,q\na,0.7,0\nb,0.3,1\nerror rate,,0.1\n",
+            "if this row says how often workers err, call it error",
+        ),
+    ],
+)
+def test_a_prior_or_an_error_of_another_name_is_suggested(tmp_path: Path, text, words) -> None:
+    assert words in message(put(tmp_path, text))

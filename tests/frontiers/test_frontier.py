@@ -305,6 +305,15 @@ def test_comparison_has_every_series_and_the_frontier_beats_the_paper():
             assert all(p.expected_answers >= row.cost - 1e-9 for p in better)
 
 
+def test_the_paper_does_not_continue_below_a_frontier_that_ran_out_of_votes():
+    front = ct.frontier(ct.example("table1"), method="greedy", max_votes=3)
+    best = {
+        series: min(row.misclassification for row in compare(front) if row.series == series)
+        for series in ("ours", "paper")
+    }
+    assert best["ours"] <= best["paper"]
+
+
 def test_prices_by_name():
     problem = ct.example("table1")
     assert question_prices(problem, {"T2": 3.0}).tolist() == [1, 3, 1, 1, 1]

@@ -118,6 +118,7 @@ def test_confusion_labels_are_thinned(n: int, most: int) -> None:
     names = {layer["data"]["name"] for layer in spec["layer"][:2]}
     cells = sum(len(spec["datasets"][name]) for name in names)
     assert cells <= confusion.MOST_CELLS
+    assert "Orange: wrong" in str(chart.to_dict()["title"])
     if n <= 8:
         assert cells == np.count_nonzero(value.confusion >= 1e-12)
 
@@ -152,3 +153,14 @@ def test_a_priced_frontier_marks_the_plan_at_its_price() -> None:
     assert [row["x"] for row in data if str(row.get("label", "")).startswith("10 %")] == [1.5]
     lines = [row["series"] for row in data if "series" in row]
     assert lines[-1] == "co-design"  # drawn last, so that no other line hides it
+
+
+def test_a_band_stays_around_its_line_where_the_line_leaves_the_chart() -> None:
+    from crowdtree.plots.curves import _line_above
+
+    line = [
+        {"series": "a", "x": 10.0, "y": 0.1, "low": 0.07, "high": 0.13},
+        {"series": "a", "x": 60.0, "y": 0.0, "low": 0.0, "high": 0.013},
+    ]
+    cut = list(_line_above(line, 0.001, log_x=True))[-1]
+    assert cut["low"] < cut["y"] == 0.001 < cut["high"] < 0.06

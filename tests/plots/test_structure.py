@@ -97,11 +97,12 @@ def test_the_chart_of_a_frontier(n: int) -> None:
     from crowdtree.plots.vega import chart_svg
 
     front = ct.frontier(some_problem(n), "margin", method="greedy", max_points=8)
-    svg = chart_svg(frontier_chart(compare(front), front.points[3]))
+    svg = chart_svg(frontier_chart(compare(front), front.points[3], most_votes=51))
     check_curves(svg)
     words = " ".join(text.name for text in text_boxes(svg))
     for name in ("Co-design", "Paper", "Everyone", "Random", "Lower limit", "Ideal"):
         assert f"{name}: " in words  # explained
+    assert "at most 51 votes per question" in words
 
 
 def curves() -> list[Any]:

@@ -338,6 +338,14 @@ def test_checkpoints_resume(tmp_path, monkeypatch):
         simulate(PROBLEM, policy, 500, checkpoint=tmp_path / "file")
 
 
+@pytest.mark.parametrize("policy", ["adaptive", design(PROBLEM)])
+def test_what_is_no_policy_is_refused_with_the_right_call(policy):
+    with pytest.raises(CrowdtreeError, match=r"expected a policy, got .*PlanPolicy\(plan\)"):
+        simulate(PROBLEM, policy, 10)
+    with pytest.raises(CrowdtreeError, match="policies: expected policies by name"):
+        sweep(PROBLEM, policy, items=10)
+
+
 def test_sweep_is_the_grid_of_single_runs(tmp_path):
     chosen = {name: POLICIES[name] for name in ("information", "margin")}
     people = {name: CROWDS[name] for name in ("plain", "leaning")}
@@ -348,6 +356,9 @@ def test_sweep_is_the_grid_of_single_runs(tmp_path):
         ("margin", "plain"),
         ("margin", "leaning"),
     ]
+    frame = rows.to_frame()
+    assert frame["crowd"].to_list() == [r.crowd for r in rows]
+    assert frame["answers_per_item"].to_list() == [float(r.run.answers_per_item) for r in rows]
     for row in rows:
         identical(row.run, simulate(PROBLEM, chosen[row.policy], 300, 4, crowd=people[row.crowd]))
     with pytest.raises(CrowdtreeError, match="at least one policy"):

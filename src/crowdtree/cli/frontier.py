@@ -25,7 +25,7 @@ from crowdtree.cli.render.tables import show_frontier
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
 from crowdtree.frontiers import Point, check_wish, frontier
-from crowdtree.frontiers.compare import compare
+from crowdtree.frontiers.compare import compare, vote_limit
 from crowdtree.plots import draw_frontier
 from crowdtree.problem import Problem
 from crowdtree.text import amount, number, percent
@@ -225,7 +225,8 @@ def _draw(front: Any, chosen: Any, path: Path, cost: str, allow_groups: bool) ->
 
         draw_chart(loss_chart(front, chosen, cost=cost), path)
         return
-    draw_frontier(compare(front, allow_groups), path, chosen, cost=cost)
+    rows = compare(front, allow_groups)
+    draw_frontier(rows, path, chosen, cost=cost, most_votes=vote_limit(front))
 
 
 def _prices(problem: Problem, given: list[str] | None) -> list[float] | None:

@@ -198,6 +198,10 @@ def _place(loc: tuple[int | str, ...]) -> str:
     return squeeze(text.lstrip("."))[:80]
 
 
+ENTRIES = ("classes", "questions")
+"""Fields that are lists of entries with a name."""
+
+
 def _fault(model: type[BaseModel], fault: Any) -> str:
     kind, value = fault["type"], fault["input"]
     if kind == "extra_forbidden":
@@ -219,6 +223,8 @@ def _fault(model: type[BaseModel], fault: Any) -> str:
         return f"expected text, got {one_line(value)}; put it in quotes"
     if kind in ("float_type", "int_type"):
         return f"expected a number, got {one_line(value)}"
+    if kind == "list_type" and isinstance(value, dict) and fault["loc"][-1] in ENTRIES:
+        return "expected a list, got fields; write one entry per line, such as - {name: ..., ...}"
     if kind == "list_type":
         return f"expected a list, got {one_line(value)}"
     if kind == "literal_error":

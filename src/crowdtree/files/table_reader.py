@@ -306,7 +306,7 @@ class _Reader:
                     f"question {one_line(name)} is blank for every class; write "
                     f"{_EXPECTED['outcome']}, or # in front of a heading or comment",
                 )
-            self._refuse_cell(number, name, values.index(error.args[0]), error.args[0])
+            self._refuse_cell(number, name, values, values.index(error.args[0]))
 
     def _error(self, number: int, name: str, value: str) -> float:
         if not value.strip():
@@ -340,17 +340,33 @@ class _Reader:
         for place in np.flatnonzero(~((found >= 0) & (found <= top))):
             cell = values[place].strip().casefold()
             if not (blank and (not cell or CELLS.get(cell) == DASH)):
-                self._refuse_cell(number, name, int(place), values[place])
+                self._refuse_cell(number, name, values, int(place))
             found[place] = np.nan
         return found
 
-    def _refuse_cell(self, number: int, name: str | None, place: int, value: str) -> NoReturn:
+    def _misnamed(self, values: list[str], place: int, *, is_prior: bool) -> str:
+        """Suggest the name of a row of priors or a column of errors that is called otherwise."""
+        along, across = ("row", "column") if self.grid.across == "column" else ("column", "row")
+        if "error" in self.columns.names[place].casefold():
+            return f"; if this {across} says how often workers err, call it error"
+        found = [cell_number(value, decimal_comma=self.grid.decimal_comma) for value in values]
+        sums = any(np.isclose(sum(found), total, rtol=0.01) for total in (1, 100))
+        if sums and not is_prior and self.kind == "outcome":
+            return f"; if this {along} says how often each class occurs, call it prior"
+        return ""
+
+    def _refuse_cell(
+        self, number: int, name: str | None, values: list[str], place: int
+    ) -> NoReturn:
+        value = values[place]
         expected = (
             "a positive number, such as 0.2, 20% or 1234" if name is None else _EXPECTED[self.kind]
         )
         what = "the row prior" if name is None else f"question {one_line(name)}"
         found = f"is {one_line(value)}" if value.strip() else "is blank"
-        advice = self._advice(value) if name is not None and self.kind == "outcome" else ""
+        advice = self._misnamed(values, place, is_prior=name is None)
+        if not advice and name is not None and self.kind == "outcome":
+            advice = self._advice(value)
         self.grid.refuse(
             number,
             f"{self.grid.place(self.columns.classes[place])} ({what}, class "

@@ -16,7 +16,7 @@ from crowdtree.problem import Problem
 from crowdtree.staffing import staff
 from crowdtree.stats import mean_half_width
 
-__all__ = ["Row", "compare"]
+__all__ = ["Row", "compare", "vote_limit"]
 
 FloatArray = NDArray[np.float64]
 
@@ -40,6 +40,9 @@ class Row(NamedTuple):
 def compare(front: Frontier, allow_groups: bool = False) -> list[Row]:
     """Tabulate the frontier and the alternatives over the same range of cost.
 
+    Where the frontier consists of majority votes, the paper's plans have its limit of votes per
+    node as well: otherwise they would continue below a frontier that has reached the limit.
+
     Series: ``ours``; ``paper`` (the level-greedy tree and Algorithm 1); ``random`` (random order
     and random staffing: mean of 20 draws with its standard error); ``everyone`` (all workers
     answer every question of the paper's tree); ``floor`` (Fano, no policy can go below) and
@@ -51,17 +54,32 @@ def compare(front: Frontier, allow_groups: bool = False) -> list[Row]:
         Row("ours", p.expected_cost, p.misclassification, p.misclassification, p.misclassification)
         for p in front
     ]
-    rows += _paper(problem, price, reach, allow_groups)
+    rows += _paper(problem, price, reach, vote_limit(front), allow_groups)
     rows += _random(problem, price, reach, allow_groups)
     rows += _everyone(problem, price, reach, allow_groups)
     rows += _limits(front)
     return rows
 
 
-def _paper(problem: Problem, price: FloatArray, reach: float, allow_groups: bool) -> Iterator[Row]:
+def vote_limit(front: Frontier) -> int | None:
+    """Most votes per node of the frontier and the paper's plans; None where votes stop at a lead.
+
+    >>> import crowdtree as ct
+    >>> vote_limit(ct.frontier(ct.example("table1"), max_votes=3))
+    3
+    """
+    return int(front.options.votes[-1]) if front.options.vote == "majority" else None
+
+
+def _paper(
+    problem: Problem, price: FloatArray, reach: float, most: int | None, allow_groups: bool
+) -> Iterator[Row]:
     tree = design(problem, "fm", allow_groups=allow_groups)
     for workers in _steps(tree.n_nodes, 1.06):
-        value = evaluate(staff(tree, workers, "paper-fm"))
+        plan = staff(tree, workers, "paper-fm")
+        if most is not None and plan.votes.max() > most:
+            return
+        value = evaluate(plan)
         cost = float(value.answers_by_node @ price[tree.question])
         yield _exact("paper", cost, value.misclassification)
         if cost > reach:

@@ -17,6 +17,7 @@ from crowdtree.learning.model import Learned
 from crowdtree.per_class import class_columns, confusion_columns
 from crowdtree.plan import Plan, as_plan
 from crowdtree.problem import DASH, Problem
+from crowdtree.simulation import Sweep
 from crowdtree.simulation.compare import Comparison
 from crowdtree.simulation.engine import REASONS
 from crowdtree.simulation.run import Run
@@ -176,6 +177,27 @@ def _comparison(comparison: Comparison) -> Parts:
         "policies": policies,
         "curves": lambda: _columns([row.to_dict() for row in comparison.curves]),
     }
+
+
+@parts_of.register
+def _sweep(sweep: Sweep) -> Parts:
+    def cells() -> Columns:
+        return _columns(
+            [
+                {
+                    "policy": row.policy,
+                    "crowd": row.crowd,
+                    "misclassification": float(row.run.misclassification),
+                    "low": row.run.misclassification.low,
+                    "high": row.run.misclassification.high,
+                    "answers_per_item": float(row.run.answers_per_item),
+                    "stated_error": float(row.run.stated_error),
+                }
+                for row in sweep
+            ]
+        )
+
+    return {"cells": cells}
 
 
 @parts_of.register

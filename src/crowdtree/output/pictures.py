@@ -9,7 +9,7 @@ from crowdtree.audit import Audit
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import Evaluation
 from crowdtree.frontiers import Frontier
-from crowdtree.frontiers.compare import compare
+from crowdtree.frontiers.compare import compare, vote_limit
 from crowdtree.learning.model import Learned
 from crowdtree.plan import Plan
 from crowdtree.plots import draw_tree, tree_svg
@@ -45,7 +45,8 @@ def _frontier(front: Frontier) -> Any:
     from crowdtree.plots.frontiers import frontier_chart
 
     plain = bool((front.options.price == 1).all())
-    return frontier_chart(compare(front, allow_groups=True), cost="answers" if plain else "price")
+    rows, cost = compare(front, allow_groups=True), "answers" if plain else "price"
+    return frontier_chart(rows, cost=cost, most_votes=vote_limit(front))
 
 
 @chart_of.register

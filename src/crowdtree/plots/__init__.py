@@ -21,6 +21,7 @@ def draw_frontier(
     chosen: Any = None,
     *,
     cost: str = "answers",
+    most_votes: int | None = None,
 ) -> Path:
     """Write the chart of a frontier; see :func:`crowdtree.plots.frontiers.draw_frontier`.
 
@@ -33,4 +34,4 @@ def draw_frontier(
     """
     from crowdtree.plots import frontiers
 
-    return frontiers.draw_frontier(rows, path, chosen, cost=cost)
+    return frontiers.draw_frontier(rows, path, chosen, cost=cost, most_votes=most_votes)

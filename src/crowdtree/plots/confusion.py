@@ -11,7 +11,7 @@ import altair as alt
 from crowdtree.plots.style import LIGHT, SMALL_SIZE
 from crowdtree.plots.text import distinct, text_width
 from crowdtree.plots.vega import Chart, Row, table, title_of
-from crowdtree.text import percent_cell
+from crowdtree.text import percent, percent_cell
 
 __all__ = ["confusion_chart"]
 
@@ -20,9 +20,7 @@ MOST_LETTERS = 28
 """Characters of a name beside the chart."""
 
 
-def confusion_chart(
-    confusion: Any, classes: Sequence[str], *, title: str, subtitle: Sequence[str] = ()
-) -> Chart:
+def confusion_chart(confusion: Any, classes: Sequence[str], *, title: str) -> Chart:
     """Heat map of label given class: right answers teal, confusions in the colour of errors.
 
     Of a large table the largest `MOST_CELLS` cells are drawn and labels are thinned.
@@ -51,6 +49,7 @@ def confusion_chart(
     right = [row for row in rows if row["truth"] == row["label"]]
     wrong = [row for row in rows if row["truth"] != row["label"]]
     shown = _thinned(names, size)
+    subtitle = [_explained(wrong, n)]
     if len(shown) < n:
         every = f"{len(shown)} of {n} classes are named at the edges."
         subtitle = [*subtitle, every]
@@ -72,6 +71,14 @@ def confusion_chart(
         .resolve_scale(opacity="independent")
         .properties(width=size * n, height=size * n, title=title_of(title, *subtitle))
     )
+
+
+def _explained(wrong: Sequence[Row], n: int) -> str:
+    """Say what the colours are, and the numbers or the darkest shade."""
+    if n <= 8:
+        return "Teal: right. Orange: wrong. In % of the class."
+    most = max((row["value"] for row in wrong), default=0.0)
+    return f"Teal: right. Orange: wrong; the darkest cell is {percent(most)} of its class."
 
 
 def _cell_size(n: int) -> float:

@@ -191,13 +191,21 @@ def _line_above(line: Sequence[Row], floor: float, log_x: bool) -> Iterator[dict
             yield dict(row)
         if after is None or (row["y"] >= floor) == (after["y"] >= floor):
             continue
-        heights = [math.log(max(end["y"], floor / 1000)) for end in (row, after)]
+        heights = [_height(end["y"], floor) for end in (row, after)]
         way = (math.log(floor) - heights[0]) / (heights[1] - heights[0])
         if 0 < way < 1:
             ends = [math.log(end["x"]) if log_x else end["x"] for end in (row, after)]
             at = ends[0] + way * (ends[1] - ends[0])
-            band = {k: row[k] + way * (after[k] - row[k]) for k in ("low", "high") if k in row}
+            band = {}
+            for k in {"low", "high"} & row.keys():
+                edge = [_height(end[k], floor) for end in (row, after)]
+                band[k] = math.exp(edge[0] + way * (edge[1] - edge[0]))
             yield dict(row) | band | {"x": math.exp(at) if log_x else at, "y": floor}
+
+
+def _height(error: float, floor: float) -> float:
+    """Place of an error on a logarithmic axis; 0 is far below the floor."""
+    return math.log(max(error, floor / 1000))
 
 
 def _cost_axis(title: str, ends: list[float], log: bool) -> alt.X:

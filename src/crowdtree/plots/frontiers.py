@@ -42,11 +42,16 @@ class ChosenPoint(Protocol):
 
 
 def frontier_chart(
-    rows: Iterable[CurvePoint], chosen: ChosenPoint | None = None, *, cost: str = "answers"
+    rows: Iterable[CurvePoint],
+    chosen: ChosenPoint | None = None,
+    *,
+    cost: str = "answers",
+    most_votes: int | None = None,
 ) -> Chart:
     """Error over cost: the frontier, the paper, the baselines and the information floor.
 
-    `cost` names what is paid per item: answers, or their price.
+    `cost` names what is paid per item: answers, or their price. `most_votes` is the limit of votes
+    per question of the frontier and the paper, which the chart states.
     """
     table: list[dict[str, Any]] = []
     for row in sorted(rows, key=lambda row: row.series == "ours"):  # the last line is drawn on top
@@ -63,12 +68,14 @@ def frontier_chart(
         if chosen.undecided:
             words += f", {percent(chosen.undecided)} undecided"
         points = [{"x": chosen.expected_cost, "y": error, "label": words}]
+    limit = f"Both: at most {most_votes} votes per question."
     return curve_chart(
         table,
         title="What each error costs: lower left is better",
         x=f"expected {cost} per item",
         subtitle=[
             "Co-design: questions and votes chosen together. Paper: first a tree, then its votes.",
+            *([limit] if most_votes else []),
             "Everyone: all workers answer every question. Random: the mean of random plans.",
             *EXPLAINED,
         ],
@@ -100,6 +107,7 @@ def draw_frontier(
     chosen: ChosenPoint | None = None,
     *,
     cost: str = "answers",
+    most_votes: int | None = None,
 ) -> Path:
     """Write the chart of a frontier as ``.svg``, ``.png``, ``.html`` or ``.json``."""
-    return draw_chart(frontier_chart(rows, chosen, cost=cost), path)
+    return draw_chart(frontier_chart(rows, chosen, cost=cost, most_votes=most_votes), path)

@@ -208,9 +208,6 @@ def _charts(value: Evaluation, designs: Rows, staffing: Rows) -> dict[str, str]:
             value.confusion,
             problem.classes,
             title="Which label an item of each class gets",
-            subtitle=["Teal: right. Red: wrong. In % of the class."]
-            if problem.n_classes <= 8
-            else ["Teal: right. Red: wrong; darker is more likely."],
         ),
         "designs": charts.design_chart(
             designs,

@@ -11,6 +11,7 @@ import numpy as np
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import AdaptivePolicy, Policy
 from crowdtree.problem import Problem, check_problem
+from crowdtree.result_methods import Framed
 from crowdtree.rng import generator
 from crowdtree.simulation.batch_dawid_skene import dawid_skene, simulate_dawid_skene
 from crowdtree.simulation.crowd import Crowd, Recorded, Source
@@ -26,6 +27,7 @@ __all__ = [
     "Estimate",
     "Recorded",
     "Run",
+    "Sweep",
     "SweepRow",
     "dawid_skene",
     "simulate",
@@ -121,6 +123,10 @@ class SweepRow(NamedTuple):
     run: Run
 
 
+class Sweep(list[SweepRow], Framed):
+    """The cells of a sweep, policy by policy; ``to_frame()`` tabulates them."""
+
+
 def sweep(
     problem: Problem,
     policies: Mapping[str, Policy[Any]],
@@ -132,7 +138,7 @@ def sweep(
     jobs: int = -1,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
-) -> list[SweepRow]:
+) -> Sweep:
     """Simulate every policy with every crowd; all of them get answers from the same people.
 
     Budgets and targets are part of a policy, noise is part of a crowd: give one entry each.
@@ -145,7 +151,14 @@ def sweep(
     >>> rows = sweep(problem, policies, {"as assumed": Crowd()}, items=500, jobs=1)
     >>> [(row.policy, row.run.items) for row in rows]
     [('target 0.1', 500), ('target 0.01', 500)]
+    >>> rows.to_frame()["policy"].to_list()
+    ['target 0.1', 'target 0.01']
     """
+    if not isinstance(policies, Mapping):
+        raise CrowdtreeError(
+            f"policies: expected policies by name, got {type(policies).__name__}; write "
+            '{"mine": policy}'
+        )
     if not policies:
         raise CrowdtreeError("sweep: expected at least one policy, got none")
     people = {"as assumed": Crowd()} if crowds is None else crowds
@@ -154,10 +167,10 @@ def sweep(
     lists = [_tasks(problem, policies[p], items, key, people[c], False) for p, c in cells]
     flat = [task for tasks in lists for task in tasks]
     parts = iter(perform(flat, engine=engine, jobs=jobs, checkpoint=checkpoint, progress=progress))
-    return [
+    return Sweep(
         SweepRow(policy, crowd, Run.join(problem, [next(parts) for _ in tasks]))
         for (policy, crowd), tasks in zip(cells, lists, strict=True)
-    ]
+    )
 
 
 def tune_target(
@@ -233,6 +246,11 @@ def _tasks(
     if int(items) != items or not 1 <= items <= MOST_ITEMS:
         raise CrowdtreeError(
             f"items: expected a whole number from 1 to {MOST_ITEMS:,}, got {items}"
+        )
+    if not hasattr(policy, "start"):
+        raise CrowdtreeError(
+            f"policy: expected a policy, got {type(policy).__name__}; make one with "
+            "AdaptivePolicy(problem, target_error=0.05), or PlanPolicy(plan) for a tree or plan"
         )
     if (policy.problem.classes, policy.problem.questions) != (problem.classes, problem.questions):
         raise CrowdtreeError(

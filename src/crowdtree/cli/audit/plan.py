@@ -46,7 +46,9 @@ def plan_verb(
       crowdtree audit plan labels.csv --loss costs.csv --loss-bound 0.5
     """
     if bound is None and loss_bound is None:
-        raise CrowdtreeError("audit plan: expected --bound, --loss-bound or both")
+        raise CrowdtreeError(
+            "audit plan: expected --bound, --loss-bound or both; for example --bound 0.05"
+        )
     table = load_labels(inputs.source_of(labels))
     found, cost = None, None
     if bound is not None:
