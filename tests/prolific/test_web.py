@@ -39,7 +39,7 @@ def test_the_page_follows_the_study(app: Any, stub: Any) -> None:
     assert len(app.get(f"{base}/submissions").json()["submissions"]) == 2
     assert post("approve", {"dry_run": True})["due"] == ["sub1"]
     assert post("approve")["approved"] == ["sub1"]
-    wrong = {"submissions": ["sub2"], "category": "NO_DATA", "message": "short"}
+    wrong = {"submissions": "sub2", "category": "NO_DATA", "message": "short"}
     refused = app.post(f"{base}/reject", wrong)
     assert refused.status_code == 422
     assert "at least 100 characters" in refused.json()["message"]

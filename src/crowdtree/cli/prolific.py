@@ -137,7 +137,7 @@ def submissions_verb(number: Number, database: Database = HERE, as_json: AsJson 
             words = f"not on Prolific: participant {row['participant']}, worker w{row['worker']}"
             console.print(words, markup=False, soft_wrap=True)
 
-    waiting = any(row["status"] == people.WAITING for row in found["submissions"])
+    waiting = any(people.is_due(row) for row in found["submissions"])
     approve = next_step(database, "prolific", "approve", number, "--complete", "--dry-run")
     then = approve if waiting else ""
     render.emit(as_json, found, show, then=then)

@@ -25,6 +25,7 @@ __all__ = [
     "SubmissionRow",
     "approve",
     "chosen",
+    "is_due",
     "list_submissions",
     "reject",
     "submission_rows",
@@ -185,7 +186,7 @@ def _decide(
     verb, wanted = (
         ("approve", "APPROVED") if body["action"] == "APPROVE" else ("reject", "REJECTED")
     )
-    mine = [row for row in rows if _is_due(row)] if names is None else chosen(rows, names)
+    mine = [row for row in rows if is_due(row)] if names is None else chosen(rows, names)
     there = [row["submission"] for row in mine if row["status"] in (wanted, UNDERWAY)]
     todo = [row for row in mine if row["submission"] not in there]
     for row in todo:
@@ -210,7 +211,8 @@ def _decide(
     }
 
 
-def _is_due(row: SubmissionRow) -> bool:
+def is_due(row: SubmissionRow) -> bool:
+    """Whether a submission awaits review with enough accepted answers."""
     return row["status"] == WAITING and row["complete"] and row["worker_status"] != "blocked"
 
 

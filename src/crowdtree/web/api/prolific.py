@@ -6,7 +6,7 @@ import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from crowdtree.prolific import bonuses, people, studies
 from crowdtree.prolific.client import Client
@@ -24,7 +24,11 @@ router = APIRouter(
     tags=["owner"],
     dependencies=OWNER_ONLY,
 )
-Names = Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=10_000)]
+Names = Annotated[
+    list[Annotated[str, Field(max_length=64)]],
+    Field(max_length=10_000),
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),  # from a form
+]
 
 
 class Sent(BaseModel):
