@@ -102,6 +102,9 @@ def test_bonuses_are_what_was_earned_beyond_the_reward(app: Any, stub: Any, runn
 
 def test_bonuses_paid_on_the_site_count(app: Any, stub: Any, running: int) -> None:
     approve(app.store, stub.client, running)
+    stub.submissions["sub1"]["bonus_payments"] = ["much"]
+    with pytest.raises(ProlificError, match="bonus_payments: expected a whole number, got 'much'"):
+        pay(app, stub, running)
     stub.submissions["sub1"]["bonus_payments"] = [12.0, 8.0]
     assert pay(app, stub, running, names=["sub2"])["bonuses"] == {}
     assert pay(app, stub, running)["bonuses"] == {"sub1": 10}

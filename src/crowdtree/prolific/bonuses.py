@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.prolific.client import Client, ProlificError
+from crowdtree.prolific.client import Client, ProlificError, whole
 from crowdtree.prolific.ledger import Ledger, Payment, look, record
 from crowdtree.prolific.people import SubmissionRow, chosen, submission_rows
 from crowdtree.prolific.study import in_cents, written
@@ -55,7 +55,7 @@ def pay_bonuses(
         wanted = {row["participant"] for row in chosen(rows, names)}
         approved = [row for row in approved if row["participant"] in wanted]
     before = {row["submission"]: _listed(client, row["submission"]) for row in approved}
-    owed = _owed(approved, int(client.get_study(study)["reward"]), before, ledger)
+    owed = _owed(approved, whole(client.get_study(study).get("reward"), "reward"), before, ledger)
     payment = None
     if owed and not dry_run:
         payment = _pay(store, client, number, study, owed, before, ledger)
@@ -156,6 +156,5 @@ def _close(store: Store, number: int, payment: str, state: str) -> None:
 
 def _listed(client: Client, submission: str) -> int:
     """Minor units of the bonuses that Prolific lists for a submission."""
-    return round(
-        sum(float(x) for x in client.get_submission(submission).get("bonus_payments") or ())
-    )
+    paid = client.get_submission(submission).get("bonus_payments") or ()
+    return sum(whole(cents, "bonus_payments") for cents in paid)

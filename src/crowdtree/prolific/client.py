@@ -12,7 +12,7 @@ from urllib.parse import urlencode, urlsplit
 
 from crowdtree.errors import CrowdtreeError, one_line, squeeze
 
-__all__ = ["ADDRESS", "TOKEN_VARIABLE", "URL_VARIABLE", "Client", "ProlificError"]
+__all__ = ["ADDRESS", "TOKEN_VARIABLE", "URL_VARIABLE", "Client", "ProlificError", "whole"]
 
 ADDRESS = "https://api.prolific.com/api/v1"
 TOKEN_VARIABLE = "CROWDTREE_PROLIFIC_TOKEN"
@@ -191,6 +191,17 @@ class Client:
         parts = urlsplit(self.address)
         kind = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
         return kind[parts.scheme](parts.netloc, timeout=TIMEOUT), parts.path
+
+
+def whole(value: object, what: str) -> int:
+    """Read a whole number of a reply.
+
+    >>> whole(20.0, "reward")
+    20
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+        raise ProlificError(f"prolific: {what}: expected a whole number, got {one_line(value)}")
+    return int(value)
 
 
 def _id(value: object) -> str:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.prolific.client import Client, Json, ProlificError, StudyAction
+from crowdtree.prolific.client import Client, Json, ProlificError, StudyAction, whole
 from crowdtree.prolific.ledger import Ledger, look, record
 from crowdtree.prolific.study import Wish, settings_after, study_body, written
 from crowdtree.store import Store
@@ -89,7 +89,8 @@ def _send(
 
     token = store.write(start)
     try:
-        found = client.create_study(study_body(campaign, wish, token, ledger.attempts))
+        body = study_body(campaign, wish, token, ledger.attempts)
+        found = {**body, **client.create_study(body)}
         _id_of(found)
     except ProlificError as error:
         if error.uncertain:
@@ -150,7 +151,7 @@ def _find(client: Client, name: str) -> Json | None:
     for row in client.list_studies():
         full = row if "internal_name" in row else client.get_study(_id_of(row))
         if full.get("internal_name") == name:
-            return full
+            return client.get_study(_id_of(row))
     return None
 
 
@@ -191,10 +192,10 @@ def _note_move(store: Store, number: int, move: Move, study: str, state: str) ->
 
 
 def _result(campaign: Campaign, found: Json, changed: bool, move: Move | None = None) -> JsonObject:
-    places, cents = int(found["total_available_places"]), int(found["reward"])
+    names = ("total_available_places", "reward", "estimated_completion_time")
+    places, cents, minutes = (whole(found.get(name), name) for name in names)
     currency = campaign.settings.currency
-    minutes = int(found["estimated_completion_time"])
-    hourly = written(round(cents * 60 / minutes), currency)
+    hourly = written(round(cents * 60 / max(minutes, 1)), currency)
     text = (
         f"{places} participants, {written(cents, currency)} each for about {minutes} min "
         f"({hourly} per hour): {written(places * cents, currency)} and Prolific's fees."
