@@ -28,6 +28,7 @@ from crowdtree.cli.learn import learn_verb
 from crowdtree.cli.new import new_verb
 from crowdtree.cli.owner import owner_app
 from crowdtree.cli.pilot import pilot_verb
+from crowdtree.cli.prolific import prolific_app
 from crowdtree.cli.report import report_verb
 from crowdtree.cli.reproduce import reproduce_verb
 from crowdtree.cli.serve import serve_verb
@@ -67,6 +68,7 @@ app = make_group(
 app.add_typer(campaign_app, name="campaign")
 app.add_typer(audit_app, name="audit")
 app.add_typer(owner_app, name="owner")
+app.add_typer(prolific_app, name="prolific")
 
 
 @app.callback(invoke_without_command=True)

@@ -1,4 +1,4 @@
-"""Groups of verbs: `crowdtree` itself, and its `campaign`, `audit` and `owner`."""
+"""Groups of verbs: `crowdtree` itself, and its `campaign`, `audit`, `owner` and `prolific`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,264 @@
+"""The verb `prolific`: the study of a campaign, its submissions and bonuses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from crowdtree.cli import render
+from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, next_step, opened
+from crowdtree.cli.groups import make_group
+from crowdtree.cli.options import AsJson
+from crowdtree.cli.serve import base_url
+from crowdtree.errors import CrowdtreeError
+
+if TYPE_CHECKING:
+    from crowdtree.prolific.client import Client
+
+__all__ = ["prolific_app"]
+
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would be sent; only read from Prolific.")
+]
+Submissions = Annotated[
+    list[str] | None,
+    typer.Option("--submission", metavar="ID", help="A submission's id; repeatable."),
+]
+
+
+def create_verb(
+    number: Number,
+    places: Annotated[int, typer.Option("--places", min=1, help="Number of participants.")],
+    url: Annotated[
+        str, typer.Option("--url", metavar="URL", help="Public https address of the server.")
+    ],
+    seconds: Annotated[
+        float, typer.Option("--seconds", help="Expected time per answer, in seconds.")
+    ] = 20.0,
+    title: Annotated[
+        str, typer.Option("--title", help="Title for participants.", show_default="the name")
+    ] = "",
+    description: Annotated[
+        str,
+        typer.Option(
+            "--description", help="Text for participants.", show_default="the instructions"
+        ),
+    ] = "",
+    dry_run: DryRun = False,
+    database: Database = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Create a draft study for a campaign, once: running it again finds the same study.
+
+    Reward and time are for `least_answers` answers at `price` each. Answers beyond them are paid
+    by bonuses. Settings `completion_code` and `return_url` are filled in where they are empty.
+
+    Example:
+
+      crowdtree prolific create 1 --places 50 --url https://label.example --dry-run
+    """
+    studies = import_server("crowdtree.prolific.studies")
+    wish = import_server("crowdtree.prolific.study").Wish(
+        places, base_url(url), seconds, title, description
+    )
+    with opened(database) as store:
+        found = studies.create_study(store, _client(), number, wish, dry_run)
+    before = "Would create a draft" if dry_run else "Created a draft"
+    said = before if dry_run or found["changed"] else "The campaign has a study"
+    then = next_step(database, "prolific", "publish", number)
+    _show(as_json, found, f"{said}: {found['text']}", "" if dry_run else then)
+
+
+def publish_verb(
+    number: Number, dry_run: DryRun = False, database: Database = HERE, as_json: AsJson = False
+) -> None:
+    """Publish the study: Prolific reserves the money and sends participants.
+
+    Example:
+
+      crowdtree prolific publish 1 --dry-run
+    """
+    _move("publish", number, dry_run, database, as_json)
+
+
+def pause_verb(
+    number: Number, dry_run: DryRun = False, database: Database = HERE, as_json: AsJson = False
+) -> None:
+    """Pause the study: no more participants come until it is resumed.
+
+    Example:
+
+      crowdtree prolific pause 1
+    """
+    _move("pause", number, dry_run, database, as_json)
+
+
+def resume_verb(
+    number: Number, dry_run: DryRun = False, database: Database = HERE, as_json: AsJson = False
+) -> None:
+    """Resume a paused study.
+
+    Example:
+
+      crowdtree prolific resume 1
+    """
+    _move("resume", number, dry_run, database, as_json)
+
+
+def stop_verb(
+    number: Number, dry_run: DryRun = False, database: Database = HERE, as_json: AsJson = False
+) -> None:
+    """Stop the study for good; submissions can still be approved, rejected and paid.
+
+    Example:
+
+      crowdtree prolific stop 1
+    """
+    _move("stop", number, dry_run, database, as_json)
+
+
+def submissions_verb(number: Number, database: Database = HERE, as_json: AsJson = False) -> None:
+    """List the submissions with the workers of the campaign, and workers whom Prolific lacks.
+
+    Example:
+
+      crowdtree prolific submissions 1
+    """
+    people = import_server("crowdtree.prolific.people")
+    with opened(database) as store:
+        found = people.list_submissions(store, _client(), number)
+
+    def show(console: Any) -> None:
+        console.print(f"The study is {found['status'].lower()}.", markup=False)
+        for row in found["submissions"]:
+            console.print(_line(row), markup=False, soft_wrap=True)
+        for row in found["unlisted"]:
+            words = f"not on Prolific: participant {row['participant']}, worker w{row['worker']}"
+            console.print(words, markup=False, soft_wrap=True)
+
+    waiting = any(people.is_due(row) for row in found["submissions"])
+    approve = next_step(database, "prolific", "approve", number, "--complete", "--dry-run")
+    then = approve if waiting else ""
+    render.emit(as_json, found, show, then=then)
+
+
+def approve_verb(
+    number: Number,
+    submissions: Submissions = None,
+    complete: Annotated[
+        bool,
+        typer.Option("--complete", help="All that await review, with enough accepted answers."),
+    ] = False,
+    dry_run: DryRun = False,
+    database: Database = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Approve submissions: Prolific pays the reward. It cannot be taken back.
+
+    Example:
+
+      crowdtree prolific approve 1 --complete --dry-run
+    """
+    if bool(submissions) == complete:
+        raise CrowdtreeError("prolific approve: expected --submission ID, or --complete")
+    people = import_server("crowdtree.prolific.people")
+    with opened(database) as store:
+        names = None if complete else submissions
+        found = people.approve(store, _client(), number, names, dry_run)
+    _show(as_json, found, found["text"], next_step(database, "prolific", "bonus", number))
+
+
+def reject_verb(
+    number: Number,
+    submissions: Annotated[
+        list[str],
+        typer.Option("--submission", metavar="ID", help="A submission's id; repeatable."),
+    ],
+    category: Annotated[
+        str, typer.Option("--category", help="Such as LOW_EFFORT, NO_DATA, FAILED_CHECK, OTHER.")
+    ],
+    message: Annotated[
+        str, typer.Option("--message", help="Why, for the participant; at least 100 characters.")
+    ],
+    dry_run: DryRun = False,
+    database: Database = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Reject submissions: the participants are not paid, and read the message.
+
+    Example:
+
+      crowdtree prolific reject 1 --submission ID --category NO_DATA --message "We found ..."
+    """
+    people = import_server("crowdtree.prolific.people")
+    with opened(database) as store:
+        found = people.reject(store, _client(), number, submissions, category, message, dry_run)
+    _show(as_json, found, found["text"])
+
+
+def bonus_verb(
+    number: Number,
+    submissions: Submissions = None,
+    outcome: Annotated[
+        Literal["paid", "unpaid"] | None,
+        typer.Option("--outcome", help="What became of a payment whose reply was lost."),
+    ] = None,
+    dry_run: DryRun = False,
+    database: Database = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Pay what participants of approved submissions have earned beyond the reward, once.
+
+    Example:
+
+      crowdtree prolific bonus 1 --dry-run
+    """
+    if outcome is not None and (submissions or dry_run):
+        raise CrowdtreeError("prolific bonus: expected --outcome without other options")
+    bonuses = import_server("crowdtree.prolific.bonuses")
+    with opened(database) as store:
+        found = bonuses.pay_bonuses(store, _client(), number, submissions or None, outcome, dry_run)
+    _show(as_json, found, found["text"])
+
+
+def _client() -> Client:
+    made: Client = import_server("crowdtree.prolific.client").Client.from_environment()
+    return made
+
+
+def _move(move: str, number: int, dry_run: bool, database: str, as_json: bool) -> None:
+    studies = import_server("crowdtree.prolific.studies")
+    with opened(database) as store:
+        found = studies.move_study(store, _client(), number, move, dry_run)
+    now = f"The study is {found['status'].lower()}"
+    text = found["text"] if dry_run else f"{now}. {found['text']}"
+    _show(as_json, found, text, next_step(database, "prolific", "submissions", number))
+
+
+def _line(row: dict[str, Any]) -> str:
+    who = f"{row['name']}, {row['accepted']} accepted" if row["worker"] else "no worker"
+    complete = ", complete" if row["complete"] else ""
+    code = ", wrong code" if row["code_matches"] is False else ""
+    return f"{row['submission']}  {row['status'].lower():<15}  {who}{complete}{code}"
+
+
+def _show(as_json: bool, found: dict[str, Any], text: str, then: str = "") -> None:
+    def show(console: Any) -> None:
+        console.print(text, markup=False, soft_wrap=True)
+
+    render.emit(as_json, found, show, then=then)
+
+
+prolific_app = make_group(
+    "Recruit workers on Prolific: create and run a study, review submissions, pay bonuses.",
+    create_verb,
+    publish_verb,
+    pause_verb,
+    resume_verb,
+    stop_verb,
+    submissions_verb,
+    approve_verb,
+    reject_verb,
+    bonus_verb,
+)

@@ -1,0 +1,147 @@
+"""The study of a campaign on Prolific: create and move it, review submissions, pay bonuses."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from crowdtree.prolific import bonuses, people, studies
+from crowdtree.prolific.client import Client
+from crowdtree.prolific.study import Wish
+from crowdtree.store.types import JsonObject
+from crowdtree.web.auth import OWNER_ONLY
+from crowdtree.web.requests import Number, state_of
+from crowdtree.web.routing import GuardedRoute
+
+__all__ = ["router"]
+
+router = APIRouter(
+    route_class=GuardedRoute,
+    prefix="/api/campaigns/{number}/prolific",
+    tags=["owner"],
+    dependencies=OWNER_ONLY,
+)
+Names = Annotated[
+    list[Annotated[str, Field(max_length=64)]],
+    Field(max_length=10_000),
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),  # from a form
+]
+
+
+class Sent(BaseModel):
+    """A call; with `dry_run`, only what would be sent is reported."""
+
+    model_config = ConfigDict(extra="forbid")
+    dry_run: bool = False
+
+
+class NewStudy(Sent):
+    """A study: participants, seconds per answer, and texts for participants."""
+
+    places: Annotated[int, Field(ge=1, le=1_000_000)]
+    seconds: Annotated[float, Field(gt=0, le=3600)] = 20.0
+    title: Annotated[str, Field(max_length=200)] = ""
+    description: Annotated[str, Field(max_length=50_000)] = ""
+    url: Annotated[str, Field(max_length=1000)] = ""
+    """Public address of the server; the one that it was started with by default."""
+
+
+class Approved(Sent):
+    """Submissions to approve; without any, those that await review with enough answers."""
+
+    submissions: Names | None = None
+
+
+class Rejected(Sent):
+    """Submissions to reject, with a category of Prolific and a message to the participants."""
+
+    submissions: Annotated[Names, Field(min_length=1)]
+    category: Annotated[str, Field(max_length=64)]
+    message: Annotated[str, Field(max_length=10_000)]
+
+
+class Bonus(Sent):
+    """Submissions whose bonuses to pay, or the outcome of a payment whose reply was lost."""
+
+    submissions: Names | None = None
+    outcome: bonuses.Outcome | None = None
+
+
+@router.post("/create")
+async def create(request: Request, number: Number, wish: NewStudy) -> JsonObject:
+    """Create a draft study, once per campaign; a repetition returns the same study."""
+    state = state_of(request)
+    url = wish.url or state.options.url
+    made = Wish(wish.places, url, wish.seconds, wish.title, wish.description)
+    return await asyncio.to_thread(
+        lambda: studies.create_study(
+            state.store, Client.from_environment(), number, made, wish.dry_run
+        )
+    )
+
+
+@router.get("/submissions")
+async def submissions(request: Request, number: Number) -> JsonObject:
+    """List the submissions with their workers, and participants whom Prolific does not list."""
+    store = state_of(request).store
+    return await asyncio.to_thread(
+        lambda: people.list_submissions(store, Client.from_environment(), number)
+    )
+
+
+@router.post("/approve")
+async def approve(request: Request, number: Number, wish: Approved) -> JsonObject:
+    """Approve submissions: Prolific pays the reward, which cannot be taken back."""
+    store = state_of(request).store
+    return await asyncio.to_thread(
+        lambda: people.approve(
+            store, Client.from_environment(), number, wish.submissions, wish.dry_run
+        )
+    )
+
+
+@router.post("/reject")
+async def reject(request: Request, number: Number, wish: Rejected) -> JsonObject:
+    """Reject submissions: the participants are not paid, and read the message."""
+    store = state_of(request).store
+    return await asyncio.to_thread(
+        lambda: people.reject(
+            store,
+            Client.from_environment(),
+            number,
+            wish.submissions,
+            wish.category,
+            wish.message,
+            wish.dry_run,
+        )
+    )
+
+
+@router.post("/bonus")
+async def bonus(request: Request, number: Number, wish: Bonus) -> JsonObject:
+    """Pay what participants have earned beyond the reward, once."""
+    store = state_of(request).store
+    return await asyncio.to_thread(
+        lambda: bonuses.pay_bonuses(
+            store,
+            Client.from_environment(),
+            number,
+            wish.submissions,
+            wish.outcome,
+            wish.dry_run,
+        )
+    )
+
+
+@router.post("/{move}")
+async def move(
+    request: Request, number: Number, move: studies.Move, wish: Sent | None = None
+) -> JsonObject:
+    """Publish, pause, resume or stop the study; nothing happens if it is there already."""
+    store, dry_run = state_of(request).store, wish is not None and wish.dry_run
+    return await asyncio.to_thread(
+        lambda: studies.move_study(store, Client.from_environment(), number, move, dry_run)
+    )
