@@ -16,6 +16,7 @@ import typer
 from crowdtree import __version__
 from crowdtree.cli import inputs, streams
 from crowdtree.cli.audit import audit_app
+from crowdtree.cli.backup import backup_verb, restore_verb
 from crowdtree.cli.campaign import campaign_app
 from crowdtree.cli.check import check_verb
 from crowdtree.cli.demo import demo_verb
@@ -57,6 +58,8 @@ app = make_group(
     reproduce_verb,
     demo_verb,
     serve_verb,
+    backup_verb,
+    restore_verb,
     name="crowdtree",
     epilog="Start with: crowdtree design example:animals. "
     "Details of a verb: crowdtree help VERB. Where a file is read, - is standard input.",

@@ -22,7 +22,18 @@ from crowdtree.cli.campaign.database import (
 from crowdtree.cli.options import AsJson, with_options
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["Address", "base_url", "serve_verb"]
+__all__ = ["Address", "MediaFolder", "base_url", "serve_verb"]
+
+
+MediaFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--media",
+        metavar="DIR",
+        help="Folder for uploaded images, audio and video.",
+        show_default="next to the database",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -56,15 +67,7 @@ class Running:
         int,
         typer.Option("--workers", min=1, help="Server processes (more than 1 require PostgreSQL)."),
     ] = 1
-    media: Annotated[
-        Path | None,
-        typer.Option(
-            "--media",
-            metavar="DIR",
-            help="Folder for uploaded images, audio and video.",
-            show_default="next to the database",
-        ),
-    ] = None
+    media: MediaFolder = None
     no_media: Annotated[bool, typer.Option("--no-media", help="Refuse uploaded media.")] = False
     private_webhooks: Annotated[
         bool, typer.Option("--private-webhooks", help="Allow webhooks to private addresses.")
