@@ -7,7 +7,7 @@ import webbrowser
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import typer
@@ -79,6 +79,9 @@ class Running:
         ),
     ] = 600
     access_log: Annotated[bool, typer.Option("--access-log", help="Log every request.")] = False
+    log_format: Annotated[
+        Literal["text", "json"], typer.Option("--log-format", help="Format of the log.")
+    ] = "text"
 
 
 @with_options
@@ -134,6 +137,7 @@ def _serving(serve: Any, database: str, address: Address, running: Running) -> A
         private_webhooks=running.private_webhooks,
         trusted_hosts=tuple(address.trusted_host or ()),
         access_log=running.access_log,
+        log_format=running.log_format,
         joins_per_minute=running.joins_per_minute,
         url=base_url(address.url),
     )

@@ -137,6 +137,13 @@ class Store:
         """Queue a command on its writer."""
         (self.questions if isinstance(command, Next) else self.answers).put(command)
 
+    def queued(self) -> dict[str, int]:
+        """Count the commands that wait, by writer."""
+        writers = {"answers": self.answers, "questions": self.questions}
+        if self.alone:  # one writer does both
+            del writers["questions"]
+        return {name: writer.queue.qsize() for name, writer in writers.items()}
+
     def ask(self, command: Command[T]) -> T:
         """Run a command and wait for its result."""
         done = threading.Event()
