@@ -6,6 +6,7 @@ import contextlib
 import functools
 import itertools
 import logging
+import os
 import re
 import sys
 import warnings
@@ -142,6 +143,9 @@ def _usage_words(error: Any, arguments: list[str]) -> str:
     given = [value for name, value in itertools.pairwise(arguments) if name in names]
     given += [word.partition("=")[2] for word in arguments if word.partition("=")[0] in names]
     given = [value for value in given if value]
+    variable = str(getattr(error.param, "envvar", "")) if names else ""
+    if not given and variable in os.environ:
+        names, given = [variable], [os.environ[variable]]
     what = "expected a number" if kind[1] == "number" else "expected a whole number"
     got = f", got {one_line(given[-1])}" if given else ""
     return f"{names[0]}: {what}{got}" if names else words.replace(kind[0], what)

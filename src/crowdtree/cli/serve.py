@@ -19,7 +19,7 @@ from crowdtree.cli.campaign.database import (
     opened,
     without_password,
 )
-from crowdtree.cli.options import AsJson, with_options
+from crowdtree.cli.options import AsJson, from_environment, with_options
 from crowdtree.errors import CrowdtreeError
 
 __all__ = ["Address", "MediaFolder", "base_url", "serve_verb"]
@@ -30,6 +30,7 @@ MediaFolder = Annotated[
     typer.Option(
         "--media",
         metavar="DIR",
+        envvar="CROWDTREE_MEDIA",
         help="Folder for uploaded images, audio and video.",
         show_default="next to the database",
     ),
@@ -84,6 +85,7 @@ class Running:
     ] = "text"
 
 
+@from_environment
 @with_options
 def serve_verb(
     *,
@@ -101,7 +103,8 @@ def serve_verb(
     """Serve live campaigns to workers, and their pages to you.
 
     Prints a link that logs you in, once, and ends earlier ones that were not used; crowdtree owner
-    link makes more. Everything is kept in one file in the current folder.
+    link makes more. Everything is kept in one file in the current folder. Every option can also be
+    set by a variable of the environment.
 
     Examples:
 

@@ -36,7 +36,12 @@ Number = Annotated[
 ]
 Database = Annotated[
     str,
-    typer.Option("--database", metavar="URL", help="A file, sqlite:///FILE or postgresql://..."),
+    typer.Option(
+        "--database",
+        metavar="URL",
+        envvar="CROWDTREE_DATABASE",
+        help="A file, sqlite:///FILE or postgresql://...",
+    ),
 ]
 HERE = "crowdtree.db"
 
