@@ -381,6 +381,13 @@ serve --joins-per-minute 0
 serve --database nowhere/new.db
 serve --database note.txt
 serve --port 99999
+backup new.backup --database nowhere.db
+backup new.backup --database note.txt
+backup nowhere/new.backup
+backup
+restore nowhere.backup --database new.db
+restore note.txt --database new.db
+restore note.txt --replace
 design birds.csv --errors - -
 """.strip().splitlines()
 BAD_OUTPUTS = [

@@ -36,7 +36,7 @@ def test_what_was_written_is_said(words, birds, tmp_path, capsys, monkeypatch):
 def test_reports_take_the_same_option_as_others(words, birds, capsys, monkeypatch):
     written = []
     monkeypatch.setattr(
-        "crowdtree.cli.report.write_report", lambda path, _, price: written.append(path)
+        "crowdtree.cli.report.write_report", lambda path, _, **_options: written.append(path)
     )
     assert run("report", birds, *words) == 0
     name = words[-1] if words else "report.html"

@@ -200,6 +200,8 @@ def test_environment_variables_are_documented():
                 text = path.read_text(encoding="utf-8", errors="ignore")
                 found |= set(re.findall(r"\bCROWD[A-Z]+_[A-Z_]*[A-Z]\b", text))
                 found |= set(re.findall(r"environ(?:\.get\(|\[)\"(\w+)\"", text))
+    for words in all_commands():
+        found |= {str(one.envvar) for one in command(*words).params if one.envvar}
     found -= {"PATH", "PYTHONPATH", "CROWDTREE_X"}
     text = page("reference/environment.md")
     documented = set(re.findall(r"`([A-Z][A-Z_]+)`", text))

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import itertools
 import logging
+import os
 import re
 import sys
 import warnings
@@ -16,6 +17,7 @@ import typer
 from crowdtree import __version__
 from crowdtree.cli import inputs, streams
 from crowdtree.cli.audit import audit_app
+from crowdtree.cli.backup import backup_verb, restore_verb
 from crowdtree.cli.campaign import campaign_app
 from crowdtree.cli.check import check_verb
 from crowdtree.cli.demo import demo_verb
@@ -58,6 +60,8 @@ app = make_group(
     reproduce_verb,
     demo_verb,
     serve_verb,
+    backup_verb,
+    restore_verb,
     name="crowdtree",
     epilog="Start with: crowdtree design example:animals. "
     "Details of a verb: crowdtree help VERB. Where a file is read, - is standard input.",
@@ -141,6 +145,9 @@ def _usage_words(error: Any, arguments: list[str]) -> str:
     given = [value for name, value in itertools.pairwise(arguments) if name in names]
     given += [word.partition("=")[2] for word in arguments if word.partition("=")[0] in names]
     given = [value for value in given if value]
+    variable = str(getattr(error.param, "envvar", "")) if names else ""
+    if not given and variable in os.environ:
+        names, given = [variable], [os.environ[variable]]
     what = "expected a number" if kind[1] == "number" else "expected a whole number"
     got = f", got {one_line(given[-1])}" if given else ""
     return f"{names[0]}: {what}{got}" if names else words.replace(kind[0], what)

@@ -7,13 +7,14 @@ which is before the verb runs: a wrong extension is refused before minutes of wo
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import typer
 
@@ -44,6 +45,7 @@ __all__ = [
     "check_outputs",
     "check_plan",
     "check_price",
+    "from_environment",
     "one_of",
     "with_options",
 ]
@@ -291,3 +293,26 @@ def with_options(verb: Callable[..., None]) -> Callable[..., None]:
     wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
     return wrapped
+
+
+def from_environment(verb: Callable[..., None]) -> Callable[..., None]:
+    """Let variables of the environment give the options of a verb: ``--media`` CROWDTREE_MEDIA.
+
+    >>> @from_environment
+    ... @with_options
+    ... def verb(as_json: AsJson = False) -> None: ...
+    >>> inspect.signature(verb).parameters["as_json"].annotation.__metadata__[0].envvar
+    'CROWDTREE_JSON'
+    """
+    signature = inspect.signature(verb)
+    parameters = []
+    for parameter in signature.parameters.values():
+        kind, given = get_args(parameter.annotation)
+        option = copy.copy(given)  # other verbs share it
+        words = (option.default, *option.param_decls)  # the first name is stored as a default
+        name = next(word for word in words if str(word).startswith("--"))
+        option.envvar = f"CROWDTREE_{name[2:].replace('-', '_').upper()}"
+        parameters.append(parameter.replace(annotation=Annotated[kind, option]))
+    verb.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    verb.__annotations__ = {p.name: p.annotation for p in parameters}
+    return verb

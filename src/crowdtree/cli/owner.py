@@ -22,7 +22,13 @@ MOST_HOURS = 24.0 * 365
 
 def link_verb(
     url: Annotated[
-        str, typer.Option("--url", metavar="URL", help="Address of the server, as --url of serve.")
+        str,
+        typer.Option(
+            "--url",
+            metavar="URL",
+            envvar="CROWDTREE_URL",
+            help="Address of the server, as --url of serve.",
+        ),
     ] = HERE_URL,
     hours: Annotated[
         float, typer.Option("--hours", min=0.01, max=MOST_HOURS, help="How long it can be used.")

@@ -7,7 +7,7 @@ import webbrowser
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import typer
@@ -19,10 +19,22 @@ from crowdtree.cli.campaign.database import (
     opened,
     without_password,
 )
-from crowdtree.cli.options import AsJson, with_options
+from crowdtree.cli.options import AsJson, from_environment, with_options
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["Address", "base_url", "serve_verb"]
+__all__ = ["Address", "MediaFolder", "base_url", "serve_verb"]
+
+
+MediaFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--media",
+        metavar="DIR",
+        envvar="CROWDTREE_MEDIA",
+        help="Folder for uploaded images, audio and video.",
+        show_default="next to the database",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -56,15 +68,7 @@ class Running:
         int,
         typer.Option("--workers", min=1, help="Server processes (more than 1 require PostgreSQL)."),
     ] = 1
-    media: Annotated[
-        Path | None,
-        typer.Option(
-            "--media",
-            metavar="DIR",
-            help="Folder for uploaded images, audio and video.",
-            show_default="next to the database",
-        ),
-    ] = None
+    media: MediaFolder = None
     no_media: Annotated[bool, typer.Option("--no-media", help="Refuse uploaded media.")] = False
     private_webhooks: Annotated[
         bool, typer.Option("--private-webhooks", help="Allow webhooks to private addresses.")
@@ -76,8 +80,12 @@ class Running:
         ),
     ] = 600
     access_log: Annotated[bool, typer.Option("--access-log", help="Log every request.")] = False
+    log_format: Annotated[
+        Literal["text", "json"], typer.Option("--log-format", help="Format of the log.")
+    ] = "text"
 
 
+@from_environment
 @with_options
 def serve_verb(
     *,
@@ -95,7 +103,8 @@ def serve_verb(
     """Serve live campaigns to workers, and their pages to you.
 
     Prints a link that logs you in, once, and ends earlier ones that were not used; crowdtree owner
-    link makes more. Everything is kept in one file in the current folder.
+    link makes more. Everything is kept in one file in the current folder. Every option can also be
+    set by a variable of the environment.
 
     Examples:
 
@@ -131,6 +140,7 @@ def _serving(serve: Any, database: str, address: Address, running: Running) -> A
         private_webhooks=running.private_webhooks,
         trusted_hosts=tuple(address.trusted_host or ()),
         access_log=running.access_log,
+        log_format=running.log_format,
         joins_per_minute=running.joins_per_minute,
         url=base_url(address.url),
     )

@@ -15,13 +15,16 @@ __all__ = ["write_atomically"]
 
 
 def write_atomically(
-    path: str | os.PathLike[str], write: Callable[[BinaryIO], object], most: int | None = None
+    path: str | os.PathLike[str],
+    write: Callable[[BinaryIO], object],
+    most: int | None = None,
+    private: bool = False,
 ) -> None:
     """Write to a temporary file in the same folder, then put it in the place of `path`.
 
     A concurrent reader of `path` sees the old file or the new one, never a part. A file larger
     than `most` bytes (the limit of its reader) is not kept. A symbolic link stays, and what it
-    points to is replaced.
+    points to is replaced. Nobody else can read a `private` file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -51,7 +54,8 @@ def write_atomically(
                 f"{name}: would have {size:,} bytes, more than the {most:,} that can be read "
                 "from this kind of file; save it as .csv or .csv.gz"
             )
-        os.chmod(scratch, _mode(path))
+        if not private:
+            os.chmod(scratch, _mode(path))
         os.replace(scratch, path)
     except UnicodeEncodeError as error:
         raise CrowdtreeError(

@@ -9,6 +9,7 @@
 ``store.corrections``     excluded answers, and items set aside that are reopened
 ``store.background``      what the server does on its own: maintenance, alarms, webhooks
 ``store.replay``          verification: replay the log and reconcile every stored sum with it
+``store.backup``          all tables and media in one file, and back
 ========================= =====================================================================
 """
 
@@ -27,7 +28,7 @@ import numpy as np
 from sqlalchemy.engine import Connection
 
 from crowdtree.store.audits.stored import AuditCache
-from crowdtree.store.db.engine import is_sqlite, make_engine, migrate
+from crowdtree.store.db.engine import is_sqlite, make_engine, migrate, snapshot
 from crowdtree.store.errors import (
     NotFound,
     Refused,
@@ -136,6 +137,13 @@ class Store:
         """Queue a command on its writer."""
         (self.questions if isinstance(command, Next) else self.answers).put(command)
 
+    def queued(self) -> dict[str, int]:
+        """Count the commands that wait, by writer."""
+        writers = {"answers": self.answers, "questions": self.questions}
+        if self.alone:  # one writer does both
+            del writers["questions"]
+        return {name: writer.queue.qsize() for name, writer in writers.items()}
+
     def ask(self, command: Command[T]) -> T:
         """Run a command and wait for its result."""
         done = threading.Event()
@@ -175,19 +183,12 @@ class Store:
     def read(self, function: Callable[[Connection], T]) -> T:
         """Run a function on a consistent snapshot of the database, without blocking writers."""
         try:
-            return self._read(function)
+            with snapshot(self.engine) as connection:
+                return function(connection)
         except database_errors() as error:
             if not is_outage(error):
                 raise
             raise unavailable(error) from error
-
-    def _read(self, function: Callable[[Connection], T]) -> T:
-        with self.engine.connect() as connection:
-            connection = connection.execution_options(reading=True)
-            if not self.alone:  # otherwise each statement would see its own snapshot
-                connection = connection.execution_options(isolation_level="REPEATABLE READ")
-            with connection.begin():
-                return function(connection)
 
     async def aread(self, function: Callable[[Connection], T]) -> T:
         """Run a function on a consistent snapshot of the database, off the event loop."""

@@ -14,6 +14,7 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.store import NotFound, Refused, Unavailable
 from crowdtree.store.errors import database_errors, disk_error, is_outage, unavailable
 from crowdtree.web.headers import HEADERS
+from crowdtree.web.logs import REQUEST_ID
 
 __all__ = [
     "FAULT",
@@ -120,7 +121,7 @@ def add_handlers(app: FastAPI, page: Callable[[Request, int, str, str], Response
         refusal = Refusal(500, "fault", FAULT) if found is None else refusal_of(found)
         html = "text/html" in request.headers.get("accept", "")
         made = page(request, *refusal) if html else error_response(*refusal)
-        made.headers.update(HEADERS)
+        made.headers.update(HEADERS | {"x-request-id": REQUEST_ID.get()})
         return made
 
 

@@ -20,6 +20,7 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.store import Refused
 from crowdtree.web.auth import known_worker, worker_hash
 from crowdtree.web.errors import HttpError, error_response, refusal_of
+from crowdtree.web.request_metrics import ROUTE
 from crowdtree.web.services import assignments
 from crowdtree.web.state import AppState
 
@@ -48,6 +49,7 @@ class FastPath:
         if found is None or scope["method"] != "POST":
             await self.app(scope, receive, send)
             return
+        scope[ROUTE] = scope["path"]
         request = Request(scope)
         messages: list[Message] = []
         try:

@@ -1,4 +1,4 @@
-"""Security headers of every response, and an access log without secrets."""
+"""Security headers of every response, its request id, metrics, and a log without secrets."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import time
 from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from crowdtree.web.logs import HEADER, REQUEST_ID, request_id
+from crowdtree.web.request_metrics import observe
 
 __all__ = ["Guard", "clean_path"]
 
@@ -51,7 +54,7 @@ def _with_ours(headers: Iterable[tuple[bytes, bytes]], path: str) -> list[tuple[
 
 
 class Guard:
-    """Add the headers and log one line per request (no query, no token, no body)."""
+    """Add the headers, count, and log one line per request (no query, no token, no body)."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -63,19 +66,35 @@ class Guard:
             return
         begin = time.perf_counter()
         status = 500
+        number = request_id(scope["headers"])
+        REQUEST_ID.set(number)  # of this task, which serves nothing else
 
         async def guarded(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = _with_ours(message["headers"], scope["path"])
+                headers = _with_ours(message["headers"], scope["path"])
+                message["headers"] = [*headers, (HEADER, number.encode())]
             await send(message)
 
         try:
             await self.app(scope, receive, guarded)
         finally:
+            took = time.perf_counter() - begin
+            observe(scope, status, took)
             if log.isEnabledFor(logging.INFO):
-                took = (time.perf_counter() - begin) * 1e3
-                log.info(
-                    "%s %s %d %.1f ms", scope["method"], clean_path(scope["path"]), status, took
-                )
+                _log(scope, status, took, number)
+
+
+def _log(scope: Scope, status: int, took: float, number: str) -> None:
+    client = scope["client"][0] if scope.get("client") else "-"
+    path, ms = clean_path(scope["path"]), round(took * 1e3, 1)
+    fields = {
+        "method": scope["method"],
+        "path": path,
+        "status": status,
+        "ms": ms,
+        "client": client,
+        "request_id": number,
+    }
+    log.info("%s %s %d %.1f ms %s %s", *fields.values(), extra={"request": fields})

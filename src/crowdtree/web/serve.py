@@ -6,9 +6,9 @@ import atexit
 import contextlib
 import errno
 import json
-import logging
 import os
 import socket
+import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -21,7 +21,9 @@ from crowdtree.files.private import make_private
 from crowdtree.store import Store
 from crowdtree.store.owner import tokens, webhooks
 from crowdtree.web.app import create_app
+from crowdtree.web.logs import LogFormat, configure
 from crowdtree.web.processes import allow_connections, end_with_parent
+from crowdtree.web.request_metrics import SHARED
 from crowdtree.web.secret_key import SEALED, SecretKey
 from crowdtree.web.state import Options
 from crowdtree.web.stopping import before_stopping
@@ -48,6 +50,7 @@ class Serving:
     private_webhooks: bool = False
     trusted_hosts: tuple[str, ...] = ()
     access_log: bool = False
+    log_format: LogFormat = "text"
     joins_per_minute: int = 600
     url: str = ""
 
@@ -102,7 +105,7 @@ def application() -> Any:
     """Make the application of a server process, as :func:`run` configured it in the environment."""
     values = json.loads(os.environ[VARIABLE])
     serving = Serving(**{**values, "trusted_hosts": tuple(values["trusted_hosts"])})
-    _quiet(serving.access_log)
+    configure(serving.access_log, serving.log_format)
     allow_connections()
     end_with_parent()
     store = Store(serving.database)
@@ -129,6 +132,7 @@ def run(serving: Serving, announce: Callable[[str], None]) -> None:
             link = owner_link(store, serving.base, retire=True)
         os.environ[VARIABLE] = json.dumps(asdict(serving))
         announce(link)
+        configure(serving.access_log, serving.log_format)
         _serve(serving, listener)
 
 
@@ -150,6 +154,7 @@ def _serve(serving: Serving, listener: socket.socket) -> None:
     options: dict[str, Any] = {
         "factory": True,
         "log_level": "warning",
+        "log_config": None,  # its lines are written as ours
         "access_log": False,  # it would log the tokens of links; Guard writes its own
         "server_header": False,
         "timeout_graceful_shutdown": 5,
@@ -159,7 +164,9 @@ def _serve(serving: Serving, listener: socket.socket) -> None:
     if serving.processes > 1:
         listener.close()  # the processes bind the port themselves
         options |= {"host": serving.host, "port": serving.port, "workers": serving.processes}
-        uvicorn.run("crowdtree.web.serve:application", **options)
+        with tempfile.TemporaryDirectory(prefix="crowdtree-metrics-") as folder:
+            os.environ[SHARED] = folder
+            uvicorn.run("crowdtree.web.serve:application", **options)
         return
     server = uvicorn.Server(uvicorn.Config("crowdtree.web.serve:application", **options))
     with contextlib.suppress(KeyboardInterrupt):  # the usual end, after everything is closed
@@ -190,9 +197,3 @@ def _why(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EACCES:
         return f"port {port} needs administrator rights; choose one above 1023 with --port"
     return f"cannot listen on --host {host}: {(error.strerror or str(error)).lower()}"
-
-
-def _quiet(access_log: bool) -> None:
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
-    if access_log:
-        logging.getLogger("crowdtree.access").setLevel(logging.INFO)

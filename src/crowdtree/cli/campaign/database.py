@@ -22,8 +22,10 @@ __all__ = [
     "MOST_NUMBER",
     "Database",
     "Number",
+    "check_exists",
     "import_server",
     "next_step",
+    "one_line",
     "opened",
     "without_password",
 ]
@@ -34,7 +36,12 @@ Number = Annotated[
 ]
 Database = Annotated[
     str,
-    typer.Option("--database", metavar="URL", help="A file, sqlite:///FILE or postgresql://..."),
+    typer.Option(
+        "--database",
+        metavar="URL",
+        envvar="CROWDTREE_DATABASE",
+        help="A file, sqlite:///FILE or postgresql://...",
+    ),
 ]
 HERE = "crowdtree.db"
 
@@ -61,25 +68,37 @@ def next_step(database: str, *words: object) -> str:
     return shlex.join(["crowdtree", *map(str, words), *option])
 
 
-@contextmanager
-def opened(database: str, new: bool = False) -> Iterator[Store]:
-    """Open a database, created only if `new` is set; errors take one line."""
-    from sqlalchemy.exc import DBAPIError
-
-    from crowdtree.store import Store
-
+def check_exists(database: str) -> None:
+    """Raise where the file of an SQLite database is missing."""
     file = database.removeprefix("sqlite:///")
-    if not new and "://" not in file and not Path(file).exists():
+    if "://" not in file and not Path(file).exists():
         raise CrowdtreeError(
             f"database: there is no file {file}; create a campaign with crowdtree campaign create, "
             "or check --database"
         )
+
+
+@contextmanager
+def one_line() -> Iterator[None]:
+    """Turn errors of the database into one line."""
+    from sqlalchemy.exc import DBAPIError
+
     try:
-        with Store(database).opened() as store:
-            yield store
+        yield
     except DBAPIError as error:
         reason = str(error.orig).strip().splitlines()[0]
         raise CrowdtreeError(f"database: {reason}; check --database") from None
+
+
+@contextmanager
+def opened(database: str, new: bool = False) -> Iterator[Store]:
+    """Open a database, created only if `new` is set; errors take one line."""
+    from crowdtree.store import Store
+
+    if not new:
+        check_exists(database)
+    with one_line(), Store(database).opened() as store:
+        yield store
 
 
 def import_server(name: str) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -17,7 +19,7 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.files.private import make_private, open_private
 from crowdtree.store.db.tables import metadata
 
-__all__ = ["is_sqlite", "make_engine", "migrate"]
+__all__ = ["is_sqlite", "make_engine", "migrate", "migrate_within", "snapshot"]
 
 BUSY_SECONDS = 30
 BESIDE = ("", "-wal", "-shm", "-journal")
@@ -110,19 +112,9 @@ def is_sqlite(connection: Connection | Engine) -> bool:
 
 def migrate(engine: Engine, revision: str = "head") -> None:
     """Migrate the tables to a revision; safe when several processes start at once."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     try:
         with engine.connect() as connection, connection.begin():
-            if not is_sqlite(engine):
-                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
-            config.attributes["connection"] = connection
-            if revision == "base":
-                command.downgrade(config, revision)
-            else:
-                command.upgrade(config, revision)
-            if revision == "head":
-                _check_tables(connection)
+            migrate_within(connection, revision)
     except CommandError:  # the database is at a revision that this version does not know
         raise CrowdtreeError(
             "database: it was made by a newer crowdtree; update crowdtree, or use another "
@@ -130,6 +122,32 @@ def migrate(engine: Engine, revision: str = "head") -> None:
         ) from None
     except DBAPIError as error:
         raise CrowdtreeError(f"database: {_reason(error)}; check --database") from None
+
+
+def migrate_within(connection: Connection, revision: str = "head") -> None:
+    """Migrate the tables to a revision, in the transaction of the caller."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    if not is_sqlite(connection):
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
+    config.attributes["connection"] = connection
+    if revision == "base":
+        command.downgrade(config, revision)
+    else:
+        command.upgrade(config, revision)
+    if revision == "head":
+        _check_tables(connection)
+
+
+@contextmanager
+def snapshot(engine: Engine) -> Iterator[Connection]:
+    """Read one consistent state of the database, without blocking writers."""
+    with engine.connect() as connection:
+        connection = connection.execution_options(reading=True)
+        if not is_sqlite(engine):  # otherwise each statement would see its own snapshot
+            connection = connection.execution_options(isolation_level="REPEATABLE READ")
+        with connection.begin():
+            yield connection
 
 
 def _check_tables(connection: Connection) -> None:

@@ -37,5 +37,6 @@ async def ready(request: Request) -> Response:
 async def metrics(request: Request) -> PlainTextResponse:
     """Count what happened, in Prometheus' text format."""
     state = state_of(request)
-    text = await state.store.aread(lambda c: exposition(c, state.waiters.waiting(), STARTED))
+    waiting, queues = state.waiters.waiting(), state.store.queued()
+    text = await state.store.aread(lambda c: exposition(c, waiting, STARTED, queues))
     return PlainTextResponse(text, media_type=CONTENT_TYPE)

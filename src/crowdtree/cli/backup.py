@@ -1,0 +1,115 @@
+"""The verbs `backup` and `restore`: all campaigns of a server in one file, and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from crowdtree.cli import render
+from crowdtree.cli.campaign.database import (
+    HERE,
+    Database,
+    check_exists,
+    import_server,
+    next_step,
+    one_line,
+    without_password,
+)
+from crowdtree.cli.options import AsJson, check_outputs, with_options
+from crowdtree.cli.serve import MediaFolder
+from crowdtree.text import plural
+
+__all__ = ["backup_verb", "restore_verb"]
+
+BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.", show_default=False)]
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is backed up, or restored: the options of `serve` with the same names."""
+
+    database: Database = HERE
+    media: MediaFolder = None
+    no_media: Annotated[bool, typer.Option("--no-media", help="Leave media out.")] = False
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of media."""
+        if self.no_media:
+            return None
+        beside = import_server("crowdtree.web.serve").beside
+        return self.media or Path(beside(self.database, "-media"))
+
+
+@with_options
+def backup_verb(file: BackupFile, place: Place, as_json: AsJson = False) -> None:
+    """Write all campaigns, answers and uploaded media to one file. The server may be running.
+
+    The key that encrypts secrets of webhooks is not included: keep it elsewhere.
+
+    Examples:
+
+      crowdtree backup monday.backup
+
+      crowdtree backup monday.backup --database postgresql://user@host/name --media media
+    """
+    check_outputs([file])
+    check_exists(place.database)
+    backup = import_server("crowdtree.store.backup")
+    with one_line():
+        made = backup.back_up(place.database, place.folder, file)
+    _show(made, as_json, file, "Backed up", [file], "")
+
+
+@with_options
+def restore_verb(
+    file: BackupFile,
+    place: Place,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Delete what the database and the folder have.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Load a backup into an empty database, SQLite or PostgreSQL, and unpack its media.
+
+    A server must not have this database open. If the backup is damaged, nothing is changed.
+
+    Examples:
+
+      crowdtree restore monday.backup --database new.db
+
+      crowdtree restore monday.backup --replace
+    """
+    backup = import_server("crowdtree.store.backup")
+    with one_line():
+        made = backup.restore(file, place.database, place.folder, replace)
+    then = next_step(place.database, "campaign", "verify", 1) if made["rows"]["campaigns"] else ""
+    _show(made, as_json, file, f"Restored into {without_password(place.database)}:", [], then)
+
+
+def _show(
+    made: Any, as_json: bool, file: Path, done: str, written: list[Path | None], then: str
+) -> None:
+    rows = made["rows"]
+    files = sum(name.startswith("media/") for name in made["sha256"])
+    found = {
+        "file": str(file),
+        "crowdtree": made["crowdtree"],
+        "created_at": made["created_at"],
+        "campaigns": rows["campaigns"],
+        "answers": rows["answers"],
+        "media": files,
+    }
+
+    def show(console: Any) -> None:
+        counts = (
+            plural(rows["campaigns"], "campaign"),
+            plural(rows["answers"], "line") + " of the log",
+            plural(files, "media file"),
+        )
+        console.print(f"{done} {', '.join(counts)}.", markup=False)
+
+    render.emit(as_json, found, show, written, then)

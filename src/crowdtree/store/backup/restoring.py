@@ -1,0 +1,211 @@
+"""Restore a backup: check everything, then replace the database and the media."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import sqlite3
+import tempfile
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import cast
+
+import sqlalchemy as sa
+from alembic.util import CommandError
+from sqlalchemy.engine import Connection, Engine
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.files.private import open_private, private_folder
+from crowdtree.store.backup.tables import drop_tables, load, set_last_ids, table_names
+from crowdtree.store.backup.writing import CHUNK, FORMAT, MANIFEST, Manifest, member_of
+from crowdtree.store.db.engine import is_sqlite, make_engine, migrate_within
+
+__all__ = ["restore"]
+
+UPLOADED = re.compile(r"media/(\d+)/([^/\\\0]+)")
+DISCONNECTING = 20
+"""Tenths of a second in which connections that are being closed may disappear."""
+
+
+def restore(path: Path, database: str, media: Path | None, replace: bool = False) -> Manifest:
+    """Load a backup into an empty database and folder, or with `replace` into any.
+
+    Every checksum is compared before anything is replaced: if something is wrong, the database and
+    the media stay as they were. Tables of an older version are migrated.
+    """
+    with _opened(path) as archive:
+        manifest = _manifest(path, archive)
+        engine = make_engine(database)
+        try:
+            with _media(path, archive, manifest, media, replace) as put_media_in_place:
+                _check_unused(engine)
+                with engine.connect() as connection, connection.begin():
+                    _check_empty(connection, replace)
+                    _tables(path, archive, manifest, connection)
+                put_media_in_place()
+        finally:
+            engine.dispose()
+    return manifest
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except FileNotFoundError as error:
+        if error.filename != str(path):
+            raise
+        raise CrowdtreeError(f"{path}: there is no such file") from None
+    except (zipfile.BadZipFile, EOFError, zlib.error):
+        raise CrowdtreeError(
+            f"{path}: is damaged, or not a backup of crowdtree; use another backup"
+        ) from None
+
+
+def _manifest(path: Path, archive: zipfile.ZipFile) -> Manifest:
+    try:
+        found = json.loads(archive.read(MANIFEST))
+        known = found["format"] == FORMAT
+    except (KeyError, ValueError, TypeError):
+        raise CrowdtreeError(f"{path}: is not a backup of crowdtree ({MANIFEST})") from None
+    if not known:
+        raise CrowdtreeError(
+            f"{path}: expected the format {FORMAT!r}, got {str(found['format'])[:40]!r}; "
+            "update crowdtree"
+        )
+    missing = set(found["sha256"]) - set(archive.namelist())
+    if missing:
+        raise CrowdtreeError(f"{path}: {min(missing)} is missing; use another backup")
+    return cast(Manifest, found)
+
+
+def _parts(
+    path: Path, archive: zipfile.ZipFile, manifest: Manifest, name: str, lines: bool
+) -> Iterator[bytes]:
+    """Read a member by lines or chunks; raise at its end if its checksum is wrong."""
+    digest = hashlib.sha256()
+    with archive.open(name) as member:
+        for part in member if lines else iter(lambda: member.read(CHUNK), b""):
+            digest.update(part)
+            yield part
+    if digest.hexdigest() != manifest["sha256"][name]:
+        raise CrowdtreeError(f"{path}: the checksum of {name} is wrong; use another backup")
+
+
+# ------------------------------------------------------------------------------ the database
+
+
+def _tables(
+    path: Path, archive: zipfile.ZipFile, manifest: Manifest, connection: Connection
+) -> None:
+    drop_tables(connection)
+    try:
+        migrate_within(connection, manifest["revision"])
+    except CommandError:
+        raise CrowdtreeError(
+            f"{path}: it was made by a newer crowdtree ({manifest['crowdtree']}); update crowdtree"
+        ) from None
+    for table in table_names(connection):
+        if table in manifest["rows"]:
+            lines = _parts(path, archive, manifest, member_of(table), lines=True)
+            try:
+                load(connection, table, lines)
+            except CrowdtreeError:
+                raise
+            except (ValueError, TypeError, StopIteration):
+                raise CrowdtreeError(
+                    f"{path}: {member_of(table)} cannot be read; use another backup"
+                ) from None
+    set_last_ids(connection, manifest["last_ids"])
+    migrate_within(connection)
+
+
+def _check_empty(connection: Connection, replace: bool) -> None:
+    for table in () if replace else table_names(connection):
+        query = sa.select(sa.literal(1)).select_from(sa.table(table)).limit(1)
+        if connection.execute(query).first() is not None:
+            raise CrowdtreeError(
+                f"database: it is not empty (table {table}); use another --database, or --replace "
+                "to delete what it has"
+            )
+
+
+def _check_unused(engine: Engine) -> None:
+    """Refuse a database that a server has open: it would go on with what it remembers."""
+    in_use = _sqlite_in_use if is_sqlite(engine) else _postgresql_in_use
+    for _ in range(DISCONNECTING):
+        if not in_use(engine):
+            return
+        time.sleep(0.1)
+    raise CrowdtreeError("database: another program has it open; stop the server first")
+
+
+def _sqlite_in_use(engine: Engine) -> bool:
+    """Leaving the mode WAL requires that nobody else is connected."""
+    with contextlib.closing(sqlite3.connect(str(engine.url.database), timeout=0)) as connection:
+        try:
+            connection.execute("PRAGMA journal_mode=DELETE")
+        except sqlite3.OperationalError:
+            return True
+        except sqlite3.DatabaseError:  # not a database, which connecting reports
+            return False
+    return False
+
+
+def _postgresql_in_use(engine: Engine) -> bool:
+    query = """SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+        AND pid <> pg_backend_pid() AND backend_type = 'client backend'"""
+    with engine.connect() as connection:
+        return bool(connection.exec_driver_sql(query).scalar_one())
+
+
+# ------------------------------------------------------------------------------ media
+
+
+@contextlib.contextmanager
+def _media(
+    path: Path, archive: zipfile.ZipFile, manifest: Manifest, folder: Path | None, replace: bool
+) -> Iterator[Callable[[], None]]:
+    """Unpack the media in a folder of their own; what is yielded puts them in place."""
+    names = [name for name in manifest["sha256"] if name.startswith("media/")]
+    if folder is None or not (names or folder.is_dir()):
+        yield lambda: None
+        return
+    private_folder(folder)
+    if not replace and _campaigns(folder):
+        raise CrowdtreeError(
+            f"{folder}: the folder of media is not empty; use another --media, or --replace to "
+            "delete what it has"
+        )
+    scratch = Path(tempfile.mkdtemp(dir=folder, prefix=".restore."))
+    try:
+        for name in names:
+            found = UPLOADED.fullmatch(name)
+            if found is None or found[2] in (".", ".."):
+                raise CrowdtreeError(f"{path}: {name[:80]!r} is not a name of uploaded media")
+            private_folder(scratch / found[1])
+            with open_private(scratch / found[1] / found[2]) as file:
+                file.writelines(_parts(path, archive, manifest, name, lines=False))
+        yield lambda: _put_in_place(scratch, folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _campaigns(folder: Path) -> list[Path]:
+    """Folders of campaigns; others are not ours."""
+    return [one for one in folder.iterdir() if one.name.isdecimal()]
+
+
+def _put_in_place(scratch: Path, folder: Path) -> None:
+    for old in _campaigns(folder):
+        shutil.rmtree(old)
+    for new in scratch.iterdir():
+        os.replace(new, folder / new.name)

@@ -1,0 +1,146 @@
+"""Write a backup."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import zipfile
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import BinaryIO, TypedDict
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.files.atomic import write_atomically
+from crowdtree.store.backup.tables import VERSION_TABLE, dump, last_ids, table_names
+from crowdtree.store.db.engine import make_engine, snapshot
+
+__all__ = ["FORMAT", "MANIFEST", "Manifest", "back_up", "member_of"]
+
+FORMAT = "crowdtree backup 1"
+MANIFEST = "backup.json"
+CHUNK = 2**20
+
+
+class Manifest(TypedDict):
+    """What a backup says about itself."""
+
+    format: str
+    crowdtree: str
+    """Version of the program that wrote it."""
+    revision: str
+    """Revision of the tables."""
+    created_at: str
+    rows: dict[str, int]
+    """Number of rows, by table."""
+    last_ids: dict[str, int]
+    """Last id that was given, by table."""
+    sha256: dict[str, str]
+    """Checksums, by member."""
+
+
+def member_of(table: str) -> str:
+    """Name the member of a table.
+
+    >>> member_of("answers")
+    'tables/answers.jsonl'
+    """
+    return f"tables/{table}.jsonl"
+
+
+def back_up(database: str, media: Path | None, path: Path) -> Manifest:
+    """Write the database and the folder of uploaded media to one file, which others cannot read.
+
+    The tables are one consistent state; a server may be writing at the same time. The database is
+    not changed, also if it was written by an older version.
+    """
+    engine = make_engine(database)
+    found: list[Manifest] = []
+
+    def write(file: BinaryIO) -> None:
+        with zipfile.ZipFile(file, "w") as archive:
+            with snapshot(engine) as connection:
+                made = _tables(connection, archive)
+            # after the tables, so that every file that they name is there
+            for name, one in _media(media):
+                made["sha256"][name] = _member(archive, name, _chunks(one), zipfile.ZIP_STORED)
+            archive.writestr(MANIFEST, json.dumps(made, indent=1))
+            found.append(made)
+
+    try:
+        write_atomically(path, write, private=True)
+    finally:
+        engine.dispose()
+    return found[0]
+
+
+def _tables(connection: Connection, archive: zipfile.ZipFile) -> Manifest:
+    if not sa.inspect(connection).has_table(VERSION_TABLE):
+        raise CrowdtreeError("database: it has no tables of crowdtree; check --database")
+    revision = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}")
+    made = Manifest(
+        format=FORMAT,
+        crowdtree=version("crowdtree"),
+        revision=str(revision.scalar_one()),
+        created_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        rows={},
+        last_ids={},
+        sha256={},
+    )
+    for table in table_names(connection):
+        lines = _Counted(dump(connection, table))
+        name = member_of(table)
+        made["sha256"][name] = _member(archive, name, lines, zipfile.ZIP_DEFLATED)
+        made["rows"][table] = lines.count - 1  # the first line names the columns
+    made["last_ids"] = last_ids(connection)
+    return made
+
+
+class _Counted:
+    """Count what is iterated."""
+
+    def __init__(self, parts: Iterable[bytes]) -> None:
+        self.parts = parts
+        self.count = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for part in self.parts:
+            self.count += 1
+            yield part
+
+
+def _member(archive: zipfile.ZipFile, name: str, parts: Iterable[bytes], method: int) -> str:
+    """Write a member; return its checksum."""
+    info = zipfile.ZipInfo(name, time.gmtime()[:6])
+    info.compress_type = method
+    info.external_attr = 0o600 << 16
+    digest = hashlib.sha256()
+    with archive.open(info, "w", force_zip64=True) as member:
+        for part in parts:
+            digest.update(part)
+            member.write(part)
+    return digest.hexdigest()
+
+
+def _media(folder: Path | None) -> Iterator[tuple[str, BinaryIO]]:
+    """Open the uploaded files in turn, without those that are still being uploaded."""
+    if folder is None or not folder.is_dir():
+        return
+    for path in sorted(folder.glob("*/*")):
+        if path.name.startswith(".") or not path.parent.name.isdecimal() or not path.is_file():
+            continue
+        try:
+            file = path.open("rb")
+        except FileNotFoundError:  # deleted meanwhile
+            continue
+        with file:
+            yield f"media/{path.parent.name}/{path.name}", file
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    while chunk := file.read(CHUNK):
+        yield chunk
