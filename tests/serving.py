@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,6 +17,8 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 HERE = Path(__file__).parent
 
@@ -167,3 +170,23 @@ class Client:
 
     def post(self, path: str, body: Any = None) -> tuple[int, Any]:
         return self.call("POST", path, {} if body is None else body)[:2]
+
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+"""Options of Chromium without a screen."""
+
+
+def chromium() -> str:
+    """Path of Chromium; the test is skipped without one."""
+    names = (os.environ.get("CROWDTREE_CHROMIUM", ""), "chromium", "chromium-browser")
+    found = next((shutil.which(name) for name in (*names, "google-chrome") if name), None)
+    if found is None:
+        pytest.skip("no Chromium found: install it, or set CROWDTREE_CHROMIUM to its path")
+    return found

@@ -387,25 +387,17 @@ def test_uploads_are_never_shown_as_pages(tmp_path: Path) -> None:
         assert "sandbox" in found.headers["content-security-policy"]
 
 
-def test_no_injected_script_runs_in_a_browser(tmp_path: Path) -> None:
+def test_no_injected_script_runs_in_a_browser(tmp_path: Path, browser: Any) -> None:
     """Chromium opens every page of the owner and works as a worker; no injected script runs."""
-    pytest.importorskip("playwright", reason="browser tests need the package playwright")
-    from playwright.sync_api import sync_playwright
-
-    from browser.conftest import FLAGS, chromium
-
-    program = chromium()
     url = f"sqlite:///{tmp_path / 'x.db'}"
     with lab(url) as app:
         paths = list(dict.fromkeys(path for path, _ in Campaign(app).pages()))
         owner, worker = app.owner, app.worker(Campaign(app, turns=0).number, evil("last", 200))
     server = Server(url)
-    with running(server), sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=program, args=FLAGS)
+    with running(server):
         base = f"http://127.0.0.1:{server.port}"
         ran = browse(browser, base, owner, paths)
         ran |= browse_as_worker(browser, base, worker.headers)
-        browser.close()
     assert ran == {}
 
 

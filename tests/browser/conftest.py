@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,20 +14,13 @@ import pytest
 pytest.importorskip("playwright", reason="browser tests need the package playwright")
 pytest.importorskip("fastapi", reason="browser tests need the server's packages")
 
-from playwright.sync_api import APIRequestContext, Browser, Page, Playwright, sync_playwright
+from playwright.sync_api import APIRequestContext, Browser, Page, Playwright
 
+from serving import chromium
 from weblab import ALONE
 
 ROOT = Path(__file__).parents[2]
 SHOTS = ROOT / "out" / "browser"
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 SERVER = """
 import sys
 from crowdtree.web.serve import Serving, run
@@ -36,14 +28,6 @@ serving = Serving(sys.argv[1], port=0, media=sys.argv[1] + "-media", private_web
 run(serving, lambda link: print(link, flush=True))
 """
 DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
-
-
-def chromium() -> str:
-    names = (os.environ.get("CROWDTREE_CHROMIUM", ""), "chromium", "chromium-browser")
-    found = next((shutil.which(name) for name in (*names, "google-chrome") if name), None)
-    if found is None:
-        pytest.skip("no Chromium found: install it, or set CROWDTREE_CHROMIUM to its path")
-    return found
 
 
 @pytest.fixture(scope="session")
@@ -72,19 +56,6 @@ def link(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def base(link: str) -> str:
     return link.partition("/login")[0]
-
-
-@pytest.fixture(scope="session")
-def play() -> Iterator[Playwright]:
-    with sync_playwright() as found:
-        yield found
-
-
-@pytest.fixture(scope="session")
-def browser(play: Playwright) -> Iterator[Browser]:
-    found = play.chromium.launch(executable_path=chromium(), args=FLAGS)
-    yield found
-    found.close()
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,9 @@ import pytest
 pytest.importorskip("playwright", reason="browser tests need the package playwright")
 pytest.importorskip("axe_playwright_python", reason="needs axe-playwright-python")
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
-from tests.browser.conftest import DESK, FLAGS, PHONE, chromium
+from tests.browser.conftest import DESK, PHONE
 from tests.browser.test_access import SCRIPT
 
 NAMES = (
@@ -29,12 +29,10 @@ NAMES = (
 
 
 @pytest.fixture(scope="module")
-def page():
-    path = chromium()
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=path, args=FLAGS)
-        yield browser.new_page()
-        browser.close()
+def page(browser):
+    found = browser.new_page()
+    yield found
+    found.close()
 
 
 def findings(page: Page) -> list[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import html
 import re
 
-import pytest
-
 QUESTIONS = {
     "plot from python": "python.html#draw-and-plot",
     "precision of a label": "python.html#how-far-a-label-can-be-trusted",
@@ -29,24 +27,16 @@ def test_the_index_links_to_every_answer(site):
     assert set(QUESTIONS.values()) <= links
 
 
-def test_a_search_from_the_index_finds_every_answer(site):
-    pytest.importorskip("playwright", reason="browser tests need the package playwright")
-    from playwright.sync_api import sync_playwright
-
-    from tests.browser.conftest import FLAGS, chromium
-
-    path = chromium()
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=path, args=FLAGS)
-        page = browser.new_page()
-        for words, answer in QUESTIONS.items():
-            page.goto((site / "index.html").as_uri())
-            page.fill("input.sidebar-search", words)
-            page.press("input.sidebar-search", "Enter")
-            page.locator(".search-summary", has_text="finished").wait_for()
-            links = page.locator("#search-results li > a").evaluate_all(
-                "found => found.map(link => link.getAttribute('href'))"
-            )
-            pages = list(dict.fromkeys(re.split("[?#]", link)[0] for link in links))
-            assert answer.partition("#")[0] in pages[:FIRST], words
-        browser.close()
+def test_a_search_from_the_index_finds_every_answer(site, browser):
+    page = browser.new_page()
+    for words, answer in QUESTIONS.items():
+        page.goto((site / "index.html").as_uri())
+        page.fill("input.sidebar-search", words)
+        page.press("input.sidebar-search", "Enter")
+        page.locator(".search-summary", has_text="finished").wait_for()
+        links = page.locator("#search-results li > a").evaluate_all(
+            "found => found.map(link => link.getAttribute('href'))"
+        )
+        pages = list(dict.fromkeys(re.split("[?#]", link)[0] for link in links))
+        assert answer.partition("#")[0] in pages[:FIRST], words
+    page.close()
