@@ -65,7 +65,14 @@ def test_wealth_is_a_martingale_in_every_tiny_audit(sizes, stated, share, power)
             assert above[t][-1] == pytest.approx(1.0)  # at the truth nothing is given away
 
 
-@pytest.mark.parametrize("stated", ["informative", "reversed", "zero"])
+@pytest.mark.parametrize(
+    "stated",
+    [
+        pytest.param("informative", marks=pytest.mark.slow),
+        "reversed",
+        pytest.param("zero", marks=pytest.mark.slow),
+    ],
+)
 def test_bound_and_interval_hold_over_seeds(stated):
     rng = np.random.default_rng(0)
     n, seeds = 40, 120

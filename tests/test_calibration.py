@@ -577,6 +577,7 @@ def persons(problem: Problem, count: int, items: int, seed: int):
     return np.where(wrong, 1 - right, right).astype(np.int8)[:, :, None], truth, worker
 
 
+@pytest.mark.slow
 def test_another_person_keeps_the_target_and_the_interval():
     """Three people teach and a fourth answers: over several such crowds both are kept."""
     problem = make_problem(6, 24, seed=1)

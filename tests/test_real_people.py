@@ -78,6 +78,7 @@ def test_the_interval_of_a_designed_tree_agrees_with_what_happens(soybean):
     assert (row["splits"], row["agree"]) == (1, 1)
 
 
+@pytest.mark.slow
 def test_people_are_left_out_where_each_item_is_one_persons(data):
     split = few(next(learn_sets.leuven(data)), 15)
     learned = real_people.taught(split)

@@ -292,7 +292,7 @@ def test_a_limit_of_checks_makes_it_ask_again(made: Any) -> None:
     lab.check(4)
     assert lab.maintain().status_reason == WAITING
     lab.check(1)
-    assert lab.maintain().revision == 1
+    assert lab.maintain().revision >= 1  # or more, if no item is asked about again
 
 
 def test_a_plan_goes_on_adaptively(made: Any) -> None:
