@@ -123,3 +123,16 @@ def test_an_answer_speaks_for_a_label_that_it_makes_likelier() -> None:
     assert speaks_for(problem, [(0, 1)], 2)
     assert not speaks_for(problem, [(0, 1)], 0)
     assert not speaks_for(problem, [], 0)
+
+
+@pytest.mark.parametrize("people", [2, 5])
+def test_people_who_are_always_right_are_not_suspected(people: int) -> None:
+    """They agree more often than the table says, as accomplices do; but they are right."""
+    right = [(int(YES[q, cls] > 0.5), q, cls) for cls in range(5) for q in range(len(YES))]
+    said = [
+        Answered(10 * turn + cls, q, worker, value, 5.0)
+        for turn in range(8)
+        for value, q, cls in right
+        for worker in range(people)
+    ]
+    assert assess(PROBLEM, said).suspected == {}

@@ -8,7 +8,7 @@ often honest people are suspected is checked by simulation.
 - somebody is *known* whose answers would be surprising from a person who does not look at the
   items: they agree with gold items, or with what other people said about the same items;
 - somebody is *suspected* whose answers would be surprising from a person who errs twice as often
-  as the table says (wrong), who reads (fast), or who answers alone (alike).
+  as the table says (wrong), who reads (fast), or who answers alone, however carefully (alike).
 
 Where there are gold items or people for whom the owner vouches, other people count once they are
 known themselves. Without either, the majority decides.
@@ -46,6 +46,8 @@ DOUBT = 0.1
 """Chance that the other people are wrong about an item together."""
 SHARED = 0.2
 """Chance that two honest people answer alike because of the item."""
+CARE = (0.0, 0.25, 0.5, 1.0, 2.0)
+"""How many times as often as the table says two people may err who are compared."""
 COPIED = 0.98
 """Chance that the answers of accomplices are the same."""
 HASTE = 8.0
@@ -316,7 +318,7 @@ class _Crowd:
         if wrong:
             return wrong
         strangers = [w for w in rest if w not in vouched]
-        return self._alike(strangers, partners) | self._fast(strangers)
+        return self._alike(strangers, set(rest)) | self._fast(strangers)
 
     def _believed(self, item: int, partners: set[int], *without: int) -> FloatArray | None:
         """Chance of each class of an item by the partners' answers, without some workers'."""
@@ -332,32 +334,39 @@ class _Crowd:
         return np.asarray((1 - DOUBT) * posterior / posterior.sum() + DOUBT * self.prior)
 
     def _alike(self, workers: list[int], partners: set[int]) -> dict[int, Suspicion]:
-        """Suspect pairs of people who give the same answers beyond what the table explains."""
-        yes = AnswerModel.of(self.problem).yes
+        """Suspect pairs of people who give the same answers beyond chance.
+
+        Good people agree as well: so chance is that of the errors which explain the answers best,
+        and only items count that others answered too. Two who are always right are not suspected,
+        two who are wrong together are.
+        """
+        error = self.problem.worker_error
+        yes = np.stack([self._yes(np.minimum(care * error, MOST_ERROR)) for care in CARE])
         mine = set(workers)
         same: dict[tuple[int, int], list[int]] = {}
         for k, a in enumerate(self.answers):
             if a.gold is None and a.worker in mine:
                 same.setdefault((a.item, a.question), []).append(k)
-        total: dict[tuple[int, int], tuple[float, int]] = {}
+        total: dict[tuple[int, int], list[FloatArray]] = {}
         for (item, question), some in same.items():
             for k, j in combinations(some, 2):
                 a, b = sorted((self.answers[k], self.answers[j]), key=lambda x: x.worker)
                 belief = self._believed(item, partners, a.worker, b.worker)
                 if belief is None:
-                    belief = self.prior
-                said = [yes[question] if x.value else 1 - yes[question] for x in (a, b)]
-                first, agree = float(belief @ said[0]), a.value == b.value
-                alone = (1 - SHARED) * float(belief @ (said[0] * said[1])) + SHARED * agree * first
-                told, count = total.get((a.worker, b.worker), (0.0, 0))
-                told += np.log(first * (COPIED if agree else 1 - COPIED) / alone)
-                total[a.worker, b.worker] = (told, count + 1)
+                    continue
+                one, two = (yes[:, question] if x.value else 1 - yes[:, question] for x in (a, b))
+                first, agree = one @ belief, a.value == b.value
+                alone = (1 - SHARED) * (one * two) @ belief + SHARED * agree * first
+                copied = first * (COPIED if agree else 1 - COPIED)
+                total.setdefault((a.worker, b.worker), []).append(np.log([copied, alone]))
         pairs = max(1, len(self.workers) * (len(self.workers) - 1) // 2)
         found: dict[int, Suspicion] = {}
-        for pair, (told, count) in total.items():
-            if told >= SUSPECTED + np.log(pairs):
+        for pair, told in total.items():
+            copied, alone = np.sum(told, axis=0)
+            evidence = np.logaddexp.reduce(copied) - np.log(len(CARE)) - alone.max()
+            if evidence >= SUSPECTED + np.log(pairs):
                 for worker, other in (pair, pair[::-1]):
-                    text = f"{count} answers are those of worker {other} beyond chance"
+                    text = f"{len(told)} answers are those of worker {other} beyond chance"
                     found.setdefault(worker, Suspicion("alike", text))
         return found
 
