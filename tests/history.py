@@ -294,9 +294,10 @@ class Look:
             return None
 
     def finished(self) -> bool:
-        """Whether every campaign is finished."""
+        """Whether every campaign is finished, and every revision: finished ones are revised too."""
         left = sa.select(campaign_rows.c.id).where(campaign_rows.c.status != "finished")
-        return self._rows(left) == []
+        behind = sa.select(revisions.c.campaign_id).where(revisions.c.finished_at.is_(None))
+        return self._rows(left) == [] and self._rows(behind) == []
 
     def stalled(self) -> list[int]:
         """Campaigns with items that nobody who is there may answer."""
