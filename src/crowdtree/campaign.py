@@ -49,7 +49,6 @@ __all__ = [
     "open_questions",
     "path",
     "replay_item",
-    "settled_label",
     "stands",
     "start_item",
 ]
@@ -296,12 +295,6 @@ def _settled(policy: Policy[Any], state: Any, closed: frozenset[int]) -> Label |
         if not found.questions:
             return policy.conclude(state, "skipped")
     return None
-
-
-def settled_label(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> Label | None:
-    """Label that the answers so far give; ``None`` while more are asked for."""
-    policy = _ruled(policy, item, rules)
-    return _settled(policy, item.state, _closed(item.events, item.fates, rules))
 
 
 def stands(fate: str) -> bool:

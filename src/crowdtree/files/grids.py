@@ -183,10 +183,6 @@ def _sheets(source: Source) -> dict[str, list[tuple[int, list[str]]]]:
     return found
 
 
-def _is_errors(title: str) -> bool:
-    return title.strip().casefold() == "errors"
-
-
 def cell_text(value: Any) -> str:
     """Text of a cell that may be a number, so that 1.0 and 1 are the same.
 

@@ -275,10 +275,6 @@ LEGEND = (
     "one bit."
 )
 _NOTES = "Classes that are not written out above, by the number of the node:"
-_BITS = (
-    "Bits left: what is still unknown about the class at a level; a question with two equally "
-    "likely answers removes one bit."
-)
 
 
 def _curve(start: tuple[float, float], end: tuple[float, float], down: bool) -> str:
