@@ -7,7 +7,8 @@ products with dense ones, which SciPy computes about as fast as any loop.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +21,39 @@ IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
 
 
-class _Block(NamedTuple):
-    """Items that are computed together, and their answers.
+class _Block:
+    """Items that are computed together, and their answers as sparse matrices."""
 
-    By worker and label (a column is a label of a worker), by worker, and by label.
-    """
+    def __init__(self, votes: Votes, first: int, size: int) -> None:
+        self.items = slice(first, first + size)
+        start = votes.start[first : first + size + 1]
+        self._votes, self._start, self._mine = votes, start - start[0], slice(start[0], start[-1])
 
-    items: slice
-    cells: Any
-    people: Any
-    votes: FloatArray
+    def _matrix(self, column: IntArray, columns: int) -> Any:
+        from scipy.sparse import csr_array
+
+        ones = np.ones(int(self._start[-1]))
+        return csr_array((ones, column, self._start), shape=(len(self._start) - 1, columns))
+
+    @cached_property
+    def cells(self) -> tuple[Any, Any]:
+        """Answers (item, label of a worker), and transposed."""
+        votes, mine = self._votes, self._mine
+        column = votes.worker[mine] * np.int32(votes.labels) + votes.label[mine]
+        made = self._matrix(column, votes.workers * votes.labels)
+        return made, made.T
+
+    @cached_property
+    def people(self) -> tuple[Any, Any]:
+        """Answers (item, worker), and transposed."""
+        made = self._matrix(self._votes.worker[self._mine], self._votes.workers)
+        return made, made.T
+
+    @cached_property
+    def labels(self) -> FloatArray:
+        """Answers (label, item)."""
+        made = self._matrix(self._votes.label[self._mine].astype(np.int32), self._votes.labels)
+        return np.ascontiguousarray(made.toarray().T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,28 +173,9 @@ class Votes:
         cells = max(BLOCK, self.workers * states)
         size = max(1, cells // states)
         if self._made is None or self._made[0] != size:
-            self._made = size, self._cut(size)
+            firsts = range(0, len(self.start) - 1, size)
+            self._made = size, [_Block(self, first, size) for first in firsts]
         return self._made[1]
-
-    def _cut(self, size: int) -> list[_Block]:
-        from scipy.sparse import csr_array
-
-        column = self.worker * np.int32(self.labels) + self.label
-        blocks = []
-        for first in range(0, len(self.start) - 1, size):
-            start = self.start[first : first + size + 1]
-            mine, items = slice(start[0], start[-1]), len(start) - 1
-            ones = np.ones(int(start[-1] - start[0]))
-            cells, people, votes = (
-                csr_array((ones, of[mine], start - start[0]), shape=(items, columns))
-                for of, columns in (
-                    (column, self.workers * self.labels),
-                    (self.worker, self.workers),
-                    (self.label, self.labels),
-                )
-            )
-            blocks.append(_Block(slice(first, first + size), cells, people, votes.toarray()))
-        return blocks
 
     def shares(self) -> FloatArray:
         """Share of each label among the answers of each item, (item, label)."""
@@ -184,8 +189,8 @@ class Votes:
     def counts(self, posterior: FloatArray) -> FloatArray:
         """Expected answers (worker, label, class) for given probabilities (item, class)."""
         made = np.zeros((self.workers * self.labels, posterior.shape[1]))
-        for items, cells, *_ in self._blocks(posterior.shape[1]):
-            made += cells.T @ posterior[items]
+        for block in self._blocks(posterior.shape[1]):
+            made += block.cells[1] @ posterior[block.items]
         return made.reshape(self.workers, self.labels, -1)
 
     def expect(
@@ -213,14 +218,14 @@ class Votes:
             asked[:] = 0.0
         total = 0.0
         for block in self._blocks(states):
-            items, cells, people, _ = block
+            items = block.items
             score, top = _weights(block, table, log_prior, gold[items])
             whole = score.sum(axis=0)
             score /= whole
             posterior[items] = score.reshape(classes, states // classes, -1).sum(axis=1).T
-            given += (cells.T @ posterior[items]).reshape(given.shape)
+            given += (block.cells[1] @ posterior[items]).reshape(given.shape)
             if asked is not None:
-                asked += people.T @ score.T
+                asked += block.people[1] @ score.T
             total += float(top.sum() + np.log(whole).sum())
         return total
 
@@ -242,7 +247,7 @@ class Votes:
         asked[:] = 0.0
         found = np.zeros(classes)
         for block in self._blocks(states):
-            items, cells, people, _ = block
+            items, cells, people = block.items, block.cells[0], block.people[0]
             score, _ = _weights(block, table, log_prior, gold[items])
             reached = np.cumsum(score, axis=0)
             before = reached - score
@@ -263,17 +268,18 @@ def _weights(
 ) -> tuple[FloatArray, FloatArray]:
     """Weight of each item in each state, (state, item), and the logarithm of its scale."""
     states, classes = len(log_prior), table.plain.shape[2]
-    plain = (block.cells @ table.plain.reshape(-1, classes)).T
+    plain = (block.cells[0] @ table.plain.reshape(-1, classes)).T
     if table.tilt is None or table.scale is None:
         score = np.ascontiguousarray(plain)
     else:
-        score = np.ascontiguousarray((block.people @ -table.scale.reshape(-1, states)).T)
+        score = np.ascontiguousarray((block.people[0] @ -table.scale.reshape(-1, states)).T)
         by_tilt = score.reshape(classes, states // classes, -1)
-        by_tilt += plain[:, None] + table.tilt @ block.votes.T
+        by_tilt += plain[:, None] + table.tilt @ block.labels
     score += log_prior[:, None]
     known = np.flatnonzero(gold >= 0)
-    other = np.arange(states)[:, None] // (states // classes) != gold[known]
-    score[:, known] = np.where(other, -np.inf, score[:, known])
+    if len(known):
+        other = np.arange(states)[:, None] // (states // classes) != gold[known]
+        score[:, known] = np.where(other, -np.inf, score[:, known])
     top = score.max(axis=0)
     score -= top
     return np.exp(score, out=score), top
