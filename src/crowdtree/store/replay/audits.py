@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import sqlalchemy as sa
@@ -10,9 +9,16 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.audits import check_claims
-from crowdtree.store.audits.stored import AuditRow, CheckRow, make_audit, read_audits, read_checks
+from crowdtree.store.audits.stored import (
+    AuditRow,
+    CheckRow,
+    make_audit,
+    read_audits,
+    read_checks,
+    read_frozen,
+)
 from crowdtree.store.db.states import ItemStatus
-from crowdtree.store.db.tables import audits, items, labels
+from crowdtree.store.db.tables import items, labels
 from crowdtree.store.serving.item import CHECKED
 
 __all__ = ["check_audits"]
@@ -57,9 +63,6 @@ def _labels(connection: Connection, audit: AuditRow, classes: list[str]) -> Iter
     A revision may have corrected the stated error of a label since, which takes nothing from the
     audit; the label itself would be a new one.
     """
-    text = connection.execute(
-        sa.select(audits.c.labels).where(audits.c.id == audit.id)
-    ).scalar_one()
     rows = connection.execute(
         sa.select(items.c.task, labels.c.label)
         .join(labels, labels.c.item_id == items.c.id)
@@ -71,7 +74,7 @@ def _labels(connection: Connection, audit: AuditRow, classes: list[str]) -> Iter
         )
     )
     now = {task: classes[label] for task, label in rows if label is not None}
-    for task, label, _ in json.loads(text):
+    for task, label, _ in read_frozen(connection, audit.id)[0]:
         found = now.get(task, label)
         if found != label:
             yield f"audit {audit.id}: item {task!r} was audited as {label}, now {found}"
