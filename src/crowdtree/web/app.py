@@ -72,7 +72,7 @@ def create_app(store: Store, options: Options | None = None, **changes: Any) -> 
     add_handlers(app, error_page)
     app.add_middleware(FastPath, state=state)
     app.add_middleware(BodyLimit)
-    app.add_middleware(Guard)
+    app.add_middleware(Guard, media=state.media.origin if state.media else "")
     if state.options.trusted_hosts:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(state.options.trusted_hosts))
     return app

@@ -104,7 +104,7 @@ async def listed(
         reasons=REASONS,
         statuses={name: STATUSES[name] for name in ITEM_STATUSES},
         query=request.query_params,
-        media=None if state.options.media is None else KINDS,
+        media=None if state.media is None else KINDS,
     )
 
 

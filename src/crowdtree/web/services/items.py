@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
@@ -99,5 +98,5 @@ def _pieces(rows: Iterator[JsonObject]) -> Iterator[list[JsonObject]]:
 
 async def remove_media(state: AppState, number: int) -> None:
     """Delete the uploaded files of a campaign that is gone."""
-    if state.options.media is not None:
-        await asyncio.to_thread(shutil.rmtree, state.options.media / str(number), True)
+    if state.media is not None:
+        await asyncio.to_thread(state.media.remove, number)
