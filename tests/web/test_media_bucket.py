@@ -151,6 +151,17 @@ def test_files_of_a_draft_are_deleted_with_it(app: Lab, bucket: Any) -> None:
     assert [key.split("/")[2] for key in keys(bucket)] == [str(other)]
 
 
+def test_a_duplicate_has_files_of_its_own(app: Lab) -> None:
+    number = app.campaign(ITEMS, start=False)
+    upload(app, number, "gold 1.png")
+    new = app.post(f"/api/campaigns/{number}/duplicate", {"items": True}).json()["id"]
+    app.client.post(f"/c/{number}/discard", headers=app.owner)
+    path = f"/media/{new}/gold 1.png"
+    found = app.client.get(path, headers=app.owner, follow_redirects=False)
+    with urlopen(found.headers["location"]) as response:
+        assert response.read() == PICTURE
+
+
 def test_pages_may_load_from_a_service_without_https(app: Lab, service: str) -> None:
     policy = app.get("/").headers["content-security-policy"]
     assert f"img-src 'self' https: {service} data:" in policy

@@ -12,7 +12,15 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.files.layouts import MOST_TITLE, header_of
 from crowdtree.reading import csv_rows, open_source, separator_of
 
-__all__ = ["ITEM_FORMATS", "MEDIA", "is_address", "json_rows", "read_items", "visible"]
+__all__ = [
+    "ITEM_FORMATS",
+    "MEDIA",
+    "is_address",
+    "json_rows",
+    "media_names",
+    "read_items",
+    "visible",
+]
 
 ITEM_FORMATS = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 """Formats of item files by the ending of their name."""
@@ -59,6 +67,16 @@ def is_address(value: str) -> bool:
     (True, False)
     """
     return value.startswith("https://")
+
+
+def media_names(columns: Mapping[str, Any]) -> list[str]:
+    """Names of the uploaded files that an item shows.
+
+    >>> media_names({"image": "a.png", "video": "https://example.org/b.mp4", "text": "c"})
+    ['a.png']
+    """
+    found = (str(columns[name]) for name in MEDIA if columns.get(name))
+    return [name for name in found if not is_address(name)]
 
 
 def _table_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:

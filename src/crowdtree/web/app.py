@@ -19,6 +19,7 @@ from crowdtree.web import background, pages
 from crowdtree.web.api import (
     audits,
     corrections,
+    duplicates,
     media,
     owner,
     prolific,
@@ -86,7 +87,10 @@ def _version() -> str:
 
 
 def _add_routes(app: FastAPI, state: AppState) -> None:
-    for module in (worker, sessions, transfer, media, audits, corrections, prolific, owner, system):
+    for module in (
+        *(worker, sessions, transfer, media, audits, corrections, prolific, duplicates),
+        *(owner, system),
+    ):
         app.include_router(module.router)
     state.templates = pages.templates()
     for router in pages.routers():

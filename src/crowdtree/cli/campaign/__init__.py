@@ -5,6 +5,7 @@ from __future__ import annotations
 from crowdtree.cli.campaign.audit import audit_verb
 from crowdtree.cli.campaign.corrections import exclude_verb, include_verb, reopen_verb
 from crowdtree.cli.campaign.create import create_verb
+from crowdtree.cli.campaign.duplicate import duplicate_verb
 from crowdtree.cli.campaign.export import (
     answers_verb,
     labels_verb,
@@ -23,6 +24,7 @@ __all__ = ["campaign_app"]
 campaign_app = make_group(
     "Create and manage live campaigns.",
     create_verb,
+    duplicate_verb,
     items_verb,
     start_verb,
     pause_verb,
