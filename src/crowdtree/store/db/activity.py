@@ -1,10 +1,11 @@
-"""The activity log: what the owner and the server did."""
+"""The activity log: what owners and the server did, who it was, and from where."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Literal, TypedDict, cast
+from contextvars import ContextVar
+from typing import Literal, NamedTuple, TypedDict, cast
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -13,7 +14,7 @@ from crowdtree.store.db.labels import hold_readers
 from crowdtree.store.db.tables import activity
 from crowdtree.store.types import JsonObject
 
-__all__ = ["EVENTS", "ActivityEntry", "list_activity", "note"]
+__all__ = ["EVENTS", "ORIGIN", "ActivityEntry", "Origin", "list_activity", "note"]
 
 EVENTS = {
     "alarm": "table.alarm",
@@ -29,8 +30,20 @@ EVENTS = {
 MOST_LISTED = 500
 
 
+class Origin(NamedTuple):
+    """Who asks for something, by name, and from which address."""
+
+    person: str = ""
+    address: str = ""
+
+
+NOBODY = Origin()
+ORIGIN: ContextVar[Origin] = ContextVar("origin", default=NOBODY)
+"""The origin of the request that is being served, also in threads that work for it."""
+
+
 class ActivityEntry(TypedDict):
-    """One action."""
+    """One action. `person` and `address` are empty where the server acted on its own."""
 
     id: int
     at: float
@@ -38,6 +51,8 @@ class ActivityEntry(TypedDict):
     action: str
     campaign_id: int | None
     detail: JsonObject
+    person: str
+    address: str
 
 
 def note(
@@ -51,8 +66,10 @@ def note(
     """Append to the activity log."""
     if action in EVENTS:
         hold_readers(connection)
+    origin = ORIGIN.get() if actor == "owner" else NOBODY
     values = {"at": now, "actor": actor, "action": action, "campaign_id": campaign}
-    connection.execute(activity.insert().values(**values, detail=json.dumps(dict(detail or {}))))
+    values |= {"detail": json.dumps(dict(detail or {})), **origin._asdict()}
+    connection.execute(activity.insert().values(**values))
 
 
 def list_activity(connection: Connection, number: int) -> list[ActivityEntry]:
