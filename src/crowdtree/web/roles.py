@@ -39,6 +39,7 @@ ROUTES: dict[str, OwnerRole] = {
     "GET /api/campaigns/{number}/workers": "viewer",
     "GET /api/campaigns/{number}/workers/export": "viewer",
     "GET /c/{number}": "viewer",
+    "GET /c/{number}/activity": "viewer",
     "GET /c/{number}/audit": "viewer",
     "GET /c/{number}/items": "viewer",
     "GET /c/{number}/items/{item}": "viewer",
@@ -94,6 +95,17 @@ ROUTES: dict[str, OwnerRole] = {
     "POST /c/{number}/share": "editor",
     "POST /new": "editor",
     "POST /preview": "editor",
+    # people, and what cannot be undone
+    "DELETE /api/people/{person}": "admin",
+    "GET /activity": "admin",
+    "GET /api/activity": "admin",
+    "GET /api/people": "admin",
+    "GET /people": "admin",
+    "PATCH /api/people/{person}": "admin",
+    "POST /api/campaigns/{number}/delete": "admin",
+    "POST /api/campaigns/{number}/workers/{worker}/erase": "admin",
+    "POST /api/people": "admin",
+    "POST /api/people/{person}/link": "admin",
 }
 
 

@@ -14,7 +14,17 @@ from crowdtree.store.db.labels import hold_readers
 from crowdtree.store.db.tables import activity
 from crowdtree.store.types import JsonObject
 
-__all__ = ["EVENTS", "ORIGIN", "ActivityEntry", "Origin", "list_activity", "note"]
+__all__ = [
+    "EVENTS",
+    "MOST_LISTED",
+    "ORIGIN",
+    "SERVER",
+    "ActivityEntry",
+    "Origin",
+    "list_activity",
+    "list_people",
+    "note",
+]
 
 EVENTS = {
     "alarm": "table.alarm",
@@ -28,6 +38,8 @@ EVENTS = {
 }
 """Actions that webhooks are told about, and the names of these events."""
 MOST_LISTED = 500
+SERVER = "server"
+"""The name of the server among people."""
 
 
 class Origin(NamedTuple):
@@ -72,12 +84,42 @@ def note(
     connection.execute(activity.insert().values(**values))
 
 
-def list_activity(connection: Connection, number: int) -> list[ActivityEntry]:
-    """Read the last entries about a campaign, the newest first."""
-    rows = connection.execute(
-        sa.select(activity)
-        .where(activity.c.campaign_id == number)
-        .order_by(activity.c.id.desc())
-        .limit(MOST_LISTED)
-    )
-    return [cast(ActivityEntry, {**row._mapping, "detail": json.loads(row.detail)}) for row in rows]
+def list_activity(
+    connection: Connection,
+    number: int | None = None,
+    *,
+    person: str = "",
+    before: int | None = None,
+    most: int = MOST_LISTED,
+) -> list[ActivityEntry]:
+    """Read the last entries, the newest first.
+
+    Parameters
+    ----------
+    number
+        A campaign; without it, of all campaigns and of the server.
+    person
+        Only what this person did; ``"server"`` for what the server did on its own.
+    before
+        Only entries before this id.
+    """
+    query = sa.select(activity).order_by(activity.c.id.desc()).limit(most)
+    if number is not None:
+        query = query.where(activity.c.campaign_id == number)
+    if person:
+        own = activity.c.actor == person if person == SERVER else activity.c.person == person
+        query = query.where(own)
+    if before is not None:
+        query = query.where(activity.c.id < before)
+    return [
+        cast(ActivityEntry, {**row._mapping, "detail": json.loads(row.detail)})
+        for row in connection.execute(query)
+    ]
+
+
+def list_people(connection: Connection, number: int | None = None) -> list[str]:
+    """List the people in the log of a campaign, or of the whole server."""
+    query = sa.select(activity.c.person).where(activity.c.person != "").distinct()
+    if number is not None:
+        query = query.where(activity.c.campaign_id == number)
+    return sorted(connection.execute(query).scalars(), key=str.casefold)

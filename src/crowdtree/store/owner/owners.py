@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.store.db.activity import note
+from crowdtree.store.db.activity import SERVER, note
 from crowdtree.store.db.tables import credentials, owners
 from crowdtree.store.errors import NotFound
 from crowdtree.store.owner import tokens
@@ -29,6 +29,7 @@ __all__ = [
     "make_token",
     "may",
     "revoke",
+    "revoke_any",
     "revoke_token",
     "set_role",
 ]
@@ -63,7 +64,7 @@ def add(connection: Connection, name: str, role: OwnerRole, now: float) -> int:
     name = " ".join(name.split())
     if not name or not storable(name) or not name.isprintable():
         raise CrowdtreeError("owner: expected a name of 1 to 200 printable characters")
-    if name.casefold() == ROOT or _is_id(name):
+    if name.casefold() in (ROOT, SERVER) or _is_id(name):
         raise CrowdtreeError(f"owner: {name!r} is taken; choose another name")
     row = _called(connection, name)
     if row is None:
@@ -183,5 +184,17 @@ def revoke_token(
     """End a token, session or link by its id; count what ended."""
     count = tokens.revoke_owner_tokens(connection, now, token_id, *where)
     if count:
-        note(connection, now, "revoke token", None, {"id": token_id})
+        note(connection, now, "revoke token", None, {"id": token_id or "all"})
+    return count
+
+
+def revoke_any(connection: Connection, which: str, now: float) -> int:
+    """Remove a person by the name, or end a token, session or link by its id; count what ended."""
+    if not _is_id(which):
+        return revoke(connection, find(connection, which), now)
+    count = revoke_token(connection, which, now)
+    if not count:
+        raise NotFound(
+            f"{which}: there is no such token, session or link; crowdtree owner list shows the ids"
+        )
     return count
