@@ -11,6 +11,7 @@ from typing import Any
 __all__ = ["COLUMNS", "FORMATS", "csv_lines", "exported", "json_lines", "parquet", "safe_cell"]
 
 COLUMNS = {
+    "activity": ["time", "person", "action", "campaign", "detail", "address"],
     "labels": [
         *("task", "label", "posterior_error", "status", "reason", "answers", "path", "at"),
         *("checked", "truth", "certified"),

@@ -32,6 +32,7 @@ __all__ = [
     "metadata",
     "monitors",
     "open_questions",
+    "owners",
     "revisions",
     "tallies",
     "waiting",
@@ -396,6 +397,19 @@ judgements = sa.Table(
     sqlite_autoincrement=True,
 )
 
+# People who administer the server, by name. Whoever runs it is an admin without a row here.
+owners = sa.Table(
+    "owners",
+    metadata,
+    _id(),
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+    sa.Column("role", sa.Text, nullable=False),
+    _number("created_at", sa.Float),
+    sa.Column("revoked_at", sa.Float),
+    sqlite_autoincrement=True,
+)
+
+# `owner_id` is the person of an owner's token, session or link; none for whoever runs the server.
 credentials = sa.Table(
     "credentials",
     metadata,
@@ -403,6 +417,8 @@ credentials = sa.Table(
     sa.Column("role", sa.Text, nullable=False),
     sa.Column("campaign_id", BigId, sa.ForeignKey("campaigns.id")),
     sa.Column("worker_id", BigId, sa.ForeignKey("workers.id")),
+    sa.Column("owner_id", BigId, sa.ForeignKey("owners.id")),
+    _number("read_only", sa.SmallInteger),
     _text("name"),
     _number("created_at", sa.Float),
     sa.Column("expires_at", sa.Float),
@@ -444,7 +460,8 @@ deliveries = sa.Table(
     sqlite_autoincrement=True,
 )
 
-# What the owner and the server did, for the owner.
+# What owners and the server did: `person` is the owner's name, `address` where the request came
+# from. Both are empty for the server.
 activity = sa.Table(
     "activity",
     metadata,
@@ -454,6 +471,8 @@ activity = sa.Table(
     sa.Column("action", sa.Text, nullable=False),
     sa.Column("campaign_id", BigId),
     _text("detail", "{}"),
+    _text("person"),
+    _text("address"),
     sa.Index("ix_activity_campaign_id_id", "campaign_id", "id"),
     sqlite_autoincrement=True,
 )
