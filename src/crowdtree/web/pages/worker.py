@@ -44,6 +44,12 @@ async def next_question(request: Request, asked: Asked, who: WorkerHash) -> Json
     return _ready(dict(found))
 
 
+@router.get("/work/training")
+async def training(request: Request, who: WorkerHash) -> JsonObject:
+    """Show the next training item, rendered."""
+    return _ready(dict(await assignments.training_of(state_of(request), who)))
+
+
 @router.post("/work/undo")
 async def undo(request: Request, given: Undone, who: WorkerHash) -> JsonObject:
     """Take back the last answer, and show the question again."""
