@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Literal, NotRequired, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy.engine import Connection
@@ -19,6 +19,7 @@ from crowdtree.store.serving import commands
 from crowdtree.web.state import AppState
 
 __all__ = [
+    "REASONS",
     "Agreed",
     "Answered",
     "Asked",
@@ -43,6 +44,9 @@ __all__ = [
 
 Key = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[\w.:-]+$")]
 Lease = Annotated[str, StringConstraints(min_length=3, max_length=60, pattern=r"^\d+\.[0-9a-f]+$")]
+Reason = Literal["not_shown", "unreadable", "unsuitable", "offensive", "other"]
+REASONS: tuple[Reason, ...] = get_args(Reason)
+"""What can be wrong with an item."""
 AT_THE_END = ("finished", "done", "all answered")
 
 
@@ -71,7 +75,7 @@ class Answered(Skipped):
 class Reported(Skipped):
     """A question that is skipped because something is wrong with the item."""
 
-    reason: Literal["not_shown", "unreadable", "unsuitable", "offensive", "other"]
+    reason: Reason
     words: Annotated[str, StringConstraints(max_length=500, strip_whitespace=True)] = ""
 
 

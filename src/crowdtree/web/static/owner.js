@@ -12,7 +12,7 @@ export function say(words, bad = false, milliseconds = bad ? 9000 : 3500) {
   if (words) saidTimer = setTimeout(() => say(""), milliseconds);
 }
 
-const reason = (error) => (error instanceof Refusal ? error.message : "The server cannot be reached. Nothing was changed; try again.");
+const reason = (error) => (error instanceof Refusal ? error.message || `The server answered ${error.status}.` : "The server cannot be reached. Nothing was changed; try again.");
 
 // ---------------------------------------------------------------- asking once
 
