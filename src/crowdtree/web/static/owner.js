@@ -139,7 +139,7 @@ function save(form, submitter = null) {
       if (bar) bar.hidden = true;
       const found = request.response ?? {};
       if (request.status < 400) resolve(found);
-      else reject(new Refusal(request.status, found.error, found.message ?? `The server answered ${request.status}.`));
+      else reject(new Refusal(request.status, found));
     });
     request.addEventListener("error", () => reject(new Error("unreachable")));
     request.send(data);
@@ -154,7 +154,7 @@ async function followed(form, submitter) {
   const response = await sent;
   if (!response.headers.get("content-type")?.startsWith("application/x-ndjson")) {
     const found = await response.json().catch(() => ({}));
-    throw new Refusal(response.status, found.error, found.message ?? `The server answered ${response.status}.`);
+    throw new Refusal(response.status, found);
   }
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
@@ -166,7 +166,7 @@ async function followed(form, submitter) {
     text = lines.pop();
     for (const line of lines.map((found) => JSON.parse(found))) {
       if (line.go) return line;
-      if (line.error) throw new Refusal(422, line.error, line.message);
+      if (line.error) throw new Refusal(422, line);
       working(form, line.share, line.words);
     }
   }
