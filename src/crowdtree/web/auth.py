@@ -71,7 +71,6 @@ MOST_TOKEN = 200
 FOUND = "crowdtree.credential"
 """Where a request keeps the owner's credential that was found."""
 LOGIN = "Log in as the owner first."
-LINK = "Open your personal link first."
 
 
 class Owner(NamedTuple):
@@ -118,12 +117,12 @@ def check_csrf(request: Request, token: str, field: str | None = None) -> None:
         return
     origin = request.headers.get("origin")
     if origin is not None and not _is_ours(request, origin):
-        raise HttpError(403, "csrf", "This request comes from another site.")
+        raise HttpError(403, "csrf.site")
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise HttpError(403, "csrf", "This request comes from another site.")
+        raise HttpError(403, "csrf.site")
     given = request.headers.get("x-csrf-token") or field or ""
     if not secrets.compare_digest(given.encode(), csrf_of(token).encode()):
-        raise HttpError(403, "csrf", "Reload the page and try again.")
+        raise HttpError(403, "csrf")
 
 
 def _is_ours(request: Request, origin: str) -> bool:
@@ -198,7 +197,7 @@ async def known_auditor(request: Request) -> None:
     token, _ = token_from(request, AUDITOR_COOKIE)
     found = await sessions.find_credential(state_of(request), token or "")
     if found is None or found.role != "auditor":
-        raise HttpError(401, "unknown", LINK)
+        raise HttpError(401, "unknown.none")
 
 
 async def owner_or_none(request: Request) -> Owner | None:
@@ -246,7 +245,7 @@ async def auditor_hash(request: Request) -> str:
 def _hash(request: Request, cookie: str) -> str:
     token, by_cookie = token_from(request, cookie)
     if token is None:
-        raise HttpError(401, "unknown", LINK)
+        raise HttpError(401, "unknown.none")
     if by_cookie:
         check_csrf(request, token)
     return tokens.hashed(token)

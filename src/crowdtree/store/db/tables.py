@@ -253,6 +253,9 @@ workers = sa.Table(
     _text("network"),  # keyed hash of the network from which the worker joined
     sa.Column("completed_at", sa.Float),  # when the worker was shown the end, entitled to a code
     _text("details", "{}"),
+    _text("consent"),  # mark of the text that the worker has agreed to
+    sa.Column("consented_at", sa.Float),
+    _count("trained"),  # training items that the worker has finished
     sa.UniqueConstraint("campaign_id", "external_id"),
     sa.Index("ix_workers_campaign_id_joined_at", "campaign_id", "joined_at"),
     sa.Index("ix_workers_campaign_id_network", "campaign_id", "network"),
@@ -283,6 +286,7 @@ sa.Index("ix_leases_worker_id", leases.c.worker_id, sqlite_where=_active, postgr
 
 # `fate` is what the worker was told. Where a revision of the policy changed it, `revised_fate` is
 # what became of the answer since. `weight` is that of a skip, by the worker's record at the time.
+# `report` is what the worker reports about the item with a skip: a reason, a colon, more words.
 answers = sa.Table(
     "answers",
     metadata,
@@ -302,11 +306,20 @@ answers = sa.Table(
     _number("price", sa.BigInteger),
     _number("at", sa.Float),
     sa.Column("revised_fate", sa.Text),
+    _text("report"),
     sa.UniqueConstraint("lease_id", "key"),
     sa.Index("ix_answers_item_id_id", "item_id", "id"),
     sa.Index("ix_answers_campaign_id_id", "campaign_id", "id"),
     sa.Index("ix_answers_worker_id_id", "worker_id", "id"),
     sqlite_autoincrement=True,
+)
+
+_reported = answers.c.report != ""
+sa.Index(
+    "ix_answers_reports",
+    *(answers.c.campaign_id, answers.c.id),
+    sqlite_where=_reported,
+    postgresql_where=_reported,
 )
 
 labels = sa.Table(

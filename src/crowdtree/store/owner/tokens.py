@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypedDict
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.store.db.tables import credentials, owners
+from crowdtree.store.db.tables import credentials, owners, workers
 from crowdtree.store.errors import Refused
 
 __all__ = [
@@ -145,8 +145,18 @@ def worker_of(connection: Connection, token_hash: str, now: float) -> tuple[int,
         )
     ).one_or_none()
     if found is None:
-        raise Refused("unknown", "This link is not valid any more. Ask for a new one.")
+        raise Refused("blocked" if _is_blocked(connection, token_hash) else "unknown")
     return int(found.campaign_id), int(found.worker_id)
+
+
+def _is_blocked(connection: Connection, token_hash: str) -> bool:
+    """Whether a token stopped working because its worker was blocked."""
+    found = connection.execute(
+        sa.select(workers.c.status)
+        .join(credentials, credentials.c.worker_id == workers.c.id)
+        .where(credentials.c.token_hash == token_hash)
+    ).scalar_one_or_none()
+    return found == "blocked"
 
 
 def take_once(connection: Connection, token: str, now: float) -> bool:

@@ -44,8 +44,8 @@ class Task(TypedDict):
     question: QuestionText
 
 
-NO_MORE = ("finished", "done", "all answered", "worker paused")
-"""Reasons for which there is no more work; with any other reason there is none now."""
+NO_MORE = ("finished", "done", "all answered", "worker paused", "consent", "training")
+"""Reasons for which it is of no use to wait; with any other reason there is no work now."""
 
 
 class HandedOut(TypedDict):
@@ -91,13 +91,17 @@ class Next(Command[HandedOut]):
 
 @dataclass
 class Submit(Command[Taken]):
-    """An answer or a skip, with a key that makes it safe to send twice."""
+    """An answer or a skip, with a key that makes it safe to send twice.
+
+    With `report`, a skip of an item about which the worker reports something.
+    """
 
     token_hash: str
     lease: str
     kind: Literal["answer", "skip"]
     value: int | None
     key: str
+    report: str = ""
 
 
 @dataclass

@@ -38,7 +38,6 @@ LINK_SECONDS = 900.0
 LoginRole = Literal["once", "worker", "auditor"]
 """What a login link belongs to: an owner, once, a worker, or an auditor."""
 USED = "This link was already used or is not valid. Get a new one."
-EXPIRED = "This link is not valid any more. Ask for a new one."
 
 
 class OwnedToken(tokens.OwnerToken):
@@ -51,7 +50,7 @@ class OwnedToken(tokens.OwnerToken):
 def _limited(state: AppState, address: str) -> Iterator[None]:
     """Refuse addresses with too many failed logins; only failures count."""
     if not state.login_limit.allows(address):
-        raise Refused("slow", "Too many attempts. Wait a minute.")
+        raise Refused("slow.attempts")
     failed = False
     try:
         yield
@@ -68,11 +67,11 @@ async def find_credential(state: AppState, token: str) -> tokens.Credential | No
     return await state.store.aread(lambda c: tokens.find(c, token, state.now))
 
 
-async def _known(state: AppState, token: str, role: tokens.Role, message: str) -> tokens.Credential:
+async def _known(state: AppState, token: str, role: tokens.Role) -> tokens.Credential:
     """Find the role and owner of a token, or refuse; a guessed token writes nothing."""
     found = await find_credential(state, token)
     if found is None or found.role != role:
-        raise Refused("login" if role == "once" else "unknown", message)
+        raise Refused("login", USED) if role == "once" else Refused("unknown")
     return found
 
 
@@ -83,7 +82,7 @@ async def log_in(state: AppState, address: str, token: str, role: LoginRole) -> 
     """
     with _limited(state, address):
         if role == "auditor":
-            await _known(state, token, "auditor", EXPIRED)
+            await _known(state, token, "auditor")
             return token
         if role == "once":
             return await _log_in_owner(state, address, token)
@@ -91,7 +90,7 @@ async def log_in(state: AppState, address: str, token: str, role: LoginRole) -> 
 
 
 async def _log_in_owner(state: AppState, address: str, token: str) -> str:
-    found = await _known(state, token, "once", USED)
+    found = await _known(state, token, "once")
     ORIGIN.set(Origin(found.owner, address))
 
     def exchange(connection: Connection) -> str | None:
@@ -114,7 +113,7 @@ async def log_out(state: AppState, token_hash: str) -> None:
 
 
 async def _log_in_worker(state: AppState, token: str) -> str:
-    found = await _known(state, token, "worker", EXPIRED)
+    found = await _known(state, token, "worker")
     return await state.store.awrite(
         lambda c: tokens.issue(
             c,
@@ -130,9 +129,9 @@ async def _log_in_worker(state: AppState, token: str) -> str:
 async def find_join_link(state: AppState, address: str, token: str) -> tuple[int, str]:
     """The campaign of a join token, and the query parameter that holds the participant's id."""
     with _limited(state, address):
-        number = (await _known(state, token, "join", EXPIRED)).campaign_id
+        number = (await _known(state, token, "join")).campaign_id
     if number is None:
-        raise Refused("unknown", EXPIRED)
+        raise Refused("unknown")
     campaign = await state.store.aread(lambda c: get_campaign(c, number))
     return number, campaign.settings.participant_parameter
 
@@ -157,9 +156,9 @@ async def is_participant(
 async def join_campaign(state: AppState, address: str, token: str, visitor: Visitor) -> str:
     """Become a worker by the open join link; returns a worker session."""
     with _limited(state, address):
-        await _known(state, token, "join", EXPIRED)
+        await _known(state, token, "join")
     if not state.join_limit.allows(address):
-        raise Refused("slow", "Many people are joining right now. Try again in a minute.")
+        raise Refused("slow.joining")
     visitor = replace(visitor, network=network(address))
 
     def exchange(connection: Connection) -> str | None:
@@ -172,7 +171,7 @@ async def join_campaign(state: AppState, address: str, token: str, visitor: Visi
 
     session = await state.store.awrite(exchange)
     if session is None:
-        raise Refused("unknown", EXPIRED)
+        raise Refused("unknown")
     return session
 
 

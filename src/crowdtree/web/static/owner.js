@@ -12,7 +12,7 @@ export function say(words, bad = false, milliseconds = bad ? 9000 : 3500) {
   if (words) saidTimer = setTimeout(() => say(""), milliseconds);
 }
 
-const reason = (error) => (error instanceof Refusal ? error.message : "The server cannot be reached. Nothing was changed; try again.");
+const reason = (error) => (error instanceof Refusal ? error.message || `The server answered ${error.status}.` : "The server cannot be reached. Nothing was changed; try again.");
 
 // ---------------------------------------------------------------- asking once
 
@@ -148,7 +148,7 @@ function save(form, submitter = null) {
       if (bar) bar.hidden = true;
       const found = request.response ?? {};
       if (request.status < 400) resolve(found);
-      else reject(new Refusal(request.status, found.error, found.message ?? `The server answered ${request.status}.`));
+      else reject(new Refusal(request.status, found));
     });
     request.addEventListener("error", () => reject(new Error("unreachable")));
     request.send(data);
@@ -163,7 +163,7 @@ async function followed(form, submitter) {
   const response = await sent;
   if (!response.headers.get("content-type")?.startsWith("application/x-ndjson")) {
     const found = await response.json().catch(() => ({}));
-    throw new Refusal(response.status, found.error, found.message ?? `The server answered ${response.status}.`);
+    throw new Refusal(response.status, found);
   }
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
@@ -175,7 +175,7 @@ async function followed(form, submitter) {
     text = lines.pop();
     for (const line of lines.map((found) => JSON.parse(found))) {
       if (line.go) return line;
-      if (line.error) throw new Refusal(422, line.error, line.message);
+      if (line.error) throw new Refusal(422, line);
       working(form, line.share, line.words);
     }
   }
