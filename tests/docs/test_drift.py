@@ -136,7 +136,7 @@ def columns() -> Iterator[tuple[str, tuple[str, ...]]]:
 
     yield LABELS, tuple(exports.COLUMNS["labels"])
     yield "Answers", (*exports.COLUMNS["answers"], *interchange.ZOONIVERSE)
-    for what in ("log", "workers", "payments"):
+    for what in ("log", "workers", "payments", "reports"):
         yield "Log of a campaign", tuple(exports.COLUMNS[what])
     yield "Items of a campaign", items.COLUMNS
     yield PROBLEM, (*layouts.QUESTION, *layouts.CLASS, *layouts.COMMENTS, "error", "text")

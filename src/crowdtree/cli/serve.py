@@ -14,6 +14,7 @@ import typer
 from crowdtree.cli.campaign.database import (
     HERE,
     Database,
+    MediaPlace,
     import_server,
     opened,
     without_password,
@@ -21,19 +22,7 @@ from crowdtree.cli.campaign.database import (
 from crowdtree.cli.options import AsJson, from_environment, with_options
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["Address", "MediaPlace", "base_url", "serve_verb"]
-
-
-MediaPlace = Annotated[
-    str | None,
-    typer.Option(
-        "--media",
-        metavar="DIR",
-        envvar="CROWDTREE_MEDIA",
-        help="Folder for uploaded images, audio and video, or s3://BUCKET/PREFIX.",
-        show_default="next to the database",
-    ),
-]
+__all__ = ["Address", "base_url", "serve_verb"]
 
 
 @dataclass(frozen=True)

@@ -22,23 +22,26 @@ __all__ = [
 ]
 
 COLUMNS = {
+    "activity": ["time", "person", "action", "campaign", "detail", "address"],
     "labels": [
         *("task", "label", "posterior_error", "status", "reason", "answers", "path", "at"),
         *("checked", "truth", "certified", "time"),
     ],
     "answers": ["task", "question", "worker", "label"],  # as crowd-kit reads them
-    "log": ["task", "worker", "label", "question", "kind", "fate", "late", "at", "time"],
+    "log": ["task", "worker", "label", "question", "kind", "fate", "late", "at", "report", "time"],
     "workers": [
         *("worker", "participant", "status", "answers", "accepted", "skips", "earned"),
-        *("complete", "code", "joined_at", "seen_at", "joined", "seen"),
+        *("complete", "code", "joined_at", "seen_at", "consented_at", "joined"),
+        *("seen", "consented"),
     ],
     "payments": [
         *("worker", "participant", "submission", "accepted", "amount", "currency", "bonus"),
         *("complete", "code"),
     ],
+    "reports": ["task", "question", "worker", "reason", "words", "status", "at", "time"],
 }
 """The columns of each download; labels have those of the items after them."""
-TIMES = {"at": "time", "joined_at": "joined", "seen_at": "seen"}
+TIMES = {"at": "time", "joined_at": "joined", "seen_at": "seen", "consented_at": "consented"}
 """Columns in seconds since 1970, and those of the same times by ISO 8601."""
 FORMATS = ("csv", "jsonl", "parquet")
 
@@ -60,7 +63,8 @@ def with_times(row: dict[str, Any]) -> dict[str, Any]:
     >>> with_times({"task": "a", "at": 0.5})
     {'task': 'a', 'at': 0.5, 'time': '1970-01-01T00:00:00.500Z'}
     """
-    return row | {iso: iso_time(row[old]) for old, iso in TIMES.items() if old in row}
+    there = {iso: row[old] for old, iso in TIMES.items() if old in row}
+    return row | {iso: None if at is None else iso_time(at) for iso, at in there.items()}
 
 
 def safe_cell(value: Any) -> Any:
@@ -129,6 +133,7 @@ def parquet(pieces: Iterable[list[dict[str, Any]]], columns: list[str]) -> bytes
         "code": pl.String,
         "joined_at": pl.Float64,
         "seen_at": pl.Float64,
+        "consented_at": pl.Float64,
     }  # others are text
     if "question" in columns:  # an answer, not a class
         types["label"] = pl.Int64

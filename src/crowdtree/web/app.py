@@ -22,6 +22,7 @@ from crowdtree.web.api import (
     duplicates,
     media,
     owner,
+    people,
     prolific,
     sessions,
     system,
@@ -88,7 +89,7 @@ def _version() -> str:
 
 def _add_routes(app: FastAPI, state: AppState) -> None:
     for module in (
-        *(worker, sessions, transfer, media, audits, corrections, prolific, duplicates),
+        *(worker, sessions, people, transfer, media, audits, corrections, prolific, duplicates),
         *(owner, system),
     ):
         app.include_router(module.router)

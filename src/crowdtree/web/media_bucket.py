@@ -136,17 +136,21 @@ class Bucket:
                     if error.response.get("Error", {}).get("Code") not in MISSING:
                         raise
 
-    def remove(self, number: int) -> None:
+    def remove(self, number: int) -> str:
         """Delete all files of a campaign."""
-        with self._calls():
-            pages = self._client.get_paginator("list_objects_v2").paginate(
-                Bucket=self.name, Prefix=self._key(number)
-            )
-            for page in pages:
-                keys = [{"Key": one["Key"]} for one in page.get("Contents", ())]
-                if keys:
-                    self._client.delete_objects(Bucket=self.name, Delete={"Objects": keys})
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=self.name, Prefix=self._key(number)
+        )
+        try:
+            with self._calls():
+                for page in pages:
+                    keys = [{"Key": one["Key"]} for one in page.get("Contents", ())]
+                    if keys:
+                        self._client.delete_objects(Bucket=self.name, Delete={"Objects": keys})
+        except Unavailable:
+            return f"{self.place}/{number}"
         self._exists.cache_clear()
+        return ""
 
 
 def _client(place: str) -> Any:

@@ -38,8 +38,8 @@ class MediaFiles(Protocol):
     def copy(self, source: Campaign, target: Campaign, names: Iterable[str]) -> None:
         """Give another campaign the same files; those that are missing are skipped."""
 
-    def remove(self, number: int) -> None:
-        """Delete the files of a campaign."""
+    def remove(self, number: int) -> str:
+        """Delete the files of a campaign as far as possible; name the folder of what is left."""
 
 
 def is_bucket(place: str | Path) -> bool:
@@ -115,6 +115,8 @@ class Folder:
                 except (PermissionError, NotImplementedError):  # a file system without links
                     shutil.copy2(old, new)
 
-    def remove(self, number: int) -> None:
+    def remove(self, number: int) -> str:
         """Delete the folder of a campaign."""
-        shutil.rmtree(self._of(number), ignore_errors=True)
+        folder = self._of(number)
+        shutil.rmtree(folder, ignore_errors=True)
+        return str(folder) if folder.exists() else ""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from crowdtree.cli.campaign.audit import audit_verb
 from crowdtree.cli.campaign.corrections import exclude_verb, include_verb, reopen_verb
 from crowdtree.cli.campaign.create import create_verb
+from crowdtree.cli.campaign.deleting import delete_verb, erase_worker_verb
 from crowdtree.cli.campaign.duplicate import duplicate_verb
 from crowdtree.cli.campaign.export import (
     answers_verb,
     labels_verb,
     payments_verb,
+    reports_verb,
     workers_verb,
 )
 from crowdtree.cli.campaign.items import items_verb
@@ -37,7 +39,10 @@ campaign_app = make_group(
     answers_verb,
     workers_verb,
     payments_verb,
+    reports_verb,
     sign_link_verb,
     audit_verb,
     verify_verb,
+    erase_worker_verb,
+    delete_verb,
 )

@@ -21,6 +21,7 @@ __all__ = [
     "HERE",
     "MOST_NUMBER",
     "Database",
+    "MediaPlace",
     "Number",
     "check_exists",
     "import_server",
@@ -41,6 +42,16 @@ Database = Annotated[
         metavar="URL",
         envvar="CROWDTREE_DATABASE",
         help="A file, sqlite:///FILE or postgresql://...",
+    ),
+]
+MediaPlace = Annotated[
+    str | None,
+    typer.Option(
+        "--media",
+        metavar="DIR",
+        envvar="CROWDTREE_MEDIA",
+        help="Folder for uploaded images, audio and video, or s3://BUCKET/PREFIX.",
+        show_default="next to the database",
     ),
 ]
 HERE = "crowdtree.db"
@@ -94,11 +105,16 @@ def one_line() -> Iterator[None]:
 def opened(database: str, new: bool = False) -> Iterator[Store]:
     """Open a database, created only if `new` is set; errors take one line."""
     from crowdtree.store import Store
+    from crowdtree.store.db.activity import ORIGIN, Origin
 
     if not new:
         check_exists(database)
-    with one_line(), Store(database).opened() as store:
-        yield store
+    before = ORIGIN.set(Origin(address="command line"))
+    try:
+        with one_line(), Store(database).opened() as store:
+            yield store
+    finally:
+        ORIGIN.reset(before)
 
 
 def import_server(name: str) -> Any:

@@ -10,13 +10,13 @@ from crowdtree.cli import render
 from crowdtree.cli.campaign.database import (
     HERE,
     Database,
+    MediaPlace,
     Number,
     import_server,
     next_step,
     opened,
 )
 from crowdtree.cli.options import AsJson
-from crowdtree.cli.serve import MediaPlace
 from crowdtree.text import plural
 
 __all__ = ["duplicate_verb"]

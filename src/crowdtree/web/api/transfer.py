@@ -104,6 +104,12 @@ async def payments(request: Request, number: Number, format: Format = "csv") -> 
     return await _download(state_of(request), number, "payments", format)
 
 
+@router.get("/{number}/reports", response_class=Response)
+async def reports(request: Request, number: Number, format: Format = "csv") -> Response:
+    """Download what workers reported about items, without what they took back."""
+    return await _download(state_of(request), number, "reports", format)
+
+
 async def _download(
     state: AppState, number: int, what: Export, format: Format, columns: bool = True
 ) -> Response:

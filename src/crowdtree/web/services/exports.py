@@ -20,13 +20,15 @@ from crowdtree.store.queries.export import (
     pieces,
 )
 from crowdtree.store.queries.payments import payment_rows
+from crowdtree.store.queries.reports import report_rows
 from crowdtree.store.settings import MICRO
 from crowdtree.store.types import JsonObject
 
 __all__ = ["Export", "Exported", "certified_labels", "exact", "export"]
 
-Export = Literal["labels", "answers", "log", "workers", "payments"]
-"""What is exported: labels, answers that stand, every line of the log, workers, or payments."""
+Export = Literal["labels", "answers", "log", "workers", "payments", "reports"]
+"""What is exported: labels, answers that stand, every line of the log, workers, payments, or
+reports."""
 
 
 class Exported(NamedTuple):
@@ -54,7 +56,7 @@ def export(store: Store, number: int, what: Export, columns: bool = True) -> Exp
     campaign = store.read(lambda c: get_campaign(c, number))
     if what == "labels":
         return _labels(store, campaign, columns)
-    rows = {"workers": _workers, "payments": _payments}.get(what)
+    rows = {"workers": _workers, "payments": _payments, "reports": _reports}.get(what)
     found = rows(store, campaign) if rows else _answers(store, campaign, what == "answers")
     return Exported(COLUMNS[what], found, {})
 
@@ -103,6 +105,14 @@ def _answers(store: Store, campaign: Campaign, standing: bool) -> Iterator[list[
 def _workers(store: Store, campaign: Campaign) -> Iterator[list[JsonObject]]:
     def read(after: int) -> list[JsonObject]:
         found = store.read(lambda c: payment_rows(c, campaign, after))
+        return [with_times(dict(row)) for row in found]
+
+    return pieces(read)
+
+
+def _reports(store: Store, campaign: Campaign) -> Iterator[list[JsonObject]]:
+    def read(after: int) -> list[JsonObject]:
+        found = store.read(lambda c: report_rows(c, campaign.id, campaign.questions, after))
         return [with_times(dict(row)) for row in found]
 
     return pieces(read)

@@ -20,7 +20,13 @@ from crowdtree.store.types import JsonObject
 from crowdtree.text import plural
 from crowdtree.web.state import AppState
 
-__all__ = ["MEDIA_TYPES", "Added", "add_from_file", "remove_media", "unused_gold"]
+__all__ = [
+    "MEDIA_TYPES",
+    "Added",
+    "add_from_file",
+    "remove_media",
+    "unused_gold",
+]
 
 ROWS_PER_TRANSACTION = 2000
 MEDIA_TYPES = {
