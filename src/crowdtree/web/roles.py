@@ -49,6 +49,9 @@ ROUTES: dict[str, OwnerRole] = {
     "GET /c/{number}/plan": "viewer",
     "GET /c/{number}/plan/checks": "viewer",
     "GET /c/{number}/plan/tree": "viewer",
+    "GET /c/{number}/preview": "viewer",
+    "GET /c/{number}/preview/api/worker/state": "viewer",
+    "GET /c/{number}/preview/work/training": "viewer",
     "GET /c/{number}/questions": "viewer",
     "GET /c/{number}/reports": "viewer",
     "GET /c/{number}/share": "viewer",
@@ -57,6 +60,14 @@ ROUTES: dict[str, OwnerRole] = {
     "GET /c/{number}/workers/{worker}": "viewer",
     "GET /metrics": "viewer",
     "POST /c/{number}/plan/ready": "viewer",  # works out what the page of the plan shows
+    # previews change nothing
+    "POST /c/{number}/preview/api/worker/answer": "viewer",
+    "POST /c/{number}/preview/api/worker/consent": "viewer",
+    "POST /c/{number}/preview/api/worker/release": "viewer",
+    "POST /c/{number}/preview/api/worker/report": "viewer",
+    "POST /c/{number}/preview/api/worker/skip": "viewer",
+    "POST /c/{number}/preview/work/next": "viewer",
+    "POST /c/{number}/preview/work/undo": "viewer",
     # secrets, and what only leads to changes
     "GET /api/campaigns/{number}/prolific/submissions": "editor",
     "GET /api/campaigns/{number}/signing-key": "editor",
