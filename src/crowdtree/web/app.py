@@ -20,6 +20,7 @@ from crowdtree.web.api import (
     audits,
     corrections,
     duplicates,
+    items,
     media,
     owner,
     people,
@@ -90,7 +91,7 @@ def _version() -> str:
 def _add_routes(app: FastAPI, state: AppState) -> None:
     for module in (
         *(worker, sessions, people, transfer, media, audits, corrections, prolific, duplicates),
-        *(owner, system),
+        *(items, owner, system),
     ):
         app.include_router(module.router)
     state.templates = pages.templates()

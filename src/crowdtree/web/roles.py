@@ -33,6 +33,7 @@ ROUTES: dict[str, OwnerRole] = {
     "GET /api/campaigns/{number}/definition": "viewer",
     "GET /api/campaigns/{number}/events": "viewer",
     "GET /api/campaigns/{number}/exclusions": "viewer",
+    "GET /api/campaigns/{number}/items": "viewer",
     "GET /api/campaigns/{number}/items/{item}": "viewer",
     "GET /api/campaigns/{number}/labels": "viewer",
     "GET /api/campaigns/{number}/payments": "viewer",
