@@ -88,7 +88,10 @@ function card(place, svg, words) {
   if (!made) return;
   const picture = `data:image/svg+xml,${encodeURIComponent(svg)}`;
   made.hidden = false;
-  made.querySelector("img").src = picture;
+  const image = new Image(240, 240);
+  image.alt = "QR code of the link";
+  image.src = picture;
+  made.querySelector("[data-code]").replaceChildren(image);
   made.querySelector("[data-picture]").href = picture;
   made.querySelector("[data-written]").textContent = words;
 }
