@@ -188,7 +188,8 @@ def http_page() -> Iterator[str]:
     yield "# HTTP interface\n"
     yield "Generated from the OpenAPI description, which a running server has at"
     yield "`/api/openapi.json`. The [role](../howto/people.md) is the least that an owner needs;"
-    yield "routes without one are for workers, auditors or everybody ([Security](../security.md)).\n"
+    yield "routes without one are for workers, auditors or everybody"
+    yield "([Security](../security.md)).\n"
     yield "*Takes* lists query parameters, or fields of the JSON body. What has `=` may be left"
     yield "out; its default follows.\n"
     rows = []

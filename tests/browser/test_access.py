@@ -67,15 +67,8 @@ def test_owner_pages(open_page, campaign) -> None:
     found = []
     base = f"/c/{made.number}"
     names = ("items", "workers", "audit", "questions", "plan", "share", "webhooks", "activity")
-    for path in [
-        "/",
-        "/new",
-        "/access",
-        "/people",
-        "/activity",
-        base,
-        *(f"{base}/{name}" for name in names),
-    ]:
+    server = ("/", "/new", "/access", "/people", "/activity")
+    for path in [*server, base, *(f"{base}/{name}" for name in names)]:
         page.goto(path)
         found += everywhere(page)
     for path in (f"{base}/items", f"{base}/workers"):
