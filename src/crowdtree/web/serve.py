@@ -19,6 +19,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.private import make_private
 from crowdtree.store import Store
+from crowdtree.store.db.activity import COMMAND_LINE, acting
 from crowdtree.store.owner import owners, webhooks
 from crowdtree.store.owner.tokens import ROOT
 from crowdtree.web.app import create_app
@@ -132,7 +133,7 @@ def run(serving: Serving, announce: Callable[[str], None]) -> None:
         )
     with _listen(serving.host, serving.port) as listener:
         serving = replace(serving, port=listener.getsockname()[1])
-        with Store(serving.database).opened() as store:
+        with Store(serving.database).opened() as store, acting(COMMAND_LINE):
             _protect(store, serving.options)
             link = owner_link(store, serving.base, retire=True)
         os.environ[VARIABLE] = json.dumps(asdict(serving))

@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.db import statements as sql
-from crowdtree.store.db.activity import note
+from crowdtree.store.db.activity import Actor, note
 from crowdtree.store.db.campaign_row import (
     Campaign,
     CampaignStatus,
@@ -191,6 +191,7 @@ def set_status(
     status: CampaignStatus,
     now: float,
     reason: str = "",
+    actor: Actor = "owner",
 ) -> Campaign:
     """Start, pause, resume or finish a campaign."""
     found = get_campaign(connection, number, lock=True)
@@ -217,7 +218,7 @@ def set_status(
         .where(campaigns.c.id == number)
         .values(status=status, status_reason=reason, started_at=started, finished_at=finished)
     )
-    note(connection, now, VERBS[status], number, {"reason": reason} if reason else {})
+    note(connection, now, VERBS[status], number, {"reason": reason} if reason else {}, actor)
     return get_campaign(connection, number)
 
 
