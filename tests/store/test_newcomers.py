@@ -9,10 +9,12 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
+import numpy as np
 import sqlalchemy as sa
 
 import crowdtree as ct
 from crowdtree.errors import CrowdtreeError
+from crowdtree.plan import Plan
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.store import Next, Settings, Store, Submit
 from crowdtree.store.background.maintenance import Maintenance
@@ -193,6 +195,22 @@ def test_somebody_known_is_asked_about_labels_that_wait(url: str, policy: Any) -
             sa.select(items.c.task, labels.c.label).join(labels, labels.c.item_id == items.c.id)
         )
         assert {int(row.task[1:]) % 2 == row.label for row in found} == {True}
+        lab.agrees()
+
+
+def test_a_label_against_which_known_people_speak_does_not_wait_for_all_of_them(url: str) -> None:
+    """At the leaf to which strangers have led, more answers to the last question change nothing."""
+    problem = ct.Problem(["a", "b", "c"], None, ["q", "r"], [[0, 1, 1], [0, 0, 1]], 0.1)
+    lab = Newcomers(url, PlanPolicy(Plan(ct.design(problem), np.array([3, 1])), "curtailed"), n=1)
+    with lab.store.opened():
+        friends = [lab.invite() for _ in range(6)]
+        lab.answer(lab.join(), wrong=True)
+        lab.answer(friends[0])
+        lab.answer(lab.join(), wrong=True)
+        lab.work(*friends[1:])
+        lab.look()
+        assert (lab.labelled, lab.held) == (1, 0)
+        assert len(lab.rows(sa.select(answers.c.id))) == 5, "known people outnumber strangers"
         lab.agrees()
 
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -271,15 +270,9 @@ class _Crowd:
 
         For gold items the truth. Others are wrong together with some chance.
         """
-        counts = np.isin(np.array(self.workers)[self.who], list(partners)) & ~self.is_gold
-        total = np.zeros((self.n_items, self.problem.n_classes))
-        voices = np.zeros(self.n_items)
-        np.add.at(total, self.where[counts], self.plain[counts])
-        np.add.at(voices, self.where[counts], 1.0)
+        counts, total, voices = self._spoken(partners)
         others = total[self.where] - np.where(counts[:, None], self.plain, 0.0)
-        posterior = self.prior * np.exp(others - others.max(axis=1, keepdims=True))
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        believed = (1 - DOUBT) * posterior + DOUBT * self.prior
+        believed = self._doubted(others)
         for number in np.flatnonzero(self.is_gold):
             believed[number] = np.eye(self.problem.n_classes)[self.voices[number][2]]
         return believed, voices[self.where] - counts > 0
@@ -320,19 +313,6 @@ class _Crowd:
         strangers = [w for w in rest if w not in vouched]
         return self._alike(strangers, set(rest)) | self._fast(strangers)
 
-    def _believed(self, item: int, partners: set[int], *without: int) -> FloatArray | None:
-        """Chance of each class of an item by the partners' answers, without some workers'."""
-        told = [
-            self.plain[number]
-            for number in self.by_item[item]
-            if self.voices[number][1] in partners and self.voices[number][1] not in without
-        ]
-        if not told:
-            return None
-        total = np.sum(told, axis=0)
-        posterior = self.prior * np.exp(total - total.max())
-        return np.asarray((1 - DOUBT) * posterior / posterior.sum() + DOUBT * self.prior)
-
     def _alike(self, workers: list[int], partners: set[int]) -> dict[int, Suspicion]:
         """Suspect pairs of people who give the same answers beyond chance.
 
@@ -340,35 +320,78 @@ class _Crowd:
         and only items count that others answered too. Two who are always right are not suspected,
         two who are wrong together are.
         """
-        error = self.problem.worker_error
-        yes = np.stack([self._yes(np.minimum(care * error, MOST_ERROR)) for care in CARE])
-        mine = set(workers)
-        same: dict[tuple[int, int], list[int]] = {}
-        for k, a in enumerate(self.answers):
-            if a.gold is None and a.worker in mine:
-                same.setdefault((a.item, a.question), []).append(k)
-        total: dict[tuple[int, int], list[FloatArray]] = {}
-        for (item, question), some in same.items():
-            for k, j in combinations(some, 2):
-                a, b = sorted((self.answers[k], self.answers[j]), key=lambda x: x.worker)
-                belief = self._believed(item, partners, a.worker, b.worker)
-                if belief is None:
-                    continue
-                one, two = (yes[:, question] if x.value else 1 - yes[:, question] for x in (a, b))
-                first, agree = one @ belief, a.value == b.value
-                alone = (1 - SHARED) * (one * two) @ belief + SHARED * agree * first
-                copied = first * (COPIED if agree else 1 - COPIED)
-                total.setdefault((a.worker, b.worker), []).append(np.log([copied, alone]))
-        pairs = max(1, len(self.workers) * (len(self.workers) - 1) // 2)
+        one, two, belief = self._compared(workers, partners)
+        if not len(one):
+            return {}
+        people = np.stack([self.worker[one], self.worker[two]], axis=1)
+        pairs, of = np.unique(people, axis=0, return_inverse=True)
+        agree = self.value[one] == self.value[two]
+        told = np.zeros((2, len(CARE), len(pairs)))
+        for place, care in enumerate(CARE):
+            yes = self._yes(np.minimum(care * self.problem.worker_error, MOST_ERROR))
+            yes = yes[self.question[one]]
+            mine, other = (np.where(self.value[k, None] == 1, yes, 1 - yes) for k in (one, two))
+            first = (mine * belief).sum(axis=1)
+            alone = (1 - SHARED) * (mine * other * belief).sum(axis=1) + SHARED * agree * first
+            copied = first * np.where(agree, COPIED, 1 - COPIED)
+            for row, chance in zip(told, (copied, alone), strict=True):
+                row[place] = np.bincount(of.ravel(), np.log(chance), minlength=len(pairs))
+        copied, alone = told
+        evidence = np.logaddexp.reduce(copied) - np.log(len(CARE)) - alone.max(axis=0)
+        possible = max(1, len(self.workers) * (len(self.workers) - 1) // 2)
+        count = np.bincount(of.ravel())
         found: dict[int, Suspicion] = {}
-        for pair, told in total.items():
-            copied, alone = np.sum(told, axis=0)
-            evidence = np.logaddexp.reduce(copied) - np.log(len(CARE)) - alone.max()
-            if evidence >= SUSPECTED + np.log(pairs):
-                for worker, other in (pair, pair[::-1]):
-                    text = f"{len(told)} answers are those of worker {other} beyond chance"
-                    found.setdefault(worker, Suspicion("alike", text))
+        for place in np.flatnonzero(evidence >= SUSPECTED + np.log(possible)):
+            pair = pairs[place].tolist()
+            for worker, accomplice in (pair, pair[::-1]):
+                text = f"{count[place]} answers are those of worker {accomplice} beyond chance"
+                found.setdefault(worker, Suspicion("alike", text))
         return found
+
+    def _compared(
+        self, workers: list[int], partners: set[int]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]:
+        """Pairs of answers of two of some workers to one question about one item.
+
+        With the chance of each class by what the partners said, without the two; only items about
+        which others than the two said something. In each pair the smaller worker comes first.
+        """
+        item = self.where[self.voice]
+        some = np.flatnonzero(np.isin(self.worker, workers) & ~self.is_gold[self.voice])
+        order = np.lexsort((self.worker[some], self.question[some], item[some]))
+        some = some[order]
+        asked = item[some] * self.problem.n_questions + self.question[some]
+        one, two = [some[:0]], [some[:0]]
+        for apart in range(1, len(some)):
+            same = asked[apart:] == asked[:-apart]
+            if not same.any():
+                break
+            one.append(some[:-apart][same])
+            two.append(some[apart:][same])
+        a, b = np.concatenate(one), np.concatenate(two)
+        counts, total, voices = self._spoken(partners)
+        mine = self.voice[a], self.voice[b]
+        others = voices[item[a]] - counts[mine[0]] - counts[mine[1]] > 0
+        a, b = a[others], b[others]
+        said = total[item[a]]
+        for voice in (self.voice[a], self.voice[b]):
+            said = said - np.where(counts[voice, None], self.plain[voice], 0.0)
+        return a, b, self._doubted(said)
+
+    def _spoken(self, partners: set[int]) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+        """Which voices are those of partners; their sum and their number, per item."""
+        counts = np.isin(np.array(self.workers)[self.who], list(partners)) & ~self.is_gold
+        total = np.zeros((self.n_items, self.problem.n_classes))
+        voices = np.zeros(self.n_items)
+        np.add.at(total, self.where[counts], self.plain[counts])
+        np.add.at(voices, self.where[counts], 1.0)
+        return counts, total, voices
+
+    def _doubted(self, told: FloatArray) -> FloatArray:
+        """Chance of each class by what people said, who are wrong together with some chance."""
+        posterior = self.prior * np.exp(told - told.max(axis=1, keepdims=True, initial=-np.inf))
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        return (1 - DOUBT) * posterior + DOUBT * self.prior
 
     def _fast(self, workers: list[int]) -> dict[int, Suspicion]:
         """Suspect people who repeatedly answer in a fraction of the time that others take."""
