@@ -327,21 +327,21 @@ class _Crowd:
         pairs, of = np.unique(people, axis=0, return_inverse=True)
         agree = self.value[one] == self.value[two]
         told = np.zeros((2, len(CARE), len(pairs)))
-        for place, care in enumerate(CARE):
+        for row, care in enumerate(CARE):
             yes = self._yes(np.minimum(care * self.problem.worker_error, MOST_ERROR))
             yes = yes[self.question[one]]
             mine, other = (np.where(self.value[k, None] == 1, yes, 1 - yes) for k in (one, two))
             first = (mine * belief).sum(axis=1)
             alone = (1 - SHARED) * (mine * other * belief).sum(axis=1) + SHARED * agree * first
             copied = first * np.where(agree, COPIED, 1 - COPIED)
-            for row, chance in zip(told, (copied, alone), strict=True):
-                row[place] = np.bincount(of.ravel(), np.log(chance), minlength=len(pairs))
+            for sums, chance in zip(told, (copied, alone), strict=True):
+                sums[row] = np.bincount(of.ravel(), np.log(chance), minlength=len(pairs))
         copied, alone = told
         evidence = np.logaddexp.reduce(copied) - np.log(len(CARE)) - alone.max(axis=0)
         possible = max(1, len(self.workers) * (len(self.workers) - 1) // 2)
         count = np.bincount(of.ravel())
         found: dict[int, Suspicion] = {}
-        for place in np.flatnonzero(evidence >= SUSPECTED + np.log(possible)):
+        for place in np.flatnonzero(evidence >= SUSPECTED + np.log(possible)).tolist():
             pair = pairs[place].tolist()
             for worker, accomplice in (pair, pair[::-1]):
                 text = f"{count[place]} answers are those of worker {accomplice} beyond chance"
@@ -391,7 +391,7 @@ class _Crowd:
         """Chance of each class by what people said, who are wrong together with some chance."""
         posterior = self.prior * np.exp(told - told.max(axis=1, keepdims=True, initial=-np.inf))
         posterior /= posterior.sum(axis=1, keepdims=True)
-        return (1 - DOUBT) * posterior + DOUBT * self.prior
+        return np.asarray((1 - DOUBT) * posterior + DOUBT * self.prior)
 
     def _fast(self, workers: list[int]) -> dict[int, Suspicion]:
         """Suspect people who repeatedly answer in a fraction of the time that others take."""
