@@ -123,7 +123,9 @@ class Run:
                 Person(
                     *self._join(),
                     attack=self.attack if bad else "",
-                    errors=1.0 if bad else (0.7, 1.0, 1.0, 1.3, 2.0)[place % 5],
+                    errors=(2.0 if self.attack == "careless" else 1.0)
+                    if bad
+                    else (0.7, 1.0, 1.0, 1.3, 2.0)[place % 5],
                     pace=1.0 if bad else (1.0, 0.5, 1.5, 1.0)[place % 4],
                 )
             )
@@ -143,11 +145,10 @@ class Run:
         cls = int(self.truth[task])
         right = int(self.right[question, cls])
         attack = person.attack
-        if attack == "turncoat" and person.said < 20:
-            attack = ""
-        if attack == "patient" and task % 2:
-            attack = ""  # honest about every other item
-        if attack in ("", "clever"):
+        honest = attack in ("", "careless")
+        honest |= attack == "turncoat" and person.said < 20
+        honest |= attack == "patient" and task % 2 == 1
+        if honest:
             error = min(0.45, person.errors * float(self.problem.worker_error[question, cls]))
             return right if self.rng.random() >= error else 1 - right
         if attack in ("random", "fast"):
@@ -274,7 +275,8 @@ class Run:
 
 
 NAMES = ("policy", "attack", "status")
-ATTACKS = ("colluding", "random", "always yes", "fast", "patient", "turncoat")
+ATTACKS = ("colluding", "random", "always yes", "fast", "patient", "turncoat", "careless")
+"""The last are honest people who err as often as is tolerated, for comparison."""
 
 
 def measure(kind: str, gold: bool, attack: str, seed: int) -> dict[str, Any]:
@@ -355,8 +357,8 @@ def main() -> None:
         lines = [line for path in options.summary for line in path.read_text().splitlines()]
         print(summary([json.loads(line) for line in lines]))
         return
-    for case in product(options.policies, options.gold, options.attacks, options.seeds):
-        kind, gold, attack, seed = case
+    for case in product(options.seeds, options.policies, options.gold, options.attacks):
+        seed, kind, gold, attack = case
         found = measure(kind, bool(gold), attack.replace("none", ""), seed)
         print(json.dumps(found), flush=True)
 

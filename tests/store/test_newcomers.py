@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,8 @@ import crowdtree as ct
 from crowdtree.errors import CrowdtreeError
 from crowdtree.plan import Plan
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
+from crowdtree.rng import generator
+from crowdtree.simulation import Crowd, simulate
 from crowdtree.store import Next, Settings, Store, Submit
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.trusting import Trusting
@@ -118,6 +121,35 @@ def test_nobody_labels_an_item_alone(url: str, policy: Any) -> None:
         lab.agrees()
         who = sa.select(answers.c.item_id, sa.func.count(answers.c.worker_id.distinct()))
         assert {n for _, n in lab.rows(who.group_by(answers.c.item_id))} == {2}
+
+
+@pytest.mark.parametrize("people_per_item", [1, 3])
+@pytest.mark.parametrize("policy", [ADAPTIVE, PLAN], ids=["adaptive", "plan"])
+def test_simulated_campaigns_take_the_same_answers(
+    tmp_path: Any, policy: Any, people_per_item: int
+) -> None:
+    """Everybody answers once about an item, as simulated people do: the same labels come out."""
+    run = simulate(PROBLEM, policy, 15, rng=1, people_per_item=people_per_item)
+    block = Crowd().block(PROBLEM, int(generator(1).integers(0, 2**63)), 0, 15)
+    alone = {"one_question_per_item": True, "people_per_item": people_per_item}
+    lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", policy, n=15, **alone)
+    asked: Counter[tuple[int, int]] = Counter()
+    yes: Counter[tuple[int, int]] = Counter()
+    with lab.store.opened():
+        for who in (lab.invite() for _ in range(12)):
+            while (task := lab.store.ask(Next(who))["task"]) is not None:
+                about = int(task["item"]["task"][1:]), "qr".index(task["question"]["name"])
+                where = (np.array([n]) for n in (*about, asked[about], yes[about]))
+                value = int(block.answer(*where).value[0])
+                lab.store.ask(Submit(who, task["lease"], "answer", value, f"{about}"))
+                asked[about] += 1
+                yes[about] += value
+        found = lab.rows(
+            sa.select(items.c.task, labels.c.label).join(labels, labels.c.item_id == items.c.id)
+        )
+        assert {int(row.task[1:]): row.label for row in found} == dict(enumerate(run.label))
+        assert sum(asked.values()) == run.answers.sum()
+        lab.agrees()
 
 
 @pytest.mark.parametrize("policy", [ADAPTIVE, PLAN], ids=["adaptive", "plan"])
