@@ -198,11 +198,12 @@ def people_costs(report: Report, policy: Policy[Any], people: Sequence[int]) -> 
     report(0.1, "Simulating labels by one person and by more")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        alone, *more = (
-            simulate(policy.problem, policy, PEOPLE_SIMULATED, people_per_item=n).answers_per_item
-            for n in (1, *people)
-        )
-    return {n: max(0.0, float(one - alone)) for n, one in zip(people, more, strict=True)}
+        runs = {
+            n: simulate(policy.problem, policy, PEOPLE_SIMULATED, people_per_item=n)
+            for n in {1, *people}
+        }
+        answers = {n: float(run.answers_per_item) for n, run in runs.items()}
+    return {n: max(0.0, answers[n] - answers[1]) for n in people}
 
 
 def checks_of(run: Any, bound: float) -> Forecast:
