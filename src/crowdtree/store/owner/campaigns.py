@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.campaign import check_people
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.activity import Actor, note
@@ -95,12 +96,7 @@ def check_policy(policy: AnyPolicy, settings: Settings) -> None:
         raise CrowdtreeError(
             "settings: personal_codes: leave completion_code empty, or switch personal codes off"
         )
-    most = getattr(policy, "max_answers", None)
-    if most is not None and most < settings.people_per_item:
-        raise CrowdtreeError(
-            f"settings: people_per_item: {settings.people_per_item} people cannot answer about an "
-            f"item: the policy takes at most {most} (max_answers)"
-        )
+    check_people(policy, settings.people_per_item)
     if settings.dedicated and policy.to_dict()["policy"] != "plan":
         raise CrowdtreeError(
             "settings: dedicated: requires a plan; adaptive questions vary by item"
