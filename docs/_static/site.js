@@ -31,11 +31,6 @@
       }
     });
   }
-  addEventListener("load", function () {
-    document.querySelectorAll(".cell_output img").forEach(function (picture) {
-      picture.classList.toggle("wide", picture.naturalWidth > 1000);
-    });
-    mark();
-  });
+  addEventListener("load", mark);
   addEventListener("resize", mark);
 })();
