@@ -9,16 +9,12 @@ from pathlib import Path
 import pytest
 
 from cli.helpers import TABLE, complaint, run
-from tests.docs.pages import DOCS, ROOT
+from tests.docs.pages import DOCS
 
 pytest.importorskip("fastapi", reason="the messages of campaigns need the server's packages")
 
-ON_SERVERS = (
-    "is in use, maybe by",
-    "This request comes from another site",
-    "was stored with another key",
-)
-"""Parts of messages that only a running server gives."""
+ON_SERVERS = ("is in use, maybe by", "was stored with another key")
+"""Parts of messages that a running server gives, apart from sentences on its pages."""
 
 CASES: dict[str, tuple[str, ...]] = {
     "": (
@@ -71,10 +67,9 @@ def test_messages_of_the_reference_are_printed(capsys, tmp_path, monkeypatch):
         words
         for words, pattern in zip(documented, patterns, strict=True)
         if not any(re.match(pattern, line) for line in found)
+        and not any(part in words for part in ON_SERVERS)
+        and not words[0].isupper()  # a sentence on a page
     ]
-    assert len(found) == len(documented) - len(missing)
-    assert len(missing) == len(ON_SERVERS)
-    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
-    for part in ON_SERVERS:
-        assert part in sources
-        assert any(part in words for words in missing)
+    assert missing == []
+    unknown = [line for line in found if not any(re.match(words, line) for words in patterns)]
+    assert unknown == []
