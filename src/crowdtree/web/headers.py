@@ -28,6 +28,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=(), payment=()",
 }
+OURS = frozenset(name.encode() for name in (*HEADERS, "cache-control"))
 SECRET_PATHS = re.compile(r"^(/(?:w|join|a)/)[^/]+")
 
 
@@ -61,8 +62,10 @@ class Guard:
     def _with_ours(self, given: list[tuple[bytes, bytes]], path: str) -> list[tuple[bytes, bytes]]:
         """Add our headers to a response, except those that it sets itself."""
         ours = self.static if path.startswith("/static/") else self.ours
-        there = {name for name, _ in given}
-        return [*given, *(pair for pair in ours if pair[0] not in there)]
+        there = OURS.intersection([name for name, _ in given])
+        if there:
+            ours = [pair for pair in ours if pair[0] not in there]
+        return [*given, *ours]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
