@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 
-import segno
-
 __all__ = ["MOST_LINK", "qr_svg"]
 
 MOST_LINK = 1000
@@ -24,6 +22,8 @@ def qr_svg(link: str) -> str:
     """
     if len(link) > MOST_LINK:
         return ""
+    import segno  # takes a while, and few requests need it
+
     out = io.BytesIO()
     segno.make(link, error="m", micro=False).save(
         out, kind="svg", border=BORDER, dark="#000", light="#fff", xmldecl=False, omitsize=True
