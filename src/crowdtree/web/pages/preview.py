@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from sqlalchemy.engine import Connection
 from starlette.responses import Response
 
@@ -22,7 +22,17 @@ from crowdtree.web.services.previews import (
 
 __all__ = ["router"]
 
-router = APIRouter(route_class=PageRoute, prefix="/c/{number}/preview", dependencies=OWNER_ONLY)
+
+async def _there(request: Request, number: Number) -> None:
+    """Refuse previews of campaigns that do not exist."""
+    await state_of(request).store.aread(lambda c: get_campaign(c, number))
+
+
+router = APIRouter(
+    route_class=PageRoute,
+    prefix="/c/{number}/preview",
+    dependencies=[*OWNER_ONLY, Depends(_there)],
+)
 
 
 @router.get("")
@@ -47,23 +57,20 @@ async def next_question(request: Request, number: Number) -> JsonObject:
 
 
 @router.get("/work/training")
-async def training(number: Number) -> JsonObject:
+async def training() -> JsonObject:
     """Leave the training out, because it goes by what a worker has done."""
-    del number
     return {"total": 0, "done": 0, "task": None}
 
 
 @router.get("/api/worker/state")
-async def standing(number: Number) -> JsonObject:
+async def standing() -> JsonObject:
     """Tell the page that the work goes on."""
-    del number
     return dict(previewed_state())
 
 
 @router.post("/work/undo")
-async def undo(number: Number) -> None:
+async def undo() -> None:
     """Refuse: there is no answer to take back."""
-    del number
     raise Refused("nothing")
 
 
@@ -72,7 +79,6 @@ async def undo(number: Number) -> None:
 @router.post("/api/worker/report")
 @router.post("/api/worker/consent")
 @router.post("/api/worker/release")
-async def forget(number: Number) -> JsonObject:
+async def forget() -> JsonObject:
     """Take what a worker would send, and forget it."""
-    del number
     return {"fate": "counted", "late": False}
