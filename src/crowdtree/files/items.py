@@ -12,7 +12,16 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.files.layouts import MOST_TITLE, header_of
 from crowdtree.reading import csv_rows, open_source, separator_of
 
-__all__ = ["ITEM_FORMATS", "MEDIA", "is_address", "json_rows", "read_items", "visible"]
+__all__ = [
+    "ITEM_FORMATS",
+    "KEYS",
+    "MEDIA",
+    "is_address",
+    "json_rows",
+    "make_item",
+    "read_items",
+    "visible",
+]
 
 ITEM_FORMATS = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 """Formats of item files by the ending of their name."""
@@ -40,7 +49,7 @@ def read_items(source: Any, kind: str, classes: Iterable[str]) -> Iterator[dict[
     with open_source(source, "items").lines(most_line=MOST_ROW) as lines:
         rows = _table_rows(lines) if kind == "csv" else json_rows(lines)
         for line, row in rows:
-            yield _item(row, line, places)
+            yield make_item(row, f"items: line {line}", places)
 
 
 def visible(columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,29 +114,30 @@ def json_rows(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, row
 
 
-def _item(row: dict[str, Any], line: int, places: dict[str, int]) -> dict[str, Any]:
+def make_item(row: Mapping[str, Any], where: str, places: Mapping[str, int]) -> dict[str, Any]:
+    """Check the columns of an item; `where` begins errors, `places` are the classes."""
     row = dict(row)
     key = "task" if "task" in row else "id"
     task = row.pop(key, None)
     task = str(task).strip() if isinstance(task, str | int) else ""
     if not 0 < len(task) <= MOST_TASK or "\x00" in task or not _whole(task):
-        raise CrowdtreeError(f"items: line {line}: `task` must have 1 to {MOST_TASK} characters")
+        raise CrowdtreeError(f"{where}: `task` must have 1 to {MOST_TASK} characters")
     gold = row.pop("gold", None)
     if gold in (None, ""):
         cls = None
     elif not isinstance(gold, str) or gold not in places:
-        raise CrowdtreeError(f"items: line {line}: gold {str(gold)[:50]!r} is not a class")
+        raise CrowdtreeError(f"{where}: gold {str(gold)[:50]!r} is not a class")
     else:
         cls = places[gold]
     for name in MEDIA:
         if row.get(name):
-            row[name] = _address(row[name], name, line)
+            row[name] = _address(row[name], f"{where}: {name}")
     kept = {name: value for name, value in row.items() if value not in (None, "")}
     try:
         payload = json.dumps(kept, ensure_ascii=False, allow_nan=False).replace("\\u0000", "")
     except (ValueError, RecursionError):
         raise CrowdtreeError(
-            f"items: line {line}: a number is not finite, or the nesting is too deep"
+            f"{where}: a number is not finite, or the nesting is too deep"
         ) from None
     if not _whole(payload):
         payload = json.dumps(kept).replace("\\u0000", "")
@@ -143,9 +153,8 @@ def _whole(text: str) -> bool:
     return True
 
 
-def _address(value: Any, name: str, line: int) -> str:
+def _address(value: Any, where: str) -> str:
     """Accept an https address or the name of an uploaded file."""
-    where = f"items: line {line}: {name}"
     if not isinstance(value, str) or len(value) > 2000:
         raise CrowdtreeError(f"{where} must be an https:// address or an uploaded file's name")
     try:

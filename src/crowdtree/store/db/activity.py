@@ -21,6 +21,7 @@ EVENTS = {
     "revise": "table.revised",
     "exclude": "answers.excluded",
     "include": "answers.included",
+    "correct": "label.corrected",
     "certified": "certificate.reached",
     "out of reach": "certificate.out_of_reach",
     "skipped away": "campaign.skipped_away",
@@ -47,12 +48,13 @@ def note(
     campaign: int | None,
     detail: Mapping[str, object] | None = None,
     actor: Literal["owner", "server"] = "owner",
-) -> None:
-    """Append to the activity log."""
+) -> int:
+    """Append to the activity log; returns the number of the entry."""
     if action in EVENTS:
         hold_readers(connection)
     values = {"at": now, "actor": actor, "action": action, "campaign_id": campaign}
-    connection.execute(activity.insert().values(**values, detail=json.dumps(dict(detail or {}))))
+    made = activity.insert().values(**values, detail=json.dumps(dict(detail or {})))
+    return int(connection.execute(made.returning(activity.c.id)).scalar_one())
 
 
 def list_activity(connection: Connection, number: int) -> list[ActivityEntry]:

@@ -187,6 +187,7 @@ class ItemRow(NamedTuple):
     revised_after: int
     reopened_after: int
     least: int
+    corrected: int | None
 
 
 @dataclass

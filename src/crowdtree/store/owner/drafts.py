@@ -14,8 +14,10 @@ from crowdtree.store.db.tables import (
     credentials,
     deliveries,
     items,
+    labels,
     tallies,
     webhooks,
+    withdrawals,
     workers,
 )
 from crowdtree.store.types import AnyPolicy
@@ -42,7 +44,7 @@ def discard(connection: Connection, number: int, now: float) -> None:
     name = _draft(connection, number).name
     hooks = sa.select(webhooks.c.id).where(webhooks.c.campaign_id == number)
     connection.execute(deliveries.delete().where(deliveries.c.webhook_id.in_(hooks)))
-    for table in (credentials, webhooks, tallies, budgets, items, workers):
+    for table in (credentials, webhooks, tallies, budgets, labels, withdrawals, items, workers):
         connection.execute(table.delete().where(table.c.campaign_id == number))
     connection.execute(campaigns.delete().where(campaigns.c.id == number))
     note(connection, now, "discard", number, {"name": name})

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from crowdtree.store.corrections import excluding
+from crowdtree.store.corrections.common import MOST_REASON
 from crowdtree.store.corrections.preview import preview
 from crowdtree.store.queries.exclusions import list_exclusions
 from crowdtree.store.types import JsonObject
@@ -32,7 +33,7 @@ class Included(BaseModel):
     workers: Annotated[
         list[Annotated[int, Field(ge=1, le=2**53)]], Field(min_length=1, max_length=1000)
     ]
-    reason: Annotated[str, Field(max_length=excluding.MOST_REASON)] = ""
+    reason: Annotated[str, Field(max_length=MOST_REASON)] = ""
     dry_run: bool = False
 
 

@@ -8,6 +8,7 @@ from typing import TypedDict
 
 from crowdtree.store import Store
 from crowdtree.store.corrections import reopening
+from crowdtree.store.corrections.common import AT_ONCE
 from crowdtree.store.db.campaign_row import get_campaign
 
 __all__ = ["Reopened", "reopen_items"]
@@ -31,8 +32,8 @@ def reopen_items(store: Store, number: int, tasks: Sequence[str] | None) -> Reop
             count += found
     else:
         ids = store.read(lambda c: reopening.items_of_tasks(c, number, tasks))
-        for start in range(0, len(ids), reopening.AT_ONCE):
-            count += _write(store, number, ids[start : start + reopening.AT_ONCE])
+        for start in range(0, len(ids), AT_ONCE):
+            count += _write(store, number, ids[start : start + AT_ONCE])
     after = store.read(lambda c: get_campaign(c, number))
     return {
         "campaign": number,
