@@ -22,7 +22,7 @@ from crowdtree.cli.campaign.database import (
 from crowdtree.cli.options import AsJson, from_environment, with_options
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["Address", "MediaFolder", "base_url", "serve_verb"]
+__all__ = ["Address", "MediaFolder", "base_url", "media_folder", "serve_verb"]
 
 
 MediaFolder = Annotated[
@@ -35,6 +35,11 @@ MediaFolder = Annotated[
         show_default="next to the database",
     ),
 ]
+
+
+def media_folder(database: str, media: Path | None) -> Path:
+    """Folder of uploaded media: the one that was given, or the one next to the database."""
+    return media or Path(import_server("crowdtree.web.serve").beside(database, "-media"))
 
 
 @dataclass(frozen=True)
@@ -128,7 +133,7 @@ def serve_verb(
 
 
 def _serving(serve: Any, database: str, address: Address, running: Running) -> Any:
-    folder = str(running.media) if running.media is not None else serve.beside(database, "-media")
+    folder = str(media_folder(database, running.media))
     return serve.Serving(
         database=database,
         host=address.host,

@@ -78,13 +78,13 @@ def edit_item(
     if row is None:
         raise NotFound(f"item {item} is not in campaign {number}")
     where = f"item {short(row.task)!r}"
+    old = _columns(row.payload, row.gold, campaign)
     for name in KEYS:
-        if name in columns:
+        if name in columns and (name == "task" or name not in old):
             raise CrowdtreeError(
                 f"{where}: {name}: the name of an item cannot change; withdraw the item and add "
                 "another one"
             )
-    old = _columns(row.payload, row.gold, campaign)
     wished = {**old, **{name: "" if v is None else v for name, v in columns.items()}}
     places = {name: place for place, name in enumerate(campaign.classes)}
     made = make_item({**wished, "task": row.task}, where, places)

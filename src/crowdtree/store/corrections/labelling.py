@@ -25,7 +25,7 @@ from crowdtree.store.corrections.common import (
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
-from crowdtree.store.db.sql import fetch
+from crowdtree.store.db.sql import fetch, run_many
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.db.tables import audits, corrections, items
 from crowdtree.store.owner.campaigns import pause_finished
@@ -33,6 +33,7 @@ from crowdtree.store.serving.item import CORRECTED, OpenItem
 from crowdtree.store.serving.revise import revise
 from crowdtree.store.serving.settle import settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
+from crowdtree.store.serving.worker_quality import relearn
 from crowdtree.text import plural, short
 
 __all__ = ["LabelledByHand", "check_wanted", "correct"]
@@ -172,4 +173,7 @@ def _reopen(unit: UnitOfWork) -> int:
     log = logs_of(unit.connection, [item.id for item in found])
     for item in found:
         revise(unit, item, log[item.id], labels[item.id], reopen=True)
+    # A label that is gone is no evidence about workers any more.
+    people = sorted({line.worker_id for lines in log.values() for line in lines})
+    run_many(unit.connection, sql.ADD_JUDGEMENT, (relearn(n)._asdict() for n in people))
     return sum(not item.closed for item in found)
