@@ -318,7 +318,10 @@ def test_items_set_aside_are_reopened(run: Any) -> None:
         (["reopen", "1"], "reopen: expected names of items, or --all"),
         (["reopen", "1", "a", "--all"], "reopen: expected names of items, or --all"),
         (["reopen", "1", "zebra"], "campaign 1 has no item 'zebra'"),
-        (["reopen", "1", "a"], "item 'a' is new: only items set aside or withdrawn can be reopened"),
+        (
+            ["reopen", "1", "a"],
+            "item 'a' is new: only items set aside or withdrawn",
+        ),
     ],
 )
 def test_mistakes_in_corrections(run: Any, words: list[str], wrong: str) -> None:
