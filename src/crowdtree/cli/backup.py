@@ -12,14 +12,15 @@ from crowdtree.cli import render
 from crowdtree.cli.campaign.database import (
     HERE,
     Database,
+    MediaFolder,
     check_exists,
     import_server,
+    media_folder,
     next_step,
     one_line,
     without_password,
 )
 from crowdtree.cli.options import AsJson, check_outputs, with_options
-from crowdtree.cli.serve import MediaFolder, media_folder
 from crowdtree.text import plural
 
 __all__ = ["backup_verb", "restore_verb"]

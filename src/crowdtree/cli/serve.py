@@ -6,7 +6,6 @@ import json
 import webbrowser
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -15,31 +14,16 @@ import typer
 from crowdtree.cli.campaign.database import (
     HERE,
     Database,
+    MediaFolder,
     import_server,
+    media_folder,
     opened,
     without_password,
 )
 from crowdtree.cli.options import AsJson, from_environment, with_options
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["Address", "MediaFolder", "base_url", "media_folder", "serve_verb"]
-
-
-MediaFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--media",
-        metavar="DIR",
-        envvar="CROWDTREE_MEDIA",
-        help="Folder for uploaded images, audio and video.",
-        show_default="next to the database",
-    ),
-]
-
-
-def media_folder(database: str, media: Path | None) -> Path:
-    """Folder of uploaded media: the one that was given, or the one next to the database."""
-    return media or Path(import_server("crowdtree.web.serve").beside(database, "-media"))
+__all__ = ["Address", "base_url", "serve_verb"]
 
 
 @dataclass(frozen=True)

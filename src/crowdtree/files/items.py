@@ -41,7 +41,7 @@ SHOWN = ("text", "markdown", "alt", *MEDIA)
 """Columns that workers and auditors see; all others stay on the server."""
 KEYS = ("task", "id", "item")
 """Columns that may name an item, the first one counts."""
-COLUMNS = (*KEYS, *SHOWN, "gold")
+COLUMNS = (*KEYS, *SHOWN, "gold", "explanation")
 MOST_TASK = 500
 MOST_ROW = 1_000_000
 MOST_COLUMNS = 200
@@ -51,9 +51,10 @@ def read_items(source: Any, kind: str, classes: Iterable[str]) -> Iterator[dict[
     """Read items from a file: its path, its bytes, or a binary stream.
 
     Columns, in any order: ``task`` (or ``id``, ``item``) names the item; ``text``, ``markdown``,
-    ``image``, ``audio`` and ``video`` are shown; ``gold`` is the known class of a gold item; others
-    are kept. A table may be separated by commas, semicolons or tabs, or be a sheet of a workbook,
-    and have a title above its header.
+    ``image``, ``audio`` and ``video`` are shown; ``gold`` is the known class of a gold item,
+    ``explanation`` what workers read about it after they practised with it; others are kept. A
+    table may be separated by commas, semicolons or tabs, or be a sheet of a workbook, and have a
+    title above its header.
 
     >>> list(read_items(b"task;text\\n1;hello\\n", "csv", ["a"]))
     [{'task': '1', 'payload': '{"text": "hello"}', 'gold': None}]

@@ -21,6 +21,7 @@ from crowdtree.web.api import (
     corrections,
     media,
     owner,
+    people,
     prolific,
     sessions,
     system,
@@ -86,7 +87,10 @@ def _version() -> str:
 
 
 def _add_routes(app: FastAPI, state: AppState) -> None:
-    for module in (worker, sessions, transfer, media, audits, corrections, prolific, owner, system):
+    for module in (
+        *(worker, sessions, people, transfer, media, audits, corrections, prolific, owner),
+        system,
+    ):
         app.include_router(module.router)
     state.templates = pages.templates()
     for router in pages.routers():

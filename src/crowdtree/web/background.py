@@ -32,7 +32,8 @@ async def watch(state: AppState) -> None:
     state.changed.clear()
     if not await asyncio.to_thread(state.watching.round, state.store):
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(state.changed.wait(), IDLE_SECONDS)
+            async with asyncio.timeout(IDLE_SECONDS):
+                await state.changed.wait()
 
 
 async def assess(state: AppState) -> None:

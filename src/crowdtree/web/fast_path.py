@@ -55,7 +55,7 @@ class FastPath:
         try:
             who = await worker_hash(request)
             if not request.headers.get("content-type", "").startswith("application/json"):
-                raise HttpError(415, "json", "")
+                raise HttpError(415, "json", "expected JSON")
             await self._read(receive, messages, request)
             body = b"".join(message.get("body", b"") for message in messages)
             given = found.model_validate_json(body)

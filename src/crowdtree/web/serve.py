@@ -19,7 +19,8 @@ from sqlalchemy.engine import Connection
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.private import make_private
 from crowdtree.store import Store
-from crowdtree.store.owner import tokens, webhooks
+from crowdtree.store.owner import owners, webhooks
+from crowdtree.store.owner.tokens import ROOT
 from crowdtree.web.app import create_app
 from crowdtree.web.logs import LogFormat, configure
 from crowdtree.web.processes import allow_connections, end_with_parent
@@ -89,14 +90,18 @@ def beside(database: str, end: str) -> str:
     return str(path.with_name(f"{path.stem}{end}")) if path.name else f"crowdtree{end}"
 
 
-def owner_link(store: Store, base: str, seconds: float = LINK_SECONDS, retire: bool = False) -> str:
-    """Make a one-time link of the owner; `retire` ends those that were never used."""
+def owner_link(
+    store: Store,
+    base: str,
+    seconds: float = LINK_SECONDS,
+    retire: bool = False,
+    name: str = ROOT,
+) -> str:
+    """Make a one-time link of an owner; `retire` ends those that were never used."""
 
     def make(connection: Connection) -> str:
-        now = store.clock()
-        if retire:
-            tokens.retire_links(connection, now)
-        return tokens.issue(connection, "once", now, name="link", seconds=seconds)
+        owner = owners.find(connection, name)
+        return owners.make_link(connection, owner, store.clock(), seconds, retire)
 
     return f"{base}/login?token={store.write(make)}"
 

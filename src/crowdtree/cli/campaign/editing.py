@@ -1,4 +1,4 @@
-"""The verbs `campaign correct`, `withdraw`, `edit` and `texts`."""
+"""The verbs `campaign correct`, `withdraw`, `edit` and `reword`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from crowdtree.cli.options import AsJson
 from crowdtree.errors import CrowdtreeError
 from crowdtree.text import plural, short
 
-__all__ = ["correct_verb", "edit_verb", "texts_verb", "withdraw_verb"]
+__all__ = ["correct_verb", "edit_verb", "reword_verb", "withdraw_verb"]
 
 Pairs = list[str] | None
 
@@ -121,7 +121,7 @@ def edit_verb(
     _show(as_json, found, number, database)
 
 
-def texts_verb(
+def reword_verb(
     number: Number,
     questions: Annotated[
         Pairs, typer.Option("--question", metavar="NAME=TEXT", help="Text of a question.")
@@ -139,12 +139,12 @@ def texts_verb(
 
     Example:
 
-      crowdtree campaign texts 1 --question "flies=Can this animal fly?"
+      crowdtree campaign reword 1 --question "flies=Can this animal fly?"
     """
     asked = _pairs(questions or [], "--question", "NAME")
     explained = _pairs(classes or [], "--class", "NAME")
     if not asked and not explained:
-        raise CrowdtreeError("texts: expected --question or --class, such as flies='Does it fly?'")
+        raise CrowdtreeError("reword: expected --question or --class, such as flies='Does it fly?'")
     edit = import_server("crowdtree.store.corrections.editing").edit_texts
     with opened(database) as store:
         values = {"questions": asked, "classes": explained, "reason": reason.strip()}

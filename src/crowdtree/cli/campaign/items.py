@@ -10,13 +10,14 @@ from crowdtree.cli import inputs, render
 from crowdtree.cli.campaign.database import (
     HERE,
     Database,
+    MediaFolder,
     Number,
     import_server,
+    media_folder,
     next_step,
     opened,
 )
 from crowdtree.cli.options import AsJson
-from crowdtree.cli.serve import MediaFolder, media_folder
 from crowdtree.cli.streams import STANDARD_INPUT
 from crowdtree.files.items import item_format
 from crowdtree.text import plural

@@ -12,14 +12,15 @@ from crowdtree.cli.campaign.database import (
     HERE,
     MOST_NUMBER,
     Database,
+    MediaFolder,
     Number,
     import_server,
+    media_folder,
     next_step,
     opened,
 )
 from crowdtree.cli.options import AsJson
 from crowdtree.cli.render.status import status_lines
-from crowdtree.cli.serve import MediaFolder, media_folder
 
 __all__ = ["pause_verb", "start_verb", "status_verb"]
 

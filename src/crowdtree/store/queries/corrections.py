@@ -46,7 +46,7 @@ class Replaced(TypedDict):
 def _corrections() -> sa.Select[Any]:
     own = (corrections.c[name] for name in Correction._fields if name != "by")
     entry = activity.c.id == corrections.c.activity_id
-    who = sa.func.coalesce(activity.c.actor, "").label("by")
+    who = sa.func.coalesce(sa.func.nullif(activity.c.person, ""), activity.c.actor, "").label("by")
     return sa.select(*own, who).join_from(corrections, activity, entry, isouter=True)
 
 

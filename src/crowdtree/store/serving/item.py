@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 from crowdtree.campaign import (
     Event,
@@ -55,6 +55,7 @@ __all__ = [
     "make_task",
     "path_of",
     "revised_fate",
+    "shown_item",
 ]
 
 CLOSED = Label(0, 1.0, "closed")
@@ -83,6 +84,20 @@ UNLABELLED = (NEVER_ASKED, WITHDRAWN)
 """Reasons of entries without a class and a stated error."""
 
 
+class Naming(Protocol):
+    """What decides how the items of a campaign are named for workers."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the campaign."""
+        ...
+
+    @property
+    def secret(self) -> str:
+        """The secret of the campaign."""
+        ...
+
+
 @dataclass
 class ServedCampaign:
     """A campaign as the serving cache holds it."""
@@ -94,6 +109,9 @@ class ServedCampaign:
     settings: Settings
     rules: Rules
     gold: list[GoldItem]
+    """Items of known class with which workers are checked."""
+    training: Sequence[GoldItem] = ()
+    """Items of known class with which workers practise."""
     secret: str = field(default="", repr=False)
     exclusions: Sequence[Exclusion] = ()
     """All that were ever made, those that were lifted included."""
@@ -332,7 +350,7 @@ def make_task(
     }
 
 
-def shown_item(campaign: ServedCampaign, task: str, payload: str) -> JsonObject:
+def shown_item(campaign: Naming, task: str, payload: str) -> JsonObject:
     """Select what leaves the server of an item: the columns that are shown, and a name.
 
     Names that the owner gave may say what an item is, so those of the item and of its uploaded

@@ -17,7 +17,7 @@ from crowdtree.store.db.labels import write_labels
 from crowdtree.store.db.sql import Pending, exists, fetch, run, send, send_many
 from crowdtree.store.db.statements import Worker
 from crowdtree.store.db.states import ItemStatus
-from crowdtree.store.errors import BLOCKED, Refused
+from crowdtree.store.errors import Refused
 from crowdtree.store.serving.cache import KnownWorker
 from crowdtree.store.serving.changes import Changes
 from crowdtree.store.serving.item import CLOSED, OpenItem, ServedCampaign, item_state
@@ -218,9 +218,9 @@ class UnitOfWork(Changes):
         """Return the worker behind a token, or refuse."""
         worker = self.workers.get(token_hash)
         if worker is None:
-            raise Refused("unknown", "This link is not valid any more. Ask for a new one.")
+            raise Refused("unknown")
         if worker.status == "blocked":
-            raise Refused("blocked", BLOCKED)
+            raise Refused("blocked")
         return worker
 
     # ---------------------------------------------------------------- writing
@@ -229,6 +229,7 @@ class UnitOfWork(Changes):
         """Write everything that has changed."""
         c, items = self.connection, self.items.values()
         send_many(c, sql.ADD_ANSWER, (row._asdict() for row in self.answers))
+        send_many(c, sql.ADD_ACTIVITY, self.notes)
         send_many(c, sql.SAVE_FATE, self.revised_fates)
         self._write_leases()
         send_many(c, sql.SAVE_ITEM, (item.row() for item in items if item.changed))

@@ -196,8 +196,8 @@ async def edit(request: Request, number: Number, item: Number, wish: EditedItem)
     return dict(await asyncio.to_thread(edit_item, state, number, item, wish.columns, reason))
 
 
-@router.patch("/{number}/texts")
-async def texts(request: Request, number: Number, wish: EditedTexts) -> JsonObject:
+@router.post("/{number}/reword")
+async def reword(request: Request, number: Number, wish: EditedTexts) -> JsonObject:
     """Change texts of questions and explanations of classes; which there are stays the same."""
     state = state_of(request)
     return dict(

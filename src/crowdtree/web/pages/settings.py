@@ -11,6 +11,7 @@ from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.languages import catalogues
 from crowdtree.store import Settings, checked_settings
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.store.merging import merge, read_seen, seen_of
@@ -42,6 +43,7 @@ FIELDS = {
     "people_per_item": Field(whole=True, blank=1),
     "gold_rate": Field(PERCENT, blank=0.0),
     "gold_first": Field(whole=True, blank=0),
+    "training": Field(whole=True, blank=0),
     "pause_below": Field(PERCENT),
     "pause_after": Field(whole=True, blank=Settings().pause_after),
     "answers_per_worker": Field(whole=True),
@@ -60,7 +62,7 @@ FLAGS = (
     *("personal_codes", "show_task", "provisional", "pause_suspects"),
 )
 WORDS = (
-    *("instructions", "currency", "thanks", "completion_code", "return_url"),
+    *("instructions", "consent", "language", "currency", "thanks", "completion_code", "return_url"),
     *("participant_parameter", "participants"),
 )
 
@@ -93,6 +95,7 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
         seen=seen_of(_shown(campaign)),
         examples=sum(1 for text in campaign.settings.examples.values() if text.strip()),
         base=state.options.url,
+        languages=[(code, found.name) for code, found in catalogues().items()],
     )
 
 

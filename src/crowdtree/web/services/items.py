@@ -33,6 +33,7 @@ __all__ = [
     "Added",
     "EditedItem",
     "add_from_file",
+    "delete_media",
     "edit_item",
     "missing_media",
     "never_uploaded",
@@ -257,5 +258,10 @@ def _pieces(rows: Iterator[Numbered]) -> Iterator[list[Numbered]]:
 
 async def remove_media(state: AppState, number: int) -> None:
     """Delete the uploaded files of a campaign that is gone."""
-    if state.options.media is not None:
-        await asyncio.to_thread(shutil.rmtree, state.options.media / str(number), True)
+    await asyncio.to_thread(delete_media, state.options.media, number)
+
+
+def delete_media(folder: Path | None, number: int) -> None:
+    """Delete the uploaded files of a campaign as far as possible."""
+    if folder is not None:
+        shutil.rmtree(folder / str(number), ignore_errors=True)
