@@ -167,6 +167,9 @@ async def edit(request: Request, number: Number, item: Number) -> Response:
     }
     trace = await state.store.aread(lambda c: item_trace(c, number, item))
     before = {name: str(value).strip() for name, value in trace["payload"].items()}
+    if trace["gold"] is not None:
+        classes = (await state.store.aread(lambda c: get_campaign(c, number))).classes
+        before["gold"] = classes[trace["gold"]]
     changes = {name: text for name, text in columns.items() if text != before.get(name, "")}
     if changes:
         reason = str(form.get("reason", "")).strip()
