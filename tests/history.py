@@ -4,10 +4,10 @@ Clients note every answer that the server acknowledged. Meanwhile servers are ki
 is restarted, the clock jumps, policies are revised, by the owner and by the server itself, whose
 tables the answers contradict. Answers are excluded and included again, a campaign is finished early
 and its items are reopened. Items are labelled by hand, withdrawn and edited, some of that is taken
-back, and questions are reworded. Auditors check labels, and audits start again, while all that goes on.
-Clients stay until every campaign is finished, and others join where nobody is left who may answer.
-In the end every acknowledged answer must be in the log exactly once, every acknowledged check in
-its audit, and everything else must be the replay of the log.
+back, and questions are reworded. Auditors check labels, and audits start again, while all that goes
+on. Clients stay until every campaign is finished, and others join where nobody is left who may
+answer. In the end every acknowledged answer must be in the log exactly once, every acknowledged
+check in its audit, and everything else must be the replay of the log.
 """
 
 from __future__ import annotations
