@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
+
+import openpyxl
 
 from weblab import Lab, lab
 
@@ -21,22 +25,18 @@ def labelled(app: Lab) -> tuple[Lab, int]:
     settings = {"pause_suspects": False, "finish_by_itself": False}
     number = app.campaign(items=ROWS, settings=settings)
     people = [app.worker(number) for _ in range(3)]
-    while any([who.work() is not None for who in people]):
+    while sum(who.work() is not None for who in people):
         pass
     assert app.get(f"/api/campaigns/{number}").json()["items"]["labelled"] == 4
     return app, number
 
 
 def rows_of(app: Lab, number: int) -> dict[str, Any]:
-    import json
-
     text = app.get(f"/api/campaigns/{number}/labels?format=jsonl").text
     return {row["task"]: row for row in map(json.loads, text.splitlines())}
 
 
 def item(app: Lab, number: int, task: str) -> int:
-    import re
-
     page = app.get(f"/c/{number}/items?find={task}").text
     found = re.search(rf'/c/{number}/items/(\d+)">{task}<', page)
     assert found is not None
@@ -197,8 +197,6 @@ def test_other_content_and_missing_files_are_reported(tmp_path: Path) -> None:
 
 
 def test_a_workbook_of_items_is_read(app: Lab) -> None:
-    import openpyxl
-
     book = openpyxl.Workbook()
     for row in (["My items"], ["text", "task"], ["hello", 1], ["you", 2]):
         book.active.append(row)

@@ -137,10 +137,13 @@ def _write(
     mine = items.update().where(items.c.id == item.id)
     connection.execute(mine.values(corrected=label))
     classes = campaign.classes
+    name = None if label is None else classes[label]
+    done = f"labelled {name} by hand" if name is not None else "label by hand taken back"
     said = {
+        "text": f"item {short(item.task)!r}: {done}" + (f": {reason}" if reason else ""),
         "item": item.id,
         "task": item.task,
-        "label": None if label is None else classes[label],
+        "label": name,
         "before": None if item.corrected is None else classes[item.corrected],
         "computed": None if computed is None else classes[computed],
         "reason": reason,
