@@ -71,8 +71,8 @@ def create_app(store: Store, options: Options | None = None, **changes: Any) -> 
     app.state.crowdtree = state
     _add_routes(app, state)
     add_handlers(app, error_page)
-    app.add_middleware(FastPath, state=state)
     app.add_middleware(BodyLimit)
+    app.add_middleware(FastPath, state=state)
     app.add_middleware(Guard)
     if state.options.trusted_hosts:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(state.options.trusted_hosts))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import errno
+import gc
 import json
 import os
 import socket
@@ -19,6 +20,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.private import make_private
 from crowdtree.store import Store
+from crowdtree.store.db.activity import COMMAND_LINE, acting
 from crowdtree.store.owner import owners, webhooks
 from crowdtree.store.owner.tokens import ROOT
 from crowdtree.web.app import create_app
@@ -117,6 +119,9 @@ def application() -> Any:
     atexit.register(store.close)
     app = create_app(store, serving.options)
     before_stopping(app.state.crowdtree.stop)
+    # What is there now stays: going through it again and again stops all requests for 50 ms.
+    gc.collect()
+    gc.freeze()
     return app
 
 
@@ -132,7 +137,7 @@ def run(serving: Serving, announce: Callable[[str], None]) -> None:
         )
     with _listen(serving.host, serving.port) as listener:
         serving = replace(serving, port=listener.getsockname()[1])
-        with Store(serving.database).opened() as store:
+        with Store(serving.database).opened() as store, acting(COMMAND_LINE):
             _protect(store, serving.options)
             link = owner_link(store, serving.base, retire=True)
         os.environ[VARIABLE] = json.dumps(asdict(serving))

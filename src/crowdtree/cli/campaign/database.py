@@ -106,16 +106,12 @@ def one_line() -> Iterator[None]:
 def opened(database: str, new: bool = False) -> Iterator[Store]:
     """Open a database, created only if `new` is set; errors take one line."""
     from crowdtree.store import Store
-    from crowdtree.store.db.activity import ORIGIN, Origin
+    from crowdtree.store.db.activity import COMMAND_LINE, acting
 
     if not new:
         check_exists(database)
-    before = ORIGIN.set(Origin(address="command line"))
-    try:
-        with one_line(), Store(database).opened() as store:
-            yield store
-    finally:
-        ORIGIN.reset(before)
+    with one_line(), Store(database).opened() as store, acting(COMMAND_LINE):
+        yield store
 
 
 def import_server(name: str) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal, NamedTuple, TypedDict, cast
 
@@ -15,12 +16,15 @@ from crowdtree.store.db.tables import activity
 from crowdtree.store.types import JsonObject
 
 __all__ = [
+    "COMMAND_LINE",
     "EVENTS",
     "MOST_LISTED",
     "ORIGIN",
     "SERVER",
     "ActivityEntry",
+    "Actor",
     "Origin",
+    "acting",
     "list_activity",
     "list_people",
     "note",
@@ -51,8 +55,20 @@ class Origin(NamedTuple):
 
 
 NOBODY = Origin()
+COMMAND_LINE = Origin(address="command line")
 ORIGIN: ContextVar[Origin] = ContextVar("origin", default=NOBODY)
 """The origin of the request that is being served, also in threads that work for it."""
+Actor = Literal["owner", "server"]
+
+
+@contextmanager
+def acting(origin: Origin) -> Iterator[None]:
+    """Record what happens as done by somebody."""
+    before = ORIGIN.set(origin)
+    try:
+        yield
+    finally:
+        ORIGIN.reset(before)
 
 
 class ActivityEntry(TypedDict):
@@ -74,7 +90,7 @@ def note(
     action: str,
     campaign: int | None,
     detail: Mapping[str, object] | None = None,
-    actor: Literal["owner", "server"] = "owner",
+    actor: Actor = "owner",
 ) -> int:
     """Append to the activity log; returns the number of the entry."""
     if action in EVENTS:

@@ -58,6 +58,7 @@ __all__ = [
     "shown_item",
 ]
 
+COMPACT = json.JSONEncoder(separators=(",", ":"))
 CLOSED = Label(0, 1.0, "closed")
 """Placeholder for the label of a closed item: the engine only checks that there is one."""
 OUTSIDE_ENGINE = ("gold", "over budget")
@@ -256,7 +257,7 @@ class OpenItem:
         return {
             "id": self.id,
             "status": self.status,
-            "state": json.dumps(state, separators=(",", ":")),
+            "state": COMPACT.encode(state),
             "revision": self.revision,
             "revised_after": self.revised_after,
             "reopened_after": self.reopened_after,
