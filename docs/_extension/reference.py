@@ -230,7 +230,7 @@ def texts_page() -> Iterator[str]:
     yield "# Texts of the worker page\n"
     names = ", ".join(f"`{code}` {made.name}" for code, made in found.items())
     yield f"The languages are {names}. The setting `texts` replaces texts by language and key"
-    yield "([Languages, consent and training](../howto/languages.md)). Besides the keys below, there are"
+    yield "([Languages, consent and training](../howto/languages.md)). Other keys are"
     yield ", ".join(f"`{key}`" for key in OWN) + f" and `{QUESTION}NAME` for the question NAME."
     yield "Names in braces stand for what the page fills in. A text with several forms depends on"
     yield "`count`; one text replaces all of its forms.\n"
