@@ -155,7 +155,7 @@ def test_long_history(database: str, tmp_path: Path, postgres: Postgres) -> None
         rounds: list[Any] = []
         for turn in range(4):
             done, server = 600 * turn, fleet[turn % len(fleet)]
-            rounds += [(done + 50, reopen(url, fleet, 2))] if turn == 1 else []
+            rounds += [(20, reopen(url, fleet, 2))] if turn == 0 else []  # before it is finished
             rounds += [(done + 100, crash(server))]
             rounds += [(done + 250, jump(clock, 3600 * turn))]
             rounds += [(done + 300, revise(url, fleet, 2.0 if turn % 2 else 1.0 + 0.1 * turn))]

@@ -138,6 +138,7 @@ def columns() -> Iterator[tuple[str, tuple[str, ...]]]:
     yield LABELS, tuple(exports.COLUMNS["labels"])
     yield "Answers", (*exports.COLUMNS["answers"], *interchange.ZOONIVERSE)
     yield "Log of a campaign", tuple(exports.COLUMNS["log"])
+    yield "Activity", tuple(exports.COLUMNS["activity"])
     yield "Items of a campaign", items.COLUMNS
     yield PROBLEM, (*layouts.QUESTION, *layouts.CLASS, *layouts.COMMENTS, "error", "text")
     yield PROBLEM, table_reader.SPECIAL

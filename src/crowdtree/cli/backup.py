@@ -12,6 +12,7 @@ from crowdtree.cli import render
 from crowdtree.cli.campaign.database import (
     HERE,
     Database,
+    MediaFolder,
     check_exists,
     import_server,
     next_step,
@@ -19,7 +20,6 @@ from crowdtree.cli.campaign.database import (
     without_password,
 )
 from crowdtree.cli.options import AsJson, check_outputs, with_options
-from crowdtree.cli.serve import MediaFolder
 from crowdtree.text import plural
 
 __all__ = ["backup_verb", "restore_verb"]

@@ -6,7 +6,6 @@ import json
 import webbrowser
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -15,6 +14,7 @@ import typer
 from crowdtree.cli.campaign.database import (
     HERE,
     Database,
+    MediaFolder,
     import_server,
     opened,
     without_password,
@@ -22,19 +22,7 @@ from crowdtree.cli.campaign.database import (
 from crowdtree.cli.options import AsJson, from_environment, with_options
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["Address", "MediaFolder", "base_url", "serve_verb"]
-
-
-MediaFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--media",
-        metavar="DIR",
-        envvar="CROWDTREE_MEDIA",
-        help="Folder for uploaded images, audio and video.",
-        show_default="next to the database",
-    ),
-]
+__all__ = ["Address", "base_url", "serve_verb"]
 
 
 @dataclass(frozen=True)

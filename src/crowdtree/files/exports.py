@@ -11,16 +11,18 @@ from typing import Any
 __all__ = ["COLUMNS", "FORMATS", "csv_lines", "exported", "json_lines", "parquet", "safe_cell"]
 
 COLUMNS = {
+    "activity": ["time", "person", "action", "campaign", "detail", "address"],
     "labels": [
         *("task", "label", "posterior_error", "status", "reason", "answers", "path", "at"),
         *("checked", "truth", "certified"),
     ],
     "answers": ["task", "question", "worker", "label"],  # as crowd-kit reads them
-    "log": ["task", "worker", "label", "question", "kind", "fate", "late", "at"],
+    "log": ["task", "worker", "label", "question", "kind", "fate", "late", "at", "report"],
     "workers": [
         *("worker", "participant", "status", "answers", "accepted", "skips", "earned"),
-        *("complete", "code", "joined_at", "seen_at"),
+        *("complete", "code", "joined_at", "seen_at", "consented_at"),
     ],
+    "reports": ["task", "question", "worker", "reason", "words", "status", "at"],
 }
 """The columns of each download."""
 FORMATS = ("csv", "jsonl", "parquet")
@@ -99,6 +101,9 @@ def parquet(pieces: Iterable[list[dict[str, Any]]], columns: list[str]) -> bytes
         "code": pl.String,
         "joined_at": pl.Float64,
         "seen_at": pl.Float64,
+        "consented_at": pl.Float64,
+        "report": pl.String,
+        "words": pl.String,
     }
     if "question" in columns:  # an answer, not a class
         types["label"] = pl.Int64

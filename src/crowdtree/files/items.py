@@ -20,7 +20,7 @@ MEDIA = ("image", "audio", "video")
 SHOWN = ("text", "markdown", "alt", *MEDIA)
 """Columns that workers and auditors see; all others stay on the server."""
 KEYS = ("task", "id")
-COLUMNS = (*KEYS, "text", "markdown", *MEDIA, "gold")
+COLUMNS = (*KEYS, "text", "markdown", *MEDIA, "gold", "explanation")
 MOST_TASK = 500
 MOST_ROW = 1_000_000
 MOST_COLUMNS = 200
@@ -30,7 +30,8 @@ def read_items(source: Any, kind: str, classes: Iterable[str]) -> Iterator[dict[
     """Read items from a file: its path, its bytes, or a binary stream.
 
     Columns: ``task`` (or ``id``) names the item; ``text``, ``markdown``, ``image``, ``audio`` and
-    ``video`` are shown; ``gold`` is the known class of a gold item; others are kept. A CSV file
+    ``video`` are shown; ``gold`` is the known class of a gold item, ``explanation`` what workers
+    read about it after they practised with it; others are kept. A CSV file
     may be separated by commas, semicolons or tabs, and have a title above its header.
 
     >>> list(read_items(b"task;text\\n1;hello\\n", "csv", ["a"]))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from crowdtree.cli.campaign.audit import audit_verb
 from crowdtree.cli.campaign.corrections import exclude_verb, include_verb, reopen_verb
 from crowdtree.cli.campaign.create import create_verb
-from crowdtree.cli.campaign.export import answers_verb, labels_verb, workers_verb
+from crowdtree.cli.campaign.deleting import delete_verb, erase_worker_verb
+from crowdtree.cli.campaign.export import answers_verb, labels_verb, reports_verb, workers_verb
 from crowdtree.cli.campaign.items import items_verb
 from crowdtree.cli.campaign.revise import revise_verb
 from crowdtree.cli.campaign.sign_link import sign_link_verb
@@ -29,7 +30,10 @@ campaign_app = make_group(
     labels_verb,
     answers_verb,
     workers_verb,
+    reports_verb,
     sign_link_verb,
     audit_verb,
     verify_verb,
+    erase_worker_verb,
+    delete_verb,
 )

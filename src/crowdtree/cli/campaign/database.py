@@ -21,6 +21,7 @@ __all__ = [
     "HERE",
     "MOST_NUMBER",
     "Database",
+    "MediaFolder",
     "Number",
     "check_exists",
     "import_server",
@@ -41,6 +42,16 @@ Database = Annotated[
         metavar="URL",
         envvar="CROWDTREE_DATABASE",
         help="A file, sqlite:///FILE or postgresql://...",
+    ),
+]
+MediaFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--media",
+        metavar="DIR",
+        envvar="CROWDTREE_MEDIA",
+        help="Folder for uploaded images, audio and video.",
+        show_default="next to the database",
     ),
 ]
 HERE = "crowdtree.db"
@@ -94,10 +105,11 @@ def one_line() -> Iterator[None]:
 def opened(database: str, new: bool = False) -> Iterator[Store]:
     """Open a database, created only if `new` is set; errors take one line."""
     from crowdtree.store import Store
+    from crowdtree.store.db.activity import COMMAND_LINE, acting
 
     if not new:
         check_exists(database)
-    with one_line(), Store(database).opened() as store:
+    with one_line(), Store(database).opened() as store, acting(COMMAND_LINE):
         yield store
 
 

@@ -18,7 +18,7 @@ from crowdtree.files import exports
 from crowdtree.files.atomic import write_atomically
 from crowdtree.text import plural
 
-__all__ = ["answers_verb", "labels_verb", "workers_verb"]
+__all__ = ["answers_verb", "labels_verb", "reports_verb", "workers_verb"]
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,17 @@ def workers_verb(number: Number, target: Target, database: Database = HERE) -> N
       crowdtree campaign workers 1 -o workers.csv
     """
     _export(number, target, database, "workers")
+
+
+@with_options
+def reports_verb(number: Number, target: Target, database: Database = HERE) -> None:
+    """Write what workers reported about items: task, question, worker, reason, words, status, at.
+
+    Example:
+
+      crowdtree campaign reports 1 -o reports.csv
+    """
+    _export(number, target, database, "reports")
 
 
 def _export(number: int, target: Target, database: str, what: str) -> None:

@@ -48,7 +48,6 @@ __all__ = [
 HOLD_SECONDS = 900.0
 """How long a person may hold an item before it is handed to somebody else."""
 SEEDS = 2**53
-EXPIRED = "This link is not valid any more. Ask for a new one."
 
 
 class Handed(TypedDict):
@@ -290,13 +289,13 @@ def record(
     drawn = [] if row is None else read_checks(connection, row.id, classes)
     entry = next((entry for entry in drawn if entry.item_id == item), None)
     if row is None or entry is None:
-        raise Refused("gone", "This item is not being checked now. Go on with the next one.")
+        raise Refused("gone.check")
     if entry.right is not None and (entry.holder, entry.truth) == (holder, truth):
         return
     if entry.right is not None:
-        raise Refused("answered", "This item was checked already, and a result cannot be changed.")
+        raise Refused("answered.check")
     if entry.holder != holder:
-        raise Refused("gone", "This item was handed to somebody else. Go on with the next one.")
+        raise Refused("gone.held")
     place = None if truth is None else classes.index(truth)
     right = place == entry.label
     connection.execute(
@@ -341,7 +340,7 @@ def auditor_of(connection: Connection, token_hash: str, now: float) -> tuple[int
     """Return the campaign and the name of a valid auditor's token, or refuse."""
     found = tokens.find_hash(connection, token_hash, now)
     if found is None or found.role != "auditor" or found.campaign_id is None:
-        raise Refused("unknown", EXPIRED)
+        raise Refused("unknown")
     return found.campaign_id, found.name
 
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.campaign import check_people
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.db import statements as sql
-from crowdtree.store.db.activity import note
+from crowdtree.store.db.activity import Actor, note
 from crowdtree.store.db.campaign_row import (
     Campaign,
     CampaignStatus,
@@ -95,12 +96,7 @@ def check_policy(policy: AnyPolicy, settings: Settings) -> None:
         raise CrowdtreeError(
             "settings: personal_codes: leave completion_code empty, or switch personal codes off"
         )
-    most = getattr(policy, "max_answers", None)
-    if most is not None and most < settings.people_per_item:
-        raise CrowdtreeError(
-            f"settings: people_per_item: {settings.people_per_item} people cannot answer about an "
-            f"item: the policy takes at most {most} (max_answers)"
-        )
+    check_people(policy, settings.people_per_item)
     if settings.dedicated and policy.to_dict()["policy"] != "plan":
         raise CrowdtreeError(
             "settings: dedicated: requires a plan; adaptive questions vary by item"
@@ -191,6 +187,7 @@ def set_status(
     status: CampaignStatus,
     now: float,
     reason: str = "",
+    actor: Actor = "owner",
 ) -> Campaign:
     """Start, pause, resume or finish a campaign."""
     found = get_campaign(connection, number, lock=True)
@@ -217,7 +214,7 @@ def set_status(
         .where(campaigns.c.id == number)
         .values(status=status, status_reason=reason, started_at=started, finished_at=finished)
     )
-    note(connection, now, VERBS[status], number, {"reason": reason} if reason else {})
+    note(connection, now, VERBS[status], number, {"reason": reason} if reason else {}, actor)
     return get_campaign(connection, number)
 
 

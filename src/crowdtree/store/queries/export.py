@@ -49,6 +49,8 @@ class AnswerRow(TypedDict):
     fate: str
     late: bool
     at: float
+    report: str
+    """What the worker reported about the item."""
 
 
 def label_rows(
@@ -138,6 +140,7 @@ def answer_rows(
             "fate": row.revised_fate or row.fate,
             "late": bool(row.overdue),
             "at": row.at,
+            "report": row.report,
         }
         for row in found
     ]

@@ -135,6 +135,8 @@ class HistoryLine(TypedDict):
     skill: float
     at: float
     name: str
+    report: str
+    """What the worker reported about the item."""
 
 
 class StoredLabel(TypedDict):

@@ -32,6 +32,8 @@ class PaymentRow(TypedDict):
     code: str
     joined_at: float
     seen_at: float
+    consented_at: float | None
+    """When the worker agreed to the consent text that applies, if there is one."""
 
 
 def payment_rows(connection: Connection, campaign: Campaign, after: int = 0) -> list[PaymentRow]:
@@ -57,6 +59,7 @@ def payment_rows(connection: Connection, campaign: Campaign, after: int = 0) -> 
             "code": "" if row.completed_at is None else code_of(settings, campaign.secret, row.id),
             "joined_at": row.joined_at,
             "seen_at": row.seen_at,
+            "consented_at": row.consented_at if row.consent == settings.consent_mark else None,
         }
         for row in found
     ]

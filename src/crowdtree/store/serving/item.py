@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 from crowdtree.campaign import (
     Event,
@@ -52,8 +52,10 @@ __all__ = [
     "make_task",
     "path_of",
     "revised_fate",
+    "shown_item",
 ]
 
+COMPACT = json.JSONEncoder(separators=(",", ":"))
 CLOSED = Label(0, 1.0, "closed")
 """Placeholder for the label of a closed item: the engine only checks that there is one."""
 OUTSIDE_ENGINE = ("gold", "over budget")
@@ -74,6 +76,20 @@ SET_ASIDE = ("skipped", NEVER_ASKED, NO_WORKERS)
 """Reasons of items that are set aside; all others are labelled."""
 
 
+class Naming(Protocol):
+    """What decides how the items of a campaign are named for workers."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the campaign."""
+        ...
+
+    @property
+    def secret(self) -> str:
+        """The secret of the campaign."""
+        ...
+
+
 @dataclass
 class ServedCampaign:
     """A campaign as the serving cache holds it."""
@@ -85,6 +101,9 @@ class ServedCampaign:
     settings: Settings
     rules: Rules
     gold: list[GoldItem]
+    """Items of known class with which workers are checked."""
+    training: Sequence[GoldItem] = ()
+    """Items of known class with which workers practise."""
     secret: str = field(default="", repr=False)
     exclusions: Sequence[Exclusion] = ()
     """All that were ever made, those that were lifted included."""
@@ -227,7 +246,7 @@ class OpenItem:
         return {
             "id": self.id,
             "status": self.status,
-            "state": json.dumps(state, separators=(",", ":")),
+            "state": COMPACT.encode(state),
             "revision": self.revision,
             "revised_after": self.revised_after,
             "reopened_after": self.reopened_after,
@@ -321,7 +340,7 @@ def make_task(
     }
 
 
-def shown_item(campaign: ServedCampaign, task: str, payload: str) -> JsonObject:
+def shown_item(campaign: Naming, task: str, payload: str) -> JsonObject:
     """Select what leaves the server of an item: the columns that are shown, and a name.
 
     Names that the owner gave may say what an item is, so those of the item and of its uploaded

@@ -32,9 +32,12 @@ def ready_label(unit: Changes, item: OpenItem, label: Label | None) -> Label | N
 
 
 def waits(unit: Changes, item: OpenItem, label: Label) -> bool:
-    """Whether a label must wait: its people are not all known, nor do those speak for it who are.
+    """Whether a label must wait: those of its people who are known neither outnumber the others
+    nor speak for it.
 
-    Items that are set aside, or labelled because the owner said so, do not wait.
+    They may be many and speak against it: at the leaf to which a vote of strangers has led, more
+    answers to the last question change nothing. Items that are set aside, or labelled because the
+    owner said so, do not wait.
     """
     if not item.campaign.settings.provisional or label.reason in (*SET_ASIDE, *FINAL):
         return False
@@ -42,7 +45,9 @@ def waits(unit: Changes, item: OpenItem, label: Label) -> bool:
     people = {worker for worker, _ in said}
     known = _known(unit, people)
     theirs = [(answer.question, answer.value) for worker, answer in said if worker in known]
-    return known != people and not speaks_for(item.campaign.problem, theirs, label.label)
+    return 2 * len(known) <= len(people) and not speaks_for(
+        item.campaign.problem, theirs, label.label
+    )
 
 
 def _known(unit: Changes, workers: set[int]) -> set[int]:

@@ -92,6 +92,12 @@ async def workers(request: Request, number: Number, format: Format = "csv") -> R
     return await _download(state_of(request), number, "workers", format)
 
 
+@router.get("/{number}/reports", response_class=Response)
+async def reports(request: Request, number: Number, format: Format = "csv") -> Response:
+    """Download what workers reported about items, without what they took back."""
+    return await _download(state_of(request), number, "reports", format)
+
+
 async def _download(state: AppState, number: int, what: Export, format: Format) -> Response:
     rows = await asyncio.to_thread(rows_of, state.store, number, what)
     name = "answers" if what == "log" else what

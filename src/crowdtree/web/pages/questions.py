@@ -9,18 +9,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.engine import Connection
 from starlette.responses import Response
 
-from crowdtree.policy import PlanPolicy
 from crowdtree.store.db.campaign_row import Campaign, get_campaign, tally
 from crowdtree.store.merging import merge, read_seen, seen_of
 from crowdtree.store.owner import campaigns
 from crowdtree.store.queries.items import divided
+from crowdtree.store.serving.training import asked_questions
 from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.web.pages.base import PageRoute, go, render
 from crowdtree.web.pages.markdown import markdown
 from crowdtree.web.requests import Number, state_of
 
-__all__ = ["asked_questions", "router"]
+__all__ = ["router"]
 
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 FEW = 12
@@ -32,13 +32,6 @@ class Draft(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     text: Annotated[str, Field(max_length=50_000)]
-
-
-def asked_questions(policy: AnyPolicy) -> list[int]:
-    """The questions that may be asked: those of the tree from its root on, or all."""
-    if isinstance(policy, PlanPolicy):
-        return list(dict.fromkeys(int(q) for q in policy.plan.tree.question))
-    return list(range(policy.problem.n_questions))
 
 
 @router.get("/c/{number}/questions")

@@ -8,9 +8,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from crowdtree.files.items import is_address, visible
+from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import WORKER_COOKIE, WorkerHash, csrf_of
 from crowdtree.web.pages.base import PageRoute, render
+from crowdtree.web.pages.language import keep_language, speech_of
 from crowdtree.web.pages.markdown import markdown
 from crowdtree.web.requests import state_of
 from crowdtree.web.services import assignments
@@ -24,16 +26,28 @@ router = APIRouter(route_class=PageRoute)
 @router.get("/work")
 async def page(request: Request, who: WorkerHash) -> Response:
     """Show the worker's page."""
-    me = await assignments.report_worker(state_of(request), who)
-    examples = {name: markdown(text) for name, text in me["examples"].items() if text.strip()}
-    return render(
+    state = state_of(request)
+    me = await assignments.report_worker(state, who)
+    campaign = await state.store.aread(lambda c: get_campaign(c, me["campaign_id"]))
+    say = speech_of(request, campaign.settings)
+    made = render(
         request,
         "work.html",
+        say=say,
         me=me,
+        standing=await assignments.report_state(state, who),
         csrf=csrf_of(request.cookies.get(WORKER_COOKIE, "")),
-        instructions=markdown(me["instructions"]) if me["instructions"].strip() else "",
-        examples=examples,
+        instructions=_shown(say.own("instructions", me["instructions"])),
+        consent=_shown(say.own("consent", me["consent"])),
+        examples={name: _shown(text) for name, text in me["examples"].items() if text.strip()},
+        reasons=assignments.REASONS,
     )
+    keep_language(request, made)
+    return made
+
+
+def _shown(text: str) -> str:
+    return markdown(text) if text.strip() else ""
 
 
 @router.post("/work/next")
@@ -42,6 +56,12 @@ async def next_question(request: Request, asked: Asked, who: WorkerHash) -> Json
     state = state_of(request)
     found = await assignments.find_question(state, asked, who, request.is_disconnected)
     return _ready(dict(found))
+
+
+@router.get("/work/training")
+async def training(request: Request, who: WorkerHash) -> JsonObject:
+    """Show the next training item, rendered."""
+    return _ready(dict(await assignments.training_of(state_of(request), who)))
 
 
 @router.post("/work/undo")

@@ -10,12 +10,13 @@ from crowdtree.store.audits.report import Coverage, coverage
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.queries.export import answer_rows, label_rows, pieces
 from crowdtree.store.queries.payments import payment_rows
+from crowdtree.store.queries.reports import report_rows
 from crowdtree.store.types import JsonObject
 
 __all__ = ["Export", "certified_labels", "rows_of"]
 
-Export = Literal["labels", "answers", "log", "workers"]
-"""What is exported: labels, answers that stand, every line of the log, or workers."""
+Export = Literal["labels", "answers", "log", "workers", "reports"]
+"""What is exported: labels, answers that stand, every line of the log, workers, or reports."""
 
 
 def certified_labels(store: Store, number: int) -> Coverage | None:
@@ -36,6 +37,9 @@ def rows_of(store: Store, number: int, what: Export) -> Iterator[list[JsonObject
             ]
         if what == "workers":
             return [dict(row) for row in store.read(lambda c: payment_rows(c, campaign, after))]
+        if what == "reports":
+            reports = store.read(lambda c: report_rows(c, number, campaign.questions, after))
+            return [dict(row) for row in reports]
         standing = what == "answers"
         lines = store.read(
             lambda c: answer_rows(c, number, campaign.questions, after, standing=standing)

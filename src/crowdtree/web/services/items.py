@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import IO, TypedDict
 
 from sqlalchemy.engine import Connection
@@ -21,7 +22,14 @@ from crowdtree.store.types import JsonObject
 from crowdtree.text import plural
 from crowdtree.web.state import AppState
 
-__all__ = ["MEDIA_TYPES", "Added", "add_from_file", "remove_media", "unused_gold"]
+__all__ = [
+    "MEDIA_TYPES",
+    "Added",
+    "add_from_file",
+    "delete_media",
+    "remove_media",
+    "unused_gold",
+]
 
 ROWS_PER_TRANSACTION = 2000
 MEDIA_TYPES = {
@@ -99,5 +107,10 @@ def _pieces(rows: Iterator[JsonObject]) -> Iterator[list[JsonObject]]:
 
 async def remove_media(state: AppState, number: int) -> None:
     """Delete the uploaded files of a campaign that is gone."""
-    if state.options.media is not None:
-        await asyncio.to_thread(shutil.rmtree, state.options.media / str(number), True)
+    await asyncio.to_thread(delete_media, state.options.media, number)
+
+
+def delete_media(folder: Path | None, number: int) -> None:
+    """Delete the uploaded files of a campaign as far as possible."""
+    if folder is not None:
+        shutil.rmtree(folder / str(number), ignore_errors=True)

@@ -3,10 +3,11 @@
 const csrf = document.querySelector('meta[name="csrf"]')?.content ?? "";
 
 export class Refusal extends Error {
-  constructor(status, code, message) {
+  constructor(status, { error = "", message = "", case: why = "" }) {
     super(message);
     this.status = status;
-    this.code = code;
+    this.code = error;
+    this.case = why || error;
   }
 }
 
@@ -14,7 +15,9 @@ export class Refusal extends Error {
 // and another error when it could not be reached.
 export async function send(path, body, { method = "POST", seconds = 15, keepalive = false, signal = null } = {}) {
   const headers = { "x-csrf-token": csrf, accept: "application/json" };
-  if (!(body instanceof FormData)) {
+  if (method === "GET") {
+    body = undefined;
+  } else if (!(body instanceof FormData)) {
     headers["content-type"] = "application/json";
     body = JSON.stringify(body ?? {});
   }
@@ -26,10 +29,7 @@ export async function send(path, body, { method = "POST", seconds = 15, keepaliv
       method, headers, body, keepalive, signal: stop.signal, credentials: "same-origin",
     });
     const found = await response.json().catch(() => ({}));
-    if (!response.ok) {
-      const words = found.message ?? `The server answered ${response.status}.`;
-      throw new Refusal(response.status, found.error ?? "", words);
-    }
+    if (!response.ok) throw new Refusal(response.status, found);
     return found;
   } finally {
     clearTimeout(timer);

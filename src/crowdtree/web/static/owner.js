@@ -12,7 +12,7 @@ export function say(words, bad = false, milliseconds = bad ? 9000 : 3500) {
   if (words) saidTimer = setTimeout(() => say(""), milliseconds);
 }
 
-const reason = (error) => (error instanceof Refusal ? error.message : "The server cannot be reached. Nothing was changed; try again.");
+const reason = (error) => (error instanceof Refusal ? error.message || `The server answered ${error.status}.` : "The server cannot be reached. Nothing was changed; try again.");
 
 // ---------------------------------------------------------------- asking once
 
@@ -29,9 +29,9 @@ function sure(button) {
   });
 }
 
-// What a button sends; one that says first what would change sends what is filled in on its form as well.
+// What a button sends; one that says first what would change, or that sends its fields, sends what is filled in on its form as well.
 function values(button) {
-  const form = "dryRun" in button.dataset && button.form ? [...new FormData(button.form)] : [];
+  const form = ("dryRun" in button.dataset || "fields" in button.dataset) && button.form ? [...new FormData(button.form)] : [];
   const given = form.filter(([, value]) => value !== "");
   return { ...Object.fromEntries(given), ...JSON.parse(button.dataset.body ?? "{}") };
 }
@@ -113,6 +113,15 @@ function copy(button) {
   else if (document.execCommand("copy")) done();
 }
 
+// ---------------------------------------------------------------- roles
+
+// What a role may not do is hidden by the style sheet; forms that viewers may read cannot be edited.
+if (document.body.dataset.role === "viewer") {
+  for (const form of document.querySelectorAll('form[method="post"][data-least="viewer"]:not([data-now])')) {
+    for (const field of form.elements) field.disabled = true;
+  }
+}
+
 // ---------------------------------------------------------------- forms
 
 // Send a form; long texts go as files. Uploads report progress.
@@ -139,7 +148,7 @@ function save(form, submitter = null) {
       if (bar) bar.hidden = true;
       const found = request.response ?? {};
       if (request.status < 400) resolve(found);
-      else reject(new Refusal(request.status, found.error, found.message ?? `The server answered ${request.status}.`));
+      else reject(new Refusal(request.status, found));
     });
     request.addEventListener("error", () => reject(new Error("unreachable")));
     request.send(data);
@@ -154,7 +163,7 @@ async function followed(form, submitter) {
   const response = await sent;
   if (!response.headers.get("content-type")?.startsWith("application/x-ndjson")) {
     const found = await response.json().catch(() => ({}));
-    throw new Refusal(response.status, found.error, found.message ?? `The server answered ${response.status}.`);
+    throw new Refusal(response.status, found);
   }
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
@@ -166,7 +175,7 @@ async function followed(form, submitter) {
     text = lines.pop();
     for (const line of lines.map((found) => JSON.parse(found))) {
       if (line.go) return line;
-      if (line.error) throw new Refusal(422, line.error, line.message);
+      if (line.error) throw new Refusal(422, line);
       working(form, line.share, line.words);
     }
   }
