@@ -15,6 +15,7 @@ from crowdtree.cli.campaign.database import (
     MediaPlace,
     check_exists,
     import_server,
+    media_place,
     next_step,
     one_line,
     without_password,
@@ -46,8 +47,7 @@ class Place:
         """The folder of media."""
         if self.no_media or self.bucket:
             return None
-        beside = import_server("crowdtree.web.serve").beside
-        return Path(self.media or beside(self.database, "-media"))
+        return Path(media_place(self.database, self.media))
 
 
 @with_options

@@ -16,6 +16,7 @@ from crowdtree.cli.campaign.database import (
     Database,
     MediaPlace,
     import_server,
+    media_place,
     opened,
     without_password,
 )
@@ -116,7 +117,7 @@ def serve_verb(
 
 
 def _serving(serve: Any, database: str, address: Address, running: Running) -> Any:
-    place = running.media or serve.beside(database, "-media")
+    place = media_place(database, running.media)
     return serve.Serving(
         database=database,
         host=address.host,

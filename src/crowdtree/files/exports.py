@@ -25,7 +25,9 @@ COLUMNS = {
     "activity": ["time", "person", "action", "campaign", "detail", "address"],
     "labels": [
         *("task", "label", "posterior_error", "status", "reason", "answers", "path", "at"),
-        *("checked", "truth", "certified", "time"),
+        *("checked", "truth", "certified", "computed", "computed_error"),
+        *("corrected", "corrected_by", "corrected_at", "corrected_why"),
+        *("time", "corrected_time"),
     ],
     "answers": ["task", "question", "worker", "label"],  # as crowd-kit reads them
     "log": ["task", "worker", "label", "question", "kind", "fate", "late", "at", "report", "time"],
@@ -41,7 +43,13 @@ COLUMNS = {
     "reports": ["task", "question", "worker", "reason", "words", "status", "at", "time"],
 }
 """The columns of each download; labels have those of the items after them."""
-TIMES = {"at": "time", "joined_at": "joined", "seen_at": "seen", "consented_at": "consented"}
+TIMES = {
+    "at": "time",
+    "corrected_at": "corrected_time",
+    "joined_at": "joined",
+    "seen_at": "seen",
+    "consented_at": "consented",
+}
 """Columns in seconds since 1970, and those of the same times by ISO 8601."""
 FORMATS = ("csv", "jsonl", "parquet")
 
@@ -125,6 +133,12 @@ def parquet(pieces: Iterable[list[dict[str, Any]]], columns: list[str]) -> bytes
         "checked": pl.Boolean,
         "truth": pl.String,
         "certified": pl.Float64,
+        "computed": pl.String,
+        "computed_error": pl.Float64,
+        "corrected": pl.Boolean,
+        "corrected_by": pl.String,
+        "corrected_at": pl.Float64,
+        "corrected_why": pl.String,
         "participant": pl.String,
         "accepted": pl.Int64,
         "skips": pl.Int64,

@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -34,6 +34,8 @@ SECONDS = 10
 """Timeout of connections and replies."""
 MISSING = ("404", "NoSuchKey", "NotFound")
 KNOWN_FILES = 100_000
+AT_ONCE = 1000
+"""Files that one request may delete."""
 
 
 class Bucket:
@@ -43,11 +45,11 @@ class Bucket:
         found = PLACE.fullmatch(place)
         if found is None:
             raise CrowdtreeError(f"--media: expected s3://BUCKET/PREFIX, got {one_line(place)}")
-        self.place, self.name = place.rstrip("/"), found[1]
+        self.address, self.name = place.rstrip("/"), found[1]
         self._prefix = f"{found[2].strip('/')}/" if (found[2] or "").strip("/") else ""
-        self._client = _client(self.place)
-        address = urlsplit(self._client.meta.endpoint_url)
-        self.origin = "" if address.scheme == "https" else f"{address.scheme}://{address.netloc}"
+        self._client = _client(self.address)
+        service = urlsplit(self._client.meta.endpoint_url)
+        self.origin = "" if service.scheme == "https" else f"{service.scheme}://{service.netloc}"
         self._exists = lru_cache(KNOWN_FILES)(self._look)
 
     def _key(self, number: int, name: str = "") -> str:
@@ -60,7 +62,7 @@ class Bucket:
                 self._client.head_bucket(Bucket=self.name)
         except Unavailable as error:
             raise CrowdtreeError(
-                f"--media: {self.place} cannot be used ({error.__cause__}); check its name, and "
+                f"--media: {self.address} cannot be used ({error.__cause__}); check its name, and "
                 "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL_S3"
             ) from None
 
@@ -120,6 +122,22 @@ class Bucket:
                     raise FileNotFoundError(key) from None
                 raise
 
+    def uploaded(self, campaign: Campaign) -> Callable[[str], bool]:
+        """List the files once."""
+        with self._calls():
+            there = set(self._keys(campaign.id))
+        return lambda name: self._key(campaign.id, file_name(campaign.secret, name)) in there
+
+    def place(self, number: int) -> str:
+        """Name the folder of a campaign."""
+        return f"{self.address}/{number}"
+
+    def _keys(self, number: int) -> Iterator[str]:
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=self.name, Prefix=self._key(number)
+        )
+        return (one["Key"] for page in pages for one in page.get("Contents", ()))
+
     def copy(self, source: Campaign, target: Campaign, names: Iterable[str]) -> None:
         """Copy files inside the bucket."""
         from botocore.exceptions import ClientError
@@ -138,17 +156,14 @@ class Bucket:
 
     def remove(self, number: int) -> str:
         """Delete all files of a campaign."""
-        pages = self._client.get_paginator("list_objects_v2").paginate(
-            Bucket=self.name, Prefix=self._key(number)
-        )
         try:
             with self._calls():
-                for page in pages:
-                    keys = [{"Key": one["Key"]} for one in page.get("Contents", ())]
-                    if keys:
-                        self._client.delete_objects(Bucket=self.name, Delete={"Objects": keys})
+                keys = list(self._keys(number))
+                for first in range(0, len(keys), AT_ONCE):
+                    gone = [{"Key": key} for key in keys[first : first + AT_ONCE]]
+                    self._client.delete_objects(Bucket=self.name, Delete={"Objects": gone})
         except Unavailable:
-            return f"{self.place}/{number}"
+            return self.place(number)
         self._exists.cache_clear()
         return ""
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol
 
@@ -34,6 +34,12 @@ class MediaFiles(Protocol):
 
     def find(self, campaign: Campaign, name: str, kind: str) -> Path | str | None:
         """Find a file by its own name or by the one that workers get: a path, or an address."""
+
+    def uploaded(self, campaign: Campaign) -> Callable[[str], bool]:
+        """Whether a file was uploaded, as of now."""
+
+    def place(self, number: int) -> str:
+        """Where the files of a campaign are, for people."""
 
     def copy(self, source: Campaign, target: Campaign, names: Iterable[str]) -> None:
         """Give another campaign the same files; those that are missing are skipped."""
@@ -103,6 +109,15 @@ class Folder:
         found = known[1].get(name)
         return None if found is None else folder / found
 
+    def uploaded(self, campaign: Campaign) -> Callable[[str], bool]:
+        """Look into the folder once."""
+        folder = self._of(campaign.id)
+        return set(os.listdir(folder) if folder.is_dir() else ()).__contains__
+
+    def place(self, number: int) -> str:
+        """Name the folder of a campaign."""
+        return str(self._of(number))
+
     def copy(self, source: Campaign, target: Campaign, names: Iterable[str]) -> None:
         """Link the files, which are replaced and never changed, or copy them."""
         there = self._of(target.id)
@@ -119,4 +134,4 @@ class Folder:
         """Delete the folder of a campaign."""
         folder = self._of(number)
         shutil.rmtree(folder, ignore_errors=True)
-        return str(folder) if folder.exists() else ""
+        return self.place(number) if folder.exists() else ""

@@ -41,7 +41,7 @@ def test_labels_have_the_columns_of_the_items(app: Lab) -> None:
     number = labelled(app)
     path = f"/api/campaigns/{number}/labels"
     rows = {row["task"]: row for row in table(app, path)}
-    assert list(rows["1"])[-5:] == ["time", "text", "item_Label", "price", "place"]
+    assert list(rows["1"])[-4:] == ["text", "item_Label", "price", "place"]
     assert (rows["1"]["text"], rows["1"]["item_Label"]) == ("a, b\nc", "x")
     assert (rows["4"]["item_Label"], rows["4"]["place"]) == ("'=1+1", "Bath, UK")
     note = app.get(path).headers["x-crowdtree-columns"]

@@ -7,6 +7,7 @@ from crowdtree.cli.campaign.corrections import exclude_verb, include_verb, reope
 from crowdtree.cli.campaign.create import create_verb
 from crowdtree.cli.campaign.deleting import delete_verb, erase_worker_verb
 from crowdtree.cli.campaign.duplicate import duplicate_verb
+from crowdtree.cli.campaign.editing import correct_verb, edit_verb, reword_verb, withdraw_verb
 from crowdtree.cli.campaign.export import (
     answers_verb,
     labels_verb,
@@ -35,6 +36,10 @@ campaign_app = make_group(
     exclude_verb,
     include_verb,
     reopen_verb,
+    correct_verb,
+    withdraw_verb,
+    edit_verb,
+    reword_verb,
     labels_verb,
     answers_verb,
     workers_verb,

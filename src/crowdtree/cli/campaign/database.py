@@ -25,9 +25,11 @@ __all__ = [
     "Number",
     "check_exists",
     "import_server",
+    "media_place",
     "next_step",
     "one_line",
     "opened",
+    "opened_media",
     "without_password",
 ]
 
@@ -123,3 +125,14 @@ def import_server(name: str) -> Any:
         raise CrowdtreeError(
             f"{error.name} is not installed; install the server with pip install 'crowdtree[serve]'"
         ) from None
+
+
+def media_place(database: str, media: str | None) -> str:
+    """Where uploaded media are: what was given, or the folder next to the database."""
+    return media or str(import_server("crowdtree.web.serve").beside(database, "-media"))
+
+
+def opened_media(database: str, media: str | None) -> Any:
+    """The uploaded media of all campaigns."""
+    files = import_server("crowdtree.web.media_files")
+    return files.open_media(media_place(database, media))

@@ -17,6 +17,7 @@ from crowdtree.cli.campaign.database import (
     import_server,
     next_step,
     opened,
+    opened_media,
 )
 from crowdtree.cli.options import AsJson
 from crowdtree.text import plural
@@ -40,9 +41,7 @@ def delete_verb(
       crowdtree campaign delete 1 --name Birds
     """
     delete = import_server("crowdtree.web.services.deleting").delete_campaign
-    beside = import_server("crowdtree.web.serve").beside
-    open_media = import_server("crowdtree.web.media_files").open_media
-    files = open_media(media or beside(database, "-media"))
+    files = opened_media(database, media)
     with opened(database) as store:
         gone = delete(store, files, number, name)
 

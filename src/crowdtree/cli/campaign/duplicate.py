@@ -15,6 +15,7 @@ from crowdtree.cli.campaign.database import (
     import_server,
     next_step,
     opened,
+    opened_media,
 )
 from crowdtree.cli.options import AsJson
 from crowdtree.text import plural
@@ -41,11 +42,9 @@ def duplicate_verb(
       crowdtree campaign duplicate 1 --items --name "Second round"
     """
     service = import_server("crowdtree.web.services.duplicates")
-    files = import_server("crowdtree.web.media_files")
-    beside = import_server("crowdtree.web.serve").beside
-    place = files.open_media(media or beside(database, "-media"))
+    files = opened_media(database, media)
     with opened(database) as store:
-        made = service.duplicate_campaign(store, place, number, name, items)
+        made = service.duplicate_campaign(store, files, number, name, items)
 
     def show(console: Any) -> None:
         words = f"Campaign {made['id']} is a copy of campaign {number}"

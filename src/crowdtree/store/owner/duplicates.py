@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.files.items import media_names
 from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.db.tables import items
 from crowdtree.store.owner.campaigns import MOST_NAME, add_items, create
 
@@ -36,13 +37,17 @@ def duplicate(connection: Connection, number: int, name: str, now: float) -> int
 def copy_items(
     connection: Connection, source: int, target: int, after: int
 ) -> tuple[int, int, set[str]]:
-    """Copy the next items after an id.
+    """Copy the next items after an id, without those that were withdrawn.
 
     Returns the last id, how many were copied, and the names of the uploaded files that they show.
     """
     rows = connection.execute(
         sa.select(items.c.id, items.c.task, items.c.payload, items.c.gold)
-        .where(items.c.campaign_id == source, items.c.id > after)
+        .where(
+            items.c.campaign_id == source,
+            items.c.id > after,
+            items.c.status != ItemStatus.WITHDRAWN,
+        )
         .order_by(items.c.id)
         .limit(ITEMS_AT_ONCE)
     ).all()

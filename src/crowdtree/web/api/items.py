@@ -20,7 +20,7 @@ __all__ = ["router"]
 router = APIRouter(
     route_class=GuardedRoute, prefix="/api/campaigns", tags=["owner"], dependencies=OWNER_ONLY
 )
-Status = Literal["", "new", "open", "labelled", "set aside", "gold"]
+Status = Literal["", "new", "open", "labelled", "set aside", "gold", "withdrawn"]
 Words = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")]
 MOST = 1000
 
@@ -57,7 +57,7 @@ async def list_items(
             most=most,
         )
         found: list[JsonObject] = [
-            {**row, **{name: _class(classes, row[name]) for name in ("gold", "label")}}
+            {**row, **{name: _class(classes, row[name]) for name in ("gold", "label", "corrected")}}
             for row in rows
         ]
         following = str(rows[-1]["cursor"]) if len(rows) == most else None

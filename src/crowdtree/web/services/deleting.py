@@ -13,7 +13,7 @@ __all__ = ["delete_campaign"]
 
 def delete_campaign(store: Store, media: MediaFiles | None, number: int, name: str) -> Deleted:
     """Delete a campaign and its uploaded files; `name` must be that of the campaign."""
-    gone = store.write(lambda c: deleting.delete_campaign(c, number, name, store.clock()))
+    gone = store.write_apart(lambda c: deleting.delete_campaign(c, number, name, store.clock()))
     left = "" if media is None else media.remove(number)
     if left:
         raise CrowdtreeError(

@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.policy import PlanPolicy
 from crowdtree.store.db.campaign_row import Campaign
+from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.db.tables import items
 from crowdtree.store.queries.workers import WorkerState
 from crowdtree.store.serving.commands import HandedOut
@@ -51,7 +52,7 @@ def _questions(policy: AnyPolicy) -> list[int]:
 
 def _item(connection: Connection, campaign: Campaign) -> JsonObject:
     """An item near a random id; gold items are shown like others."""
-    mine = items.c.campaign_id == campaign.id
+    mine = sa.and_(items.c.campaign_id == campaign.id, items.c.status != ItemStatus.WITHDRAWN)
     low, high = connection.execute(
         sa.select(sa.func.min(items.c.id), sa.func.max(items.c.id)).where(mine)
     ).one()
