@@ -182,12 +182,15 @@ def http_page() -> Iterator[str]:
     """Every route of the HTTP interface, from its OpenAPI description."""
     from crowdtree.store import Store
     from crowdtree.web.app import create_app
+    from crowdtree.web.roles import ROUTES
 
     with Store("sqlite://").opened() as store:
         described = create_app(store).openapi()
     yield "# HTTP interface\n"
     yield "Generated from the OpenAPI description, which a running server has at"
-    yield "`/api/openapi.json`. Who may call what is in [Security](../security.md).\n"
+    yield "`/api/openapi.json`. The [role](../howto/people.md) is the least that an owner needs;"
+    yield "routes without one are for workers, auditors or everybody"
+    yield "([Security](../security.md)).\n"
     yield "*Takes* lists query parameters, or fields of the JSON body. What has `=` may be left"
     yield "out; its default follows.\n"
     rows = []
@@ -195,8 +198,9 @@ def http_page() -> Iterator[str]:
         for method, call in calls.items():
             taken = _taken(described, call)
             text = _plain(call.get("description", "")) + (f" *Takes* {taken}." if taken else "")
-            rows.append((f"`{method.upper()} {path}`", text))
-    yield from _table(("route", "what it does"), rows)
+            route = f"{method.upper()} {path}"
+            rows.append((f"`{route}`", ROUTES.get(route, ""), text))
+    yield from _table(("route", "least role", "what it does"), rows)
 
 
 def _taken(described: dict[str, Any], call: dict[str, Any]) -> str:

@@ -104,6 +104,7 @@ class Campaign:
             lease = self.workers[1].next()["task"]["lease"]
             sent = {"reason": "other", "words": evil("report")}
             self.workers[1].call("report", lease=lease, key="report", **sent)
+        self._people()
         for _ in range(turns):
             for worker in self.workers:
                 worker.work("yes")
@@ -177,6 +178,14 @@ class Campaign:
         }
         made = self.app.client.post("/api/join", json=body)
         assert made.status_code == 200, made.text
+
+    def _people(self) -> None:
+        """An owner and a token with such names, and something that the owner did."""
+        name = evil(f"person{self.number}", 200)
+        made = self.app.post("/api/people", {"name": name, "role": "editor"})
+        assert made.status_code == 201, made.text
+        purpose = {"name": evil("purpose", 100)}
+        assert self.app.post("/api/tokens", purpose).status_code == 200
 
     def pages(self) -> Iterator[tuple[str, str]]:
         """Every page of the owner, and refusals that could say again what was sent."""

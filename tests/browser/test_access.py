@@ -69,8 +69,9 @@ def test_owner_pages(open_page, campaign) -> None:
     page = open_page()
     found = []
     base = f"/c/{made.number}"
-    names = ("items", "workers", "audit", "questions", "plan", "share", "webhooks")
-    for path in ["/", "/new", "/access", base, *(f"{base}/{name}" for name in names)]:
+    names = ("items", "workers", "audit", "questions", "plan", "share", "webhooks", "activity")
+    server = ("/", "/new", "/access", "/people", "/activity")
+    for path in [*server, base, *(f"{base}/{name}" for name in names)]:
         page.goto(path)
         found += everywhere(page)
     for path in (f"{base}/items", f"{base}/workers"):

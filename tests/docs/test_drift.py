@@ -133,10 +133,12 @@ def columns() -> Iterator[tuple[str, tuple[str, ...]]]:
     """Columns and fields of all files, with the section of the page that must name them."""
     from crowdtree import loss
     from crowdtree.files import audits, exports, interchange, items, layouts, schema, table_reader
+    from crowdtree.store.backup.writing import Manifest
 
     yield LABELS, tuple(exports.COLUMNS["labels"])
     yield "Answers", (*exports.COLUMNS["answers"], *interchange.ZOONIVERSE)
     yield "Log of a campaign", tuple(exports.COLUMNS["log"])
+    yield "Activity", tuple(exports.COLUMNS["activity"])
     yield "Reports about items", tuple(exports.COLUMNS["reports"])
     yield "Items of a campaign", items.COLUMNS
     yield PROBLEM, (*layouts.QUESTION, *layouts.CLASS, *layouts.COMMENTS, "error", "text")
@@ -144,6 +146,7 @@ def columns() -> Iterator[tuple[str, tuple[str, ...]]]:
     yield LABELS, (*audits.ITEM, *audits.ERROR, *audits.TRUTH, "probability")
     yield AUDITS, audits.CHECK
     yield "Losses", (*loss.FIELDS, "truth")
+    yield "Backups", tuple(Manifest.__annotations__)
     for section, models in {
         PROBLEM: (schema.ProblemFile, schema.ClassEntry, schema.QuestionEntry),
         "Plans": (schema.PlanFile,),

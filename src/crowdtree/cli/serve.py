@@ -6,7 +6,6 @@ import json
 import webbrowser
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -15,26 +14,16 @@ import typer
 from crowdtree.cli.campaign.database import (
     HERE,
     Database,
+    MediaFolder,
     import_server,
+    media_folder,
     opened,
     without_password,
 )
 from crowdtree.cli.options import AsJson, from_environment, with_options
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["Address", "MediaFolder", "base_url", "serve_verb"]
-
-
-MediaFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--media",
-        metavar="DIR",
-        envvar="CROWDTREE_MEDIA",
-        help="Folder for uploaded images, audio and video.",
-        show_default="next to the database",
-    ),
-]
+__all__ = ["Address", "base_url", "serve_verb"]
 
 
 @dataclass(frozen=True)
@@ -128,7 +117,7 @@ def serve_verb(
 
 
 def _serving(serve: Any, database: str, address: Address, running: Running) -> Any:
-    folder = str(running.media) if running.media is not None else serve.beside(database, "-media")
+    folder = str(media_folder(database, running.media))
     return serve.Serving(
         database=database,
         host=address.host,

@@ -61,7 +61,7 @@ class Settings(BaseModel):
     record of answers; those of people without one weigh less."""
     people_per_item: Annotated[int, Field(ge=1, le=100)] = 2
     """Different workers whose answers a label rests on at least."""
-    person_dependence: Annotated[float, Field(ge=0, lt=1)] = 0.3
+    person_dependence: Annotated[float, Field(ge=0, lt=1)] = 0.2
     """Correlation of one worker's answers to different questions about one item: n of them count as
     n / (1 + (n - 1) person_dependence) answers. 0: independent."""
     provisional: bool = True

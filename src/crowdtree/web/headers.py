@@ -43,14 +43,17 @@ def clean_path(path: str) -> str:
 
 RAW = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 RAW_NO_STORE = [*RAW, (b"cache-control", b"no-store")]
+OURS = frozenset(name for name, _ in RAW_NO_STORE)
 
 
 def _with_ours(headers: Iterable[tuple[bytes, bytes]], path: str) -> list[tuple[bytes, bytes]]:
     """Add our headers to a response, except those that it sets itself."""
     ours = RAW if path.startswith("/static/") else RAW_NO_STORE
     given = list(headers)
-    there = {name for name, _ in given}
-    return [*given, *(pair for pair in ours if pair[0] not in there)]
+    there = OURS.intersection([name for name, _ in given])
+    if there:
+        ours = [pair for pair in ours if pair[0] not in there]
+    return [*given, *ours]
 
 
 class Guard:

@@ -61,6 +61,7 @@ async def _events(
             yield f"event: {name}\ndata: {json.dumps(await read())}\n\n"
             await asyncio.sleep(EVENT_SECONDS)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), poll_seconds)
+                async with asyncio.timeout(poll_seconds):
+                    await changed.wait()
     finally:
         watchers.discard(changed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import errno
+import gc
 import json
 import os
 import socket
@@ -19,7 +20,9 @@ from sqlalchemy.engine import Connection
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.private import make_private
 from crowdtree.store import Store
-from crowdtree.store.owner import tokens, webhooks
+from crowdtree.store.db.activity import COMMAND_LINE, acting
+from crowdtree.store.owner import owners, webhooks
+from crowdtree.store.owner.tokens import ROOT
 from crowdtree.web.app import create_app
 from crowdtree.web.logs import LogFormat, configure
 from crowdtree.web.processes import allow_connections, end_with_parent
@@ -89,14 +92,18 @@ def beside(database: str, end: str) -> str:
     return str(path.with_name(f"{path.stem}{end}")) if path.name else f"crowdtree{end}"
 
 
-def owner_link(store: Store, base: str, seconds: float = LINK_SECONDS, retire: bool = False) -> str:
-    """Make a one-time link of the owner; `retire` ends those that were never used."""
+def owner_link(
+    store: Store,
+    base: str,
+    seconds: float = LINK_SECONDS,
+    retire: bool = False,
+    name: str = ROOT,
+) -> str:
+    """Make a one-time link of an owner; `retire` ends those that were never used."""
 
     def make(connection: Connection) -> str:
-        now = store.clock()
-        if retire:
-            tokens.retire_links(connection, now)
-        return tokens.issue(connection, "once", now, name="link", seconds=seconds)
+        owner = owners.find(connection, name)
+        return owners.make_link(connection, owner, store.clock(), seconds, retire)
 
     return f"{base}/login?token={store.write(make)}"
 
@@ -112,6 +119,9 @@ def application() -> Any:
     atexit.register(store.close)
     app = create_app(store, serving.options)
     before_stopping(app.state.crowdtree.stop)
+    # What is there now stays: going through it again and again stops all requests for 50 ms.
+    gc.collect()
+    gc.freeze()
     return app
 
 
@@ -127,7 +137,7 @@ def run(serving: Serving, announce: Callable[[str], None]) -> None:
         )
     with _listen(serving.host, serving.port) as listener:
         serving = replace(serving, port=listener.getsockname()[1])
-        with Store(serving.database).opened() as store:
+        with Store(serving.database).opened() as store, acting(COMMAND_LINE):
             _protect(store, serving.options)
             link = owner_link(store, serving.base, retire=True)
         os.environ[VARIABLE] = json.dumps(asdict(serving))

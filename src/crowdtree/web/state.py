@@ -84,9 +84,14 @@ class Waiters:
         queue = self.queues[campaign]
         queue.append(waiter)
         try:
-            await asyncio.wait_for(waiter.event.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await waiter.event.wait()
         except TimeoutError:
             return 0
+        except asyncio.CancelledError:  # the client has disconnected
+            if waiter.event.is_set():
+                self.pass_on(campaign, waiter.tries)
+            raise
         finally:
             if not waiter.event.is_set():
                 queue.remove(waiter)

@@ -21,9 +21,11 @@ __all__ = [
     "HERE",
     "MOST_NUMBER",
     "Database",
+    "MediaFolder",
     "Number",
     "check_exists",
     "import_server",
+    "media_folder",
     "next_step",
     "one_line",
     "opened",
@@ -41,6 +43,16 @@ Database = Annotated[
         metavar="URL",
         envvar="CROWDTREE_DATABASE",
         help="A file, sqlite:///FILE or postgresql://...",
+    ),
+]
+MediaFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--media",
+        metavar="DIR",
+        envvar="CROWDTREE_MEDIA",
+        help="Folder for uploaded images, audio and video.",
+        show_default="next to the database",
     ),
 ]
 HERE = "crowdtree.db"
@@ -94,10 +106,11 @@ def one_line() -> Iterator[None]:
 def opened(database: str, new: bool = False) -> Iterator[Store]:
     """Open a database, created only if `new` is set; errors take one line."""
     from crowdtree.store import Store
+    from crowdtree.store.db.activity import COMMAND_LINE, acting
 
     if not new:
         check_exists(database)
-    with one_line(), Store(database).opened() as store:
+    with one_line(), Store(database).opened() as store, acting(COMMAND_LINE):
         yield store
 
 
@@ -111,3 +124,8 @@ def import_server(name: str) -> Any:
         raise CrowdtreeError(
             f"{error.name} is not installed; install the server with pip install 'crowdtree[serve]'"
         ) from None
+
+
+def media_folder(database: str, media: Path | None) -> Path:
+    """Folder of uploaded media: the one that was given, or the one next to the database."""
+    return media or Path(import_server("crowdtree.web.serve").beside(database, "-media"))

@@ -29,6 +29,7 @@ from crowdtree.store.db.tables import audits, checks, credentials, items, labels
 from crowdtree.store.errors import NotFound, Refused
 from crowdtree.store.owner import tokens
 from crowdtree.store.owner.campaigns import MOST_NAME, storable
+from crowdtree.store.queries.corrections import last_corrections
 from crowdtree.store.queries.revisions import list_revisions
 from crowdtree.store.types import JsonObject
 
@@ -85,8 +86,9 @@ def start(
 ) -> AuditRow:
     """Start an audit of the labels that there are now; it replaces the audit before.
 
-    What was checked before stays known. Where the campaign has the setting `certify`, wrong labels
-    are corrected, and all runs together keep the confidence.
+    What was checked before stays known. So are labels by hand, which are right by the word of their
+    author; they take the place of what a check has found. Where the campaign has the setting
+    `certify`, wrong labels are corrected, and all runs together keep the confidence.
     """
     campaign = get_campaign(connection, number, lock=True)
     wanted = campaign.settings.certify if bound is None else bound
@@ -98,6 +100,7 @@ def start(
         sa.select(
             *(labels.c[name] for name in ("item_id", "label", "posterior_error", "at")),
             items.c.task,
+            items.c.corrected,
         )
         .join(items, items.c.id == labels.c.item_id)
         .where(labels.c.campaign_id == number, items.c.status == ItemStatus.LABELLED)
@@ -106,9 +109,16 @@ def start(
     if not rows:
         raise CrowdtreeError(f"audit: campaign {number} has no labels to check yet")
     classes = campaign.classes
-    frozen = [[row.task, classes[row.label], row.posterior_error] for row in rows]
-    now_labelled = {row.item_id: (row.task, row.label) for row in rows}
+    by_hand = {row.item_id: row.corrected for row in rows if row.corrected is not None}
+    now_labelled = {row.item_id: (row.task, by_hand.get(row.item_id, row.label)) for row in rows}
+    frozen = [
+        [task, classes[label], 0.0 if row.item_id in by_hand else row.posterior_error]
+        for row in rows
+        for task, label in [now_labelled[row.item_id]]
+    ]
     known = _known(connection, number, classes, now_labelled)
+    known |= {now_labelled[item][0]: classes[label] for item, label in by_hand.items()}
+    latest = max((made.at for made in last_corrections(connection, [*by_hand]).values()), default=0)
     corrects = campaign.settings.certify is not None
     if corrects:
         confidence = run_confidence(confidence, len(results_of(connection, number)))
@@ -132,7 +142,7 @@ def start(
             known=json.dumps(made.known),
             claims=json.dumps(made.to_dict()),
             # not before a label that it covers, whatever the clocks of other processes say
-            at=max(now, *(row.at for row in rows)),
+            at=max(now, latest, *(row.at for row in rows)),
             corrects=int(corrects),
         )
     )

@@ -23,6 +23,7 @@ __all__ = [
     "AuditCache",
     "AuditRow",
     "CheckRow",
+    "audited_labels",
     "certified",
     "latest_audit",
     "make_audit",
@@ -123,6 +124,12 @@ def read_checks(connection: Connection, audit: int, classes: Sequence[str]) -> l
         )
         for row in rows
     ]
+
+
+def audited_labels(connection: Connection, audit: int) -> dict[str, str]:
+    """Read the labels that an audit covers, by item."""
+    query = sa.select(audits.c.labels).where(audits.c.id == audit)
+    return {entry[0]: entry[1] for entry in json.loads(connection.execute(query).scalar_one())}
 
 
 def make_audit(connection: Connection, row: AuditRow) -> Audit:

@@ -13,7 +13,13 @@ from typing import NamedTuple
 from sqlalchemy.dialects import postgresql
 
 from crowdtree.store.db.sql import Many, Query, Sql
-from crowdtree.store.db.states import LIVE_LEASES, ItemStatus, LeaseState, in_states
+from crowdtree.store.db.states import (
+    GIVEN_BACK,
+    LIVE_LEASES,
+    ItemStatus,
+    LeaseState,
+    in_states,
+)
 from crowdtree.store.db.tables import metadata
 
 AHEAD_SECONDS = 60.0
@@ -189,6 +195,7 @@ class ItemRow(NamedTuple):
     revised_after: int
     reopened_after: int
     least: int
+    corrected: int | None
 
 
 @dataclass
@@ -402,6 +409,10 @@ SAVE_LEASE = many(
     """UPDATE leases SET state = :state, attempts = :attempts, given_at = :given_at,
     expires_at = :expires_at WHERE id = :id"""
 )
+RELEASE_LEASES = Sql(
+    f"UPDATE leases SET expires_at = {GIVEN_BACK} WHERE worker_id IN :workers AND {ACTIVE}"
+)
+"""Gives back what workers hold; ExpireLeases takes it, with the money that is reserved for it."""
 SAVE_ITEM = many(
     """UPDATE items SET status = :status, state = :state, revision = :revision,
     revised_after = :revised_after, reopened_after = :reopened_after, least = :least

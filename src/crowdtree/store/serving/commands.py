@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypedDict, TypeVar
 
@@ -120,6 +121,10 @@ class ExpireLeases(Command[int]):
 
 @dataclass
 class Transaction(Command[T]):
-    """Any other write: a function of the connection, run inside the transaction."""
+    """Any other write: a function of the connection, run inside the transaction.
+
+    It runs in the context of the caller, so that the activity log knows who asked for it.
+    """
 
     function: Callable[[Connection], T]
+    context: Context = field(default_factory=copy_context, init=False)

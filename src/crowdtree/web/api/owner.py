@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.engine import Connection
 from starlette.responses import StreamingResponse
 
-from crowdtree.store.db.activity import ActivityEntry, list_activity
 from crowdtree.store.db.campaign_row import CampaignStatus, get_campaign
 from crowdtree.store.db.campaign_row import list_campaigns as campaign_rows
 from crowdtree.store.derived import signing_key
@@ -268,17 +267,6 @@ async def remove_webhook(request: Request, number: Number, hook: Number) -> dict
     state = state_of(request)
     await state.store.awrite(lambda c: webhooks.remove_hook(c, number, hook, state.now))
     return {"done": True}
-
-
-@router.get("/{number}/activity")
-async def activity(request: Request, number: Number) -> list[JsonObject]:
-    """List the last 500 actions of the owner and the server."""
-
-    def read(connection: Connection) -> list[ActivityEntry]:
-        get_campaign(connection, number)
-        return list_activity(connection, number)
-
-    return [dict(row) for row in await state_of(request).store.aread(read)]
 
 
 @router.post("/{number}/{verb}")

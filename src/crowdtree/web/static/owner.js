@@ -29,9 +29,9 @@ function sure(button) {
   });
 }
 
-// What a button sends; one that says first what would change sends what is filled in on its form as well.
+// What a button sends; one that says first what would change, or that sends its fields, sends what is filled in on its form as well.
 function values(button) {
-  const form = "dryRun" in button.dataset && button.form ? [...new FormData(button.form)] : [];
+  const form = ("dryRun" in button.dataset || "fields" in button.dataset) && button.form ? [...new FormData(button.form)] : [];
   const given = form.filter(([, value]) => value !== "");
   return { ...Object.fromEntries(given), ...JSON.parse(button.dataset.body ?? "{}") };
 }
@@ -111,6 +111,15 @@ function copy(button) {
   const done = () => say("Copied.");
   if (navigator.clipboard) navigator.clipboard.writeText(input.value).then(done, () => {});
   else if (document.execCommand("copy")) done();
+}
+
+// ---------------------------------------------------------------- roles
+
+// What a role may not do is hidden by the style sheet; forms that viewers may read cannot be edited.
+if (document.body.dataset.role === "viewer") {
+  for (const form of document.querySelectorAll('form[method="post"][data-least="viewer"]:not([data-now])')) {
+    for (const field of form.elements) field.disabled = true;
+  }
 }
 
 // ---------------------------------------------------------------- forms
