@@ -180,6 +180,16 @@ class Store:
         """Run a function in a transaction that is on disk when this returns."""
         return await self.aask(Transaction(function))
 
+    def write_apart(self, function: Callable[[Connection], T]) -> T:
+        """Run a long transaction; on PostgreSQL beside the writer, so that answers do not wait."""
+        if self.alone:
+            return self.write(function)
+        try:
+            with self.engine.begin() as connection:
+                return function(connection)
+        except database_errors() as error:
+            raise unavailable(error) from error
+
     def read(self, function: Callable[[Connection], T]) -> T:
         """Run a function on a consistent snapshot of the database, without blocking writers."""
         try:
