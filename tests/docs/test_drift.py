@@ -139,6 +139,7 @@ def columns() -> Iterator[tuple[str, tuple[str, ...]]]:
     yield "Answers", (*exports.COLUMNS["answers"], *interchange.ZOONIVERSE)
     yield "Log of a campaign", tuple(exports.COLUMNS["log"])
     yield "Activity", tuple(exports.COLUMNS["activity"])
+    yield "Reports about items", tuple(exports.COLUMNS["reports"])
     yield "Items of a campaign", items.COLUMNS
     yield PROBLEM, (*layouts.QUESTION, *layouts.CLASS, *layouts.COMMENTS, "error", "text")
     yield PROBLEM, table_reader.SPECIAL

@@ -15,6 +15,7 @@ from crowdtree.cli.campaign.database import (
     MediaFolder,
     check_exists,
     import_server,
+    media_folder,
     next_step,
     one_line,
     without_password,
@@ -38,10 +39,7 @@ class Place:
     @property
     def folder(self) -> Path | None:
         """The folder of media."""
-        if self.no_media:
-            return None
-        beside = import_server("crowdtree.web.serve").beside
-        return self.media or Path(beside(self.database, "-media"))
+        return None if self.no_media else media_folder(self.database, self.media)
 
 
 @with_options

@@ -16,6 +16,7 @@ from crowdtree.cli.campaign.database import (
     Database,
     MediaFolder,
     import_server,
+    media_folder,
     opened,
     without_password,
 )
@@ -116,7 +117,7 @@ def serve_verb(
 
 
 def _serving(serve: Any, database: str, address: Address, running: Running) -> Any:
-    folder = str(running.media) if running.media is not None else serve.beside(database, "-media")
+    folder = str(media_folder(database, running.media))
     return serve.Serving(
         database=database,
         host=address.host,

@@ -14,7 +14,8 @@ COLUMNS = {
     "activity": ["time", "person", "action", "campaign", "detail", "address"],
     "labels": [
         *("task", "label", "posterior_error", "status", "reason", "answers", "path", "at"),
-        *("checked", "truth", "certified"),
+        *("checked", "truth", "certified", "computed", "computed_error"),
+        *("corrected", "corrected_by", "corrected_at", "corrected_why"),
     ],
     "answers": ["task", "question", "worker", "label"],  # as crowd-kit reads them
     "log": ["task", "worker", "label", "question", "kind", "fate", "late", "at", "report"],
@@ -93,6 +94,12 @@ def parquet(pieces: Iterable[list[dict[str, Any]]], columns: list[str]) -> bytes
         "checked": pl.Boolean,
         "truth": pl.String,
         "certified": pl.Float64,
+        "computed": pl.String,
+        "computed_error": pl.Float64,
+        "corrected": pl.Boolean,
+        "corrected_by": pl.String,
+        "corrected_at": pl.Float64,
+        "corrected_why": pl.String,
         "participant": pl.String,
         "accepted": pl.Int64,
         "skips": pl.Int64,

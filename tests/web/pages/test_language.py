@@ -216,7 +216,7 @@ def test_owners_replace_texts_in_a_language(app: Lab) -> None:
     page = html(app, "/work?lang=de", **worker.headers)
     assert "Jawohl &lt;b&gt;" in page
     assert "Schau <em>gut</em> hin." in page
-    data = re.search(r'id="texts">(.*?)</script>', page)
+    data = re.search(r"data-texts='(.*?)'", page)
     assert data is not None
     assert json.loads(data[1])["texts"]["thanks"] == "Tschüs"
     english = html(app, "/work?lang=en", **worker.headers)

@@ -6,6 +6,7 @@ from crowdtree.cli.campaign.audit import audit_verb
 from crowdtree.cli.campaign.corrections import exclude_verb, include_verb, reopen_verb
 from crowdtree.cli.campaign.create import create_verb
 from crowdtree.cli.campaign.deleting import delete_verb, erase_worker_verb
+from crowdtree.cli.campaign.editing import correct_verb, edit_verb, reword_verb, withdraw_verb
 from crowdtree.cli.campaign.export import answers_verb, labels_verb, reports_verb, workers_verb
 from crowdtree.cli.campaign.items import items_verb
 from crowdtree.cli.campaign.revise import revise_verb
@@ -27,6 +28,10 @@ campaign_app = make_group(
     exclude_verb,
     include_verb,
     reopen_verb,
+    correct_verb,
+    withdraw_verb,
+    edit_verb,
+    reword_verb,
     labels_verb,
     answers_verb,
     workers_verb,

@@ -25,6 +25,7 @@ __all__ = [
     "Number",
     "check_exists",
     "import_server",
+    "media_folder",
     "next_step",
     "one_line",
     "opened",
@@ -123,3 +124,8 @@ def import_server(name: str) -> Any:
         raise CrowdtreeError(
             f"{error.name} is not installed; install the server with pip install 'crowdtree[serve]'"
         ) from None
+
+
+def media_folder(database: str, media: Path | None) -> Path:
+    """Folder of uploaded media: the one that was given, or the one next to the database."""
+    return media or Path(import_server("crowdtree.web.serve").beside(database, "-media"))

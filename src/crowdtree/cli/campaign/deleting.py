@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +15,7 @@ from crowdtree.cli.campaign.database import (
     MediaFolder,
     Number,
     import_server,
+    media_folder,
     next_step,
     opened,
 )
@@ -41,8 +41,7 @@ def delete_verb(
       crowdtree campaign delete 1 --name Birds
     """
     delete = import_server("crowdtree.web.services.deleting").delete_campaign
-    beside = import_server("crowdtree.web.serve").beside
-    folder = media or Path(beside(database, "-media"))
+    folder = media_folder(database, media)
     with opened(database) as store:
         gone = delete(store, folder, number, name)
 

@@ -11,9 +11,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.campaign import after_undos
+from crowdtree.files.items import MEDIA
 from crowdtree.store.db.states import ITEM_STATUSES, ItemStatus
 from crowdtree.store.db.tables import answers, checks, items, labels, workers
 from crowdtree.store.errors import NotFound
+from crowdtree.store.queries.corrections import corrections_of
 from crowdtree.store.types import JsonObject
 from crowdtree.store.votes import Votes, counted_votes
 
@@ -27,6 +29,7 @@ __all__ = [
     "divided",
     "fates_now",
     "item_trace",
+    "items_with_media",
     "last_answer_at",
     "some_items",
     "votes_so_far",
@@ -48,6 +51,8 @@ class ItemListing(TypedDict):
     task: str
     status: str
     gold: int | None
+    corrected: int | None
+    """Class that the owner gave it by hand."""
     label: int | None
     posterior_error: float | None
     reason: str | None
@@ -103,6 +108,7 @@ def _page(
             items.c.task,
             items.c.status,
             items.c.gold,
+            items.c.corrected,
             labels.c.label,
             labels.c.posterior_error,
             labels.c.reason,
@@ -173,6 +179,9 @@ class ItemTrace(TypedDict):
     answers: list[HistoryLine]
     label: StoredLabel | None
     check: StoredCheck | None
+    corrected: int | None
+    corrections: list[JsonObject]
+    """Every label by hand, and every time one was taken back, with who, when and why."""
 
 
 def item_trace(connection: Connection, number: int, item: int) -> ItemTrace:
@@ -209,6 +218,8 @@ def item_trace(connection: Connection, number: int, item: int) -> ItemTrace:
         "answers": [cast(HistoryLine, dict(line._mapping)) for line in log],
         "label": None if label is None else cast(StoredLabel, dict(label._mapping)),
         "check": None if check is None else cast(StoredCheck, dict(check._mapping)),
+        "corrected": row.corrected,
+        "corrections": [made._asdict() for made in corrections_of(connection, item)],
     }
 
 
@@ -229,6 +240,14 @@ def votes_so_far(trace: ItemTrace, questions: Sequence[str]) -> list[Votes]:
         questions,
         [(line["question"], line["value"], f) for line, f in zip(lines, fates, strict=True)],
     )
+
+
+def items_with_media(connection: Connection, number: int, most: int) -> list[str]:
+    """Read the columns, as JSON, of items that show a file, without those withdrawn."""
+    shows = sa.or_(*(items.c.payload.contains(f'"{name}": "') for name in MEDIA))
+    mine = (items.c.campaign_id == number, items.c.status != ItemStatus.WITHDRAWN)
+    query = sa.select(items.c.payload).where(*mine, shows).order_by(items.c.id).limit(most)
+    return list(connection.execute(query).scalars())
 
 
 # ------------------------------------------------------------------------------ disagreement

@@ -36,6 +36,7 @@ KINDS = {
     "application/x-ndjson": "jsonl",
     "application/jsonl": "jsonl",
     "application/x-jsonlines": "jsonl",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
 }
 IN_MEMORY = 2**20
 
@@ -53,20 +54,23 @@ IN_MEMORY = 2**20
     },
 )
 async def add_items(request: Request, number: Number) -> JsonObject:
-    """Add items from a CSV or JSON-lines body, a million rows or more; all are checked first.
+    """Add items from a CSV, XLSX or JSON-lines body, a million rows or more; all are checked first.
 
     Items whose `task` exists are left unchanged, so sending a file again is harmless. `set_aside`
     counts those that were set aside: `POST /api/campaigns/{number}/reopen` asks about them again.
-    `warnings` says what may be wrong, such as gold items that nobody is asked about.
+    `conflicts` lists the lines whose item is there with other content, `missing` files that items
+    show and that were never uploaded. `warnings` says what may be wrong, in words.
     """
     state = state_of(request)
     kind = KINDS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
     if kind is None:
-        raise HttpError(415, "type", "Send text/csv or application/x-ndjson.")
+        raise HttpError(415, "type", "Send text/csv, application/x-ndjson or an XLSX workbook.")
     with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as spool:
         async for chunk in request.stream():
             spool.write(chunk)
-        return dict(await asyncio.to_thread(add_from_file, state.store, number, spool, kind))
+        media = state.options.media
+        made = await asyncio.to_thread(add_from_file, state.store, number, spool, kind, media)
+        return dict(made)
 
 
 @router.get("/{number}/labels", response_class=Response)

@@ -15,7 +15,7 @@ __all__ = ["delete_campaign"]
 
 def delete_campaign(store: Store, media: Path | None, number: int, name: str) -> Deleted:
     """Delete a campaign and its uploaded files; `name` must be that of the campaign."""
-    gone = store.write(lambda c: deleting.delete_campaign(c, number, name, store.clock()))
+    gone = store.write_apart(lambda c: deleting.delete_campaign(c, number, name, store.clock()))
     delete_media(media, number)
     if media is not None and (media / str(number)).exists():
         raise CrowdtreeError(
