@@ -18,6 +18,7 @@ NAMES = (
     "index",
     "tutorial",
     "howto/campaign",
+    "howto/languages",
     "howto/people",
     "files",
     "gallery",
