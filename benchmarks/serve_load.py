@@ -5,8 +5,11 @@
     python -m benchmarks.serve_load --sizes 1000 100000 1000000     # next-task time by size
     python -m benchmarks.serve_load --waiting 200                   # workers long-polling
     python -m benchmarks.serve_load --seconds 600 --items 100000 --memory 30    # memory over time
+    python -m benchmarks.serve_load --against ../other --rounds 10  # two checkouts in turn
 
-Prints one JSON object: loops per second, p50, p99 and the slowest of next and answer in ms.
+Prints one JSON object: loops per second, p50, p99 and the slowest of next and answer in ms. With
+``--against``, servers of this and of another checkout run at the same time and get the load in
+turn, so that other work on the machine slows both down; the ratios are medians over the rounds.
 """
 
 from __future__ import annotations
@@ -26,10 +29,14 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any
+
+import numpy as np
 
 import crowdtree as ct
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
+from crowdtree.problem import DASH
 from crowdtree.store import Settings, Store
 from crowdtree.store.owner import campaigns, people
 
@@ -61,13 +68,17 @@ def database(kind: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def serving(url: str, processes: int) -> Iterator[int]:
+def serving(url: str, processes: int, checkout: str = "") -> Iterator[int]:
+    """Serve a database, maybe with the code of another checkout; yields the port."""
     port = free_port()
     code = (
         "from crowdtree.web.serve import Serving, run; import sys; "
         f"run(Serving({url!r}, port={port}, processes={processes}), lambda link: None)"
     )
-    server = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+    server = subprocess.Popen(
+        [sys.executable, "-c", code], start_new_session=True, env=environment(checkout)
+    )
+    SERVERS[port] = server.pid
     try:
         wait_for(port)
         yield port
@@ -75,6 +86,14 @@ def serving(url: str, processes: int) -> Iterator[int]:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(server.pid, signal.SIGTERM)
         server.wait(20)
+
+
+def environment(checkout: str) -> dict[str, str]:
+    """Environment variables of a process that runs the code of a checkout, or of this one."""
+    if not checkout:
+        return dict(os.environ)
+    sources = (str(Path(checkout, "src").resolve()), str(Path(checkout).resolve()))
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sources)}
 
 
 def wait_for(port: int) -> None:
@@ -116,7 +135,7 @@ def campaign(
     url: str, items: int, workers: int, policy: Any, gold_rate: float = 0.05
 ) -> tuple[float, list[str]]:
     """Make a campaign and invite workers; the seconds that adding items took, and the tokens."""
-    settings = Settings(gold_rate=gold_rate)
+    settings = Settings(gold_rate=gold_rate, pause_suspects=False)  # no person is as fast
     with Store(url).opened() as store:
         number = store.write(lambda c: campaigns.create(c, "load", policy, settings, store.clock()))
         took = fill(store, number, items)
@@ -164,8 +183,34 @@ class Client:
         return found[0], json.loads(found[1])
 
 
+class Crowd:
+    """What people answer: as the table of the problem says, errors included."""
+
+    def __init__(self) -> None:
+        problem = ct.example("table1")
+        self.shares = np.cumsum(problem.prior)
+        right = np.where(problem.outcome == 1, 1 - problem.worker_error, problem.worker_error)
+        chance = np.where(problem.outcome == DASH, 0.5, right)
+        self.yes = dict(zip(problem.questions, chance.tolist(), strict=True))
+
+    def answer(self, task: bytes, lease: str) -> str:
+        """Answer a task, given as the server sends it; parsing all of it would take longer."""
+        item = int(task.partition(b"This is item ")[2].partition(b".")[0])
+        question = task.partition(b'"question":')[2].split(b'"', 4)[3].decode()
+        cls = int(np.searchsorted(self.shares, _scattered(item)))
+        chance = self.yes[question][min(cls, len(self.shares) - 1)]
+        return "yes" if _scattered(int(lease.partition(".")[0])) < chance else "no"
+
+
+def _scattered(number: int) -> float:
+    """A fraction that looks random, the same for the same number."""
+    return number * 2654435761 % 2**32 / 2**32
+
+
 class Looper(Client):
     """A worker who answers whatever comes, driven by the readiness of the socket."""
+
+    crowd = Crowd()
 
     def start(self) -> None:
         self.loops = 0
@@ -178,9 +223,10 @@ class Looper(Client):
         self.asking, self.begin = True, time.perf_counter()
         self.send("/api/worker/next", "{}")
 
-    def answer(self, lease: str) -> None:
+    def answer(self, task: bytes) -> None:
+        lease = task.split(b'"', 2)[1].decode()
+        value = self.crowd.answer(task, lease)
         self.asking, self.begin = False, time.perf_counter()
-        value = "yes" if int(lease.partition(".")[0]) * 2654435761 % 2**32 % 3 else "no"
         key = f"{lease}:{self.loops}"
         self.send("/api/worker/answer", f'{{"lease":"{lease}","answer":"{value}","key":"{key}"}}')
 
@@ -198,10 +244,9 @@ class Looper(Client):
             self.ask()
             return
         self.asked.append(took)
-        # Parsing all of it would measure the client's JSON: extract the lease only.
-        _, mark, rest = found[1].partition(b'"lease":')
+        _, mark, task = found[1].partition(b'"lease":')
         if mark:
-            self.answer(rest.split(b'"', 2)[1].decode())
+            self.answer(task)
         elif json.loads(found[1])["reason"] == "wait":
             self.ask()
         else:
@@ -232,10 +277,10 @@ def loop(port: int, tokens: list[str], seconds: float, out: Any) -> None:
 def measured(port: int, tokens: list[str], seconds: float) -> dict[str, float]:
     out: Any = multiprocessing.Queue()
     client = multiprocessing.Process(target=loop, args=(port, tokens, seconds, out))
-    before = {name: cpu_seconds(name) for name in ("server", "database")}
+    before = {name: cpu_seconds(name, port) for name in ("server", "database")}
     client.start()
     loops, asked, answered, used = out.get(timeout=seconds + 60)
-    after = {name: cpu_seconds(name) for name in before}
+    after = {name: cpu_seconds(name, port) for name in before}
     client.join()
     whole: dict[str, float] = {"loops_per_second": round(loops / seconds, 1)}
     for name, times in (("next", asked), ("answer", answered)):
@@ -297,37 +342,33 @@ def poll(port: int, tokens: list[str], seconds: float, out: Any) -> None:
     out.put(counts)
 
 
-def cpu_seconds(which: str) -> float:
+def cpu_seconds(which: str, port: int) -> float:
     """Processor time so far of the server's processes, or of PostgreSQL's."""
-    times = [process.info["cpu_times"] for process in processes(which)]
+    times = [process.info["cpu_times"] for process in processes(which, port)]
     return float(sum(t.user + t.system for t in times if t is not None))
 
 
-def processes(which: str) -> Iterator[Any]:
-    """The server's processes, or PostgreSQL's."""
+def processes(which: str, port: int) -> Iterator[Any]:
+    """The processes of the server at a port, or PostgreSQL's."""
     import psutil
 
-    for process in psutil.process_iter(["cmdline", "cpu_times", "memory_info", "name"]):
-        line = " ".join(process.info["cmdline"] or [])
-        if which == "database":
-            mine = process.info["name"] == "postgres" and in_family(process, POSTMASTER)
-        else:
-            mine = ("crowdtree.web.serve" in line or "spawn" in line) and in_family(
-                process, {os.getpid()}
-            )
-        if mine:
+    heads = POSTMASTER if which == "database" else {SERVERS[port]}
+    for process in psutil.process_iter(["cpu_times", "memory_info"]):
+        if in_family(process, heads):
             yield process
 
 
-def watch_memory(every: float, found: list[int]) -> None:
+def watch_memory(every: float, port: int, found: list[int]) -> None:
     """Add the memory of the server's processes to a list, in MiB, again and again."""
     while True:
-        used = [process.info["memory_info"] for process in processes("server")]
+        used = [process.info["memory_info"] for process in processes("server", port)]
         found.append(round(sum(u.rss for u in used if u is not None) / 2**20))
         time.sleep(every)
 
 
 POSTMASTER: set[int] = set()
+SERVERS: dict[int, int] = {}
+"""The process of each server, by its port."""
 
 
 def in_family(process: Any, heads: set[int]) -> bool:
@@ -349,7 +390,12 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=[])
     parser.add_argument("--waiting", type=int, default=0)
     parser.add_argument("--memory", type=float, default=0, help="seconds between two looks")
+    parser.add_argument("--against", help="folder of another checkout to compare with")
+    parser.add_argument("--rounds", type=int, default=10, help="of --against, --seconds each")
     options = parser.parse_args()
+    if options.against:
+        print(json.dumps(side_by_side(options)))
+        return
     policy = policy_named(options.policy)
     found: dict[str, Any] = {
         name: getattr(options, name) for name in ("database", "processes", "policy", "waiting")
@@ -373,7 +419,7 @@ def main() -> None:
                 if options.memory:
                     found["rss_mib"] = seen = []
                     watch = threading.Thread(
-                        target=watch_memory, args=(options.memory, seen), daemon=True
+                        target=watch_memory, args=(options.memory, port, seen), daemon=True
                     )
                     watch.start()
                 found |= measured(port, tokens, options.seconds)
@@ -382,6 +428,54 @@ def main() -> None:
                     waiting.join()
     found["load_average"] = round(os.getloadavg()[0], 1)
     print(json.dumps(found))
+
+
+def side_by_side(options: argparse.Namespace) -> dict[str, Any]:
+    """Load servers of this and of another checkout in turn, each with a database of its own."""
+    sides = {"this": str(Path(__file__).parents[1]), "other": options.against}
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in sides}
+    with contextlib.ExitStack() as stack:
+        served = {}
+        for name, checkout in sides.items():
+            url = stack.enter_context(database(options.database))
+            tokens = prepared(checkout, url, options)
+            port = stack.enter_context(serving(url, options.processes, checkout))
+            served[name] = (port, tokens)
+            measured(port, tokens, 1.0)
+        for k in range(options.rounds):
+            for name in list(sides)[:: 1 if k % 2 else -1]:
+                found[name].append(measured(*served[name], options.seconds))
+    names = list(found["this"][0])
+    middle = {
+        side: {name: round(median(r[name] for r in rounds), 3) for name in names}
+        for side, rounds in found.items()
+    }
+    pairs = list(zip(found["this"], found["other"], strict=True))
+    ratios = {
+        name: round(median(a[name] / b[name] for a, b in pairs), 3)
+        for name in names
+        if all(b[name] for _, b in pairs)
+    }
+    load = round(os.getloadavg()[0], 1)
+    return {"policy": options.policy, **middle, "this / other": ratios, "load_average": load}
+
+
+def prepared(checkout: str, url: str, options: argparse.Namespace) -> list[str]:
+    """Make a campaign with the code of a checkout; returns the tokens of its workers."""
+    code = (
+        "import json; from benchmarks.serve_load import campaign, policy_named; "
+        f"policy = policy_named({options.policy!r}); "
+        f"print(json.dumps(campaign({url!r}, {options.items}, {options.clients}, policy)[1]))"
+    )
+    made = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment(checkout),
+        cwd=checkout,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return list(json.loads(made.stdout.splitlines()[-1]))
 
 
 def campaign_of_one(url: str, workers: int, policy: Any) -> list[str]:

@@ -277,7 +277,10 @@ simulate birds.csv --true-errors -1
 simulate birds.csv --true-errors nan
 simulate birds.csv --shared-difficulty 2
 simulate birds.csv --certify 2
+simulate birds.csv --people-per-item 0
+simulate birds.csv --people-per-item 3 --max-answers 2
 simulate birds.csv --compare --adapt
+simulate birds.csv --compare --people-per-item 2
 simulate birds.csv --compare --spammers 0.1
 simulate birds.csv --compare --target-error 0
 simulate birds.csv --engine cloud

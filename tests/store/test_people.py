@@ -9,9 +9,8 @@ pytest.importorskip(
 )
 
 
-from crowdtree.store import (
-    ExpireLeases,
-)
+from crowdtree.store import ExpireLeases
+from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.replay.verify import verify
 from storelab import ONE
 from weblab import Lab
@@ -30,12 +29,36 @@ def test_paused_and_blocked_workers_get_nothing_and_their_answers_stay(app: Lab)
     assert len(app.get(f"/api/campaigns/{number}/answers").text.splitlines()) == 2
 
 
-def test_what_a_blocked_worker_holds_is_free_for_others(app: Lab) -> None:
+@pytest.mark.parametrize("how", ["pause", "block"])
+def test_what_a_paused_or_blocked_worker_holds_is_free_for_others(app: Lab, how: str) -> None:
     number = app.campaign(items=ONE, settings={"price": 0.1, "budget": 0.1})
     bad, good = app.worker(number), app.worker(number)
     assert bad.next()["task"]
     assert good.next()["reason"] == "wait"
-    app.post(f"/api/campaigns/{number}/workers/{bad.id}/block")
+    app.post(f"/api/campaigns/{number}/workers/{bad.id}/{how}")
     app.store.ask(ExpireLeases())
     assert good.next()["task"]
     assert app.store.read(lambda c: verify(c, number))["differences"] == []
+
+
+def test_an_answer_that_was_on_its_way_when_its_worker_was_paused_counts(app: Lab) -> None:
+    number = app.campaign(items=ONE, settings={"price": 0.1, "budget": 1.0})
+    worker = app.worker(number)
+    lease = worker.next()["task"]["lease"]
+    app.post(f"/api/campaigns/{number}/workers/{worker.id}/pause")
+    app.store.ask(ExpireLeases())
+    assert worker.answer(lease, "no").json() == {"fate": "counted", "late": True}
+    assert app.store.read(lambda c: verify(c, number))["differences"] == []
+
+
+def test_what_an_unreliable_worker_holds_is_free_for_others(app: Lab) -> None:
+    items = "task,text,gold\na,one,\ng,gold,c4\n"
+    settings = {"gold_first": 1, "pause_below": 0.94, "pause_after": 1}
+    number = app.campaign(items, example="table1", workers=8, settings=settings)
+    bad, good = app.worker(number), app.worker(number)
+    bad.work("no")
+    assert bad.next()["task"]
+    app.store.write(Maintenance(app.clock).round)
+    assert app.store.ask(ExpireLeases()) == 1
+    good.work("yes")
+    assert good.next()["task"]

@@ -229,17 +229,18 @@ def calibration_chart(runs: Mapping[str, Any]) -> Chart:
         ),
         base.mark_point(filled=True, size=55, opacity=1).encode(y=up),
     ]
-    wrong = "; ".join(
+    wrong = [
         f"{clean(name)}: stated {percent(run.stated_error)}, "
-        f"observed {percent(run.misclassification)}"
+        f"observed {percent(run.misclassification)}."
         for name, run in runs.items()
-    )
+    ]
     return alt.layer(*layers).properties(
         width=320,
         height=320,
         title=title_of(
             "Stated errors are calibrated where the points meet the diagonal",
-            f"Groups of about equally many items, with 95 % intervals. {wrong}.",
+            "Groups of about equally many items, with 95 % intervals.",
+            *wrong,
         ),
     )
 

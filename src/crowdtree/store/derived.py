@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import hmac
 import secrets
 
@@ -29,7 +28,7 @@ def new_secret() -> str:
 
 
 def _derived(secret: str, purpose: str, text: str = "") -> bytes:
-    return hmac.new(secret.encode(), f"{purpose}:{text}".encode(), hashlib.sha256).digest()
+    return hmac.digest(secret.encode(), f"{purpose}:{text}".encode(), "sha256")
 
 
 def item_name(secret: str, task: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from functools import partial
 
 from sqlalchemy.engine import Connection
@@ -17,6 +18,9 @@ WATCH_SECONDS = 0.25
 """Between two looks at the answers, so that workers do not wait for them."""
 IDLE_SECONDS = 1.0
 """Between two looks where this process has written nothing; others may have."""
+WATCH_PAUSE, MOST_PAUSE = 10, 2.0
+"""While answers come in, a look is followed by a pause of so many times its duration, in seconds at
+most: answering requests comes first."""
 
 
 async def maintain(state: AppState) -> None:
@@ -30,9 +34,14 @@ async def maintain(state: AppState) -> None:
 async def watch(state: AppState) -> None:
     """Compare new answers with the tables of their campaigns, then wait for more."""
     state.changed.clear()
-    if not await asyncio.to_thread(state.watching.round, state.store):
+    begin = time.monotonic()
+    more = await asyncio.to_thread(state.watching.round, state.store)
+    if state.changed.is_set():
+        await asyncio.sleep(min(MOST_PAUSE, WATCH_PAUSE * (time.monotonic() - begin)))
+    elif not more:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(state.changed.wait(), IDLE_SECONDS)
+            async with asyncio.timeout(IDLE_SECONDS):
+                await state.changed.wait()
 
 
 async def assess(state: AppState) -> None:

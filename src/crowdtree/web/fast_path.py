@@ -2,8 +2,8 @@
 
 Routing, dependencies and validation of the framework take more processor time than the engine and
 the database driver together. Here the same models validate the body and the same services are
-called. Anything else (another content type, an invalid body, no token) is passed on to the
-framework with its body, so that errors are reported in one place.
+called. Anything else (another content type, an invalid, long or slow body, no token) is passed on
+to the framework with what has been read, so that limits and errors are in one place.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store import Refused
-from crowdtree.web.auth import known_worker, worker_hash
+from crowdtree.web.auth import worker_hash
 from crowdtree.web.errors import HttpError, error_response, refusal_of
+from crowdtree.web.limits import SMALL
 from crowdtree.web.request_metrics import ROUTE
 from crowdtree.web.services import assignments
 from crowdtree.web.state import AppState
@@ -33,7 +34,8 @@ BODIES: dict[str, type[BaseModel]] = {
 }
 
 SOON = 1.0
-"""Seconds for a body before the token is looked up; the store looks it up again in any case."""
+"""Seconds for a body; one that takes longer is read after the token was looked up."""
+TEXT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class FastPath:
@@ -50,28 +52,20 @@ class FastPath:
             await self.app(scope, receive, send)
             return
         scope[ROUTE] = scope["path"]
-        request = Request(scope)
         messages: list[Message] = []
         try:
-            who = await worker_hash(request)
-            if not request.headers.get("content-type", "").startswith("application/json"):
-                raise HttpError(415, "json", "")
-            await self._read(receive, messages, request)
+            if not _is_small_json(scope):
+                raise HttpError(415, "json", "expected JSON")
+            who = await worker_hash(Request(scope))
+            async with asyncio.timeout(SOON):
+                while not messages or messages[-1].get("more_body"):
+                    messages.append(await receive())
             body = b"".join(message.get("body", b"") for message in messages)
             given = found.model_validate_json(body)
-        except (ValidationError, HttpError, Refused):
+        except (ValidationError, HttpError, Refused, TimeoutError):
             await self.app(scope, _again(messages, receive), send)
             return
         await self._serve(given, who, scope, receive, send)
-
-    async def _read(self, receive: Receive, messages: list[Message], request: Request) -> None:
-        """Read the body; if it has not arrived soon, only that of a known worker."""
-        try:
-            async with asyncio.timeout(SOON):
-                await _receive_all(receive, messages)
-        except TimeoutError:
-            await known_worker(request)
-            await _receive_all(receive, messages)
 
     async def _serve(
         self, given: BaseModel, who: str, scope: Scope, receive: Receive, send: Send
@@ -81,7 +75,7 @@ class FastPath:
         except CrowdtreeError as error:
             await error_response(*refusal_of(error))(scope, receive, send)
             return
-        text = json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode()
+        text = TEXT.encode(made).encode()
         headers = [
             (b"content-length", str(len(text)).encode()),
             (b"content-type", b"application/json"),
@@ -100,10 +94,16 @@ class FastPath:
         raise TypeError(type(given))
 
 
-async def _receive_all(receive: Receive, messages: list[Message]) -> None:
-    """Receive the rest of the body, which :class:`crowdtree.web.limits.BodyLimit` keeps small."""
-    while not messages or messages[-1].get("more_body"):
-        messages.append(await receive())
+def _is_small_json(scope: Scope) -> bool:
+    """Whether the headers announce JSON that need not be limited."""
+    headers = dict(scope["headers"])
+    length = headers.get(b"content-length", b"")
+    return (
+        headers.get(b"content-type", b"").startswith(b"application/json")
+        and length.isdigit()
+        and int(length) <= SMALL
+        and b"content-encoding" not in headers
+    )
 
 
 def _again(messages: list[Message], receive: Receive) -> Receive:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import re
@@ -17,6 +18,9 @@ REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 """Id of the request that is being served, also in threads that work for it."""
 ACCEPTED = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 HEADER = b"x-request-id"
+PROCESS = secrets.token_hex(4)
+"""Start of the ids of this process."""
+NUMBERS = itertools.count()
 
 
 def request_id(headers: list[tuple[bytes, bytes]]) -> str:
@@ -30,7 +34,7 @@ def request_id(headers: list[tuple[bytes, bytes]]) -> str:
     for name, value in headers:
         if name == HEADER and ACCEPTED.fullmatch(value):
             return value.decode()
-    return secrets.token_hex(8)
+    return f"{PROCESS}{next(NUMBERS):08x}"
 
 
 class JsonLines(logging.Formatter):

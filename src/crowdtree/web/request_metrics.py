@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 
 from prometheus_client import Counter, Histogram, disable_created_metrics
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -38,10 +39,16 @@ METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 def observe(scope: Scope, status: int, seconds: float) -> None:
     """Count a request that was served."""
-    route = _route(scope)
     method = scope["method"] if scope["method"] in METHODS else "other"
-    _seconds.labels(route).observe(seconds)
-    _requests.labels(route, method, status).inc()
+    times, count = _series(_route(scope), method, status)
+    times.observe(seconds)
+    count.inc()
+
+
+@lru_cache(maxsize=1000)
+def _series(route: str, method: str, status: int) -> tuple[Histogram, Counter]:
+    """Find the time series of a sort of request."""
+    return _seconds.labels(route), _requests.labels(route, method, status)
 
 
 def _route(scope: Scope) -> str:

@@ -6,6 +6,7 @@ follow the errors that are to be noticed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -77,24 +78,27 @@ class ItemBets:
     @property
     def posterior(self) -> FloatArray:
         """Posterior of the hypotheses under the table."""
-        return np.asarray(self.chance[0])
+        return self.chance[0]  # type: ignore[no-any-return]
 
     @property
     def size(self) -> int:
         """Numbers that are held."""
         return self.chance.size + self.cells.size + self.log_ratios.size
 
-    def add(self, key: Key, first: int, chance: FloatArray) -> None:
-        """Add alternatives; `first` is the place of the first one among those of the campaign."""
-        here, count = len(self.chance), len(chance)
-        self.place[key] = slice(here, here + count)
-        self.rows = np.concatenate([self.rows, np.arange(first, first + count)])
+    def add(self, added: Sequence[tuple[Key, int, int]], chance: FloatArray) -> None:
+        """Add alternatives: of each key, its first place in the campaign and their number."""
+        here = len(self.chance)
+        for key, _, count in added:
+            self.place[key] = slice(here, here + count)
+            here += count
+        rows = [number for _, first, count in added for number in range(first, first + count)]
+        self.rows = np.concatenate([self.rows, np.array(rows)])
         self.chance = np.concatenate([self.chance, chance])
-        self.logs = np.concatenate([self.logs, np.full(count, self.logs[0])])
+        self.logs = np.concatenate([self.logs, np.full(len(rows), self.logs[0])])
 
-    def add_like_table(self, key: Key, first: int, count: int) -> None:
+    def add_like_table(self, added: Sequence[tuple[Key, int, int]]) -> None:
         """Add alternatives that agree with the table so far."""
-        self.add(key, first, np.repeat(self.chance[:1], count, axis=0))
+        self.add(added, self.chance[:1].repeat(sum(count for _, _, count in added), axis=0))
 
 
 class Bets:

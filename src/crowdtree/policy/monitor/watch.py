@@ -23,7 +23,7 @@ FIRST_SHARES = 10
 """Items after which class shares are estimated for the first time, to compare the prior with."""
 GROWTH = 1.5
 """Growth of the number of answers after which a table is estimated again."""
-MOST_HELD = 1_000_000
+MOST_HELD = 300_000
 """Numbers that are held about items; those of others are computed again when needed."""
 _HIGHEST = 700.0  # logarithm of evidence beyond which more says nothing
 
@@ -111,6 +111,7 @@ class Monitor:
         self._shares: list[_Shares] = []
         self._held: OrderedDict[str, ItemBets] = OrderedDict()
         self._size = 0
+        self._over: set[int] = set()  # places of keys whose alarms are known to have been raised
 
     # ---------------------------------------------------------------- answers in
 
@@ -173,7 +174,7 @@ class Monitor:
         shares = [made.share for made in self._shares if made.position <= began]
         if shares:
             key = ("prior", "")
-            found.add(key, self._place(key, 1), shares[-1][None])
+            found.add([(key, self._place(key, 1), 1)], shares[-1][None])
         for one in said:
             self._tell(found, one)
         self._bets.refresh(found)
@@ -186,8 +187,9 @@ class Monitor:
             self._size -= self._held.popitem(last=False)[1].size
 
     def _tell(self, held: ItemBets, said: Said) -> None:
-        for key, count in self._bets.needs(held, said):
-            held.add_like_table(key, self._place(key, count), count)
+        needed = self._bets.needs(held, said)
+        if needed:
+            held.add_like_table([(key, self._place(key, count), count) for key, count in needed])
         self._bets.tell(held, said)
 
     def _count(self, held: ItemBets, sign: int) -> None:
@@ -265,11 +267,15 @@ class Monitor:
         overall = self._overall(found)
         if overall < 1 / self.alpha:  # then no subject is contradicted by itself
             return ()
+        over = np.flatnonzero(found >= 1 / self.alpha).tolist()
+        if self.alarms and self._over.issuperset(over):
+            return ()
+        self._over.update(over)
         keys, raised = list(self._keys), dict[Key, float]()
         if not self.alarms:
             raised[keys[int(np.argmax(found))]] = overall
         known = {(alarm.subject, alarm.name) for alarm in self.alarms}
-        for place in np.flatnonzero(found >= 1 / self.alpha).tolist():
+        for place in over:
             if (keys[place][0], self._named(keys[place])) not in known:
                 raised.setdefault(keys[place], float(found[place]))
         made = tuple(self._alarm(key, evidence) for key, evidence in raised.items())

@@ -25,6 +25,7 @@ __all__ = [
     "AuditCache",
     "AuditRow",
     "CheckRow",
+    "audited_labels",
     "certified",
     "frozen_text",
     "latest_audit",
@@ -127,6 +128,11 @@ def read_checks(connection: Connection, audit: int, classes: Sequence[str]) -> l
         )
         for row in rows
     ]
+
+
+def audited_labels(connection: Connection, audit: int) -> dict[str, str]:
+    """Read the labels that an audit covers, by item."""
+    return {entry[0]: entry[1] for entry in read_frozen(connection, audit)[0]}
 
 
 def frozen_text(rows: list[list[Any]], loss: Loss | None) -> str:

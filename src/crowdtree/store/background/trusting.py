@@ -19,7 +19,8 @@ from crowdtree.learning.trust import Answered, Suspicion, Trust, assess
 from crowdtree.store.corrections.excluding import exclude
 from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import get_campaign, touch
-from crowdtree.store.db.sql import Query, Sql, fetch, fetch_ids
+from crowdtree.store.db.sql import Query, Sql, fetch, fetch_ids, run
+from crowdtree.store.db.statements import RELEASE_LEASES
 from crowdtree.store.db.states import STANDS, ItemStatus
 from crowdtree.store.db.tables import campaigns, workers
 from crowdtree.store.owner.people import SUSPECTED
@@ -156,6 +157,7 @@ class Trusting:
         reason = f"{SUSPECTED}: {suspicion.text}"
         change = workers.update().where(workers.c.id == worker)
         connection.execute(change.values(status="paused", status_reason=reason))
+        run(connection, RELEASE_LEASES, workers=[worker])
         detail = {"worker": worker, "rule": suspicion.rule, "text": suspicion.text}
         note(connection, now, "suspect", number, detail, "server")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from typing import Generic, Protocol, TypeVar, cast
 
 from sqlalchemy.engine import Connection
@@ -28,11 +28,12 @@ __all__ = [
     "fetch_ids",
     "fetch_one",
     "fetch_pieces",
-    "pipelined",
+    "pragma",
     "run",
     "run_many",
     "send",
     "send_many",
+    "transaction",
 ]
 
 Values = Mapping[str, object]
@@ -151,6 +152,14 @@ class Driver(Protocol):
         """Send statements without waiting for results (psycopg only)."""
         ...
 
+    def commit(self) -> None:
+        """Commit the transaction."""
+        ...
+
+    def rollback(self) -> None:
+        """Roll the transaction back."""
+        ...
+
 
 class Pending(Generic[R]):
     """The result of a statement that was sent; in a pipeline, reading it waits for it."""
@@ -166,7 +175,7 @@ class Pending(Generic[R]):
 
 
 def _driver(connection: Connection) -> Driver:
-    return cast(Driver, connection.connection.driver_connection)
+    return cast(Driver, connection.connection.dbapi_connection)
 
 
 def _run(connection: Connection, sql: Sql, values: Values) -> Cursor:
@@ -174,7 +183,7 @@ def _run(connection: Connection, sql: Sql, values: Values) -> Cursor:
     driver = _driver(connection)
     if is_sqlite(connection):
         made = {
-            name: json.dumps(value) if isinstance(value, list) else value
+            name: (json.dumps(value) if value else "[]") if isinstance(value, list) else value
             for name, value in values.items()
         }
         return driver.execute(sql.sqlite, made)
@@ -187,7 +196,7 @@ def run(connection: Connection, sql: Sql, **values: object) -> None:
 
 
 def send(connection: Connection, query: Query[R], **values: object) -> Pending[R]:
-    """Run a query; inside :func:`pipelined` without waiting for its rows."""
+    """Run a query; inside :func:`transaction` without waiting for its rows."""
     return Pending(_run(connection, query, values), query.row)
 
 
@@ -221,25 +230,50 @@ def exists(connection: Connection, sql: Sql, **values: object) -> bool:
     return _run(connection, sql, values).fetchone() is not None
 
 
-def pipelined(connection: Connection) -> AbstractContextManager[object]:
-    """Send statements on PostgreSQL without waiting for each result before the next."""
-    return nullcontext() if is_sqlite(connection) else _driver(connection).pipeline()
+@contextmanager
+def transaction(connection: Connection) -> Iterator[None]:
+    """A transaction of statements of this module only.
+
+    On PostgreSQL they are sent without waiting for each result before the next, and the commit with
+    the last writes. On SQLite the driver begins and commits, which takes SQLAlchemy longer than
+    the transaction of one answer.
+    """
+    driver = _driver(connection)
+    if not is_sqlite(connection):
+        with driver.pipeline(), connection.begin():
+            yield
+        return
+    driver.execute("BEGIN IMMEDIATE", {})
+    try:
+        yield
+        driver.commit()
+    except BaseException:
+        driver.rollback()
+        raise
+
+
+def pragma(connection: Connection, name: str, value: str | int) -> None:
+    """Change a setting of a connection to SQLite, inside or outside of a transaction."""
+    _driver(connection).execute(f"PRAGMA {name}={value}", {})
 
 
 def run_many(connection: Connection, sql: Many, rows: Iterable[Values]) -> int:
     """Run a statement for many rows, in order; count the rows that it changed."""
-    cursor = _run_many(connection, sql, list(rows))
-    return 0 if cursor is None else cursor.rowcount
+    made = list(rows)
+    return _run_many(connection, sql, made).rowcount if made else 0
 
 
 def send_many(connection: Connection, sql: Many, rows: Iterable[Values]) -> None:
     """Run a statement for many rows, in order, without waiting for its result."""
-    _run_many(connection, sql, list(rows))
+    made = list(rows)
+    if made:
+        _run_many(connection, sql, made)
 
 
-def _run_many(connection: Connection, sql: Many, rows: list[Values]) -> Cursor | None:
-    if not rows:
-        return None
-    if is_sqlite(connection):
-        return _driver(connection).executemany(sql.sqlite, rows)
-    return _driver(connection).execute(sql.postgresql, {"rows": json.dumps(rows)})
+def _run_many(connection: Connection, sql: Many, rows: list[Values]) -> Cursor:
+    driver = _driver(connection)
+    if not is_sqlite(connection):
+        return driver.execute(sql.postgresql, {"rows": json.dumps(rows)})
+    if len(rows) == 1:
+        return driver.execute(sql.sqlite, rows[0])
+    return driver.executemany(sql.sqlite, rows)

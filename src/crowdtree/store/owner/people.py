@@ -12,6 +12,8 @@ from sqlalchemy.engine import Connection
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import Ask, PlanPolicy
 from crowdtree.store.db.activity import note
+from crowdtree.store.db.sql import run
+from crowdtree.store.db.statements import RELEASE_LEASES
 from crowdtree.store.db.states import GIVEN_BACK, LeaseState, split_lease
 from crowdtree.store.db.tables import credentials, leases, workers
 from crowdtree.store.errors import NotFound
@@ -133,7 +135,7 @@ def set_worker_status(
 ) -> None:
     """Pause, block or reactivate a worker.
 
-    The links of a blocked worker stop working, and the questions that they hold are released.
+    What a paused or blocked worker holds is released, and the links of a blocked one stop working.
     """
     check_worker(connection, number, worker)
     values = {"status": status, "status_reason": "" if status == "active" else "by the owner"}
@@ -144,9 +146,8 @@ def set_worker_status(
     connection.execute(workers.update().where(mine).values(**values))
     if status == "blocked":
         tokens.revoke(connection, now, credentials.c.worker_id == worker)
-        held = (leases.c.worker_id == worker, leases.c.state == LeaseState.ACTIVE)
-        # ExpireLeases takes them back, with the money that is reserved for them.
-        connection.execute(leases.update().where(*held).values(expires_at=now - 1.0))
+    if status != "active":
+        run(connection, RELEASE_LEASES, workers=[worker])
     note(connection, now, f"worker {status}", number, {"worker": worker})
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from crowdtree.store.db import statements as sql
@@ -17,7 +17,7 @@ from crowdtree.store.db.labels import write_labels
 from crowdtree.store.db.sql import Pending, exists, fetch, run, send, send_many
 from crowdtree.store.db.statements import Worker
 from crowdtree.store.db.states import ItemStatus
-from crowdtree.store.errors import BLOCKED, Refused
+from crowdtree.store.errors import Refused
 from crowdtree.store.serving.cache import KnownWorker
 from crowdtree.store.serving.changes import Changes
 from crowdtree.store.serving.item import CLOSED, OpenItem, ServedCampaign, item_state
@@ -200,6 +200,7 @@ class UnitOfWork(Changes):
             row.revision,
             row.revised_after,
             row.reopened_after,
+            row.corrected,
         )
         if found.closed:
             found.item = replace(item, label=CLOSED)
@@ -217,31 +218,26 @@ class UnitOfWork(Changes):
         """Return the worker behind a token, or refuse."""
         worker = self.workers.get(token_hash)
         if worker is None:
-            raise Refused("unknown", "This link is not valid any more. Ask for a new one.")
+            raise Refused("unknown")
         if worker.status == "blocked":
-            raise Refused("blocked", BLOCKED)
+            raise Refused("blocked")
         return worker
 
     # ---------------------------------------------------------------- writing
 
     def write(self) -> None:
         """Write everything that has changed."""
-        c, items = self.connection, self.items.values()
-        send_many(c, sql.ADD_ANSWER, (row._asdict() for row in self.answers))
-        send_many(c, sql.SAVE_FATE, self.revised_fates)
-        self._write_leases()
-        send_many(c, sql.SAVE_ITEM, (item.row() for item in items if item.changed))
-        self.write_questions(items)
-        send_many(c, sql.DROP_LABEL, self.dropped)
-        send_many(c, sql.SAVE_LABEL, self.corrected)
-        write_labels(c, self.labels, self.withdrawals)
+        c = self.connection
+        send_many(c, sql.ADD_ACTIVITY, self.notes)
+        if self.items:
+            self._write_items()
         for number, budget in self.budgets.items():
             if budget.changed:
                 values = {"spent": budget.spent, "reserved": budget.reserved}
                 run(c, sql.SAVE_BUDGET, campaign_id=number, **values)
-        self._write_workers()
-        for item in items:
-            self.count(item.campaign.id, "held", int(item.held) - int(item.was_held))
+        if self.deltas or self.lapses:
+            self._write_workers()
+        send_many(c, sql.ADD_JUDGEMENT, (row._asdict() for row in self.judgements))
         shard = self.cache.shard
         tallies = sorted((*key, value) for key, value in self.tallies.items() if value)
         send_many(
@@ -252,6 +248,21 @@ class UnitOfWork(Changes):
                 for number, name, value in tallies
             ),
         )
+
+    def _write_items(self) -> None:
+        """Write items, and what has changed with them."""
+        c, items = self.connection, self.items.values()
+        send_many(c, sql.ADD_ANSWER, (row._asdict() for row in self.answers))
+        send_many(c, sql.SAVE_FATE, self.revised_fates)
+        self._write_leases()
+        send_many(c, sql.SAVE_ITEM, (item.row() for item in items if item.changed))
+        self.write_questions(items)
+        send_many(c, sql.DROP_LABEL, self.dropped)
+        send_many(c, sql.SAVE_LABEL, self.corrected)
+        write_labels(c, self.labels, self.withdrawals)
+        for item in items:
+            if item.held != item.was_held:
+                self.count(item.campaign.id, "held", int(item.held) - int(item.was_held))
 
     def _write_leases(self) -> None:
         leases = (lease for item in self.items.values() for lease in item.leases.values())
@@ -277,7 +288,7 @@ class UnitOfWork(Changes):
         send_many(self.connection, sql.ADD_QUESTION, added)
 
     def _write_workers(self) -> None:
-        """Write what the workers did, and what was learned about any worker."""
+        """Write what the workers did."""
         deltas = sorted(self.deltas.items())
         ids = sorted({*self.deltas, *self.lapses})
         if len(ids) > 1:  # lock workers by id to avoid deadlocks
@@ -289,9 +300,8 @@ class UnitOfWork(Changes):
         send_many(
             self.connection,
             sql.ADD_TO_WORKER,
-            ({"id": number, "now": self.now, **asdict(delta)} for number, delta in deltas),
+            ({"id": number, "now": self.now, **vars(delta)} for number, delta in deltas),
         )
         for number, delta in deltas:
             if delta.last_question >= 0:
                 self.cache.last_questions[number] = delta.last_question
-        send_many(self.connection, sql.ADD_JUDGEMENT, (row._asdict() for row in self.judgements))

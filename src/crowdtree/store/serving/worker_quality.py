@@ -97,6 +97,9 @@ def apply_judgements(connection: Connection, cache: ServingCache) -> bool:
             used = used_skill(made.skill, made.precision, spreads[number])
             rows.append(made._replace(used_skill=used))
     run_many(connection, sql.SAVE_RECORD, (row._asdict() for row in rows))
+    paused = [row.id for row in rows if row.status == "paused"]
+    if paused:
+        run(connection, sql.RELEASE_LEASES, workers=paused)
     run_many(connection, sql.ADD_JUDGEMENT, (row._asdict() for row in later))
     return bool(later) or len(taken) == AT_ONCE
 

@@ -18,7 +18,7 @@ from typing import Any
 from sqlalchemy.engine import Connection, Engine
 
 from crowdtree.store.db.engine import is_sqlite
-from crowdtree.store.db.sql import pipelined
+from crowdtree.store.db.sql import pragma, transaction
 from crowdtree.store.errors import database_errors, driver_name, is_outage, unavailable
 from crowdtree.store.serving.answering import submit_all
 from crowdtree.store.serving.assign import assign_all
@@ -37,6 +37,8 @@ from crowdtree.store.serving.unit_of_work import UnitOfWork
 __all__ = ["BatchWriter"]
 
 MOST_AT_ONCE = 256
+CACHE_KIB = 16 * 1024
+"""Page cache of the writer on SQLite."""
 OUTAGE_SECONDS = 0.2
 """Pause after a failure of the database, before the next batch."""
 RETRIED = ("DeadlockDetected", "SerializationFailure", "LockNotAvailable")
@@ -76,6 +78,8 @@ class BatchWriter:
         self.changed = changed
         self.queue: queue.SimpleQueue[AnyCommand | None] = queue.SimpleQueue()
         self.connection: Connection | None = None
+        self.flushing: bool | None = None
+        """Whether commits of the connection wait for the disk; ``None`` if that is not known."""
         self.errors = database_errors()
         self.thread = threading.Thread(target=self._serve, name="crowdtree-writer", daemon=True)
         self.thread.start()
@@ -149,17 +153,14 @@ class BatchWriter:
             request.result = request.error = None
         connection = self._connected()
         flush = self.durable and any(not isinstance(request, Next) for request in requests)
-        if is_sqlite(connection):
-            level = "FULL" if flush else "NORMAL"
-            connection.connection.driver_connection.execute(  # type: ignore[union-attr]
-                f"PRAGMA synchronous={level}"
-            )
+        if flush is not self.flushing and is_sqlite(connection):
+            pragma(connection, "synchronous", "FULL" if flush else "NORMAL")
+            self.flushing = flush
         others = [request for request in requests if isinstance(request, Transaction)]
         served = [request for request in requests if not isinstance(request, Transaction)]
         if served:
             unit = UnitOfWork(connection, self.cache, self.cache.clock())
-            # The commit is sent with the last writes: on PostgreSQL one round trip for both.
-            with pipelined(connection), connection.begin():
+            with transaction(connection):
                 self._questions(unit, served)
                 self._answers(unit, served)
                 unit.write()
@@ -198,7 +199,7 @@ class BatchWriter:
             for request in requests:
                 try:
                     with connection.begin_nested():  # all of it, or nothing
-                        request.result = request.function(connection)
+                        request.result = request.context.run(request.function, connection)
                 except ValueError as error:  # a CrowdtreeError: the caller's mistake
                     request.error = error
 
@@ -209,8 +210,10 @@ class BatchWriter:
     def _connected(self) -> Connection:
         if self.connection is None or self.connection.closed or self.connection.invalidated:
             self._drop()
-            self.connection = self.engine.connect()
-            if not is_sqlite(self.connection):
+            self.connection, self.flushing = self.engine.connect(), None
+            if is_sqlite(self.connection):
+                pragma(self.connection, "cache_size", -CACHE_KIB)
+            else:
                 with self.connection.begin():
                     for name, value in self._settings().items():
                         self.connection.exec_driver_sql(f"SET {name} = {value}")
