@@ -36,6 +36,7 @@ __all__ = [
     "delete_media",
     "edit_item",
     "missing_media",
+    "missing_of_item",
     "never_uploaded",
     "remove_media",
     "unused_gold",
@@ -213,9 +214,15 @@ def edit_item(
     found = store.write(
         lambda c: editing.edit_item(c, number, item, columns, store.clock(), reason)
     )
+    warning = missing_of_item(state, number, found["after"])
+    return {**found, "warnings": [warning] if warning else []}
+
+
+def missing_of_item(state: AppState, number: int, columns: Mapping[str, object]) -> str:
+    """Say which files an item shows that were never uploaded; nothing if all are there."""
     there = _uploaded(state.options.media, number)
-    missing = list(_not_there(json.dumps(found["after"]), there))
-    return {**found, "warnings": [never_uploaded(missing)] if missing else []}
+    missing = [name for name in media_names(columns) if name not in there]
+    return never_uploaded(missing) if missing else ""
 
 
 def unused_gold(count: int) -> str:
