@@ -132,7 +132,9 @@ def _some(
         key = items.c.id if label is None else labels.c.id
         where = [key > (int(after) if after.isdecimal() and len(after) < 16 else 0)]
     if label is not None:
-        where += [labels.c.campaign_id == number, labels.c.label == label]
+        exported = sa.func.coalesce(items.c.corrected, labels.c.label) == label
+        there = items.c.status != ItemStatus.WITHDRAWN
+        where += [labels.c.campaign_id == number, exported, there]
     if not status and (find or label is not None):
         return _page(connection, [*mine, *where], key, label, most)
     # Query per status so that the index is used.
@@ -330,7 +332,7 @@ def divided(connection: Connection, number: int) -> Divided:
     rows = connection.execute(
         sa.select(labels.c.item_id, items.c.task, labels.c.path, labels.c.label)
         .join(items, items.c.id == labels.c.item_id)
-        .where(labels.c.campaign_id == number)
+        .where(labels.c.campaign_id == number, items.c.status != ItemStatus.WITHDRAWN)
         .order_by(labels.c.id.desc())
         .limit(RECENT_LABELS)
     ).all()
