@@ -32,7 +32,7 @@ def test_numbers_are_read_as_people_write_them():
 
 
 def test_every_setting_has_a_field_and_is_written_as_it_is_read():
-    # a page of its own; only for programs
+    # pages of their own; only for programs
     elsewhere = {"examples", "texts", "leases_per_worker", "person_dependence"}
     assert {*FIELDS, *FLAGS, *WORDS} | elsewhere >= set(Settings.model_fields)
     form = (WEB / "templates" / "share.html").read_text()

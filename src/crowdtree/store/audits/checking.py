@@ -12,17 +12,19 @@ from sqlalchemy.engine import Connection
 from crowdtree.audit import Audit
 from crowdtree.audit.runs import run_confidence
 from crowdtree.errors import CrowdtreeError
+from crowdtree.loss import Loss
 from crowdtree.store.audits.stored import (
     UNSURE,
     AuditCache,
     AuditRow,
     CheckRow,
+    frozen_text,
     latest_audit,
     read_checks,
 )
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.activity import note
-from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.store.db.sql import exists
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.db.tables import audits, checks, credentials, items, labels
@@ -88,7 +90,8 @@ def start(
 
     What was checked before stays known. So are labels by hand, which are right by the word of their
     author; they take the place of what a check has found. Where the campaign has the setting
-    `certify`, wrong labels are corrected, and all runs together keep the confidence.
+    `certify`, wrong labels are corrected, and all runs together keep the confidence. Where the
+    problem says what mistakes cost, the mean loss of the labels is bounded as well.
     """
     campaign = get_campaign(connection, number, lock=True)
     wanted = campaign.settings.certify if bound is None else bound
@@ -122,6 +125,7 @@ def start(
     corrects = campaign.settings.certify is not None
     if corrects:
         confidence = run_confidence(confidence, len(results_of(connection, number)))
+    loss = _loss_of(campaign, [label for _, label in now_labelled.values()])
     made = Audit(
         [entry[0] for entry in frozen],
         [entry[1] for entry in frozen],
@@ -131,6 +135,8 @@ def start(
         seed=secrets.randbelow(SEEDS) if seed is None else seed,
         known=known,
         correct=corrects,
+        loss=loss,
+        classes=None if loss is None else classes,
     )
     connection.execute(
         audits.insert().values(
@@ -138,7 +144,7 @@ def start(
             bound=made.bound,
             confidence=made.confidence,
             seed=made.seed,
-            labels=json.dumps(frozen),
+            labels=frozen_text(frozen, loss),
             known=json.dumps(made.known),
             claims=json.dumps(made.to_dict()),
             # not before a label that it covers, whatever the clocks of other processes say
@@ -151,6 +157,12 @@ def start(
     if found is None:
         raise NotFound(f"campaign {number} has no audit")
     return found
+
+
+def _loss_of(campaign: Campaign, labelled: list[int]) -> Loss | None:
+    """What mistakes cost, if any mistake of these labels costs something."""
+    loss = campaign.make_policy().problem.loss
+    return None if loss is None or not loss.matrix[:, labelled].any() else loss
 
 
 def _known(
