@@ -139,7 +139,7 @@ def columns() -> Iterator[tuple[str, tuple[str, ...]]]:
 
     yield LABELS, tuple(exports.COLUMNS["labels"])
     yield "Answers", (*exports.COLUMNS["answers"], *interchange.ZOONIVERSE)
-    for what in ("log", "workers", "payments", "reports"):
+    for what in ("log", "workers", "payments"):
         yield "Log of a campaign", tuple(exports.COLUMNS[what])
     yield "Activity", tuple(exports.COLUMNS["activity"])
     yield "Reports about items", tuple(exports.COLUMNS["reports"])
