@@ -25,6 +25,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def press(page: Page, key: str) -> None:
+    page.locator("#task").wait_for()
     page.wait_for_timeout(220)  # a double click must not answer twice
     page.keyboard.press(key)
 

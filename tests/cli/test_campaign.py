@@ -346,9 +346,9 @@ def test_items_are_labelled_by_hand_withdrawn_and_edited(run: Any) -> None:
     assert run("withdraw", "1", "a", "b", "--reason", "x")[1].startswith("2 items withdrawn.\n")
     assert "2 items withdrawn" in run("status", "1")[1]
     assert run("reopen", "1", "b")[1].startswith("1 item reopened.\n")
-    made = json.loads(run("edit", "1", "b", "--set", "text=a = b", "--json")[1])
+    made = json.loads(run("edit", "1", "b", "--column", "text=a = b", "--json")[1])
     assert (made["before"], made["after"]) == ({"text": "two"}, {"text": "a = b"})
-    assert "Nothing to do" in run("edit", "1", "b", "--set", "text=a = b")[1]
+    assert "Nothing to do" in run("edit", "1", "b", "--column", "text=a = b")[1]
     assert "Saved." in run("reword", "1", "--question", "handle=Has it a handle?")[1]
     assert "No differences" in run("verify", "1")[1]
 
@@ -378,8 +378,9 @@ def test_other_content_and_missing_files_are_reported(run: Any) -> None:
         (["correct", "1", "a", "cup"], "'cup' is not a class; expected one of mug, bowl, plate"),
         (["correct", "1", "c", "mug"], "item 'c' is a gold item"),
         (["withdraw", "1", "zebra"], "campaign 1 has no item 'zebra'"),
-        (["edit", "1", "a", "--set", "text"], "--set: expected COLUMN=VALUE, got 'text'"),
-        (["edit", "1", "a", "--set", "task=b"], "the name of an item cannot change"),
+        (["edit", "1", "a"], "edit: expected --column"),
+        (["edit", "1", "a", "--column", "text"], "--column: expected NAME=VALUE, got 'text'"),
+        (["edit", "1", "a", "--column", "task=b"], "the name of an item cannot change"),
         (["reword", "1"], "reword: expected --question or --class"),
         (["reword", "1", "--class", "cup=x"], "classes: 'cup' is not in campaign 1"),
     ],

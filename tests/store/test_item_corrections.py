@@ -329,6 +329,7 @@ def test_columns_change_with_a_record(desk: Desk) -> None:
         ({"image": "../etc"}, "item 'i2': image must be an https"),
         ({"gold": "c1"}, "people were asked about it, so its class stays"),
         ({"gold": "dragon"}, "gold 'dragon' is not a class"),
+        ({f"column {k}": "x" for k in range(201)}, "expected at most 200 columns"),
     ],
 )
 def test_what_cannot_be_edited_is_refused(desk: Desk, columns: dict[str, Any], words: str) -> None:
@@ -388,8 +389,9 @@ def test_questions_are_reworded_in_every_revision(desk: Desk) -> None:
 def test_mistakes_are_refused(desk: Desk) -> None:
     with pytest.raises(CrowdtreeError, match="'dragon' is not a class; expected one of"):
         desk.correct({"i2": "dragon"})
-    with pytest.raises(CrowdtreeError, match="has no item 'nowhere'"):
-        desk.correct({"nowhere": NAMES[0]})
+    for task in ("nowhere", "no\x00where"):
+        with pytest.raises(CrowdtreeError, match="has no item"):
+            desk.correct({task: NAMES[0]})
     with pytest.raises(CrowdtreeError, match="reason: expected at most 2000 characters"):
         desk.correct({"i2": NAMES[0]}, "x" * 2001)
     with pytest.raises(CrowdtreeError, match="reason: expected at most 2000 characters"):

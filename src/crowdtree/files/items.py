@@ -18,6 +18,7 @@ __all__ = [
     "ITEM_FORMATS",
     "KEYS",
     "MEDIA",
+    "MOST_COLUMNS",
     "is_address",
     "item_format",
     "json_rows",

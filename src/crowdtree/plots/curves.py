@@ -212,8 +212,9 @@ def _cost_axis(title: str, ends: list[float], log: bool) -> alt.X:
     if not log:
         scale = alt.Scale(domain=ends, nice=False)
         few = all(isinstance(end, int) for end in ends) and ends[1] - ends[0] < 8
-        counts = {"values": [*range(int(ends[0]), int(ends[1]) + 1)], "format": "d"}
-        axis = alt.Axis(**counts) if few else alt.Axis(tickCount=8)
+        axis = alt.Axis(tickCount=8)
+        if few:
+            axis = alt.Axis(values=[*range(int(ends[0]), int(ends[1]) + 1)], format="d")
         return alt.X("x:Q", title=title, scale=scale, axis=axis)
     decades = range(math.floor(math.log10(ends[0])), math.ceil(math.log10(ends[1])) + 1)
     ticks = [step * 10.0**d for d in decades for step in (1, 2, 5)]

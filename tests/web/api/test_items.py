@@ -129,6 +129,7 @@ def test_the_page_of_an_item_labels_edits_and_withdraws(labelled: Any) -> None:
     assert "Labelled by hand" in page
     assert "why not" in page
     assert "by hand" in app.get(f"/c/{number}/items").text
+    assert ">i3</a>" in app.get(f"/c/{number}/items?label=c1").text
     assert "1 item labelled by hand" in app.get(f"/c/{number}").text
     nothing = send(app, f"{here}/label", label="")
     assert (nothing.status_code, "Choose a class" in nothing.text) == (422, True)

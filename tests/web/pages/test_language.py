@@ -19,7 +19,7 @@ from weblab import Lab, lab
 
 WEB = Path(pages.__file__).parents[1]
 TEMPLATES = ("work.html", "check.html", "refused.html", "macros-worker.html")
-SCRIPTS = ("worker", "preparing", "texts", "item", "outbox", "check", "api")
+SCRIPTS = ("worker", "preparing", "summary", "texts", "item", "outbox", "check", "api")
 SPOKEN = ("aria-label", "alt", "title", "placeholder")
 """Attributes that people read or hear."""
 

@@ -96,7 +96,7 @@ def edit_verb(
     task: Annotated[str, typer.Argument(metavar="TASK", help="Name of the item.")],
     values: Annotated[
         Pairs,
-        typer.Option("--set", metavar="COLUMN=VALUE", help="A column; no value removes it."),
+        typer.Option("--column", metavar="NAME=VALUE", help="A column; no value removes it."),
     ] = None,
     reason: Reason = "",
     database: Database = HERE,
@@ -109,9 +109,11 @@ def edit_verb(
 
     Example:
 
-      crowdtree campaign edit 1 photo-17 --set text="A small bird" --set image=17.jpg
+      crowdtree campaign edit 1 photo-17 --column text="A small bird" --column image=17.jpg
     """
-    columns = _pairs(values or [], "--set", "COLUMN")
+    columns = _pairs(values or [], "--column")
+    if not columns:
+        raise CrowdtreeError("edit: expected --column, such as text='A small bird'")
     common = import_server("crowdtree.store.corrections.common")
     editing = import_server("crowdtree.store.corrections.editing")
     with opened(database) as store:
@@ -141,8 +143,8 @@ def reword_verb(
 
       crowdtree campaign reword 1 --question "flies=Can this animal fly?"
     """
-    asked = _pairs(questions or [], "--question", "NAME")
-    explained = _pairs(classes or [], "--class", "NAME")
+    asked = _pairs(questions or [], "--question")
+    explained = _pairs(classes or [], "--class")
     if not asked and not explained:
         raise CrowdtreeError("reword: expected --question or --class, such as flies='Does it fly?'")
     edit = import_server("crowdtree.store.corrections.editing").edit_texts
@@ -152,17 +154,17 @@ def reword_verb(
     _show(as_json, found, number, database)
 
 
-def _pairs(values: list[str], option: str, name: str) -> dict[str, str]:
+def _pairs(values: list[str], option: str) -> dict[str, str]:
     """Read names and texts.
 
-    >>> _pairs(["text=a = b"], "--set", "COLUMN")
+    >>> _pairs(["text=a = b"], "--column")
     {'text': 'a = b'}
     """
     found = {}
     for pair in values:
         key, equals, text = pair.partition("=")
         if not equals or not key.strip():
-            raise CrowdtreeError(f"{option}: expected {name}=VALUE, got {short(pair)!r}")
+            raise CrowdtreeError(f"{option}: expected NAME=VALUE, got {short(pair)!r}")
         found[key.strip()] = text
     return found
 

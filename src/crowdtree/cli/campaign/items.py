@@ -10,12 +10,12 @@ from crowdtree.cli import inputs, render
 from crowdtree.cli.campaign.database import (
     HERE,
     Database,
-    MediaFolder,
+    MediaPlace,
     Number,
     import_server,
-    media_folder,
     next_step,
     opened,
+    opened_media,
 )
 from crowdtree.cli.options import AsJson
 from crowdtree.cli.streams import STANDARD_INPUT
@@ -31,7 +31,7 @@ def items_verb(
         str,
         typer.Argument(metavar="FILE", help="Items: .csv, .tsv, .xlsx or .jsonl, or - for stdin."),
     ],
-    media: MediaFolder = None,
+    media: MediaPlace = None,
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
@@ -49,9 +49,9 @@ def items_verb(
     single_line = file == STANDARD_INPUT and source.name.endswith(".json")
     kind = "jsonl" if single_line else item_format(source.name)
     source.check()
-    folder = media_folder(database, media)
+    files = opened_media(database, media)
     with opened(database) as store, source.open() as content:
-        found = items.add_from_file(store, number, content, kind, folder)
+        found = items.add_from_file(store, number, content, kind, files)
 
     def show(console: Any) -> None:
         console.print(f"[bold]{found['added']:,} items added[/] of {found['read']:,} in the file.")
@@ -63,5 +63,5 @@ def items_verb(
     for warning in found["warnings"]:
         typer.echo(f"crowdtree: warning: {warning}", err=True)
     if found["missing"]:
-        typer.echo(f"Looked in {folder / str(number)}; --media names another folder.", err=True)
+        typer.echo(f"Looked in {files.place(number)}; --media names another folder.", err=True)
     render.emit(as_json, found, show, then=next_step(database, "campaign", "start", number))

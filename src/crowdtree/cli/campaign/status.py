@@ -12,12 +12,12 @@ from crowdtree.cli.campaign.database import (
     HERE,
     MOST_NUMBER,
     Database,
-    MediaFolder,
+    MediaPlace,
     Number,
     import_server,
-    media_folder,
     next_step,
     opened,
+    opened_media,
 )
 from crowdtree.cli.options import AsJson
 from crowdtree.cli.render.status import status_lines
@@ -27,7 +27,7 @@ __all__ = ["pause_verb", "start_verb", "status_verb"]
 
 def start_verb(
     number: Number,
-    media: MediaFolder = None,
+    media: MediaPlace = None,
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
@@ -39,12 +39,12 @@ def start_verb(
 
       crowdtree campaign start 1
     """
-    items, folder = import_server("crowdtree.web.services.items"), media_folder(database, media)
+    items, files = import_server("crowdtree.web.services.items"), opened_media(database, media)
     with opened(database) as store:
-        missing = items.missing_media(store, number, folder)
+        missing = items.missing_media(store, number, files)
     if missing:
         typer.echo(f"crowdtree: warning: {items.never_uploaded(missing)}", err=True)
-        typer.echo(f"Looked in {folder / str(number)}; --media names another folder.", err=True)
+        typer.echo(f"Looked in {files.place(number)}; --media names another folder.", err=True)
     _move(number, "running", database, as_json, next_step(database, "serve"))
 
 

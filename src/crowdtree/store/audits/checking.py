@@ -125,7 +125,7 @@ def start(
     corrects = campaign.settings.certify is not None
     if corrects:
         confidence = run_confidence(confidence, len(results_of(connection, number)))
-    loss = _loss_of(campaign, [row.label for row in rows])
+    loss = _loss_of(campaign, [label for _, label in now_labelled.values()])
     made = Audit(
         [entry[0] for entry in frozen],
         [entry[1] for entry in frozen],

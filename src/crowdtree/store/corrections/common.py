@@ -51,7 +51,8 @@ class FoundItem(NamedTuple):
 def find_items(connection: Connection, number: int, tasks: Sequence[str]) -> list[FoundItem]:
     """Find items by their names; an error names the first that there is not."""
     columns = [items.c[name] for name in FoundItem._fields]
-    mine = (items.c.campaign_id == number, items.c.task.in_(tasks))
+    storable = [task for task in tasks if "\x00" not in task]
+    mine = (items.c.campaign_id == number, items.c.task.in_(storable))
     rows = connection.execute(sa.select(*columns).where(*mine))
     known = {row.task: FoundItem(*row)._replace(status=ItemStatus(row.status)) for row in rows}
     for task in tasks:

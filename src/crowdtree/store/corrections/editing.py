@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.files.items import KEYS, make_item
+from crowdtree.files.items import KEYS, MOST_COLUMNS, make_item
 from crowdtree.store.corrections.common import EVER_ASKED, check_reason
 from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import Campaign, add_to_tallies, get_campaign, touch
@@ -85,6 +85,8 @@ def edit_item(
                 f"{where}: {name}: the name of an item cannot change; withdraw the item and add "
                 "another one"
             )
+    if len({*old, *columns}) > MOST_COLUMNS:
+        raise CrowdtreeError(f"{where}: expected at most {MOST_COLUMNS} columns")
     wished = {**old, **{name: "" if v is None else v for name, v in columns.items()}}
     places = {name: place for place, name in enumerate(campaign.classes)}
     made = make_item({**wished, "task": row.task}, where, places)

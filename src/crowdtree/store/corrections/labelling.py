@@ -144,10 +144,10 @@ def _write(
         "item": item.id,
         "task": item.task,
         "label": name,
-        "before": None if item.corrected is None else classes[item.corrected],
-        "computed": None if computed is None else classes[computed],
         "reason": reason,
     }
+    earlier = {"before": item.corrected, "computed": computed}
+    said |= {key: classes[place] for key, place in earlier.items() if place is not None}
     entry = note(connection, at, "correct", campaign.id, said)
     row = {"campaign_id": campaign.id, "item_id": item.id, "label": label, "computed": computed}
     connection.execute(corrections.insert().values(**row, reason=reason, at=at, activity_id=entry))

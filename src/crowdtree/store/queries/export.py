@@ -12,9 +12,20 @@ from sqlalchemy.engine import Connection
 from crowdtree.store.db.states import STANDS, ItemStatus
 from crowdtree.store.db.tables import answers, checks, items, labels, workers
 from crowdtree.store.queries.corrections import last_corrections
+from crowdtree.store.types import JsonObject
 from crowdtree.store.votes import Votes
 
-__all__ = ["AnswerRow", "LabelRow", "answer_rows", "label_rows", "pieces", "worker_name"]
+__all__ = [
+    "AnswerRow",
+    "ItemRow",
+    "LabelRow",
+    "answer_rows",
+    "item_rows",
+    "label_payloads",
+    "label_rows",
+    "pieces",
+    "worker_name",
+]
 
 PIECE = 5000
 M = TypeVar("M", bound=Mapping[str, object])
@@ -46,6 +57,13 @@ class LabelRow(TypedDict):
     corrected_by: str | None
     corrected_at: float | None
     corrected_why: str | None
+
+
+class ItemRow(TypedDict):
+    """An item, with the columns of the item file that are not blank."""
+
+    id: int
+    payload: JsonObject
 
 
 class AnswerRow(TypedDict):
@@ -109,6 +127,29 @@ def label_rows(
             }
         )
     return made
+
+
+def label_payloads(connection: Connection, number: int, after: int = 0) -> list[JsonObject]:
+    """Read what the item file said about the items that :func:`label_rows` lists."""
+    found = connection.execute(
+        sa.select(items.c.payload)
+        .join(labels, labels.c.item_id == items.c.id)
+        .where(labels.c.campaign_id == number, labels.c.id > after)
+        .order_by(labels.c.id)
+        .limit(PIECE)
+    )
+    return [json.loads(row.payload) for row in found]
+
+
+def item_rows(connection: Connection, number: int, after: int = 0) -> list[ItemRow]:
+    """Read the next items after an id, with what the item file said about them."""
+    found = connection.execute(
+        sa.select(items.c.id, items.c.payload)
+        .where(items.c.campaign_id == number, items.c.id > after)
+        .order_by(items.c.id)
+        .limit(PIECE)
+    )
+    return [{"id": row.id, "payload": json.loads(row.payload)} for row in found]
 
 
 def _checked(

@@ -141,7 +141,7 @@ def _excluded_workers(connection: Connection, number: int) -> int:
 
 def _answers_left(items: dict[str, int], counted: int, closed: int) -> float | None:
     """Estimate the answers still needed from the answers per item so far."""
-    if not closed:
+    if not closed or not counted:  # closed by hand, without answers
         return None
     unfinished = items["new"] + items["open"]
     per_item = counted / closed if items["open"] == 0 else counted / (closed + items["open"] / 2)

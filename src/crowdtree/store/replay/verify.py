@@ -50,6 +50,8 @@ from crowdtree.store.serving.item import (
 __all__ = ["Verification", "verify"]
 
 MOST_REPORTED = 100
+CACHE_KIB = 64 * 1024
+"""Page cache of SQLite: the check of a file goes back and forth between tables and indexes."""
 Report = Callable[[int, int], None]
 FINISH_NOTED = Sql(
     "SELECT 1 FROM activity WHERE campaign_id = :campaign AND action = 'finish' LIMIT 1"
@@ -146,6 +148,7 @@ def check_file(connection: Connection) -> list[str]:
     if not is_sqlite(connection):
         return []
     try:
+        connection.exec_driver_sql(f"PRAGMA cache_size={-CACHE_KIB}")
         found = connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_REPORTED})").scalars()
         return [f"database file: {text}" for text in found if text != "ok"]
     except DatabaseError as error:

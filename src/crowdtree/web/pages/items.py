@@ -25,6 +25,7 @@ from crowdtree.store.queries.items import (
     votes_so_far,
 )
 from crowdtree.store.queries.progress import Progress, progress
+from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.web.pages.base import PageRoute, go, render
 from crowdtree.web.pages.worker import media_address, shown_item
@@ -84,41 +85,55 @@ async def listed(
     status: str = "",
     label: str = "",
     find: str = Query("", max_length=200),
+    text: str = Query("", max_length=200),
     after: str = Query("", max_length=1000),
 ) -> Response:
     """List items, and the form to add more."""
     state = state_of(request)
     status = status if status in ITEM_STATUSES else ""
-    find, after = find.strip().replace("\x00", ""), after.replace("\x00", "")
+    find, text, after = (word.replace("\x00", "") for word in (find.strip(), text.strip(), after))
 
     def look(connection: Connection) -> tuple[Campaign, list[ItemListing], Progress]:
         campaign = get_campaign(connection, number)
         classes = campaign.classes
         place = classes.index(label) if label in classes else None
-        rows = some_items(connection, number, status=status, label=place, find=find, after=after)
+        rows = some_items(
+            connection, number, status=status, label=place, find=find, text=text, after=after
+        )
         return campaign, rows, progress(connection, number, state.now)
 
     campaign, rows, facts = await state.store.aread(look)
     missing: list[str] = []
     if campaign.status == "draft" or "added" in request.query_params:
-        missing = await asyncio.to_thread(missing_media, state.store, number, state.options.media)
+        missing = await asyncio.to_thread(missing_media, state.store, number, state.media)
     more = rows[-1]["cursor"] if len(rows) == PAGE else None
-    asked = {"status": status, "label": label, "find": find}
+    asked = {"status": status, "label": label, "find": find, "text": text}
     return render(
         request,
         "items.html",
         owner=owner,
         campaign=campaign,
-        rows=rows,
+        rows=[{**row, **_seen(row["item"], number)} for row in rows],
         facts=facts,
         more=more,
+        later=bool(after),
         asked=asked,
         reasons=REASONS,
         statuses={name: STATUSES[name] for name in ITEM_STATUSES},
         query=request.query_params,
-        media=None if state.options.media is None else KINDS,
+        media=None if state.media is None else KINDS,
         missing=never_uploaded(missing) if missing else "",
     )
+
+
+def _seen(columns: JsonObject, number: int) -> dict[str, str]:
+    """The picture and the words of an item in the list."""
+    image = str(columns.get("image") or "")
+    words = (str(columns.get(name) or "") for name in ("text", "markdown", "alt"))
+    return {
+        "picture": media_address(image, number) if image else "",
+        "words": next(filter(None, words), ""),
+    }
 
 
 def _chosen(form: FormData) -> list[str]:

@@ -87,7 +87,7 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
     extra = await state.plans.people_costs(policy, _numbers_of_people(policy, people_per_item))
     missing: list[str] = []
     if campaign.status == "draft":
-        missing = await asyncio.to_thread(missing_media, state.store, number, state.options.media)
+        missing = await asyncio.to_thread(missing_media, state.store, number, state.media)
     return render(
         request,
         "share.html",

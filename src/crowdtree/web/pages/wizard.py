@@ -144,7 +144,7 @@ async def add(request: Request, number: Number) -> Response:
             pasted = (await pasted.read()).decode("utf-8", "replace")
         content, kind = _pasted(str(pasted or ""))
         file = io.BytesIO(content)
-    media = state.options.media
+    media = state.media
     made = await asyncio.to_thread(add_from_file, state.store, number, file, kind, media)
     other = made["conflicts"]
     same = made["read"] - made["added"] - len(other)

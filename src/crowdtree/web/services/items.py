@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import IO, TypedDict
 
 import numpy as np
@@ -20,12 +18,13 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.files.items import MEDIA, media_names, numbered_items
 from crowdtree.store import Store
 from crowdtree.store.corrections import editing
-from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.owner import campaigns
 from crowdtree.store.queries.items import items_with_media
 from crowdtree.store.types import JsonObject
 from crowdtree.text import plural, short
+from crowdtree.web.media_files import MediaFiles
 from crowdtree.web.state import AppState
 
 __all__ = [
@@ -33,7 +32,6 @@ __all__ = [
     "Added",
     "EditedItem",
     "add_from_file",
-    "delete_media",
     "edit_item",
     "missing_media",
     "never_uploaded",
@@ -88,15 +86,15 @@ class EditedItem(editing.Edited):
 
 
 def add_from_file(
-    store: Store, number: int, file: IO[bytes], kind: str, media: Path | None = None
+    store: Store, number: int, file: IO[bytes], kind: str, media: MediaFiles | None = None
 ) -> Added:
     """Check all rows of a file, then add them a few thousand per transaction.
 
-    `media` is the folder of uploaded files of all campaigns.
+    `media` are the uploaded files of all campaigns.
     """
     campaign = store.read(lambda c: get_campaign(c, number))
     classes = campaign.classes
-    there, seen = _uploaded(media, number), _Seen()
+    there, seen = _uploaded(media, campaign), _Seen()
     added = aside = gold = 0
     missing: dict[str, None] = {}
     if file.seek(0, os.SEEK_END):
@@ -185,24 +183,29 @@ def never_uploaded(names: list[str]) -> str:
     return f"{plural(len(names), 'file')} that items show {verb} never uploaded: {shown}{more}"
 
 
-def missing_media(store: Store, number: int, media: Path | None) -> list[str]:
+def missing_media(store: Store, number: int, media: MediaFiles | None) -> list[str]:
     """Files that the first items of a campaign show and that were never uploaded."""
-    there = _uploaded(media, number)
-    rows = store.read(lambda c: items_with_media(c, number, MOST_SEARCHED))
+    campaign, rows = store.read(
+        lambda c: (get_campaign(c, number), items_with_media(c, number, MOST_SEARCHED))
+    )
+    there = _uploaded(media, campaign) if rows else _nothing
     return list(dict.fromkeys(name for text in rows for name in _not_there(text, there)))
 
 
-def _uploaded(media: Path | None, number: int) -> set[str]:
-    """Names of the uploaded files of a campaign."""
-    folder = None if media is None else media / str(number)
-    return set() if folder is None or not folder.is_dir() else set(os.listdir(folder))
+def _uploaded(media: MediaFiles | None, campaign: Campaign) -> Callable[[str], bool]:
+    """Whether a file of a campaign was uploaded."""
+    return _nothing if media is None else media.uploaded(campaign)
 
 
-def _not_there(payload: str, there: set[str]) -> Iterable[str]:
+def _nothing(_: str) -> bool:
+    return False
+
+
+def _not_there(payload: str, there: Callable[[str], bool]) -> Iterable[str]:
     """Files that an item shows and that are not there."""
     if not any(f'"{name}"' in payload for name in MEDIA):
         return ()
-    return (name for name in media_names(json.loads(payload)) if name not in there)
+    return (name for name in media_names(json.loads(payload)) if not there(name))
 
 
 def edit_item(
@@ -213,7 +216,7 @@ def edit_item(
     found = store.write(
         lambda c: editing.edit_item(c, number, item, columns, store.clock(), reason)
     )
-    there = _uploaded(state.options.media, number)
+    there = _uploaded(state.media, store.read(lambda c: get_campaign(c, number)))
     missing = list(_not_there(json.dumps(found["after"]), there))
     return {**found, "warnings": [never_uploaded(missing)] if missing else []}
 
@@ -258,10 +261,5 @@ def _pieces(rows: Iterator[Numbered]) -> Iterator[list[Numbered]]:
 
 async def remove_media(state: AppState, number: int) -> None:
     """Delete the uploaded files of a campaign that is gone."""
-    await asyncio.to_thread(delete_media, state.options.media, number)
-
-
-def delete_media(folder: Path | None, number: int) -> None:
-    """Delete the uploaded files of a campaign as far as possible."""
-    if folder is not None:
-        shutil.rmtree(folder / str(number), ignore_errors=True)
+    if state.media is not None:
+        await asyncio.to_thread(state.media.remove, number)
