@@ -6,7 +6,7 @@
 
 Eight webhooks go to receivers that send one byte per second, 40 requests stop in the middle of
 their body, and 2,000 connections send nothing; whatever the server closes is opened again after
-ten seconds (``--again``). Meanwhile /healthz, a summary that reads the database and a worker's `next` are
+ten seconds (``--again``). Meanwhile /healthz, a summary that reads the database and `next` are
 requested in turn, each on a new connection. Prints one JSON object with times in ms, first without
 strangers, then with them.
 """

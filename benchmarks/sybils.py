@@ -5,9 +5,11 @@ goes through the real store, in process and in simulated time: questions out, an
 assessment of workers every few answers, exclusions, and the replay of items. Each attack runs with
 an adaptive policy and with a plan, with and without gold items.
 
-- ``error``: share of wrong labels in the end, after the automatic rules;
-- ``without``: the same after the owner has excluded the attackers, and honest people went on;
-- ``alone``: the same campaign without attackers.
+- ``wrong``: wrong labels in the end, after the automatic rules;
+- ``wrong without``: the same after the owner has excluded the attackers, and honest people went on;
+- attack ``none``: the same campaign without attackers.
+
+``--summary`` pools the lines of several runs.
 """
 
 from __future__ import annotations
@@ -18,10 +20,13 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
+from scipy.stats import beta
 
 import crowdtree as ct
 from crowdtree.likelihood import AnswerModel
@@ -118,7 +123,9 @@ class Run:
                 Person(
                     *self._join(),
                     attack=self.attack if bad else "",
-                    errors=1.0 if bad else (0.7, 1.0, 1.0, 1.3, 2.0)[place % 5],
+                    errors=(2.0 if self.attack == "careless" else 1.0)
+                    if bad
+                    else (0.7, 1.0, 1.0, 1.3, 2.0)[place % 5],
                     pace=1.0 if bad else (1.0, 0.5, 1.5, 1.0)[place % 4],
                 )
             )
@@ -138,11 +145,10 @@ class Run:
         cls = int(self.truth[task])
         right = int(self.right[question, cls])
         attack = person.attack
-        if attack == "turncoat" and person.said < 20:
-            attack = ""
-        if attack == "patient" and task % 2:
-            attack = ""  # honest about every other item
-        if attack in ("", "clever"):
+        honest = attack in ("", "careless")
+        honest |= attack == "turncoat" and person.said < 20
+        honest |= attack == "patient" and task % 2 == 1
+        if honest:
             error = min(0.45, person.errors * float(self.problem.worker_error[question, cls]))
             return right if self.rng.random() >= error else 1 - right
         if attack in ("random", "fast"):
@@ -219,10 +225,9 @@ class Run:
         )
         return {int(row.task): int(row.label) for row in rows}
 
-    def error(self) -> float:
-        """Share of wrong labels."""
-        found = self.labels()
-        return float(np.mean([self.truth[k] != label for k, label in found.items()] or [0.0]))
+    def wrong(self) -> int:
+        """Count the wrong labels."""
+        return sum(int(self.truth[k] != label) for k, label in self.labels().items())
 
     def paused(self) -> set[int]:
         """Workers whom the server suspects."""
@@ -239,7 +244,7 @@ class Run:
         total = sa.select(sa.func.count()).select_from(answers)
         return {
             "labelled": len(self.labels()),
-            "error": round(self.error(), 4),
+            "wrong": self.wrong(),
             "answers": self.store.read(lambda c: c.execute(total).scalar_one()),
             "attackers paused": len(paused & bad),
             "honest paused": len(paused - bad),
@@ -269,31 +274,93 @@ class Run:
         return bool(self.store.read(partial(verify, number=self.number))["agrees"])
 
 
-ATTACKS = ("colluding", "random", "always yes", "fast", "patient", "turncoat")
+NAMES = ("policy", "attack", "status")
+ATTACKS = ("colluding", "random", "always yes", "fast", "patient", "turncoat", "careless")
+"""The last are honest people who err as often as is tolerated, for comparison."""
+
+
+def measure(kind: str, gold: bool, attack: str, seed: int) -> dict[str, Any]:
+    """Run one campaign, and once more after the owner has excluded the attackers."""
+    run = Run(kind, attack, gold, seed)
+    try:
+        run.work(run.people)
+        found = {"policy": kind, "gold": gold, "seed": seed, "attack": attack or "none"}
+        found |= run.facts()
+        if attack:
+            run.exclude_attackers()
+            found |= {"wrong without": run.wrong(), "labelled without": len(run.labels())}
+        return found | {"verified": run.checked()}
+    finally:
+        run.store.close()
+
+
+def ratio_interval(wrong: int, total: int, base: int, base_total: int) -> tuple[float, ...]:
+    """Ratio of two shares with its 95 % interval (exact for Poisson counts, given their sum).
+
+    >>> [round(x, 2) for x in ratio_interval(30, 1200, 25, 1200)]
+    [1.2, 0.68, 2.13]
+    """
+    low = beta.ppf(0.025, wrong, base + 1) if wrong else 0.0
+    high = beta.ppf(0.975, wrong + 1, base) if base else 1.0
+    scale = base_total / total
+    ends = [scale * share / (1 - share) if share < 1 else np.inf for share in (low, high)]
+    return (scale * wrong / base if base else np.inf, *map(float, ends))
+
+
+def summary(lines: list[dict[str, Any]]) -> str:
+    """Pool the seeds: a Markdown table with one row per policy, gold and attack."""
+    rows: dict[tuple[str, bool, str], list[dict[str, Any]]] = {}
+    for line in lines:
+        rows.setdefault((line["policy"], line["gold"], line["attack"]), []).append(line)
+    found = [
+        "| policy | gold | attack | labels | wrong | ratio (95 %) | wrong, attackers excluded | "
+        "ratio (95 %) | answers per item | attackers paused | honest people paused |",
+        "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for (kind, gold, attack), some in rows.items():
+        total = {
+            name: sum(line.get(name, 0) for line in some) for name in some[0] if name not in NAMES
+        }
+        base = rows[kind, gold, "none"]
+        alone = sum(line["wrong"] for line in base), sum(line["labelled"] for line in base)
+        cells = [
+            kind,
+            "yes" if gold else "no",
+            attack,
+            f"{total['labelled']} of {ITEMS * len(some)}",
+        ]
+        for wrong, labelled in (("wrong", "labelled"), ("wrong without", "labelled without")):
+            if wrong not in total:
+                cells += ["–", "–"]
+                continue
+            cells.append(f"{total[wrong]} ({total[wrong] / total[labelled]:.1%})")
+            ratio = ratio_interval(total[wrong], total[labelled], *alone)
+            cells.append("–" if attack == "none" else "{:.2f} ({:.2f} to {:.2f})".format(*ratio))
+        cells.append(f"{total['answers'] / ITEMS / len(some):.1f}")
+        bad = ATTACKERS * len(some)
+        cells.append("–" if attack == "none" else f"{total['attackers paused']} of {bad}")
+        cells.append(f"{total['honest paused']} of {HONEST * len(some)}")
+        found.append(f"| {' | '.join(cells)} |")
+    return "\n".join(found)
 
 
 def main() -> None:
-    """Run the attacks and print one line of JSON each."""
+    """Run the attacks and print one line of JSON each, or pool such lines."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--attacks", nargs="*", default=list(ATTACKS))
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0])
+    parser.add_argument("--attacks", nargs="*", default=["none", *ATTACKS])
     parser.add_argument("--policies", nargs="*", default=["adaptive", "plan"])
+    parser.add_argument("--gold", type=int, nargs="*", default=[1, 0])
+    parser.add_argument("--summary", type=Path, nargs="*", help="files of earlier lines to pool")
     options = parser.parse_args()
-    for gold in (True, False):
-        for kind in options.policies:
-            for seed in range(options.seeds):
-                for attack in ("", *options.attacks):
-                    run = Run(kind, attack, gold, seed)
-                    run.work(run.people)
-                    found = run.facts()
-                    if attack:
-                        run.exclude_attackers()
-                        found["without"] = round(run.error(), 4)
-                        found["labelled without"] = len(run.labels())
-                    found["verified"] = run.checked()
-                    run.store.close()
-                    facts = {"policy": kind, "gold": gold, "seed": seed, "attack": attack or "none"}
-                    print(json.dumps(facts | found), flush=True)
+    if options.summary:
+        lines = [line for path in options.summary for line in path.read_text().splitlines()]
+        print(summary([json.loads(line) for line in lines]))
+        return
+    for case in product(options.seeds, options.policies, options.gold, options.attacks):
+        seed, kind, gold, attack = case
+        found = measure(kind, bool(gold), attack.replace("none", ""), seed)
+        print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extension"))
 
+from sphinx.util.inspect import TypeAliasForwardRef
+
 import crowdtree
 
 # pages run the command of this environment
@@ -36,6 +38,7 @@ autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
 autodoc_type_aliases = {name: name for name in ("ArrayLike", "FloatArray", "IntArray", "NDArray")}
+TypeAliasForwardRef.__repr__ = lambda alias: alias.name  # inside tuple[...] it is shown by repr
 python_maximum_signature_line_length = 80
 napoleon_google_docstring = False
 napoleon_use_rtype = False

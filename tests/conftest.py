@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             count = max(5, int(share * given.max_examples))
             fewer = settings(given, max_examples=count, derandomize=True, database=None)
             setattr(test, name, fewer)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Print a failure at once: a run that is stopped prints no summary."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        print(f"\n{report.nodeid} ({report.when})\n{report.longreprtext}", file=sys.__stderr__)
 
 
 @pytest.fixture

@@ -11,7 +11,10 @@
     caption.setAttribute("aria-level", "2");
   });
   document.querySelectorAll(".sig dl, .sig dd").forEach(function (part) {
-    part.setAttribute("role", "presentation"); // Sphinx breaks long signatures by lists
+    var plain = document.createElement("span"); // Sphinx breaks long signatures by lists without terms
+    plain.className = part.tagName === "DD" ? "parameter" : "parameters";
+    plain.append.apply(plain, part.childNodes);
+    part.replaceWith(plain);
   });
   document.querySelectorAll(".cell_output th:empty").forEach(function (corner) {
     corner.replaceWith(document.createElement("td"));
@@ -28,11 +31,6 @@
       }
     });
   }
-  addEventListener("load", function () {
-    document.querySelectorAll(".cell_output img").forEach(function (picture) {
-      picture.classList.toggle("wide", picture.naturalWidth > 1000);
-    });
-    mark();
-  });
+  addEventListener("load", mark);
   addEventListener("resize", mark);
 })();

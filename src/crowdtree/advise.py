@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ __all__ = [
     "checks_of",
     "make_offer",
     "make_promise",
-    "people_cost",
+    "people_costs",
     "promise_of",
 ]
 
@@ -183,22 +183,27 @@ def certificate_cost(
     return CertificateCost(bound, items, checks, float(run.answers_per_item), watched)
 
 
-def people_cost(report: Report, policy: Policy[Any], people: int) -> float:
+def people_costs(report: Report, policy: Policy[Any], people: Sequence[int]) -> dict[int, float]:
     """Answers per item that labels of at least some people take in addition: simulated.
+
+    The same items and answers are simulated for each number of people, so the differences vary
+    little.
 
     >>> import crowdtree as ct
     >>> policy = ct.policy.PlanPolicy(ct.design(ct.example("table1")))
-    >>> people_cost(lambda share, what: None, policy, 1)
-    0.0
+    >>> found = people_costs(lambda share, what: None, policy, [1, 2, 3])
+    >>> found[1], 0 < found[2] < found[3] < 2
+    (0.0, True)
     """
     report(0.1, "Simulating labels by one person and by more")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        runs = [
-            simulate(policy.problem, policy.at_least(least), items=PEOPLE_SIMULATED, rng=0)
-            for least in (1, people)
-        ]
-    return max(0.0, float(runs[1].answers_per_item - runs[0].answers_per_item))
+        runs = {
+            n: simulate(policy.problem, policy, PEOPLE_SIMULATED, people_per_item=n)
+            for n in {1, *people}
+        }
+        answers = {n: float(run.answers_per_item) for n, run in runs.items()}
+    return {n: max(0.0, answers[n] - answers[1]) for n in people}
 
 
 def checks_of(run: Any, bound: float) -> Forecast:

@@ -45,6 +45,7 @@ __all__ = [
     "advance",
     "after_undos",
     "answer_weight",
+    "check_people",
     "counted_answers",
     "open_questions",
     "path",
@@ -143,6 +144,24 @@ class Rules:
 
 
 RULES = Rules()
+
+
+def check_people(policy: Policy[Any], people: int) -> None:
+    """Raise unless a policy takes the answers of so many people about an item.
+
+    >>> import crowdtree as ct
+    >>> check_people(ct.AdaptivePolicy(ct.example("table1"), max_answers=20), 2)
+    """
+    if people < 1:
+        raise CrowdtreeError(f"people_per_item: expected at least 1, got {people}")
+    most = getattr(policy, "max_answers", None)
+    if most is not None and most < people:
+        raise CrowdtreeError(
+            f"people_per_item: {people} people cannot answer about an item: the policy takes at "
+            f"most {most} (max_answers)"
+        )
+
+
 ROUNDING = 1e-9
 """Tolerance for a sum of weights."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.evaluation import evaluate
-from crowdtree.frontiers import Frontier, frontier
+from crowdtree.frontiers import frontier
 from crowdtree.problem import DASH, Problem, check_problem
 from crowdtree.text import amount, percent, plural
 from crowdtree.voting import margin_error, margin_votes
@@ -27,8 +28,8 @@ MOST_PAIRS = 10
 MOST_MARGIN = 25
 MOST_PAIR_WORK = 2e9
 """Cells of all pairs of classes that are compared; a few seconds."""
-MOST_POINTS, MOST_NODES = 40, 100_000
-"""Points of the frontier of a small table, and nodes in the trees of all points of a large one."""
+MOST_POINTS = 40
+"""Points of the frontier that costs are taken from."""
 MOST_REFINED = 200
 """Nodes of the largest tree whose votes are refined between the points of the frontier."""
 TARGETS = (0.05, 0.01, 0.001)
@@ -220,7 +221,7 @@ def check(problem: Problem, *, time_limit: float = 20.0) -> Checkup:
     problem
         The problem.
     time_limit
-        Seconds after which no further cost is worked out; the result says so.
+        Seconds after which costs are no longer improved.
 
     Examples
     --------
@@ -320,16 +321,15 @@ def _separations(
     """For every two classes the least error of a question between them, which, and how many."""
     n = problem.n_classes
     best, which = np.full((n, n), np.inf), np.zeros((n, n), np.int32)
-    count = np.zeros((n, n), np.int32)
     for q, row in enumerate(problem.outcome):
         no, yes = np.flatnonzero(row == 0), np.flatnonzero(row == 1)
         error = problem.worker_error[q]
         worse = np.maximum.outer(error[no], error[yes])
-        place = np.ix_(no, yes)
-        better = worse < best[place]
-        best[place] = np.where(better, worse, best[place])
-        which[place] = np.where(better, q, which[place])
-        count[place] += 1
+        i, j = np.nonzero(worse < best[np.ix_(no, yes)])  # soon few
+        best[no[i], yes[j]] = worse[i, j]
+        which[no[i], yes[j]] = q
+    no, yes = ((problem.outcome == answer).astype(np.float32) for answer in (0, 1))
+    count = (no.T @ yes).astype(np.int32)
     which = np.where(best <= best.T, which, which.T)
     return np.minimum(best, best.T), which, count + count.T
 
@@ -348,30 +348,24 @@ def _costs(
     problem: Problem, groups: tuple[tuple[int, ...], ...], deadline: float
 ) -> Iterator[Cost]:
     """What plans for the targets cost; quick, so with greedy trees."""
-
-    def priced(points: int) -> Frontier:
-        return frontier(
-            problem,
-            "margin",
-            method="greedy",
-            max_votes=MOST_MARGIN,
-            max_points=points,
-            allow_groups=True,
-        )
-
-    front = priced(3)
+    front = frontier(
+        problem,
+        "margin",
+        method="greedy",
+        max_votes=MOST_MARGIN,
+        max_points=MOST_POINTS,
+        time_limit=max(deadline - time.monotonic(), 0.0),
+        allow_groups=True,
+    )
     least = front[-1].misclassification
-    if least <= max(TARGETS):  # with more points the plans between them cost less
-        nodes = len(front[-1].plan.tree.nodes)
-        front = priced(int(np.clip(MOST_NODES / nodes, 3, MOST_POINTS)))
     for target in TARGETS:
         if least > target:
             why = "inseparable classes" if groups else "questions that people answer badly"
             yield Cost(target, reason=f"out of reach: {percent(least)} remain because of {why}")
-        elif time.monotonic() > deadline:
-            yield Cost(target, reason="skipped, for lack of time; see crowdtree frontier")
-        else:
-            kept = [point.value for point in front if point.misclassification <= target]
-            large = len(front[-1].plan.tree.nodes) > MOST_REFINED and bool(kept)
-            value = kept[0] if large else evaluate(front.plan_for(error=target))
-            yield Cost(target, value.expected_answers, value.misclassification)
+            continue
+        # errors fall along the frontier; an evaluation of a large plan takes a while
+        first = bisect_left(front, -target, key=lambda point: -point.misclassification)
+        value = front[first].value
+        if len(value.plan.tree.nodes) <= MOST_REFINED and time.monotonic() < deadline:
+            value = evaluate(front.plan_for(error=target))
+        yield Cost(target, value.expected_answers, value.misclassification)

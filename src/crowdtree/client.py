@@ -12,6 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
 from http.cookies import SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -164,6 +165,7 @@ def work(
     """Answer questions until there are none left for this worker; returns how many were answered.
 
     While there is no work now (others hold the questions, or the campaign is paused) it waits.
+    Where the campaign has a training, `answer` is asked about its items first; they do not count.
 
     Parameters
     ----------
@@ -190,6 +192,15 @@ def work(
         found = _again(lambda: client.post("/api/worker/next", {"wait": wait}))
         task = found["task"]
         if task is None:
+            if found["reason"] == "training":
+                _train(client, answer)
+                continue
+            if found["reason"] == "consent":
+                raise CrowdtreeError(
+                    "work: this campaign asks for consent first: open the worker's link in a "
+                    "browser and agree, or read `consent` of GET /api/worker/me and send its "
+                    "`consent_mark` as `mark` to POST /api/worker/consent"
+                )
             now = time.monotonic()
             more = found.get("more", found["reason"] not in OVER)
             if not more or (patience is not None and now - since > patience):
@@ -207,6 +218,14 @@ def work(
             given += verdict is not None
     client.close()
     return given
+
+
+def _train(client: Client, answer: Callable[[dict[str, Any], dict[str, Any]], bool | None]) -> None:
+    """Answer the training items."""
+    while (task := _again(lambda: client.get("/api/worker/training"))["task"]) is not None:
+        said = {True: "yes", False: "no", None: "skip"}[answer(task["item"], task["question"])]
+        body = {"number": task["number"], "answer": said}
+        _again(partial(client.post, "/api/worker/training", body))
 
 
 def _submitted(client: Client, path: str, body: dict[str, Any]) -> bool:

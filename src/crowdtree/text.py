@@ -1,10 +1,30 @@
-"""Numbers for display: three significant digits, percentages, durations."""
+"""Numbers for display: three significant digits, percentages, durations; times of exports."""
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 
-__all__ = ["amount", "duration", "number", "percent", "percent_cell", "plural", "short"]
+__all__ = [
+    "amount",
+    "duration",
+    "iso_time",
+    "number",
+    "percent",
+    "percent_cell",
+    "plural",
+    "short",
+]
+
+
+def iso_time(seconds: float) -> str:
+    """Write a time in seconds since 1970 by ISO 8601, in UTC.
+
+    >>> iso_time(1_000_000_000.25)
+    '2001-09-09T01:46:40.250Z'
+    """
+    found = dt.datetime.fromtimestamp(seconds, dt.UTC)
+    return found.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def percent(share: float) -> str:

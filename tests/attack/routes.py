@@ -53,7 +53,7 @@ class Route(NamedTuple):
         """Fill in the parameters."""
         verb = "pause" if "{worker}" in self.path else "start"
         known = {"number": 1, "worker": 1, "item": 1, "hook": 1, "name": "a.png", "verb": verb}
-        known |= {"token_id": "0" * 16, "token": "x", "move": "pause", **values}
+        known |= {"token_id": "0" * 16, "token": "x", "move": "pause", "person": 10**6, **values}
         return self.path.format(**known)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import gzip
 import io
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import aside
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
@@ -326,7 +327,7 @@ PRIVATE = (
 @pytest.mark.parametrize("host", PRIVATE)
 def test_webhooks_never_reach_private_addresses(app: Lab, host: str) -> None:
     with pytest.raises(OSError, match="not public"):
-        asyncio.run(public_address(host, 443, private=False))
+        aside.run(public_address(host, 443, private=False))
     number = 1 if app.get("/api/campaigns").json() else app.campaign(start=False)
     written = f"[{host}]" if ":" in host else host
     url = {"url": f"https://{written}/hook"}
@@ -336,8 +337,8 @@ def test_webhooks_never_reach_private_addresses(app: Lab, host: str) -> None:
 
 def test_public_and_allowed_addresses_are_accepted() -> None:
     for host in ("8.8.8.8", "2606:4700::1111"):
-        assert asyncio.run(public_address(host, 443, private=False)) == host
-    assert asyncio.run(public_address("127.0.0.1", 443, private=True)) == "127.0.0.1"
+        assert aside.run(public_address(host, 443, private=False)) == host
+    assert aside.run(public_address("127.0.0.1", 443, private=True)) == "127.0.0.1"
 
 
 def test_webhook_secrets_are_shown_once(fresh: Lab) -> None:

@@ -175,7 +175,7 @@ def test_the_end_shows_thanks_the_code_and_the_return_link(open_page, campaign, 
     expect(page.locator("#between-title")).to_have_text("Many thanks!")
     expect(page.locator("#code code")).to_have_text("C0DE")
     expect(page.locator("#back a")).to_have_attribute("href", "https://example.org/done?cc=C0DE")
-    expect(page.locator("#voice")).to_contain_text("Your completion code is C0DE")
+    expect(page.locator("#voice")).to_contain_text("Your completion code: C0DE")
     shot(page, "work-end")
     # the platform may send the same person again
     page.goto(made.join() + "?PROLIFIC_PID=p1&STUDY_ID=s&SESSION_ID=u")

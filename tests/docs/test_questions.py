@@ -16,6 +16,13 @@ QUESTIONS = {
     "how many gold items": "learning.html#how-many-known-items",
     "re-run a figure": "gallery.html#figures-of-the-paper-and-of-these-pages",
     "undo a worker": "howto/campaign.html#undo-an-answer-exclude-a-worker",
+    "undo an exclusion": "howto/campaign.html#undo-an-answer-exclude-a-worker",
+    "keep strangers out": "howto/campaign.html#keep-strangers-out",
+    "back up and restore": "howto/operate.html#backup-and-restore",
+    "recruit on prolific": "howto/prolific.html",
+    "environment variables": "reference/environment.html",
+    "language of the page": "howto/languages.html",
+    "delete personal data": "howto/people.html#delete-a-workers-personal-data",
 }
 FIRST = 5
 """Results of a search among which the page must be."""

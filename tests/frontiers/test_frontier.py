@@ -139,6 +139,15 @@ def test_the_time_limit_is_for_the_whole_call_and_leaves_a_usable_curve():
     assert len(front) > 10
 
 
+def test_after_the_limit_few_points_spread_over_the_curve_are_made(monkeypatch):
+    monkeypatch.setattr("crowdtree.frontiers.exact_votes.FEWEST", 4)
+    problem = random_problem(2, 30, 30)
+    front, hurried = (ct.frontier(problem, method="greedy", time_limit=t) for t in (None, 0))
+    assert 2 <= len(hurried) <= 4
+    assert hurried[0].expected_cost == pytest.approx(front[0].expected_cost, rel=0.1)
+    assert hurried[-1].expected_cost == pytest.approx(front[-1].expected_cost, rel=0.1)
+
+
 def test_beats_the_papers_method_at_every_budget():
     problem = random_problem(1, 10, 20, low=0.1, high=0.3)
     front = ct.frontier(problem)

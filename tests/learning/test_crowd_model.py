@@ -41,8 +41,10 @@ def test_states_are_a_distribution_and_tilts_keep_probabilities(labels):
     assert np.exp(states.weight).sum() == pytest.approx(1)
     assert len(states) == labels * len(states.tilt)
     assert (np.exp(states.weight) @ states.tilt) == pytest.approx(np.zeros(labels), abs=1e-12)
-    table = states.log_answer(np.random.default_rng(0).normal(size=(4, labels, labels)))
-    assert np.exp(table).sum(axis=1) == pytest.approx(np.ones((4, len(states))))
+    table = states.table(np.random.default_rng(0).normal(size=(4, labels, labels)))
+    for worker in range(4):
+        total = sum(np.exp(table.row(worker, label)) for label in range(labels))
+        assert total == pytest.approx(np.ones(len(states)))
     assert len(States(labels, 0.0)) == labels
 
 
@@ -50,12 +52,12 @@ def test_the_likelihood_is_the_sum_over_classes_and_tilts():
     crowd = one_question(np.random.default_rng(1), 12, 4, 3)
     learned = learn(crowd.answers)
     model, a = learned.labelling.model, learned.answers
-    table, prior = np.exp(model.log_answer), np.exp(model.states.log_prior(model.share))
+    prior = np.exp(model.states.log_prior(model.share))
     total = 0.0
     for t in range(a.n_tasks):
         joint = prior.copy()
         for j in range(a.start[t], a.start[t + 1]):
-            joint = joint * table[a.worker[j], a.label[j]]
+            joint = joint * np.exp(model.table.row(a.worker[j], a.label[j]))
         total += np.log(joint.sum())
     # the trace was taken one step before the last move of the parameters at most
     assert model.trace[-1] == pytest.approx(total, abs=1e-3 * abs(total))

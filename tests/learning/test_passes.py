@@ -23,9 +23,8 @@ def crowd():
         "start": np.concatenate([[0], np.cumsum(votes)]).astype(np.int64),
         "worker": rng.integers(0, workers, answers).astype(np.int32),
         "label": rng.integers(0, labels, answers).astype(np.int8),
-        "log_answer": np.log(rng.dirichlet(np.ones(labels), (workers, labels * tilts)))
-        .transpose(0, 2, 1)
-        .copy(),
+        "logits": 5 * rng.normal(size=(workers, labels, labels)),
+        "tilt": 5 * rng.normal(size=(tilts, labels)),
         "log_prior": np.log(rng.dirichlet(np.ones(labels * tilts))),
         "gold": np.where(rng.random(items) < 0.3, rng.integers(0, labels, items), -1).astype(
             np.int32
@@ -34,11 +33,23 @@ def crowd():
     }
 
 
+def log_answers(crowd):
+    """Log P(label | worker, state) by the definition, (worker, label, state)."""
+    score = crowd["logits"][:, :, None, :] + crowd["tilt"]
+    made = score - np.log(np.exp(score).sum(axis=3, keepdims=True))
+    _, workers, labels, tilts = crowd["shape"]
+    return made.transpose(0, 3, 1, 2).reshape(workers, labels, labels * tilts)
+
+
+def table_of(crowd):
+    return passes.AnswerTable.of(crowd["logits"], crowd["tilt"])
+
+
 def weights(crowd, item):
     """Weight of every state of an item, by the definition."""
-    score = crowd["log_prior"].copy()
+    score, table = crowd["log_prior"].copy(), log_answers(crowd)
     for j in range(crowd["start"][item], crowd["start"][item + 1]):
-        score += crowd["log_answer"][crowd["worker"][j], crowd["label"][j]]
+        score += table[crowd["worker"][j], crowd["label"][j]]
     tilts = crowd["shape"][3]
     if crowd["gold"][item] >= 0:
         score[np.arange(len(score)) // tilts != crowd["gold"][item]] = -np.inf
@@ -50,6 +61,12 @@ def votes_of(crowd):
     return passes.Votes(crowd["start"], crowd["worker"], crowd["label"], workers, labels)
 
 
+def by_class(counts):
+    """Counts (worker, label, state) summed over the tilts."""
+    workers, labels, _ = counts.shape
+    return counts.reshape(workers, labels, labels, -1).sum(axis=3)
+
+
 @pytest.fixture(params=[1, passes.BLOCK])
 def block(request, monkeypatch):
     """All items together, and a few at a time."""
@@ -59,11 +76,12 @@ def block(request, monkeypatch):
 @pytest.mark.usefixtures("block")
 def test_states_are_weighed_as_defined(crowd):
     items, workers, labels, tilts = crowd["shape"]
-    posterior, counts = np.empty((items, labels)), np.empty((workers, labels, labels * tilts))
+    posterior, given = np.empty((items, labels)), np.empty((workers, labels, labels))
+    asked = np.empty((workers, labels * tilts))
     total = votes_of(crowd).expect(
-        crowd["log_answer"], crowd["log_prior"], crowd["gold"], posterior, counts
+        table_of(crowd), crowd["log_prior"], crowd["gold"], posterior, given, asked
     )
-    likelihood, wanted = 0.0, np.zeros_like(counts)
+    likelihood, wanted = 0.0, np.zeros((workers, labels, labels * tilts))
     for item in range(items):
         weight = weights(crowd, item)
         likelihood += np.log(weight.sum())
@@ -71,7 +89,8 @@ def test_states_are_weighed_as_defined(crowd):
         np.testing.assert_allclose(posterior[item], weight.reshape(labels, tilts).sum(1), **CLOSE)
         for j in range(crowd["start"][item], crowd["start"][item + 1]):
             wanted[crowd["worker"][j], crowd["label"][j]] += weight
-    np.testing.assert_allclose(counts, wanted, **CLOSE)
+    np.testing.assert_allclose(given, by_class(wanted), **CLOSE)
+    np.testing.assert_allclose(asked, wanted.sum(axis=1), **CLOSE)
     np.testing.assert_allclose(total, likelihood, **CLOSE)
 
 
@@ -79,11 +98,11 @@ def test_states_are_weighed_as_defined(crowd):
 def test_states_are_drawn_by_their_weights(crowd):
     items, workers, labels, tilts = crowd["shape"]
     uniform = crowd["rng"].random(items)
-    counts = np.empty((workers, labels, labels * tilts))
+    given, asked = np.empty((workers, labels, labels)), np.empty((workers, labels * tilts))
     found = votes_of(crowd).draw(
-        crowd["log_answer"], crowd["log_prior"], crowd["gold"], uniform, counts
+        table_of(crowd), crowd["log_prior"], crowd["gold"], uniform, given, asked
     )
-    classes, wanted = np.zeros(labels), np.zeros_like(counts)
+    classes, wanted = np.zeros(labels), np.zeros((workers, labels, labels * tilts))
     for item in range(items):
         reached = np.cumsum(weights(crowd, item))
         state = int(np.searchsorted(reached, uniform[item] * reached[-1]))
@@ -91,7 +110,8 @@ def test_states_are_drawn_by_their_weights(crowd):
         for j in range(crowd["start"][item], crowd["start"][item + 1]):
             wanted[crowd["worker"][j], crowd["label"][j], state] += 1
     np.testing.assert_array_equal(found, classes)
-    np.testing.assert_array_equal(counts, wanted)
+    np.testing.assert_array_equal(given, by_class(wanted))
+    np.testing.assert_array_equal(asked, wanted.sum(axis=1))
 
 
 def test_shares_and_counts(crowd):
@@ -108,22 +128,18 @@ def test_shares_and_counts(crowd):
     np.testing.assert_allclose(votes.counts(share), wanted, **CLOSE)
 
 
-def test_tables_of_answers(crowd):
-    _, workers, labels, tilts = crowd["shape"]
-    logits = 5 * crowd["rng"].normal(size=(workers, labels, labels))
-    tilt = 5 * crowd["rng"].normal(size=(tilts, labels))
-    table = passes.answer_table(logits, tilt)
-    counts = crowd["rng"].random((workers, labels, labels * tilts))
-    given, expected = passes.given_and_expected(counts, table)
-    wanted_given, wanted_expected = np.zeros((2, workers, labels, labels))
-    for w, k, t in np.ndindex(workers, labels, tilts):
-        score = logits[w, k] + tilt[t]
-        share = np.exp(score) / np.exp(score).sum()
-        np.testing.assert_allclose(np.exp(table[w, :, k * tilts + t]), share, **CLOSE)
-        wanted_given[w, k] += counts[w, :, k * tilts + t]
-        wanted_expected[w, k] += counts[w, :, k * tilts + t].sum() * share
-    np.testing.assert_allclose(given, wanted_given, **CLOSE)
-    np.testing.assert_allclose(expected, wanted_expected, **CLOSE)
+@pytest.mark.parametrize("tilted", [True, False])
+def test_tables_of_answers(crowd, tilted):
+    _, workers, labels, _ = crowd["shape"]
+    if not tilted:
+        crowd["tilt"] = np.zeros((1, labels))
+        crowd["shape"] = (*crowd["shape"][:3], 1)
+    table, wanted = table_of(crowd), log_answers(crowd)
+    for w, label in np.ndindex(workers, labels):
+        np.testing.assert_allclose(table.row(w, label), wanted[w, label], **CLOSE)
+    asked = crowd["rng"].random((workers, wanted.shape[2]))
+    expected = by_class(asked[:, None, :] * np.exp(wanted)).transpose(0, 2, 1)
+    np.testing.assert_allclose(table.expected(asked), expected, **CLOSE)
 
 
 @pytest.mark.parametrize("keep_last", [True, False])

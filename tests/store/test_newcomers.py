@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import Any
 
@@ -9,11 +10,15 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
+import numpy as np
 import sqlalchemy as sa
 
 import crowdtree as ct
 from crowdtree.errors import CrowdtreeError
+from crowdtree.plan import Plan
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
+from crowdtree.rng import generator
+from crowdtree.simulation import Crowd, simulate
 from crowdtree.store import Next, Settings, Store, Submit
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.trusting import Trusting
@@ -118,6 +123,35 @@ def test_nobody_labels_an_item_alone(url: str, policy: Any) -> None:
         assert {n for _, n in lab.rows(who.group_by(answers.c.item_id))} == {2}
 
 
+@pytest.mark.parametrize("people_per_item", [1, 3])
+@pytest.mark.parametrize("policy", [ADAPTIVE, PLAN], ids=["adaptive", "plan"])
+def test_simulated_campaigns_take_the_same_answers(
+    tmp_path: Any, policy: Any, people_per_item: int
+) -> None:
+    """Everybody answers once about an item, as simulated people do: the same labels come out."""
+    run = simulate(PROBLEM, policy, 15, rng=1, people_per_item=people_per_item)
+    block = Crowd().block(PROBLEM, int(generator(1).integers(0, 2**63)), 0, 15)
+    alone = {"one_question_per_item": True, "people_per_item": people_per_item}
+    lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", policy, n=15, **alone)
+    asked: Counter[tuple[int, int]] = Counter()
+    yes: Counter[tuple[int, int]] = Counter()
+    with lab.store.opened():
+        for who in (lab.invite() for _ in range(12)):
+            while (task := lab.store.ask(Next(who))["task"]) is not None:
+                about = int(task["item"]["task"][1:]), "qr".index(task["question"]["name"])
+                where = (np.array([n]) for n in (*about, asked[about], yes[about]))
+                value = int(block.answer(*where).value[0])
+                lab.store.ask(Submit(who, task["lease"], "answer", value, f"{about}"))
+                asked[about] += 1
+                yes[about] += value
+        found = lab.rows(
+            sa.select(items.c.task, labels.c.label).join(labels, labels.c.item_id == items.c.id)
+        )
+        assert {int(row.task[1:]): row.label for row in found} == dict(enumerate(run.label))
+        assert sum(asked.values()) == run.answers.sum()
+        lab.agrees()
+
+
 @pytest.mark.parametrize("policy", [ADAPTIVE, PLAN], ids=["adaptive", "plan"])
 def test_one_person_may_be_enough(url: str, policy: Any) -> None:
     lab = Newcomers(url, policy, people_per_item=1)
@@ -193,6 +227,22 @@ def test_somebody_known_is_asked_about_labels_that_wait(url: str, policy: Any) -
             sa.select(items.c.task, labels.c.label).join(labels, labels.c.item_id == items.c.id)
         )
         assert {int(row.task[1:]) % 2 == row.label for row in found} == {True}
+        lab.agrees()
+
+
+def test_a_label_against_which_known_people_speak_does_not_wait_for_all_of_them(url: str) -> None:
+    """At the leaf to which strangers have led, more answers to the last question change nothing."""
+    problem = ct.Problem(["a", "b", "c"], None, ["q", "r"], [[0, 1, 1], [0, 0, 1]], 0.1)
+    lab = Newcomers(url, PlanPolicy(Plan(ct.design(problem), np.array([3, 1])), "curtailed"), n=1)
+    with lab.store.opened():
+        friends = [lab.invite() for _ in range(6)]
+        lab.answer(lab.join(), wrong=True)
+        lab.answer(friends[0])
+        lab.answer(lab.join(), wrong=True)
+        lab.work(*friends[1:])
+        lab.look()
+        assert (lab.labelled, lab.held) == (1, 0)
+        assert len(lab.rows(sa.select(answers.c.id))) == 5, "known people outnumber strangers"
         lab.agrees()
 
 

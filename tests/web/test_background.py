@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+import aside
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
@@ -26,3 +30,20 @@ def test_the_server_sets_stalled_items_aside_automatically(app: Lab) -> None:
     app.client.portal.call(check_stalled, state)  # type: ignore[union-attr]
     found = app.get(f"/api/campaigns/{number}").json()
     assert (found["waiting_for_workers"], found["items"]["set_aside"]) == (0, 1)
+
+
+def test_the_server_stops_when_an_answer_arrives_at_the_same_time() -> None:
+    from crowdtree.web.background import watch
+
+    async def play() -> None:
+        watching = SimpleNamespace(round=lambda _: False)
+        state: Any = SimpleNamespace(changed=asyncio.Event(), watching=watching, store=None)
+        task = asyncio.create_task(watch(state))
+        while not state.changed._waiters:
+            await asyncio.sleep(0.01)
+        state.changed.set()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    aside.run(play())

@@ -54,3 +54,16 @@ def test_a_question_is_passed_on_a_few_times() -> None:
         assert waiters.waiting() == 0
 
     aside.run(play())
+
+
+def test_the_question_of_a_worker_who_disconnects_is_passed_on() -> None:
+    async def play() -> None:
+        waiters = Waiters()
+        gone, next_one = await waiting(waiters, 2)
+        waiters.wake({1: 1})
+        gone.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await gone
+        assert await next_one == TRIES - 2
+
+    aside.run(play())

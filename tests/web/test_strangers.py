@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+import aside
+
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 import uvicorn
@@ -162,7 +164,7 @@ def test_slow_uploads_are_given_time() -> None:
         return
 
     scope = {"type": "http", "method": "POST", "path": "/api/campaigns/1/items", "headers": []}
-    asyncio.run(limits.BodyLimit(app)(scope, receive, send))
+    aside.run(limits.BodyLimit(app)(scope, receive, send))
     assert len(b"".join(seen)) == 2**16
 
 
@@ -226,7 +228,7 @@ def test_a_delivery_has_a_deadline_in_all(monkeypatch: pytest.MonkeyPatch) -> No
     with dripping() as (port, _):
         sent = message(1, 1, 1)
         object.__setattr__(sent, "url", f"http://127.0.0.1:{port}/")
-        error = asyncio.run(webhook_delivery.post(sent, 0.0, private=True))
+        error = aside.run(webhook_delivery.post(sent, 0.0, private=True))
     assert error.startswith("no response within")
 
 

@@ -1,4 +1,4 @@
-"""The verbs `owner link`, `owner list` and `owner revoke`: who may log in as the owner."""
+"""The verbs `owner add`, `role`, `link`, `token`, `list` and `revoke`: who may do what."""
 
 from __future__ import annotations
 
@@ -18,25 +18,96 @@ __all__ = ["owner_app"]
 
 HERE_URL = f"http://127.0.0.1:{Address.port}"
 MOST_HOURS = 24.0 * 365
+ROOT = "owner"
+ROLES = ("viewer", "editor", "admin")
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The person's name.", show_default=False)]
+Url = Annotated[
+    str,
+    typer.Option(
+        "--url",
+        metavar="URL",
+        envvar="CROWDTREE_URL",
+        help="Address of the server, as --url of serve.",
+    ),
+]
+Hours = Annotated[
+    float, typer.Option("--hours", min=0.01, max=MOST_HOURS, help="How long it can be used.")
+]
 
 
-def link_verb(
-    url: Annotated[
-        str,
-        typer.Option(
-            "--url",
-            metavar="URL",
-            envvar="CROWDTREE_URL",
-            help="Address of the server, as --url of serve.",
-        ),
-    ] = HERE_URL,
-    hours: Annotated[
-        float, typer.Option("--hours", min=0.01, max=MOST_HOURS, help="How long it can be used.")
-    ] = 24.0,
+def add_verb(
+    name: Name,
+    role: Annotated[
+        str, typer.Option("--role", metavar="ROLE", help="viewer, editor or admin.")
+    ] = "viewer",
+    url: Url = HERE_URL,
+    hours: Hours = 72.0,
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Print a link that logs the owner in, once. The server may be running.
+    """Add somebody who sees campaigns, edits them or administers the server; prints a login link.
+
+    Example:
+
+      crowdtree owner add Ann --role editor --url https://label.example
+    """
+    wanted, base = _role(role), base_url(url)
+    owners = import_server("crowdtree.store.owner.owners")
+    with opened(database) as store:
+
+        def add(connection: Any) -> str:
+            made = owners.add(connection, name, wanted, store.clock())
+            return str(owners.make_link(connection, made, store.clock(), 3600 * hours))
+
+        link = f"{base}/login?token={store.write(add)}"
+    _show_secret(as_json, link, {"name": name, "role": wanted, "link": link, "hours": hours})
+
+
+def role_verb(
+    name: Name,
+    role: Annotated[
+        str, typer.Argument(metavar="ROLE", help="viewer, editor or admin.", show_default=False)
+    ],
+    database: Database = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Change the role of a person, from the next request on.
+
+    Example:
+
+      crowdtree owner role Ann admin
+    """
+    wanted = _role(role)
+    owners = import_server("crowdtree.store.owner.owners")
+    with opened(database) as store:
+
+        def change(connection: Any) -> None:
+            owner = owners.find(connection, name)
+            if owner is None:
+                raise CrowdtreeError(f"{ROOT}: whoever runs the server is always an admin")
+            owners.set_role(connection, owner, wanted, store.clock())
+
+        store.write(change)
+
+    def show(console: Any) -> None:
+        console.print(f"{name}: {wanted}", markup=False)
+
+    then = next_step(database, "owner", "list")
+    render.emit(as_json, {"name": name, "role": wanted}, show, then=then)
+
+
+def link_verb(
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="The person to log in.", show_default=False)
+    ] = ROOT,
+    url: Url = HERE_URL,
+    hours: Hours = 24.0,
+    database: Database = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Print a link that logs an owner in, once. The server may be running.
+
+    Without a name it is for whoever runs the server, an admin.
 
     Example:
 
@@ -44,78 +115,127 @@ def link_verb(
     """
     serve = import_server("crowdtree.web.serve")
     with opened(database) as store:
-        link = serve.owner_link(store, base_url(url), 3600 * hours)
+        link = serve.owner_link(store, base_url(url), 3600 * hours, name=name)
+    _show_secret(as_json, link, {"link": link, "hours": hours})
 
-    def show(console: Any) -> None:
-        console.print(link, soft_wrap=True, markup=False, highlight=False)
 
-    render.emit(as_json, {"link": link, "hours": hours}, show)
+def token_verb(
+    purpose: Annotated[
+        str, typer.Argument(metavar="PURPOSE", help="What it is for.", show_default=False)
+    ],
+    owner: Annotated[
+        str, typer.Option("--owner", metavar="NAME", help="The person with whose role it works.")
+    ] = ROOT,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Let it read what viewers see, and change nothing.")
+    ] = False,
+    database: Database = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Print a token for a program, which works until it is revoked.
+
+    Example:
+
+      crowdtree owner token metrics --read-only
+    """
+    owners = import_server("crowdtree.store.owner.owners")
+    with opened(database) as store:
+
+        def make(connection: Any) -> str:
+            found, now = owners.find(connection, owner), store.clock()
+            return str(owners.make_token(connection, found, purpose, now, read_only=read_only))
+
+        token = store.write(make)
+    found = {"token": token, "owner": owner, "purpose": purpose, "read_only": read_only}
+    _show_secret(as_json, token, found)
 
 
 def list_verb(database: Database = HERE, as_json: AsJson = False) -> None:
-    """List tokens, sessions and unused links of the owner, without their secrets. Times are UTC.
+    """List owners, and their tokens, sessions and unused links without the secrets. Times are UTC.
 
     Example:
 
       crowdtree owner list
     """
+    owners = import_server("crowdtree.store.owner.owners")
     tokens = import_server("crowdtree.store.owner.tokens")
     with opened(database) as store:
+        people = store.read(lambda c: owners.list_owners(c, store.clock()))
         rows = store.read(lambda c: tokens.listed(c, store.clock()))
 
     def show(console: Any) -> None:
+        for person in people:
+            console.print(f"{person['role']:<7}  {person['name']}", markup=False, soft_wrap=True)
         for row in rows:
             ends = _at(row["expires_at"])
             line = f"{row['id']}  {row['kind']:<7}  since {_at(row['created_at'])}, until {ends}"
-            console.print(f"{line}  {row['name']}", markup=False, soft_wrap=True)
+            name = f"{row['owner']}: {row['name']}{' (read-only)' if row['read_only'] else ''}"
+            console.print(f"{line}  {name}", markup=False, soft_wrap=True)
         if not rows:
             console.print("There is no token, session or unused link.")
 
     then = "" if rows else next_step(database, "owner", "link")
-    render.emit(as_json, {"access": rows}, show, then=then)
+    render.emit(as_json, {"people": people, "access": rows}, show, then=then)
 
 
 def revoke_verb(
-    ids: Annotated[
+    which: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[IDS]...", help="From crowdtree owner list.", show_default=False),
+        typer.Argument(
+            metavar="[NAMES|IDS]...",
+            help="People, or ids of tokens, from crowdtree owner list.",
+            show_default=False,
+        ),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Revoke all tokens, sessions and links.")
+        bool, typer.Option("--all", help="Revoke all tokens, sessions and links; people stay.")
     ] = False,
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """End tokens, sessions or links of the owner at once. Campaigns are not affected.
+    """Remove people, or end tokens, sessions or links, at once. Campaigns are not affected.
 
-    Example:
+    Examples:
+
+      crowdtree owner revoke Ann
 
       crowdtree owner revoke 0123456789abcdef
     """
-    if bool(ids) == everything:
-        raise CrowdtreeError("owner revoke: give ids from crowdtree owner list, or --all")
-    tokens = import_server("crowdtree.store.owner.tokens")
+    if bool(which) == everything:
+        raise CrowdtreeError("owner revoke: give names or ids from crowdtree owner list, or --all")
+    owners = import_server("crowdtree.store.owner.owners")
     with opened(database) as store:
 
         def revoke(connection: Any) -> int:
-            known = {row["id"] for row in tokens.listed(connection, store.clock())}
-            unknown = sorted(set(ids or ()) - known)
-            if unknown:
-                raise CrowdtreeError(
-                    f"{unknown[0]}: there is no such token, session or link; "
-                    "crowdtree owner list shows their ids"
-                )
-            wanted = [""] if everything else ids or []
-            return sum(
-                tokens.revoke_owner_tokens(connection, store.clock(), start) for start in wanted
-            )
+            now = store.clock()
+            if everything:
+                return int(owners.revoke_token(connection, "", now))
+            return sum(owners.revoke_any(connection, each, now) for each in which or ())
 
         count = store.write(revoke)
 
     def show(console: Any) -> None:
         console.print(f"Revoked: {count}.")
 
-    render.emit(as_json, {"revoked": count}, show, then=next_step(database, "owner", "link"))
+    render.emit(as_json, {"revoked": count}, show, then=next_step(database, "owner", "list"))
+
+
+def _role(text: str) -> str:
+    """Check a role.
+
+    >>> _role("Editor")
+    'editor'
+    """
+    if text.strip().lower() not in ROLES:
+        raise CrowdtreeError(f"role: expected viewer, editor or admin, got {text!r}")
+    return text.strip().lower()
+
+
+def _show_secret(as_json: bool, secret: str, found: dict[str, Any]) -> None:
+    def show(console: Any) -> None:
+        console.print(secret, soft_wrap=True, markup=False, highlight=False)
+
+    render.emit(as_json, found, show)
 
 
 def _at(seconds: float | None) -> str:
@@ -128,5 +248,11 @@ def _at(seconds: float | None) -> str:
 
 
 owner_app = make_group(
-    "Make, list and revoke what logs the owner in.", link_verb, list_verb, revoke_verb
+    "Manage people and their roles, and what logs them in.",
+    add_verb,
+    role_verb,
+    link_verb,
+    token_verb,
+    list_verb,
+    revoke_verb,
 )

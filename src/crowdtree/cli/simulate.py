@@ -37,6 +37,16 @@ QUESTIONS_SHOWN = 8
 FINDINGS_SHOWN = 5
 
 
+PeoplePerItem = Annotated[
+    int,
+    typer.Option(
+        "--people-per-item",
+        metavar="N",
+        help="Different people whose answers a label rests on at least; 2 in a live campaign.",
+    ),
+]
+
+
 @dataclass(frozen=True)
 class CrowdOptions:
     """How the simulated people differ from the assumptions."""
@@ -110,6 +120,7 @@ def simulate_verb(
             "--certify", metavar="BOUND", help="Say how many checks certify this share of errors."
         ),
     ] = None,
+    people: PeoplePerItem = 1,
     crowd: CrowdOptions,
     engine: EngineOptions,
     outputs: Outputs,
@@ -128,6 +139,8 @@ def simulate_verb(
 
       crowdtree simulate birds.csv --spammers 0.1 --skill-sd 0.5 --true-errors 2 --json
 
+      crowdtree simulate birds.csv --people-per-item 2
+
       crowdtree simulate birds.csv --true-errors 2 --adapt --items 500 --certify 0.03
 
       crowdtree simulate birds.csv --compare --draw policies.svg
@@ -135,15 +148,16 @@ def simulate_verb(
       crowdtree simulate example:mushrooms --compare --target-loss 0.05
     """
     if compare:
-        if adapt or certify is not None:
-            beside = "--adapt" if adapt else "--certify"
+        if adapt or certify is not None or people != 1:
+            beside = "--adapt" if adapt else "--people-per-item" if people != 1 else "--certify"
             raise CrowdtreeError(f"--compare: simulates without {beside}; leave out one of them")
         _refuse_beside_compare(policy, crowd, engine)
         _compare(file, policy, reading, outputs, items, seed)
         return
     problem, chosen = read_policy(file, policy, reading)
-    run = _simulate(problem, chosen, crowd, engine, items, seed)
-    adapting = _simulate(problem, chosen, crowd, engine, items, seed, adapt=True) if adapt else None
+    what = (problem, chosen, crowd, engine, items, seed, people)
+    run = _simulate(*what)
+    adapting = _simulate(*what, adapt=True) if adapt else None
     checks = None if certify is None else checks_of(adapting or run, certify)
     if outputs.draw is not None:
         from crowdtree.plots.policies import draw_run
@@ -177,6 +191,7 @@ def _simulate(
     engine: EngineOptions,
     items: int,
     seed: int,
+    people_per_item: int,
     adapt: bool = False,
 ) -> Any:
     people = Crowd(
@@ -197,6 +212,7 @@ def _simulate(
             checkpoint=engine.checkpoint,
             progress=watch,
             adapt=adapt,
+            people_per_item=people_per_item,
         )
 
 

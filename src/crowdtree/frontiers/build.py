@@ -29,6 +29,9 @@ DESIGNS = ("fm", "fc", "gain", "gini")
 GREEDY_PRICES = np.geomspace(0.3, 1e-5, 12)
 """Prices, relative to the mean price of an answer, for which a greedy tree is designed."""
 
+FINISHING = 0.1
+"""Share of the time limit that is kept for choosing the votes of the points."""
+
 
 def frontier(
     problem: Problem,
@@ -117,7 +120,8 @@ def frontier(
     if not allow_groups:
         refuse_groups(quick)
     options = Options.of(problem, vote, max_votes, question_prices(problem, price))
-    deadline = np.inf if time_limit is None else time.monotonic() + time_limit
+    seconds = np.inf if time_limit is None else time_limit
+    deadline = time.monotonic() + (1 - FINISHING) * seconds
     curve = Curve(options, max_points=max_points, deadline=deadline, report=progress)
     designs: list[Tree] = []
     try:
@@ -136,7 +140,8 @@ def frontier(
         if not curve.points:
             raise
         curve.ended = "interrupted"
-    shown = shown_plans(curve, designs) if problem.loss is None else curve.points
+    end = curve.deadline + FINISHING * seconds
+    shown = shown_plans(curve, designs, end) if problem.loss is None else curve.points
     if len(shown) > max_points:
         shown = [shown[round(i)] for i in np.linspace(0, len(shown) - 1, max_points)]
 
@@ -148,8 +153,9 @@ def frontier(
             Plan(plan.tree, votes, vote, f"frontier ({chosen})"), options.price, gap, status
         )
 
+    points = map(point, shown)
     return Frontier(
-        points=_undominated(map(point, shown)),
+        points=tuple(points) if problem.loss is None else _undominated(points),
         options=options,
         supported=tuple(map(point, curve.points)),
         gap=curve.gap,

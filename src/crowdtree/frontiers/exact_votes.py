@@ -8,6 +8,7 @@ with all others fixed, which is exact for the node and never makes a plan worse.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -31,6 +32,8 @@ PRICES = 40
 """Prices at which trees other than that of the point are tried."""
 RIVALS, RIVALS_AT_ENDS = 3, 12
 """Trees of the pool that are tried at a price."""
+FEWEST = 20
+"""Candidates that are tried even after the deadline, so that the curve can be used."""
 AT_ONCE = 4_000_000
 """Cells of (plan, node, class) in memory at once."""
 
@@ -155,12 +158,12 @@ _Start = tuple[Priced, float]
 """A plan, and a price at which its votes are to be improved."""
 
 
-def shown_plans(curve: Curve, designs: list[Tree]) -> list[Priced]:
+def shown_plans(curve: Curve, designs: list[Tree], deadline: float = np.inf) -> list[Priced]:
     """Plans on the lower hull of exact misclassification and expected cost, cheapest first.
 
     Candidates are the points of the curve; at some prices the best trees of the pool and the
     designs, with votes chosen exactly; then, at the price of every point, the best of these with
-    its votes chosen again.
+    its votes chosen again. After the deadline no further candidate is tried.
     """
     staffed = {id(entry.tree): entry for entry in curve.pool}
     for point in curve.points:  # a search may find a tree of the pool again, as another object
@@ -176,11 +179,38 @@ def shown_plans(curve: Curve, designs: list[Tree]) -> list[Priced]:
         starts += [(plan, price[place]) for plan in {id(p.tree): p for p in plans}.values()]
     affordable = MOST_CELLS // (3 * verdicts.cells * curve.pool[0].tree.n_nodes)
     first = starts[: affordable // 2]
-    found = lower_hull(_candidates([(point, 0.0) for point in curve.points], staffed, verdicts))
-    found = lower_hull([*found, *_candidates(first, staffed, verdicts)])
-    again = [(min(found, key=lambda c: c.at(at)).plan, at) for at in price[: affordable // 2]]
-    found = lower_hull([*found, *_candidates(again, staffed, verdicts)])
+    points = [curve.points[place] for place in _coarse_to_fine(len(curve.points))]
+    found: list[_Candidate] = []
+
+    def add(starts: list[_Start]) -> None:
+        nonlocal found
+        made = list(found)
+        for candidate in _candidates(starts, staffed, verdicts):
+            made.append(candidate)
+            if len(made) >= FEWEST and time.monotonic() >= deadline:
+                break
+        found = lower_hull(made)
+
+    add([(point, 0.0) for point in points])
+    if time.monotonic() < deadline:
+        add(first)
+    if time.monotonic() < deadline:
+        add([(min(found, key=lambda c: c.at(at)).plan, at) for at in price[: affordable // 2]])
     return [candidate.plan for candidate in found]
+
+
+def _coarse_to_fine(count: int) -> list[int]:
+    """Places on a curve, so that those at the beginning are spread over all of it.
+
+    >>> _coarse_to_fine(5)
+    [0, 4, 2, 1, 3]
+    """
+    order = {0: None, count - 1: None}
+    step = count - 1
+    while len(order) < count:
+        step = max(1, step // 2)
+        order |= dict.fromkeys(range(0, count, step))
+    return list(order)
 
 
 def _candidates(

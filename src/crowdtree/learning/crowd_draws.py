@@ -100,7 +100,9 @@ class _Chain:
         self.logits, self.mean = model.logits, model.mean
         self.variance, self.share_now = model.variance, model.share
         self.lean, self.lean_variance = model.lean, model.lean_variance
-        self.counts = np.empty((len(self.logits), self.states.labels, len(self.states)))
+        workers, labels = len(self.logits), self.states.labels
+        self.given = np.empty((workers, labels, labels))
+        self.asked = np.empty((workers, len(self.states)))
         self.forget()
 
     def forget(self) -> None:
@@ -118,18 +120,18 @@ class _Chain:
 
     def _draw_states(self) -> FloatArray:
         """Draw the states of the items; how many are of each class."""
-        self.answer = self.states.log_answer(self.logits)
+        self.table = self.states.table(self.logits)
         prior, uniform = self.states.log_prior(self.share_now), self.rng.random(len(self.gold))
-        return self.votes.draw(self.answer, prior, self.gold, uniform, self.counts)
+        return self.votes.draw(self.table, prior, self.gold, uniform, self.given, self.asked)
 
     def _draw_workers(self) -> None:
         """Draw the logits: two steps to their peak, then a normal draw around it."""
         for _ in range(2):
-            told = Told.of(self.counts, self.answer)
+            told = Told.of(self.given, self.asked, self.table)
             around = self.mean + self.lean[:, None, :]
             step = newton(told, self.logits, around, self.variance)
             self.logits = self.logits + np.clip(step.move, -2, 2)
-            self.answer = self.states.log_answer(self.logits)
+            self.table = self.states.table(self.logits)
         noise = self.rng.standard_normal(self.logits.shape)
         size = (step.side**2).sum(axis=2, keepdims=True)
         stretch = (1 / np.sqrt(np.maximum(1 - size, 1e-6)) - 1) / np.maximum(size, 1e-12)
@@ -152,13 +154,12 @@ class _Chain:
         self.lean_variance = variance * freedom / self.rng.chisquare(freedom, variance.shape)
 
     def _record(self) -> None:
-        labels = self.states.labels
-        given = self.counts.sum(axis=0).reshape(labels, labels, -1).sum(axis=2)
+        given = self.given.sum(axis=0)
         self.share.append(self.share_now)
         self.error.append(1 - np.diagonal(given) / np.maximum(given.sum(axis=0), 1))
-        right = np.exp(self.answer).reshape(len(self.logits), labels, labels, -1)
-        right = np.einsum("wkkt,t->wk", right, np.exp(self.states.weight))
-        self.worker_error.append(1 - right @ self.share_now)
+        by_state = np.tile(np.exp(self.states.weight), self.states.labels)
+        right = self.table.expected(np.tile(by_state, (len(self.logits), 1)))
+        self.worker_error.append(1 - np.einsum("wkk->wk", right) @ self.share_now)
 
 
 def split_rhat(chains: FloatArray) -> float:

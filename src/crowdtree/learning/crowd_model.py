@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.learning.answers import Answers
-from crowdtree.learning.passes import Votes, answer_table, given_and_expected
+from crowdtree.learning.passes import AnswerTable, Votes
 
 __all__ = ["CrowdModel", "States", "fit_crowd", "fit_crowds"]
 
@@ -41,7 +41,10 @@ LARGEST_TILT_SD = 3.0
 FINEST = 0.25
 """Around the best one the search goes on down to this distance."""
 NODES = 7
-"""Values of the tilt along one label."""
+"""Values of the tilt along one label..."""
+FEW_NODES = 3
+"""... and with many labels or workers."""
+MANY_LABELS = 12
 STEPS = 300
 ROUGH_STEPS = 80
 FEWEST_STEPS = 20  # the crowd's variance moves slowly at first
@@ -52,7 +55,7 @@ ROUGH = 1e-5
 LEAST_WEIGHT = 0.05
 """Models with less of the evidence are left out of the average."""
 _TEST_WORK = 1_500_000  # passes of a test: answers and workers' cells, times states
-_MOST_CELLS = 30_000_000  # (worker, label, state) probabilities in memory
+_MOST_CELLS = 30_000_000  # (worker, label, state) combinations of a model
 _LONGEST_STEP = 1.0  # logits that one step may move
 _PRIOR_WORKERS = 1.0  # the prior of the crowd's mean weighs as much as one worker
 _PRIOR_LOGIT = 2.0  # ... whose logit of the right label is this much above the others
@@ -81,9 +84,9 @@ class States:
     def __len__(self) -> int:
         return self.labels * len(self.weight)
 
-    def log_answer(self, logits: FloatArray) -> FloatArray:
-        """Log P(label | worker, state): (worker, label, state)."""
-        return answer_table(logits, self.tilt)
+    def table(self, logits: FloatArray) -> AnswerTable:
+        """Probabilities of answers of workers with these logits (worker, class, label)."""
+        return AnswerTable.of(logits, self.tilt)
 
     def log_prior(self, share: FloatArray) -> FloatArray:
         """Log probability of each state before any answer."""
@@ -114,14 +117,14 @@ class CrowdModel:
     converged: bool
 
     @cached_property
-    def log_answer(self) -> FloatArray:
-        """Log P(label | worker, state): (worker, label, state)."""
-        return self.states.log_answer(self.logits)
+    def table(self) -> AnswerTable:
+        """Probabilities of the workers' answers."""
+        return self.states.table(self.logits)
 
     @cached_property
-    def log_typical(self) -> FloatArray:
-        """Log P(label | state) of a worker who was never seen."""
-        return np.asarray(self.states.log_answer(self.mean[None])[0])
+    def typical(self) -> AnswerTable:
+        """Probabilities of the answers of a worker who was never seen."""
+        return self.states.table(self.mean[None])
 
     def by_state(self, rows: FloatArray, share: FloatArray) -> FloatArray:
         """Posterior of the states of an item; `rows` are the log answers, one row per answer."""
@@ -231,7 +234,8 @@ class _Fit:
         else:
             self.mean, self.variance, self.share = like.mean, like.variance, like.share
             self.logits, self.lean, self.lean_variance = like.logits, like.lean, like.lean_variance
-        self.counts = np.zeros((workers, labels, len(states)))
+        self.given = np.zeros((workers, labels, labels))
+        self.asked = np.zeros((workers, len(states)))
 
     def run(self, tolerance: float, steps: int) -> CrowdModel:
         trace: list[float] = []
@@ -246,23 +250,23 @@ class _Fit:
                 converged = True
                 break
             self.move(step)
-        labels, tilts = self.states.labels, len(self.states.weight)
-        by_class = self.counts.reshape(len(self.logits), labels, labels, tilts).sum(axis=3)
         return CrowdModel(
             self.states, self.logits, self.lean, self.mean, self.variance, self.lean_variance,
-            self.share, self.posterior, by_class, tuple(trace), trace[-1] + self.laplace(step),
+            self.share, self.posterior, self.given, tuple(trace), trace[-1] + self.laplace(step),
             converged,
         )  # fmt: skip
 
     def expect(self) -> float:
         """E-step: posteriors and expected counts in place; the log likelihood."""
-        self.log_answer = self.states.log_answer(self.logits)
+        self.table = self.states.table(self.logits)
         prior = self.states.log_prior(self.share)
-        return self.votes.expect(self.log_answer, prior, self.gold, self.posterior, self.counts)
+        return self.votes.expect(
+            self.table, prior, self.gold, self.posterior, self.given, self.asked
+        )
 
     def told(self) -> Told:
         """What the answers tell the M-step."""
-        return Told.of(self.counts, self.log_answer)
+        return Told.of(self.given, self.asked, self.table)
 
     def move(self, step: Step) -> None:
         """M-step: logits, then the crowd they are drawn from, then the class shares."""
@@ -299,9 +303,9 @@ class Told:
     expected: FloatArray
 
     @classmethod
-    def of(cls, counts: FloatArray, log_answer: FloatArray) -> Told:
-        """From counts and log probabilities, both (worker, label, state)."""
-        return cls(*given_and_expected(counts, log_answer))
+    def of(cls, given: FloatArray, asked: FloatArray, table: AnswerTable) -> Told:
+        """From counts of answers: given (worker, label, class), asked (worker, state)."""
+        return cls(given.transpose(0, 2, 1), table.expected(asked))
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,8 +379,8 @@ def _first_mean(answers: Answers, start: FloatArray, states: States) -> FloatArr
 
 
 def _that_fit(labels: int, tilt_sd: float, workers: int) -> States | None:
-    """States whose tables fit in memory: with fewer nodes where there are many workers."""
-    for nodes in (NODES, 3):
+    """States of a fit that takes seconds: with fewer nodes where labels or workers are many."""
+    for nodes in (NODES, FEW_NODES) if labels <= MANY_LABELS else (FEW_NODES,):
         states = States(labels, tilt_sd, nodes)
         if workers * labels * len(states) <= _MOST_CELLS or not tilt_sd:
             return states

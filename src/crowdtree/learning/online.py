@@ -293,9 +293,9 @@ def _log_rows(learned: Learned, model: CrowdModel, rows: list[Row]) -> FloatArra
     place = learned.labelling.place if learned.labelling is not None else np.zeros(0, np.int32)
     return np.array(
         [
-            model.log_answer[place[worker], label]
+            model.table.row(place[worker], label)
             if 0 <= worker < len(place)
-            else model.log_typical[label]
+            else model.typical.row(0, label)
             for _, worker, label in rows
         ]
     )

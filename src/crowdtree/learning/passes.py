@@ -6,18 +6,102 @@ products with dense ones, which SciPy computes about as fast as any loop.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Votes", "answer_table", "counting_sort", "find_repeats", "given_and_expected"]
+__all__ = ["AnswerTable", "Votes", "counting_sort", "find_repeats"]
 
 BLOCK = 1 << 18
 """Cells (item, state) that are computed together: they fit into the processor's cache."""
 IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
-Blocks = list[tuple[slice, Any, Any]]
+
+
+class _Block:
+    """Items that are computed together, and their answers as sparse matrices."""
+
+    def __init__(self, votes: Votes, first: int, size: int) -> None:
+        self.items = slice(first, first + size)
+        start = votes.start[first : first + size + 1]
+        self._votes, self._start, self._mine = votes, start - start[0], slice(start[0], start[-1])
+
+    def _matrix(self, column: IntArray, columns: int) -> Any:
+        from scipy.sparse import csr_array
+
+        ones = np.ones(int(self._start[-1]))
+        return csr_array((ones, column, self._start), shape=(len(self._start) - 1, columns))
+
+    @cached_property
+    def cells(self) -> tuple[Any, Any]:
+        """Answers (item, label of a worker), and transposed."""
+        votes, mine = self._votes, self._mine
+        column = votes.worker[mine] * np.int32(votes.labels) + votes.label[mine]
+        made = self._matrix(column, votes.workers * votes.labels)
+        return made, made.T
+
+    @cached_property
+    def people(self) -> tuple[Any, Any]:
+        """Answers (item, worker), and transposed."""
+        made = self._matrix(self._votes.worker[self._mine], self._votes.workers)
+        return made, made.T
+
+    @cached_property
+    def labels(self) -> FloatArray:
+        """Answers (label, item)."""
+        made = self._matrix(self._votes.label[self._mine].astype(np.int32), self._votes.labels)
+        return np.ascontiguousarray(made.toarray().T)
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerTable:
+    """Probabilities of answers in each state: a class, or a class and a tilt of the item.
+
+    Log P(label | worker, class, tilt) is ``plain + tilt - scale``. It is never laid out: with many
+    labels there are far more cells than numbers in its terms.
+
+    Parameters
+    ----------
+    plain
+        Logarithms without a tilt, (worker, label, class).
+    tilt
+        What is added to each label, (tilt, label); None: there are no tilts.
+    scale
+        Logarithm of the total after a tilt is added, (worker, class, tilt).
+    """
+
+    plain: FloatArray
+    tilt: FloatArray | None = None
+    scale: FloatArray | None = None
+
+    @classmethod
+    def of(cls, logits: FloatArray, tilt: FloatArray) -> AnswerTable:
+        """From logits (worker, class, label) and tilts (tilt, label)."""
+        top = logits.max(axis=2, keepdims=True)
+        share = np.exp(logits - top)
+        whole = share.sum(axis=2, keepdims=True)
+        plain = np.ascontiguousarray((logits - top - np.log(whole)).transpose(0, 2, 1))
+        if not tilt.any():
+            return cls(plain)
+        return cls(plain, tilt, np.log((share / whole) @ np.exp(tilt.T)))
+
+    def row(self, worker: int, label: int) -> FloatArray:
+        """Log P(label | worker, state), one number per state."""
+        row: FloatArray = self.plain[worker, label]
+        if self.tilt is None or self.scale is None:
+            return row
+        return np.asarray((row[:, None] + self.tilt[:, label] - self.scale[worker]).ravel())
+
+    def expected(self, asked: FloatArray) -> FloatArray:
+        """Expected answers (worker, class, label) where `asked` were given in each state."""
+        share = np.exp(self.plain).transpose(0, 2, 1)
+        if self.tilt is None or self.scale is None:
+            return np.asarray(asked[:, :, None] * share)
+        by_tilt = asked.reshape(self.scale.shape) * np.exp(-self.scale)
+        return np.asarray(share * (by_tilt @ np.exp(self.tilt)))
 
 
 def counting_sort(key: IntArray, count: int) -> tuple[NDArray[np.int64], IntArray]:
@@ -81,32 +165,17 @@ class Votes:
     ) -> None:
         self.start, self.worker, self.label = start, worker, label
         self.workers, self.labels = workers, labels
-        self._made: tuple[int, Blocks] | None = None
+        self._made: tuple[int, list[_Block]] | None = None
 
-    def _blocks(self, states: int) -> Blocks:
-        """Items that are computed together, their rows of the matrix, and these transposed.
-
-        A column belongs to a label of a worker.
-        """
+    def _blocks(self, states: int) -> list[_Block]:
+        """The items, as many at a time as fit into the cache."""
         # one more table of all workers per block must not outweigh the items
-        cells = max(BLOCK, self.workers * self.labels * states)
+        cells = max(BLOCK, self.workers * states)
         size = max(1, cells // states)
         if self._made is None or self._made[0] != size:
-            self._made = size, self._cut(size)
+            firsts = range(0, len(self.start) - 1, size)
+            self._made = size, [_Block(self, first, size) for first in firsts]
         return self._made[1]
-
-    def _cut(self, size: int) -> Blocks:
-        from scipy.sparse import csr_array
-
-        column = self.worker * np.int32(self.labels) + self.label
-        blocks = []
-        for first in range(0, len(self.start) - 1, size):
-            start = self.start[first : first + size + 1]
-            mine = column[start[0] : start[-1]]
-            shape = len(start) - 1, self.workers * self.labels
-            rows = csr_array((np.ones(len(mine)), mine, start - start[0]), shape=shape)
-            blocks.append((slice(first, first + size), rows, rows.T))
-        return blocks
 
     def shares(self) -> FloatArray:
         """Share of each label among the answers of each item, (item, label)."""
@@ -118,105 +187,99 @@ class Votes:
         return np.where(votes > 0, share, 1.0 / self.labels)
 
     def counts(self, posterior: FloatArray) -> FloatArray:
-        """Expected answers (worker, label, state) for given probabilities (item, state)."""
+        """Expected answers (worker, label, class) for given probabilities (item, class)."""
         made = np.zeros((self.workers * self.labels, posterior.shape[1]))
-        for items, _, columns in self._blocks(posterior.shape[1]):
-            made += columns @ posterior[items]
+        for block in self._blocks(posterior.shape[1]):
+            made += block.cells[1] @ posterior[block.items]
         return made.reshape(self.workers, self.labels, -1)
 
     def expect(
         self,
-        log_answer: FloatArray,
+        table: AnswerTable,
         log_prior: FloatArray,
         gold: IntArray,
         posterior: FloatArray,
-        counts: FloatArray,
+        given: FloatArray,
+        asked: FloatArray | None = None,
     ) -> float:
-        """Fill posterior and expected counts (an E-step); return the log likelihood.
+        """Fill the posterior and expected counts of answers (an E-step).
 
-        `log_answer` and `counts` are (worker, label, state). States of one class are neighbours.
-        `gold` holds the known class of an item, or -1.
+        `given` is (worker, label, class), `asked` (worker, state). States of one class are
+        neighbours. `gold` holds the known class of an item, or -1.
+
+        Returns
+        -------
+        float
+            The log likelihood.
         """
         states, classes = len(log_prior), posterior.shape[1]
-        made = counts.reshape(-1, states)
-        made[:] = 0.0
+        given[:] = 0.0
+        if asked is not None:
+            asked[:] = 0.0
         total = 0.0
-        for items, rows, columns in self._blocks(states):
-            score, top = _weights(rows, log_answer, log_prior, gold[items], classes)
+        for block in self._blocks(states):
+            items = block.items
+            score, top = _weights(block, table, log_prior, gold[items])
             whole = score.sum(axis=0)
             score /= whole
-            by_class = score.reshape(classes, states // classes, -1)
-            posterior[items] = by_class.sum(axis=1).T
-            made += columns @ score.T
+            posterior[items] = score.reshape(classes, states // classes, -1).sum(axis=1).T
+            given += (block.cells[1] @ posterior[items]).reshape(given.shape)
+            if asked is not None:
+                asked += block.people[1] @ score.T
             total += float(top.sum() + np.log(whole).sum())
         return total
 
     def draw(
         self,
-        log_answer: FloatArray,
+        table: AnswerTable,
         log_prior: FloatArray,
         gold: IntArray,
         uniform: FloatArray,
-        counts: FloatArray,
+        given: FloatArray,
+        asked: FloatArray,
     ) -> FloatArray:
         """Draw the state of every item: fill counts as drawn; return the items of each class.
 
         As :meth:`expect` otherwise; `uniform` has one random number per item.
         """
-        states, classes = len(log_prior), counts.shape[1]
-        made = counts.reshape(-1, states)
-        made[:] = 0.0
+        states, classes = len(log_prior), given.shape[2]
+        given[:] = 0.0
+        asked[:] = 0.0
         found = np.zeros(classes)
-        for items, rows, _ in self._blocks(states):
-            score, _ = _weights(rows, log_answer, log_prior, gold[items], classes)
+        for block in self._blocks(states):
+            items, cells, people = block.items, block.cells[0], block.people[0]
+            score, _ = _weights(block, table, log_prior, gold[items])
             reached = np.cumsum(score, axis=0)
             before = reached - score
             # the last possible state that begins at or before the number drawn
             begun = (before <= uniform[items] * reached[-1]) & (score > 0)
             drawn = states - 1 - np.argmax(begun[::-1], axis=0)
-            item = np.repeat(np.arange(len(drawn)), np.diff(rows.indptr))
-            cell = rows.indices.astype(np.int64) * states + drawn[item]
-            made += np.bincount(cell, minlength=made.size).reshape(made.shape)
-            found += np.bincount(drawn // (states // classes), minlength=classes)
+            item = np.repeat(np.arange(len(drawn)), np.diff(cells.indptr))
+            cls = drawn // (states // classes)
+            for made, at, state in ((given, cells, cls), (asked, people, drawn)):
+                cell = at.indices.astype(np.int64) * made.shape[-1] + state[item]
+                made += np.bincount(cell, minlength=made.size).reshape(made.shape)
+            found += np.bincount(cls, minlength=classes)
         return found
 
 
 def _weights(
-    rows: Any, log_answer: FloatArray, log_prior: FloatArray, gold: IntArray, classes: int
+    block: _Block, table: AnswerTable, log_prior: FloatArray, gold: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Weight of each item in each state, (state, item), and the logarithm of its scale."""
-    states = len(log_prior)
-    score = np.ascontiguousarray((rows @ log_answer.reshape(-1, states)).T)
+    states, classes = len(log_prior), table.plain.shape[2]
+    plain = (block.cells[0] @ table.plain.reshape(-1, classes)).T
+    if table.tilt is None or table.scale is None:
+        score = np.ascontiguousarray(plain)
+    else:
+        score = np.ascontiguousarray((block.people[0] @ -table.scale.reshape(-1, states)).T)
+        by_tilt = score.reshape(classes, states // classes, -1)
+        by_tilt += plain[:, None] + table.tilt @ block.labels
     score += log_prior[:, None]
     known = np.flatnonzero(gold >= 0)
-    other = np.arange(states)[:, None] // (states // classes) != gold[known]
-    score[:, known] = np.where(other, -np.inf, score[:, known])
+    if len(known):
+        other = np.arange(states)[:, None] // (states // classes) != gold[known]
+        score[:, known] = np.where(other, -np.inf, score[:, known])
     top = score.max(axis=0)
     score -= top
     return np.exp(score, out=score), top
-
-
-def answer_table(logits: FloatArray, tilt: FloatArray) -> FloatArray:
-    """Log P(label | worker, state), (worker, label, state).
-
-    From logits (worker, class, label) and tilts (tilt, label); a state is a class and a tilt.
-    """
-    workers, classes, labels = logits.shape
-    top = logits.max(axis=2, keepdims=True)
-    whole = top + np.log(np.exp(logits - top) @ np.exp(tilt.T))  # (worker, class, tilt)
-    table = logits.transpose(0, 2, 1)[..., None] + tilt.T[:, None, :]
-    table -= whole[:, None]
-    return table.reshape(workers, labels, classes * len(tilt))
-
-
-def given_and_expected(counts: FloatArray, table: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Answers of each worker to items of each class, given and expected: (worker, class, label).
-
-    `counts` are (worker, label, state), `table` the logarithms of the probabilities of answers.
-    """
-    workers, labels, _ = counts.shape
-    shape = (workers, labels, labels, -1)
-    given = counts.reshape(shape).sum(axis=3).transpose(0, 2, 1)
-    asked = counts.sum(axis=1).reshape(workers, labels, -1)
-    expected = np.einsum("wkt,wlkt->wkl", asked, np.exp(table).reshape(shape))
-    return np.ascontiguousarray(given), expected

@@ -114,7 +114,7 @@ def _class_axes(names: Sequence[str], shown: Sequence[str]) -> tuple[alt.X, alt.
             sort=order,
             scale=alt.Scale(domain=order, paddingInner=0.04),
             title="true class",
-            axis=alt.Axis(titleX=-8 - wide, **axis),
+            axis=alt.Axis(titleAlign="right", titleX=-8, **axis),
         ),
     )
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crowdtree.campaign import check_people
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import AdaptivePolicy, Policy
 from crowdtree.problem import Problem, check_problem
@@ -52,6 +53,7 @@ def simulate(
     progress: Progress | None = None,
     stepwise: bool = False,
     adapt: bool = False,
+    people_per_item: int = 1,
 ) -> Run:
     """Let a simulated crowd answer, and estimate a policy's cost and error.
 
@@ -83,6 +85,10 @@ def simulate(
         Watch the table and revise it when the answers contradict it, as a live campaign does:
         items are labelled one after the other, and opened again if they no longer reach the target
         (:class:`crowdtree.Monitor`). On this machine, in one process.
+    people_per_item
+        Different people whose answers a label rests on at least, as the setting of a live campaign
+        (2 there unless it is changed). Every simulated answer about an item is another person's,
+        so this is the least number of answers.
 
     Returns
     -------
@@ -98,6 +104,7 @@ def simulate(
     (True, True)
     """
     check_problem(problem, "simulate")
+    policy = _with_people(policy, people_per_item)
     key = _key(rng)
     tasks = _tasks(problem, policy, items, key, crowd or Crowd(), stepwise)
     if adapt:
@@ -240,6 +247,23 @@ def _key(rng: np.random.Generator | int) -> int:
     return int(generator(rng).integers(0, 2**63))
 
 
+def _check_policy(policy: Policy[Any]) -> None:
+    if not hasattr(policy, "start"):
+        raise CrowdtreeError(
+            f"policy: expected a policy, got {type(policy).__name__}; make one with "
+            "AdaptivePolicy(problem, target_error=0.05), or PlanPolicy(plan) for a tree or plan"
+        )
+
+
+def _with_people(policy: Policy[Any], people: int) -> Policy[Any]:
+    """Policy whose labels rest on at least some people; one person is no restriction."""
+    check_people(policy, people)
+    if people == 1:
+        return policy
+    _check_policy(policy)
+    return policy.at_least(people)
+
+
 def _tasks(
     problem: Problem, policy: Policy[Any], items: int, key: int, crowd: Source, stepwise: bool
 ) -> list[Task]:
@@ -247,11 +271,7 @@ def _tasks(
         raise CrowdtreeError(
             f"items: expected a whole number from 1 to {MOST_ITEMS:,}, got {items}"
         )
-    if not hasattr(policy, "start"):
-        raise CrowdtreeError(
-            f"policy: expected a policy, got {type(policy).__name__}; make one with "
-            "AdaptivePolicy(problem, target_error=0.05), or PlanPolicy(plan) for a tree or plan"
-        )
+    _check_policy(policy)
     if (policy.problem.classes, policy.problem.questions) != (problem.classes, problem.questions):
         raise CrowdtreeError(
             "policy: its problem has different classes or questions than the one to simulate"

@@ -42,6 +42,7 @@ def run_adapting(
     """
     items = len(block.truth)
     monitor = Monitor(policy, adapt=adapt)
+    least = getattr(policy, "least_answers", 0)
     walks = [Walk(policy, block, row) for row in range(items)]
     queue, reopened = deque(range(items)), 0
     while queue:
@@ -53,7 +54,8 @@ def run_adapting(
                 monitor.observe(str(row), answer)
                 if monitor.due:
                     monitor.revise()
-                    again = [r for r in range(items) if walks[r].revise(monitor.policy)]
+                    revised = monitor.policy.at_least(least)
+                    again = [r for r in range(items) if walks[r].revise(revised)]
                     queue.extend(again)
                     reopened += len(again)
         if progress is not None:

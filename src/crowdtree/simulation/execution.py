@@ -48,12 +48,15 @@ class Task:
 
     def fingerprint(self) -> str:
         """Name of the result: the same for the same task, in any session."""
-        content = {
+        content: dict[str, Any] = {
             "problem": describe_problem(self.problem),
             "policy": self.policy.to_dict(),
             "crowd": self.crowd.describe(),
             "run": [self.key, self.start, self.stop, self.stepwise],
         }
+        least = getattr(self.policy, "least_answers", 0)  # the policy's document leaves it out
+        if least:
+            content["least_answers"] = least
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 

@@ -11,9 +11,9 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.languages import english
 
 __all__ = [
-    "BLOCKED",
     "NotFound",
     "Refused",
     "Unavailable",
@@ -25,7 +25,6 @@ __all__ = [
 ]
 
 log = logging.getLogger("crowdtree.store")
-BLOCKED = "You cannot take part in this any more."
 OUTAGES = {"OperationalError", "InterfaceError", "InternalError", "TimeoutError"}
 """Errors of drivers that a repeated request may not meet; all others are errors of statements."""
 DAMAGED = ("malformed", "not a database")
@@ -51,11 +50,20 @@ class NotFound(CrowdtreeError):
 
 
 class Refused(CrowdtreeError):
-    """A worker's request was refused: a code for programs, a sentence for people."""
+    """A request was refused: a code for programs, a sentence for people.
 
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
+    A case is the code, or the code, a dot and why. Sentences for workers and auditors are in the
+    catalogues (:mod:`crowdtree.languages`) under the case.
+
+    >>> error = Refused("late.finished")
+    >>> error.code, str(error)
+    ('late', 'Too late to undo: this item is finished.')
+    """
+
+    def __init__(self, case: str, message: str = "") -> None:
+        super().__init__(message or english(f"refused.{case}"))
+        self.case = case
+        self.code = case.partition(".")[0]
 
 
 class Unavailable(CrowdtreeError):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -12,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from crowdtree.campaign import Rules
 from crowdtree.errors import CrowdtreeError, one_line
+from crowdtree.languages import catalogues, check_overrides
 
 __all__ = ["MICRO", "Settings", "checked_settings", "stored_settings", "web_address"]
 
@@ -58,7 +61,7 @@ class Settings(BaseModel):
     record of answers; those of people without one weigh less."""
     people_per_item: Annotated[int, Field(ge=1, le=100)] = 2
     """Different workers whose answers a label rests on at least."""
-    person_dependence: Annotated[float, Field(ge=0, lt=1)] = 0.3
+    person_dependence: Annotated[float, Field(ge=0, lt=1)] = 0.2
     """Correlation of one worker's answers to different questions about one item: n of them count as
     n / (1 + (n - 1) person_dependence) answers. 0: independent."""
     provisional: bool = True
@@ -113,6 +116,17 @@ class Settings(BaseModel):
     """Instructions for workers, in Markdown."""
     examples: dict[str, Annotated[str, Field(max_length=20_000)]] = {}
     """Examples for questions, by question name, in Markdown."""
+    consent: Annotated[str, Field(max_length=50_000)] = ""
+    """What workers must agree to before they get a question, in Markdown. Whoever agreed to another
+    text is asked again."""
+    training: Annotated[int, Field(ge=0, le=50)] = 0
+    """Gold items with which every new worker practises: the first ones, which are then not used as
+    check items. The right answer is shown; nothing is counted or paid."""
+    language: str = ""
+    """Language of the worker page where neither the worker nor their browser asks for one that
+    there is; English if empty."""
+    texts: dict[str, dict[str, Annotated[str, Field(max_length=50_000)]]] = {}
+    """Texts of the worker page that replace those of the catalogues, by language and key."""
     thanks: Short = ""
     """What workers read at the end."""
     completion_code: Annotated[str, Field(max_length=200)] = ""
@@ -140,6 +154,19 @@ class Settings(BaseModel):
     def _return_url(cls, value: str) -> str:
         return web_address(value, "return_url") if value else value
 
+    @field_validator("language")
+    @classmethod
+    def _language(cls, value: str) -> str:
+        if value and value not in catalogues():
+            raise ValueError(f"no language {value[:20]!r}; choose from {', '.join(catalogues())}")
+        return value
+
+    @field_validator("texts")
+    @classmethod
+    def _texts(cls, value: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+        check_overrides(value)
+        return value
+
     def adapts(self, policy: str) -> bool:
         """Whether a campaign with this sort of policy revises its table.
 
@@ -150,8 +177,21 @@ class Settings(BaseModel):
 
     @property
     def asks_gold(self) -> bool:
-        """Whether workers are asked about gold items."""
-        return self.gold_rate > 0 or self.gold_first > 0
+        """Whether workers are asked about gold items, in the training or after it."""
+        return self.gold_rate > 0 or self.gold_first > 0 or self.training > 0
+
+    @cached_property
+    def consent_mark(self) -> str:
+        """Identifies what workers must agree to, in all languages; empty for nothing.
+
+        >>> Settings().consent_mark, len(Settings(consent="I take part.").consent_mark)
+        ('', 16)
+        """
+        if not self.consent.strip():
+            return ""
+        said = {code: texts["consent"] for code, texts in self.texts.items() if "consent" in texts}
+        told = json.dumps([self.consent, said], sort_keys=True)
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
 
     @property
     def rules(self) -> Rules:

@@ -72,10 +72,11 @@ async def check_address(url: str, private: bool) -> str:
     """
     host = str(urlsplit(check_url(url, private)).hostname)
     try:
-        await asyncio.wait_for(public_address(host, 443, private), LOOKUP_SECONDS)
+        async with asyncio.timeout(LOOKUP_SECONDS):
+            await public_address(host, 443, private)
     except NotPublic as error:
         raise CrowdtreeError(
-            f"webhook: {host}: {error}; to allow it, start the server with --private-webhooks"
+            f"webhook: {host}: {error}; whoever runs the server can allow it (--private-webhooks)"
         ) from None
     except (OSError, ValueError, TimeoutError):
         return url

@@ -7,6 +7,8 @@ site. Bearer tokens need none of that, because browsers do not send them on thei
 Cookies are sent along when somebody follows a link from a mail or another site (SameSite=Lax), so
 that the link leads where it points. That reads a page, which changes nothing; whatever else
 another site makes a browser load with the owner's cookie is refused.
+
+What an owner may do is in :mod:`crowdtree.web.roles`; :func:`owner_needed` looks there.
 """
 
 from __future__ import annotations
@@ -18,10 +20,13 @@ from urllib.parse import urlsplit
 
 from fastapi import Depends, Request, Response
 
-from crowdtree.store.owner import tokens
+from crowdtree.store.db.activity import ORIGIN, Origin
+from crowdtree.store.owner import owners, tokens
+from crowdtree.store.owner.tokens import OwnerRole
 from crowdtree.web.errors import HttpError
 from crowdtree.web.limits import client_address
 from crowdtree.web.requests import state_of
+from crowdtree.web.roles import SAFE, refused
 from crowdtree.web.services import sessions
 from crowdtree.web.services.sessions import LoginRole
 from crowdtree.web.state import AppState
@@ -58,7 +63,6 @@ COOKIES: dict[LoginRole, str] = {
     "worker": WORKER_COOKIE,
     "auditor": AUDITOR_COOKIE,
 }
-SAFE = ("GET", "HEAD", "OPTIONS")
 OTHER_SITES = ("cross-site", "same-site")
 FOLLOWED_LINK = ("navigate", "document")
 """What a browser says about a page that it opens, not a part of one or a frame."""
@@ -67,15 +71,20 @@ MOST_TOKEN = 200
 FOUND = "crowdtree.credential"
 """Where a request keeps the owner's credential that was found."""
 LOGIN = "Log in as the owner first."
-LINK = "Open your personal link first."
 
 
 class Owner(NamedTuple):
-    """The owner of the server, who may do everything."""
+    """An owner who is logged in; the id is none for whoever runs the server."""
 
     token_hash: str
-    name: str
     csrf: str
+    id: int | None
+    name: str
+    role: OwnerRole
+
+    def may(self, least: OwnerRole) -> bool:
+        """Whether the owner may do what takes at least a role."""
+        return owners.may(self.role, least)
 
 
 def csrf_of(token: str) -> str:
@@ -108,12 +117,12 @@ def check_csrf(request: Request, token: str, field: str | None = None) -> None:
         return
     origin = request.headers.get("origin")
     if origin is not None and not _is_ours(request, origin):
-        raise HttpError(403, "csrf", "This request comes from another site.")
+        raise HttpError(403, "csrf.site")
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise HttpError(403, "csrf", "This request comes from another site.")
+        raise HttpError(403, "csrf.site")
     given = request.headers.get("x-csrf-token") or field or ""
     if not secrets.compare_digest(given.encode(), csrf_of(token).encode()):
-        raise HttpError(403, "csrf", "Reload the page and try again.")
+        raise HttpError(403, "csrf")
 
 
 def _is_ours(request: Request, origin: str) -> bool:
@@ -160,10 +169,19 @@ async def _owner_credential(request: Request, token: str | None) -> tokens.Crede
 
 
 async def known_owner(request: Request) -> None:
-    """Refuse whoever is not the owner; the CSRF token may be in the body and is checked later."""
+    """Refuse whoever is not an owner of the role that the route takes.
+
+    The CSRF token may be in the body and is checked later.
+    """
     token, _ = token_from(request, OWNER_COOKIE)
-    if await _owner_credential(request, token) is None:
+    found = await _owner_credential(request, token)
+    if found is None:
         raise HttpError(401, "login", LOGIN)
+    path = str(getattr(request.scope.get("route"), "path", ""))
+    problem = refused(found.owner_role, found.read_only, request.method, path)
+    if problem is not None:
+        raise HttpError(403, "role", problem)
+    ORIGIN.set(Origin(found.owner, client_address(request.scope)))
 
 
 async def known_worker(request: Request) -> None:
@@ -179,7 +197,7 @@ async def known_auditor(request: Request) -> None:
     token, _ = token_from(request, AUDITOR_COOKIE)
     found = await sessions.find_credential(state_of(request), token or "")
     if found is None or found.role != "auditor":
-        raise HttpError(401, "unknown", LINK)
+        raise HttpError(401, "unknown.none")
 
 
 async def owner_or_none(request: Request) -> Owner | None:
@@ -196,7 +214,8 @@ async def owner_or_none(request: Request) -> Owner | None:
             form = await request.form()
             field = str(form.get("csrf", ""))
         check_csrf(request, token, field)
-    return Owner(found.token_hash, found.name, csrf_of(token))
+    role: OwnerRole = "viewer" if found.read_only else found.owner_role
+    return Owner(found.token_hash, csrf_of(token), found.owner_id, found.owner, role)
 
 
 def _is_form(request: Request) -> bool:
@@ -205,10 +224,11 @@ def _is_form(request: Request) -> bool:
 
 
 async def owner_needed(request: Request) -> Owner:
-    """Find the owner behind a request, or refuse."""
+    """Find the owner behind a request, or refuse; also one whose role does not suffice."""
     owner = await owner_or_none(request)
     if owner is None:
         raise HttpError(401, "login", LOGIN)
+    await known_owner(request)
     return owner
 
 
@@ -225,7 +245,7 @@ async def auditor_hash(request: Request) -> str:
 def _hash(request: Request, cookie: str) -> str:
     token, by_cookie = token_from(request, cookie)
     if token is None:
-        raise HttpError(401, "unknown", LINK)
+        raise HttpError(401, "unknown.none")
     if by_cookie:
         check_csrf(request, token)
     return tokens.hashed(token)

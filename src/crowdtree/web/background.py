@@ -40,7 +40,8 @@ async def watch(state: AppState) -> None:
         await asyncio.sleep(min(MOST_PAUSE, WATCH_PAUSE * (time.monotonic() - begin)))
     elif not more:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(state.changed.wait(), IDLE_SECONDS)
+            async with asyncio.timeout(IDLE_SECONDS):
+                await state.changed.wait()
 
 
 async def assess(state: AppState) -> None:

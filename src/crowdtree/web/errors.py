@@ -11,9 +11,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.languages import english
 from crowdtree.store import NotFound, Refused, Unavailable
 from crowdtree.store.errors import database_errors, disk_error, is_outage, unavailable
 from crowdtree.web.headers import HEADERS
+from crowdtree.web.hints import api_words
 from crowdtree.web.logs import REQUEST_ID
 
 __all__ = [
@@ -48,30 +50,31 @@ STATUS = {
 
 
 class HttpError(Exception):
-    """A refusal: status, code, sentence."""
+    """A refusal: status, case (see :class:`crowdtree.store.Refused`), sentence."""
 
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status, self.code, self.message = status, code, message
+    def __init__(self, status: int, case: str, message: str = "") -> None:
+        self.status, self.case = status, case
+        self.message = message or english(f"refused.{case}")
+        super().__init__(self.message)
 
 
 class Refusal(NamedTuple):
     """An error as clients see it."""
 
     status: int
-    code: str
+    case: str
     message: str
 
 
-def refusal_of(error: CrowdtreeError) -> Refusal:
-    """The status, code and sentence of an error."""
+def refusal_of(error: CrowdtreeError, words: Callable[[str], str] = api_words) -> Refusal:
+    """The status, code and sentence of an error, in the words of the API or of a page."""
     if isinstance(error, Refused):
-        return Refusal(STATUS.get(error.code, 409), error.code, str(error))
+        return Refusal(STATUS.get(error.code, 409), error.case, str(error))
     if isinstance(error, NotFound):
         return Refusal(404, "missing", str(error))
     if isinstance(error, Unavailable):
         return Refusal(503, "unavailable", str(error))
-    return Refusal(422, "input", str(error))
+    return Refusal(422, "input", words(str(error)))
 
 
 def outage(error: BaseException) -> Unavailable | None:
@@ -84,12 +87,14 @@ def outage(error: BaseException) -> Unavailable | None:
 
 
 def error_response(
-    status: int, code: str, message: str, headers: Mapping[str, str] | None = None
+    status: int, case: str, message: str, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
-    """Make the JSON response of a refusal."""
+    """Make the JSON response of a refusal; a case that says more than its code is sent as well."""
     if status == 503:
         headers = {**(headers or {}), **RETRY}
-    return JSONResponse({"error": code, "message": message}, status, headers=headers or None)
+    code = case.partition(".")[0]
+    body = {"error": code, "message": message} | ({} if case == code else {"case": case})
+    return JSONResponse(body, status, headers=headers or None)
 
 
 def add_handlers(app: FastAPI, page: Callable[[Request, int, str, str], Response]) -> None:
@@ -97,7 +102,7 @@ def add_handlers(app: FastAPI, page: Callable[[Request, int, str, str], Response
 
     @app.exception_handler(HttpError)
     async def _refused(_: Request, error: HttpError) -> Response:
-        return error_response(error.status, error.code, error.message)
+        return error_response(error.status, error.case, error.message)
 
     @app.exception_handler(CrowdtreeError)
     async def _mistake(_: Request, error: CrowdtreeError) -> Response:

@@ -55,7 +55,7 @@ class FastPath:
         messages: list[Message] = []
         try:
             if not _is_small_json(scope):
-                raise HttpError(415, "json", "")
+                raise HttpError(415, "json", "expected JSON")
             who = await worker_hash(Request(scope))
             async with asyncio.timeout(SOON):
                 while not messages or messages[-1].get("more_body"):

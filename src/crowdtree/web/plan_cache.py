@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
@@ -17,7 +18,7 @@ from crowdtree.advise import (
     certificate_cost,
     make_offer,
     make_promise,
-    people_cost,
+    people_costs,
     promise_of,
 )
 from crowdtree.files import problem_from_dict, problem_to_dict
@@ -45,7 +46,7 @@ class PlanCache:
         self.by_policy: WeakKeyDictionary[AnyPolicy, Promise] = WeakKeyDictionary()
         """The same by object, because writing out a large policy as a key is slow."""
         self.certificates: OrderedDict[str, CertificateCost] = OrderedDict()
-        self.people: OrderedDict[str, float] = OrderedDict()
+        self.people: OrderedDict[str, dict[int, float]] = OrderedDict()
         self.pending: dict[AnyPolicy, asyncio.Task[Promise]] = {}
 
     def known(self, problem: JsonObject) -> Offer | None:
@@ -103,11 +104,11 @@ class PlanCache:
         if not done.cancelled():
             done.exception()  # mark it as retrieved; the next request tries again
 
-    async def people_cost(self, policy: AnyPolicy, people: int) -> float:
-        """Answers per item that a least number of people takes in addition, in that process."""
+    async def people_costs(self, policy: AnyPolicy, people: Sequence[int]) -> dict[int, float]:
+        """Answers per item that least numbers of people take in addition, in that process."""
         key = f"{_policy_key(policy)} {people}"
         if key not in self.people:
-            made = await self.process.run(people_cost, policy, people)
+            made = await self.process.run(people_costs, policy, people)
             _remember(self.people, key, made, MOST_PROMISES)
         return self.people[key]
 

@@ -34,7 +34,8 @@ class Readiness:
 
     async def _look(self) -> Unavailable | None:
         try:
-            await asyncio.wait_for(self.store.check_writable(), PATIENCE)
+            async with asyncio.timeout(PATIENCE):
+                await self.store.check_writable()
         except TimeoutError:
             return Unavailable(f"the database did not respond within {PATIENCE:.0f} s")
         except Unavailable as error:

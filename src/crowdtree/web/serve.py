@@ -20,9 +20,12 @@ from sqlalchemy.engine import Connection
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.private import make_private
 from crowdtree.store import Store
-from crowdtree.store.owner import tokens, webhooks
+from crowdtree.store.db.activity import COMMAND_LINE, acting
+from crowdtree.store.owner import owners, webhooks
+from crowdtree.store.owner.tokens import ROOT
 from crowdtree.web.app import create_app
 from crowdtree.web.logs import LogFormat, configure
+from crowdtree.web.media_files import Folder, open_media
 from crowdtree.web.processes import allow_connections, end_with_parent
 from crowdtree.web.request_metrics import SHARED
 from crowdtree.web.secret_key import SEALED, SecretKey
@@ -59,7 +62,7 @@ class Serving:
     def options(self) -> Options:
         """The application's options."""
         return Options(
-            media=None if self.media is None else Path(self.media),
+            media=self.media,
             key_file=None if self.key_file is None else Path(self.key_file),
             secure_cookies=self.secure_cookies,
             private_webhooks=self.private_webhooks,
@@ -90,14 +93,18 @@ def beside(database: str, end: str) -> str:
     return str(path.with_name(f"{path.stem}{end}")) if path.name else f"crowdtree{end}"
 
 
-def owner_link(store: Store, base: str, seconds: float = LINK_SECONDS, retire: bool = False) -> str:
-    """Make a one-time link of the owner; `retire` ends those that were never used."""
+def owner_link(
+    store: Store,
+    base: str,
+    seconds: float = LINK_SECONDS,
+    retire: bool = False,
+    name: str = ROOT,
+) -> str:
+    """Make a one-time link of an owner; `retire` ends those that were never used."""
 
     def make(connection: Connection) -> str:
-        now = store.clock()
-        if retire:
-            tokens.retire_links(connection, now)
-        return tokens.issue(connection, "once", now, name="link", seconds=seconds)
+        owner = owners.find(connection, name)
+        return owners.make_link(connection, owner, store.clock(), seconds, retire)
 
     return f"{base}/login?token={store.write(make)}"
 
@@ -131,7 +138,7 @@ def run(serving: Serving, announce: Callable[[str], None]) -> None:
         )
     with _listen(serving.host, serving.port) as listener:
         serving = replace(serving, port=listener.getsockname()[1])
-        with Store(serving.database).opened() as store:
+        with Store(serving.database).opened() as store, acting(COMMAND_LINE):
             _protect(store, serving.options)
             link = owner_link(store, serving.base, retire=True)
         os.environ[VARIABLE] = json.dumps(asdict(serving))
@@ -144,9 +151,12 @@ def _protect(store: Store, options: Options) -> None:
     """Protect what earlier versions have left readable: secrets of webhooks, and media."""
     key = SecretKey(options.key_file)
     store.write(lambda c: webhooks.seal_secrets(c, key.seal, SEALED))
-    if options.media is None or not options.media.is_dir():
+    media = open_media(options.media)
+    if media is not None:
+        media.check()
+    if not isinstance(media, Folder) or not media.path.is_dir():
         return
-    for folder in options.media.iterdir():
+    for folder in media.path.iterdir():
         if folder.name.isdecimal() and folder.is_dir():  # of a campaign; others are not ours
             for path in (folder, *folder.iterdir()):
                 make_private(path)

@@ -31,13 +31,7 @@ LOOK_SECONDS = 0.1
 
 
 class WorkerProcess:
-    """Runs importable functions in a separate process.
-
-    >>> process = WorkerProcess()
-    >>> asyncio.run(process.run(_square, 7))
-    49
-    >>> process.close()
-    """
+    """Runs importable functions in a separate process."""
 
     def __init__(self, seconds: float = MOST_SECONDS) -> None:
         self.seconds = seconds
@@ -144,8 +138,3 @@ def _limits() -> None:
 def silent(share: float, words: str) -> None:
     """Discard progress reports."""
     del share, words
-
-
-def _square(report: Report, value: int) -> int:
-    report(0.5, "halfway")
-    return value * value

@@ -197,7 +197,7 @@ def test_dedicated_workers_answer_one_question_only(app: Lab) -> None:
 
 def test_gold_identifies_and_pauses_unreliable_workers(app: Lab) -> None:
     items = CSV + "".join(f"g{k},gold,c4\n" for k in range(30))
-    settings = {"gold_rate": 0.5, "pause_below": 0.7, "pause_after": 5}
+    settings = {"gold_rate": 0.5, "pause_below": 0.7, "pause_after": 5, "pause_suspects": False}
     number = app.campaign(items, example="table1", workers=8, settings=settings)
     good, bad = app.worker(number), app.worker(number)
     truth = {"T1": "yes"}  # c4 answers yes to T1

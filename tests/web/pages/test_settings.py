@@ -12,8 +12,9 @@ from sqlalchemy.engine import Connection
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-from crowdtree import files
+from crowdtree import design, example, files
 from crowdtree.errors import CrowdtreeError
+from crowdtree.policy import expected_answers
 from crowdtree.store import Settings
 from crowdtree.store.db.tables import campaigns
 from crowdtree.web.pages.settings import FIELDS, FLAGS, WORDS, number_of, shown_settings
@@ -31,8 +32,8 @@ def test_numbers_are_read_as_people_write_them():
 
 
 def test_every_setting_has_a_field_and_is_written_as_it_is_read():
-    # a page of its own; only for programs
-    elsewhere = {"examples", "leases_per_worker", "person_dependence"}
+    # pages of their own; only for programs
+    elsewhere = {"examples", "texts", "leases_per_worker", "person_dependence"}
     assert {*FIELDS, *FLAGS, *WORDS} | elsewhere >= set(Settings.model_fields)
     form = (WEB / "templates" / "share.html").read_text()
     for name in (*FIELDS, *FLAGS, *WORDS):
@@ -41,6 +42,20 @@ def test_every_setting_has_a_field_and_is_written_as_it_is_read():
     written = shown_settings(settings.model_dump())
     for name, text in written.items():
         assert number_of(name, text) == getattr(settings, name)
+
+
+def test_the_page_says_what_people_per_label_cost(app: Lab) -> None:
+    settings = {"people_per_item": 4, "price": 0.1, "currency": "EUR"}
+    number = app.campaign(start=False, settings=settings, example="table1")
+    page = app.get(f"/c/{number}/share").text
+    table = page[page.index('id="people"') : page.index("</table>", page.index('id="people"'))]
+    rows = [re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", row) for row in table.split("<tr>")[2:]]
+    assert [row[0] for row in rows] == ["1", "2", "3", "4 (chosen)"]
+    answers = [float(row[1]) for row in rows]
+    assert answers == sorted(set(answers)), "every further person costs something with this tree"
+    assert answers[0] == pytest.approx(expected_answers(design(example("table1"))), abs=0.01)
+    costs = [float(row[3].removesuffix(" EUR")) for row in rows]
+    assert costs == pytest.approx([20 * 0.1 * each for each in answers], abs=0.1)
 
 
 def test_every_setting_can_be_changed_on_the_page(app: Lab) -> None:

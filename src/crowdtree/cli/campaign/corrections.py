@@ -1,4 +1,4 @@
-"""The verbs `campaign exclude`, `campaign include` and `campaign reopen`."""
+"""The verbs `campaign exclude`, `include` and `reopen`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from crowdtree.cli.options import AsJson
 from crowdtree.errors import CrowdtreeError
 from crowdtree.text import plural
 
-__all__ = ["exclude_verb", "include_verb", "reopen_verb"]
+__all__ = ["Reason", "exclude_verb", "include_verb", "reopen_verb", "worker_number"]
 
 Workers = Annotated[
     list[str],
@@ -60,7 +60,7 @@ def exclude_verb(
 
       crowdtree campaign exclude 1 --worker 7 --since 2026-05-01T12:00 --dry-run
     """
-    people, start = [_worker(text) for text in workers], _time(since)
+    people, start = [worker_number(text) for text in workers], _time(since)
     with opened(database) as store:
         if dry_run:
             preview = import_server("crowdtree.store.corrections.preview").preview
@@ -92,7 +92,7 @@ def include_verb(
 
       crowdtree campaign include 1 --worker 7
     """
-    people = [_worker(text) for text in workers]
+    people = [worker_number(text) for text in workers]
     with opened(database) as store:
         if dry_run:
             preview = import_server("crowdtree.store.corrections.preview").preview
@@ -112,7 +112,7 @@ def reopen_verb(
     number: Number,
     tasks: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TASKS", help="Names of items that were set aside."),
+        typer.Argument(metavar="TASKS", help="Names of items set aside or withdrawn."),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Reopen all items that were set aside.")
@@ -120,7 +120,7 @@ def reopen_verb(
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Reopen items that were set aside, so that they are asked about again.
+    """Reopen items that were set aside or withdrawn, so that they are asked about again.
 
     Skips so far no longer count, but nobody is asked a question again that they have skipped. A
     finished campaign is paused then: start it to ask about the items.
@@ -144,10 +144,10 @@ def reopen_verb(
     render.emit(as_json, found, show, then=next_step(database, "campaign", verb, number))
 
 
-def _worker(text: str) -> int:
+def worker_number(text: str) -> int:
     """Read the number of a worker.
 
-    >>> _worker("7"), _worker("w7")
+    >>> worker_number("7"), worker_number("w7")
     (7, 7)
     """
     found = re.fullmatch(r"w?(\d{1,16})", text.strip())

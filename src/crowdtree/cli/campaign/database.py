@@ -21,12 +21,15 @@ __all__ = [
     "HERE",
     "MOST_NUMBER",
     "Database",
+    "MediaPlace",
     "Number",
     "check_exists",
     "import_server",
+    "media_place",
     "next_step",
     "one_line",
     "opened",
+    "opened_media",
     "without_password",
 ]
 
@@ -41,6 +44,16 @@ Database = Annotated[
         metavar="URL",
         envvar="CROWDTREE_DATABASE",
         help="A file, sqlite:///FILE or postgresql://...",
+    ),
+]
+MediaPlace = Annotated[
+    str | None,
+    typer.Option(
+        "--media",
+        metavar="DIR",
+        envvar="CROWDTREE_MEDIA",
+        help="Folder for uploaded images, audio and video, or s3://BUCKET/PREFIX.",
+        show_default="next to the database",
     ),
 ]
 HERE = "crowdtree.db"
@@ -94,10 +107,11 @@ def one_line() -> Iterator[None]:
 def opened(database: str, new: bool = False) -> Iterator[Store]:
     """Open a database, created only if `new` is set; errors take one line."""
     from crowdtree.store import Store
+    from crowdtree.store.db.activity import COMMAND_LINE, acting
 
     if not new:
         check_exists(database)
-    with one_line(), Store(database).opened() as store:
+    with one_line(), Store(database).opened() as store, acting(COMMAND_LINE):
         yield store
 
 
@@ -111,3 +125,14 @@ def import_server(name: str) -> Any:
         raise CrowdtreeError(
             f"{error.name} is not installed; install the server with pip install 'crowdtree[serve]'"
         ) from None
+
+
+def media_place(database: str, media: str | None) -> str:
+    """Where uploaded media are: what was given, or the folder next to the database."""
+    return media or str(import_server("crowdtree.web.serve").beside(database, "-media"))
+
+
+def opened_media(database: str, media: str | None) -> Any:
+    """The uploaded media of all campaigns."""
+    files = import_server("crowdtree.web.media_files")
+    return files.open_media(media_place(database, media))

@@ -104,7 +104,7 @@ class Maintenance:
         if new:
             self._set_aside(connection, number, new)
             return True
-        set_status(connection, number, "finished", self.cache.clock())
+        set_status(connection, number, "finished", self.cache.clock(), actor="server")
         return False
 
     def _some(
@@ -138,14 +138,14 @@ class Maintenance:
         unfinished = unfinished or self._may_be_revised(connection, number, settings)
         over = settings.finish_by_itself and not unfinished
         if over and _skipped_away(connection, number):
-            set_status(connection, number, "paused", now, SKIPPED_AWAY)
+            set_status(connection, number, "paused", now, SKIPPED_AWAY, "server")
             note(connection, now, "skipped away", number, {"text": SKIPPED_AWAY}, "server")
             return False
         waiting = self.certifying.step(connection, number) if over else Standing("")
         if over and not waiting.reason:
             if waiting.claims is not None:
                 note(connection, now, "certified", number, waiting.claims, "server")
-            set_status(connection, number, "finished", now)
+            set_status(connection, number, "finished", now, actor="server")
             return False
         if waiting.reason != said:
             mine = campaigns.update().where(campaigns.c.id == number)
@@ -159,7 +159,7 @@ class Maintenance:
             sa.select(budgets).where(budgets.c.campaign_id == number)
         ).one_or_none()
         if budget and not budget.reserved and budget.spent + settings.price_micros > budget.cap:
-            set_status(connection, number, "paused", now, "the budget is spent")
+            set_status(connection, number, "paused", now, "the budget is spent", "server")
             note(connection, now, "budget spent", number, actor="server")
         return False
 

@@ -1,10 +1,12 @@
-"""The activity log: what the owner and the server did."""
+"""The activity log: what owners and the server did, who it was, and from where."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Literal, TypedDict, cast
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Literal, NamedTuple, TypedDict, cast
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -13,7 +15,20 @@ from crowdtree.store.db.labels import hold_readers
 from crowdtree.store.db.tables import activity
 from crowdtree.store.types import JsonObject
 
-__all__ = ["EVENTS", "ActivityEntry", "list_activity", "note"]
+__all__ = [
+    "COMMAND_LINE",
+    "EVENTS",
+    "MOST_LISTED",
+    "ORIGIN",
+    "SERVER",
+    "ActivityEntry",
+    "Actor",
+    "Origin",
+    "acting",
+    "list_activity",
+    "list_people",
+    "note",
+]
 
 EVENTS = {
     "alarm": "table.alarm",
@@ -21,16 +36,43 @@ EVENTS = {
     "revise": "table.revised",
     "exclude": "answers.excluded",
     "include": "answers.included",
+    "correct": "label.corrected",
     "certified": "certificate.reached",
     "out of reach": "certificate.out_of_reach",
     "skipped away": "campaign.skipped_away",
 }
 """Actions that webhooks are told about, and the names of these events."""
 MOST_LISTED = 500
+SERVER = "server"
+"""The name of the server among people."""
+
+
+class Origin(NamedTuple):
+    """Who asks for something, by name, and from which address."""
+
+    person: str = ""
+    address: str = ""
+
+
+NOBODY = Origin()
+COMMAND_LINE = Origin(address="command line")
+ORIGIN: ContextVar[Origin] = ContextVar("origin", default=NOBODY)
+"""The origin of the request that is being served, also in threads that work for it."""
+Actor = Literal["owner", "server"]
+
+
+@contextmanager
+def acting(origin: Origin) -> Iterator[None]:
+    """Record what happens as done by somebody."""
+    before = ORIGIN.set(origin)
+    try:
+        yield
+    finally:
+        ORIGIN.reset(before)
 
 
 class ActivityEntry(TypedDict):
-    """One action."""
+    """One action. `person` and `address` are empty where the server acted on its own."""
 
     id: int
     at: float
@@ -38,6 +80,8 @@ class ActivityEntry(TypedDict):
     action: str
     campaign_id: int | None
     detail: JsonObject
+    person: str
+    address: str
 
 
 def note(
@@ -46,21 +90,54 @@ def note(
     action: str,
     campaign: int | None,
     detail: Mapping[str, object] | None = None,
-    actor: Literal["owner", "server"] = "owner",
-) -> None:
-    """Append to the activity log."""
+    actor: Actor = "owner",
+) -> int:
+    """Append to the activity log; returns the number of the entry."""
     if action in EVENTS:
         hold_readers(connection)
+    origin = ORIGIN.get() if actor == "owner" else NOBODY
     values = {"at": now, "actor": actor, "action": action, "campaign_id": campaign}
-    connection.execute(activity.insert().values(**values, detail=json.dumps(dict(detail or {}))))
+    values |= {"detail": json.dumps(dict(detail or {})), **origin._asdict()}
+    made = activity.insert().values(**values).returning(activity.c.id)
+    return int(connection.execute(made).scalar_one())
 
 
-def list_activity(connection: Connection, number: int) -> list[ActivityEntry]:
-    """Read the last entries about a campaign, the newest first."""
-    rows = connection.execute(
-        sa.select(activity)
-        .where(activity.c.campaign_id == number)
-        .order_by(activity.c.id.desc())
-        .limit(MOST_LISTED)
-    )
-    return [cast(ActivityEntry, {**row._mapping, "detail": json.loads(row.detail)}) for row in rows]
+def list_activity(
+    connection: Connection,
+    number: int | None = None,
+    *,
+    person: str = "",
+    before: int | None = None,
+    most: int = MOST_LISTED,
+) -> list[ActivityEntry]:
+    """Read the last entries, the newest first.
+
+    Parameters
+    ----------
+    number
+        A campaign; without it, of all campaigns and of the server.
+    person
+        Only what this person did; ``"server"`` for what the server did on its own.
+    before
+        Only entries before this id.
+    """
+    query = sa.select(activity).order_by(activity.c.id.desc()).limit(most)
+    if number is not None:
+        query = query.where(activity.c.campaign_id == number)
+    if person:
+        own = activity.c.actor == person if person == SERVER else activity.c.person == person
+        query = query.where(own)
+    if before is not None:
+        query = query.where(activity.c.id < before)
+    return [
+        cast(ActivityEntry, {**row._mapping, "detail": json.loads(row.detail)})
+        for row in connection.execute(query)
+    ]
+
+
+def list_people(connection: Connection, number: int | None = None) -> list[str]:
+    """List the people in the log of a campaign, or of the whole server."""
+    query = sa.select(activity.c.person).where(activity.c.person != "").distinct()
+    if number is not None:
+        query = query.where(activity.c.campaign_id == number)
+    return sorted(connection.execute(query).scalars(), key=str.casefold)

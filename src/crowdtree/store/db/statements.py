@@ -72,6 +72,8 @@ class Worker(NamedTuple):
     answers: int
     skips: int
     lapses: int
+    consent: str
+    trained: int
     campaign_version: int
     campaign_status: str
     campaign_reason: str
@@ -150,7 +152,7 @@ WORKERS = Query(
     """SELECT credentials.token_hash, credentials.role, credentials.expires_at,
     workers.id, workers.campaign_id, workers.status, workers.status_reason, workers.question,
     workers.last_question, workers.used_skill, workers.known, workers.answers, workers.skips,
-    workers.lapses,
+    workers.lapses, workers.consent, workers.trained,
     campaigns.version AS campaign_version,
     campaigns.status AS campaign_status, campaigns.status_reason AS campaign_reason
     FROM credentials JOIN workers ON workers.id = credentials.worker_id
@@ -193,6 +195,7 @@ class ItemRow(NamedTuple):
     revised_after: int
     reopened_after: int
     least: int
+    corrected: int | None
 
 
 @dataclass
@@ -306,6 +309,7 @@ class NewAnswer(NamedTuple):
     overdue: int
     price: int
     at: float
+    report: str = ""
 
 
 class LabelLine(NamedTuple):
@@ -396,6 +400,10 @@ ANY_UNFINISHED = Sql(
     UNION ALL {UNREVISED} LIMIT 1"""
 )
 
+ADD_ACTIVITY = many(
+    """INSERT INTO activity (at, actor, action, campaign_id, detail)
+    VALUES (:at, :actor, :action, :campaign_id, :detail)"""
+)
 ADD_ANSWER = many(insert("answers", NewAnswer))
 SAVE_LEASE = many(
     """UPDATE leases SET state = :state, attempts = :attempts, given_at = :given_at,

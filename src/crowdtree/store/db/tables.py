@@ -22,6 +22,7 @@ __all__ = [
     "budgets",
     "campaigns",
     "checks",
+    "corrections",
     "credentials",
     "deliveries",
     "exclusions",
@@ -32,6 +33,7 @@ __all__ = [
     "metadata",
     "monitors",
     "open_questions",
+    "owners",
     "revisions",
     "tallies",
     "waiting",
@@ -185,6 +187,7 @@ items = sa.Table(
     _number("revised_after", BigId),
     _number("reopened_after", BigId),
     _count("least"),  # answers before its label: more than it has while its label waits
+    sa.Column("corrected", sa.Integer),  # class that the owner gave it, the last of `corrections`
     sa.UniqueConstraint("campaign_id", "task"),
     sa.Index("ix_items_campaign_id_status_id", "campaign_id", "status", "id"),
     sqlite_autoincrement=True,
@@ -193,6 +196,30 @@ items = sa.Table(
 # `revision` is the number of the policy that made the state, the label and the open questions of an
 # item; lines of its log up to the id `revised_after` were replayed when it was revised. Skips up to
 # the id `reopened_after` no longer count: the item was set aside and then reopened.
+
+_by_hand = items.c.corrected.is_not(None)
+sa.Index(
+    "ix_items_corrected", items.c.campaign_id, sqlite_where=_by_hand, postgresql_where=_by_hand
+)
+
+# Labels that the owner gave by hand, beside those of the answers. Without `label`, the one before
+# was taken back; `computed` is the label by the answers at the time. Who it was is in the entry
+# `activity_id` of the activity log.
+corrections = sa.Table(
+    "corrections",
+    metadata,
+    _id(),
+    _ref("campaign_id", "campaigns"),
+    _ref("item_id", "items"),
+    sa.Column("label", sa.Integer),
+    sa.Column("computed", sa.Integer),
+    _text("reason"),
+    _number("at", sa.Float),
+    _copy("activity_id"),
+    sa.Index("ix_corrections_campaign_id_id", "campaign_id", "id"),
+    sa.Index("ix_corrections_item_id_id", "item_id", "id"),
+    sqlite_autoincrement=True,
+)
 
 # A question of an item that can be handed out `needed` more times. A question that opens again gets
 # a new row with a new id, so that a scan can continue from the last id that it has seen.
@@ -252,6 +279,9 @@ workers = sa.Table(
     _text("network"),  # keyed hash of the network from which the worker joined
     sa.Column("completed_at", sa.Float),  # when the worker was shown the end, entitled to a code
     _text("details", "{}"),
+    _text("consent"),  # mark of the text that the worker has agreed to
+    sa.Column("consented_at", sa.Float),
+    _count("trained"),  # training items that the worker has finished
     sa.UniqueConstraint("campaign_id", "external_id"),
     sa.Index("ix_workers_campaign_id_joined_at", "campaign_id", "joined_at"),
     sa.Index("ix_workers_campaign_id_network", "campaign_id", "network"),
@@ -282,6 +312,7 @@ sa.Index("ix_leases_worker_id", leases.c.worker_id, sqlite_where=_active, postgr
 
 # `fate` is what the worker was told. Where a revision of the policy changed it, `revised_fate` is
 # what became of the answer since. `weight` is that of a skip, by the worker's record at the time.
+# `report` is what the worker reports about the item with a skip: a reason, a colon, more words.
 answers = sa.Table(
     "answers",
     metadata,
@@ -301,11 +332,20 @@ answers = sa.Table(
     _number("price", sa.BigInteger),
     _number("at", sa.Float),
     sa.Column("revised_fate", sa.Text),
+    _text("report"),
     sa.UniqueConstraint("lease_id", "key"),
     sa.Index("ix_answers_item_id_id", "item_id", "id"),
     sa.Index("ix_answers_campaign_id_id", "campaign_id", "id"),
     sa.Index("ix_answers_worker_id_id", "worker_id", "id"),
     sqlite_autoincrement=True,
+)
+
+_reported = answers.c.report != ""
+sa.Index(
+    "ix_answers_reports",
+    *(answers.c.campaign_id, answers.c.id),
+    sqlite_where=_reported,
+    postgresql_where=_reported,
 )
 
 labels = sa.Table(
@@ -396,6 +436,19 @@ judgements = sa.Table(
     sqlite_autoincrement=True,
 )
 
+# People who administer the server, by name. Whoever runs it is an admin without a row here.
+owners = sa.Table(
+    "owners",
+    metadata,
+    _id(),
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+    sa.Column("role", sa.Text, nullable=False),
+    _number("created_at", sa.Float),
+    sa.Column("revoked_at", sa.Float),
+    sqlite_autoincrement=True,
+)
+
+# `owner_id` is the person of an owner's token, session or link; none for whoever runs the server.
 credentials = sa.Table(
     "credentials",
     metadata,
@@ -403,6 +456,8 @@ credentials = sa.Table(
     sa.Column("role", sa.Text, nullable=False),
     sa.Column("campaign_id", BigId, sa.ForeignKey("campaigns.id")),
     sa.Column("worker_id", BigId, sa.ForeignKey("workers.id")),
+    sa.Column("owner_id", BigId, sa.ForeignKey("owners.id")),
+    _number("read_only", sa.SmallInteger),
     _text("name"),
     _number("created_at", sa.Float),
     sa.Column("expires_at", sa.Float),
@@ -444,7 +499,8 @@ deliveries = sa.Table(
     sqlite_autoincrement=True,
 )
 
-# What the owner and the server did, for the owner.
+# What owners and the server did: `person` is the owner's name, `address` where the request came
+# from. Both are empty for the server.
 activity = sa.Table(
     "activity",
     metadata,
@@ -454,6 +510,8 @@ activity = sa.Table(
     sa.Column("action", sa.Text, nullable=False),
     sa.Column("campaign_id", BigId),
     _text("detail", "{}"),
+    _text("person"),
+    _text("address"),
     sa.Index("ix_activity_campaign_id_id", "campaign_id", "id"),
     sqlite_autoincrement=True,
 )

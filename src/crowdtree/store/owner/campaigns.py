@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.campaign import check_people
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.db import statements as sql
-from crowdtree.store.db.activity import note
+from crowdtree.store.db.activity import Actor, note
 from crowdtree.store.db.campaign_row import (
     Campaign,
     CampaignStatus,
@@ -31,12 +33,12 @@ __all__ = [
     "add_items",
     "change_settings",
     "check_policy",
-    "count_set_aside",
     "create",
     "pause_finished",
     "rename",
     "set_status",
     "storable",
+    "stored_items",
 ]
 
 MOVES: dict[CampaignStatus, tuple[CampaignStatus, ...]] = {
@@ -95,12 +97,7 @@ def check_policy(policy: AnyPolicy, settings: Settings) -> None:
         raise CrowdtreeError(
             "settings: personal_codes: leave completion_code empty, or switch personal codes off"
         )
-    most = getattr(policy, "max_answers", None)
-    if most is not None and most < settings.people_per_item:
-        raise CrowdtreeError(
-            f"settings: people_per_item: {settings.people_per_item} people cannot answer about an "
-            f"item: the policy takes at most {most} (max_answers)"
-        )
+    check_people(policy, settings.people_per_item)
     if settings.dedicated and policy.to_dict()["policy"] != "plan":
         raise CrowdtreeError(
             "settings: dedicated: requires a plan; adaptive questions vary by item"
@@ -191,6 +188,7 @@ def set_status(
     status: CampaignStatus,
     now: float,
     reason: str = "",
+    actor: Actor = "owner",
 ) -> Campaign:
     """Start, pause, resume or finish a campaign."""
     found = get_campaign(connection, number, lock=True)
@@ -217,18 +215,27 @@ def set_status(
         .where(campaigns.c.id == number)
         .values(status=status, status_reason=reason, started_at=started, finished_at=finished)
     )
-    note(connection, now, VERBS[status], number, {"reason": reason} if reason else {})
+    note(connection, now, VERBS[status], number, {"reason": reason} if reason else {}, actor)
     return get_campaign(connection, number)
 
 
-def count_set_aside(
-    connection: Connection, number: int, rows: Sequence[Mapping[str, object]]
-) -> int:
-    """Count the rows whose items were set aside."""
-    tasks = [row["task"] for row in rows]
-    mine = (items.c.campaign_id == number, items.c.status == ItemStatus.SET_ASIDE)
-    found = sa.select(sa.func.count()).where(*mine, items.c.task.in_(tasks))
-    return int(connection.execute(found).scalar_one())
+class StoredItem(NamedTuple):
+    """An item as it is stored."""
+
+    task: str
+    payload: str
+    status: int
+    gold: int | None
+
+
+def stored_items(
+    connection: Connection, number: int, tasks: Sequence[str]
+) -> dict[str, StoredItem]:
+    """Read the items with some names, by name."""
+    columns = [items.c[name] for name in StoredItem._fields]
+    mine = (items.c.campaign_id == number, items.c.task.in_(tasks))
+    rows = connection.execute(sa.select(*columns).where(*mine))
+    return {row.task: StoredItem(*row) for row in rows}
 
 
 def pause_finished(connection: Connection, number: int, now: float, reason: str) -> None:

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import Campaign, definition_of, get_campaign
-from crowdtree.store.db.tables import (
-    budgets,
-    campaigns,
-    credentials,
-    deliveries,
-    items,
-    tallies,
-    webhooks,
-    workers,
-)
+from crowdtree.store.db.tables import campaigns
+from crowdtree.store.owner.deleting import remove_rows
 from crowdtree.store.types import AnyPolicy
 
 __all__ = ["change_policy", "discard"]
@@ -40,11 +31,7 @@ def change_policy(connection: Connection, number: int, policy: AnyPolicy, now: f
 def discard(connection: Connection, number: int, now: float) -> None:
     """Delete a draft with its items and invitations; the activity log keeps an entry."""
     name = _draft(connection, number).name
-    hooks = sa.select(webhooks.c.id).where(webhooks.c.campaign_id == number)
-    connection.execute(deliveries.delete().where(deliveries.c.webhook_id.in_(hooks)))
-    for table in (credentials, webhooks, tallies, budgets, items, workers):
-        connection.execute(table.delete().where(table.c.campaign_id == number))
-    connection.execute(campaigns.delete().where(campaigns.c.id == number))
+    remove_rows(connection, number)
     note(connection, now, "discard", number, {"name": name})
 
 

@@ -12,7 +12,7 @@ from crowdtree.participants import verify_participant
 from crowdtree.store.db.campaign_row import Campaign
 from crowdtree.store.db.tables import workers
 from crowdtree.store.derived import network_mark, signing_key
-from crowdtree.store.errors import BLOCKED, Refused
+from crowdtree.store.errors import Refused
 from crowdtree.store.owner import tokens
 from crowdtree.store.owner.campaigns import MOST_NAME, storable
 from crowdtree.store.owner.people import add_worker
@@ -21,22 +21,6 @@ from crowdtree.store.types import AnyPolicy
 __all__ = ["Visitor", "is_participant", "join"]
 
 HOUR = 3600.0
-NO_ID = (
-    "This link carries no participant id. Open it from the platform or page that sent you here, "
-    "not by itself."
-)
-NOT_SIGNED = (
-    "The participant id in this link is not signed, was changed, or the link has expired. Get a "
-    "new link from the page that sent you here."
-)
-USED = "This link was used already. Get a new link from the page that sent you here."
-OVER = "This work is finished. Thank you for your interest."
-FULL = "As many people take part as are needed. Thank you for your interest."
-NETWORK_FULL = (
-    "As many people have joined from your network as may. If that cannot be, ask the person who "
-    "sent you the link for a personal one."
-)
-LATER = "Many people have joined within the last hour. Try again later."
 
 
 @dataclass(frozen=True)
@@ -89,7 +73,7 @@ def _check_id(connection: Connection, campaign: Campaign, visitor: Visitor, now:
     wanted, given = campaign.settings.participants, visitor.participant
     if given is None:
         if wanted != "any":
-            raise Refused("participant", NO_ID)
+            raise Refused("participant.missing")
         return
     if not given or not storable(given):
         raise CrowdtreeError(
@@ -100,9 +84,9 @@ def _check_id(connection: Connection, campaign: Campaign, visitor: Visitor, now:
     key = signing_key(campaign.secret)
     proof = (visitor.expires, visitor.nonce, visitor.signature)
     if not verify_participant(key, given, *proof, now):
-        raise Refused("participant", NOT_SIGNED)
+        raise Refused("participant.unsigned")
     if visitor.nonce and not tokens.use_once(connection, visitor.signature, campaign.id, now):
-        raise Refused("participant", USED)
+        raise Refused("participant.used")
 
 
 def _known(connection: Connection, number: int, participant: str | None) -> int | None:
@@ -112,25 +96,25 @@ def _known(connection: Connection, number: int, participant: str | None) -> int 
     mine = (workers.c.campaign_id == number, workers.c.external_id == participant)
     row = connection.execute(sa.select(workers.c.id, workers.c.status).where(*mine)).one_or_none()
     if row is not None and row.status == "blocked":
-        raise Refused("blocked", BLOCKED)
+        raise Refused("blocked")
     return None if row is None else int(row.id)
 
 
 def _check_limits(connection: Connection, campaign: Campaign, mark: str, now: float) -> None:
     """Refuse a new worker where the campaign is over or has enough people."""
     if campaign.status in ("finishing", "finished"):
-        raise Refused("over", OVER)
+        raise Refused("over")
     settings = campaign.settings
     since = workers.c.joined_at > now - HOUR
     by_link = workers.c.network != ""
     if _count(connection, campaign.id) >= settings.most_workers:
-        raise Refused("full", FULL)
+        raise Refused("full")
     if mark and (
         _count(connection, campaign.id, workers.c.network == mark) >= settings.workers_per_address
     ):
-        raise Refused("full", NETWORK_FULL)
+        raise Refused("full.network")
     if _count(connection, campaign.id, since, by_link) >= settings.joins_per_hour:
-        raise Refused("slow", LATER)
+        raise Refused("slow.joined")
 
 
 def _count(connection: Connection, number: int, *which: sa.ColumnElement[bool]) -> int:

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections import Counter
 from typing import Literal, NamedTuple, TypedDict
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.store.db.tables import credentials
+from crowdtree.store.db.tables import credentials, owners, workers
 from crowdtree.store.errors import Refused
 
 __all__ = [
+    "ROOT",
     "Credential",
+    "OwnerRole",
     "OwnerToken",
     "Role",
     "count",
+    "counts",
     "find",
     "find_hash",
     "hashed",
     "issue",
     "listed",
-    "retire_links",
+    "of_owner",
     "revoke",
     "revoke_owner_tokens",
     "take_once",
@@ -35,7 +39,11 @@ Role = Literal["owner", "once", "worker", "join", "auditor", "used"]
 `auditor` checks labels of a campaign; `used` is the signature of a link that works only once, and
 opens nothing."""
 OWNERS: tuple[Role, ...] = ("owner", "once")
-"""Whoever holds one of these has the rights of the owner."""
+"""Whoever holds one of these has the rights of its owner."""
+OwnerRole = Literal["viewer", "editor", "admin"]
+"""What an owner may do: see everything, change campaigns, or administer the server as well."""
+ROOT = "owner"
+"""The name of whoever runs the server: an admin, by tokens that name no other owner."""
 ID_LENGTH = 16
 MOST_LISTED = 200
 
@@ -48,14 +56,21 @@ class Credential(NamedTuple):
     campaign_id: int | None
     worker_id: int | None
     name: str
+    read_only: bool
+    owner_id: int | None
+    owner: str
+    """Name of the owner."""
+    owner_role: OwnerRole
 
 
 class OwnerToken(TypedDict):
-    """A token, a session or an unused link of the owner; the id is the beginning of its hash."""
+    """A token, a session or an unused link of an owner; the id is the beginning of its hash."""
 
     id: str
+    owner: str
     name: str
     kind: Literal["token", "session", "link"]
+    read_only: bool
     created_at: float
     expires_at: float | None
 
@@ -76,6 +91,8 @@ def issue(
     *,
     campaign_id: int | None = None,
     worker_id: int | None = None,
+    owner_id: int | None = None,
+    read_only: bool = False,
     name: str = "",
     seconds: float | None = None,
 ) -> str:
@@ -87,6 +104,8 @@ def issue(
             role=role,
             campaign_id=campaign_id,
             worker_id=worker_id,
+            owner_id=owner_id,
+            read_only=int(read_only),
             name=name,
             created_at=now,
             expires_at=None if seconds is None else now + seconds,
@@ -103,13 +122,19 @@ def find(connection: Connection, token: str, now: float) -> Credential | None:
 def find_hash(connection: Connection, wanted: str, now: float) -> Credential | None:
     """Find the role and owner of a token by its hash."""
     table = credentials
-    columns = [table.c[name] for name in Credential._fields]
     row = connection.execute(
-        sa.select(*columns).where(table.c.token_hash == wanted, *_valid(now))
+        sa.select(
+            *(table.c[name] for name in Credential._fields if name in table.c),
+            owners.c.name.label("owner"),
+            owners.c.role.label("owner_role"),
+        )
+        .outerjoin(owners, owners.c.id == table.c.owner_id)
+        .where(table.c.token_hash == wanted, owners.c.revoked_at.is_(None), *_valid(now))
     ).one_or_none()
     if row is None or not secrets.compare_digest(row.token_hash, wanted):
         return None
-    return Credential(*row)
+    found = Credential(**row._mapping)
+    return found if found.owner_id else found._replace(owner=ROOT, owner_role="admin")
 
 
 def worker_of(connection: Connection, token_hash: str, now: float) -> tuple[int, int]:
@@ -120,8 +145,18 @@ def worker_of(connection: Connection, token_hash: str, now: float) -> tuple[int,
         )
     ).one_or_none()
     if found is None:
-        raise Refused("unknown", "This link is not valid any more. Ask for a new one.")
+        raise Refused("blocked" if _is_blocked(connection, token_hash) else "unknown")
     return int(found.campaign_id), int(found.worker_id)
+
+
+def _is_blocked(connection: Connection, token_hash: str) -> bool:
+    """Whether a token stopped working because its worker was blocked."""
+    found = connection.execute(
+        sa.select(workers.c.status)
+        .join(credentials, credentials.c.worker_id == workers.c.id)
+        .where(credentials.c.token_hash == token_hash)
+    ).scalar_one_or_none()
+    return found == "blocked"
 
 
 def take_once(connection: Connection, token: str, now: float) -> bool:
@@ -142,25 +177,39 @@ def use_once(connection: Connection, signature: str, campaign: int, now: float) 
     return True
 
 
-def listed(connection: Connection, now: float) -> list[OwnerToken]:
-    """List the owner's valid tokens, sessions and unused links."""
-    names = ("token_hash", "role", "name", "created_at", "expires_at")
+def listed(connection: Connection, now: float, *where: sa.ColumnElement[bool]) -> list[OwnerToken]:
+    """List valid tokens, sessions and unused links of owners."""
+    names = ("token_hash", "role", "name", "read_only", "created_at", "expires_at")
     rows = connection.execute(
-        sa.select(*(credentials.c[name] for name in names))
-        .where(credentials.c.role.in_(OWNERS), *_valid(now))
+        sa.select(*(credentials.c[name] for name in names), owners.c.name.label("owner"))
+        .outerjoin(owners, owners.c.id == credentials.c.owner_id)
+        .where(credentials.c.role.in_(OWNERS), *where, *_valid(now))
         .order_by(credentials.c.created_at.desc(), credentials.c.token_hash)
         .limit(MOST_LISTED)
     )
     return [
         {
             "id": row.token_hash[:ID_LENGTH],
+            "owner": row.owner or ROOT,
             "name": row.name,
             "kind": _kind(row.role, row.expires_at),
+            "read_only": bool(row.read_only),
             "created_at": row.created_at,
             "expires_at": row.expires_at,
         }
         for row in rows
     ]
+
+
+def counts(connection: Connection, now: float) -> Counter[tuple[int | None, str]]:
+    """Count the valid tokens, sessions and unused links of each owner."""
+    names = ("owner_id", "role", "expires_at")
+    rows = connection.execute(
+        sa.select(*(credentials.c[name] for name in names)).where(
+            credentials.c.role.in_(OWNERS), *_valid(now)
+        )
+    )
+    return Counter((row.owner_id, _kind(row.role, row.expires_at)) for row in rows)
 
 
 def _kind(role: Role, expires_at: float | None) -> Literal["token", "session", "link"]:
@@ -184,15 +233,19 @@ def count(connection: Connection, now: float, *where: sa.ColumnElement[bool]) ->
     return int(connection.execute(found).scalar_one())
 
 
-def revoke_owner_tokens(connection: Connection, now: float, start_of_hash: str) -> int:
+def of_owner(owner: int | None) -> sa.ColumnElement[bool]:
+    """Condition for tokens, sessions and links of an owner; none is whoever runs the server."""
+    return sa.and_(
+        credentials.c.role.in_(OWNERS), credentials.c.owner_id.is_not_distinct_from(owner)
+    )
+
+
+def revoke_owner_tokens(
+    connection: Connection, now: float, start_of_hash: str, *where: sa.ColumnElement[bool]
+) -> int:
     """Revoke the owner tokens, sessions and links whose hash starts like this; count them."""
     mine = credentials.c.token_hash.startswith(start_of_hash, autoescape=True)
-    return revoke(connection, now, credentials.c.role.in_(OWNERS), mine, *_valid(now))
-
-
-def retire_links(connection: Connection, now: float) -> int:
-    """Revoke the owner's one-time links that were not used; count them."""
-    return revoke(connection, now, credentials.c.role == "once", *_valid(now))
+    return revoke(connection, now, credentials.c.role.in_(OWNERS), mine, *where, *_valid(now))
 
 
 def _valid(now: float) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:

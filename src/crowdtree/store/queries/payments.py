@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TypedDict
 
 import sqlalchemy as sa
@@ -32,6 +33,12 @@ class PaymentRow(TypedDict):
     code: str
     joined_at: float
     seen_at: float
+    consented_at: float | None
+    """When the worker agreed to the consent text that applies, if there is one."""
+    micros: int
+    """What was earned, in millionths."""
+    submission: str
+    """The id of the submission on the platform, which Prolific calls a session."""
 
 
 def payment_rows(connection: Connection, campaign: Campaign, after: int = 0) -> list[PaymentRow]:
@@ -57,6 +64,9 @@ def payment_rows(connection: Connection, campaign: Campaign, after: int = 0) -> 
             "code": "" if row.completed_at is None else code_of(settings, campaign.secret, row.id),
             "joined_at": row.joined_at,
             "seen_at": row.seen_at,
+            "consented_at": row.consented_at if row.consent == settings.consent_mark else None,
+            "micros": row.earned,
+            "submission": json.loads(row.details).get("session", ""),
         }
         for row in found
     ]

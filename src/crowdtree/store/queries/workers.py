@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.problem import Problem
 from crowdtree.store.db.campaign_row import get_campaign
-from crowdtree.store.db.tables import answers, exclusions, items, labels, workers
+from crowdtree.store.db.tables import answers, campaigns, exclusions, items, labels, workers
 from crowdtree.store.errors import NotFound
 from crowdtree.store.reliability import expected_right
 from crowdtree.store.settings import MICRO
@@ -19,11 +19,13 @@ __all__ = [
     "WORKER_ORDERS",
     "WorkerAnswer",
     "WorkerFacts",
+    "WorkerState",
     "get_worker",
     "listed_workers",
     "paused_workers",
     "some_workers",
     "worker_log",
+    "worker_state",
 ]
 
 WORKERS_PAGE = 100
@@ -63,6 +65,10 @@ class WorkerFacts(TypedDict):
     reliability: float
     skill: float
     earned: float
+    consent: str
+    """Mark of the text that the worker has agreed to."""
+    consented_at: float | None
+    trained: int
     excluded: bool
     """Whether answers of this worker are excluded."""
 
@@ -134,6 +140,34 @@ def paused_workers(connection: Connection, number: int) -> int:
             )
         ).scalar_one()
     )
+
+
+class WorkerState(TypedDict):
+    """How a worker stands, for the worker."""
+
+    campaign: str
+    """Status of the campaign."""
+    worker: str
+    """Status of the worker."""
+    answers: int
+    skips: int
+    accepted: int
+    earned: float
+
+
+def worker_state(connection: Connection, worker: int) -> WorkerState:
+    """Read how a worker and the campaign stand."""
+    names = ("answers", "skips", "accepted", "earned")
+    row = connection.execute(
+        sa.select(
+            campaigns.c.status.label("campaign"),
+            workers.c.status.label("worker"),
+            *(workers.c[name] for name in names),
+        )
+        .join(campaigns, campaigns.c.id == workers.c.campaign_id)
+        .where(workers.c.id == worker)
+    ).one()
+    return cast(WorkerState, {**row._mapping, "earned": row.earned / MICRO})
 
 
 class WorkerAnswer(TypedDict):

@@ -21,8 +21,6 @@ from crowdtree.store.serving.unit_of_work import UnitOfWork
 
 __all__ = ["submit_all"]
 
-FINISHED = "Too late to undo: this item is finished."
-
 
 def submit_all(unit: UnitOfWork, requests: Sequence[Submit | Undo]) -> None:
     """Take answers, skips and undos, in order."""
@@ -56,9 +54,9 @@ def _submit(unit: UnitOfWork, worker: Worker, request: Submit) -> Taken:
     if lease.attempts:
         first = _earlier(unit, lease, request.key)
         if first is not None:
-            return _taken(first)
+            return _taken(first, request.kind)
     if lease.state in (LeaseState.ANSWERED, LeaseState.SKIPPED):
-        raise Refused("answered", "This question has been answered already.")
+        raise Refused("answered")
     if item.gold is not None:
         return _answer_gold(unit, worker, request, item, lease, item.gold)
     fate, price = _advance(unit, worker, request, item, lease)
@@ -73,7 +71,7 @@ def _leased(unit: UnitOfWork, worker: Worker, token: str) -> tuple[OpenItem, Lea
             if secrets.compare_digest(lease.nonce, nonce):
                 return item, lease
             break
-    raise Refused("gone", "This question is not open any more. Ask for the next one.")
+    raise Refused("gone")
 
 
 def _earlier(unit: UnitOfWork, lease: Lease, key: str) -> sql.Outcome | None:
@@ -179,7 +177,11 @@ def _record(
         weight=_weight(unit, worker, request.kind),
         fate=fate,
         price=price,
+        report=request.report,
     )
+    if request.report:
+        detail = {"worker": worker.id, "task": item.task, "report": request.report}
+        unit.note(item.campaign.id, "report", detail)
     unit.answers.append(line)
     lease.attempts += 1
     lease.become(LeaseState.SKIPPED if skipped else LeaseState.ANSWERED)
@@ -195,7 +197,7 @@ def _record(
     unit.count(item.campaign.id, "spent", price)
     if item.gold is None:
         settle(unit, item)
-    return _taken(sql.Outcome(fate, line.overdue))
+    return _taken(sql.Outcome(fate, line.overdue), request.kind)
 
 
 def _line(
@@ -210,6 +212,7 @@ def _line(
     price: int,
     value: int | None = None,
     weight: float = 1.0,
+    report: str = "",
 ) -> sql.NewAnswer:
     """Make a line of the log."""
     return sql.NewAnswer(
@@ -227,6 +230,7 @@ def _line(
         overdue=int(lease.overdue(unit.now)),
         price=price,
         at=unit.now,
+        report=report,
     )
 
 
@@ -237,30 +241,30 @@ def _undo(unit: UnitOfWork, worker: Worker, request: Undo) -> Undone:
     """Take back the worker's last answer or skip, and hand the question out again."""
     last = _last_answer(unit, worker)
     if last is None or any(row.worker_id == worker.id for row in unit.answers):
-        raise Refused("nothing", "There is nothing to undo.")
+        raise Refused("nothing")
     if last.kind == "undo":
         if last.key != request.key:
-            raise Refused("nothing", "There is nothing to undo: only the last answer can be.")
+            raise Refused("nothing.last")
         item = unit.items[last.item_id]
         return {"undone": True, "task": _task(unit, item, _read_lease(unit, item, last.lease_id))}
     if last.item_id not in unit.items:
-        raise Refused("busy", "Try again.")
+        raise Refused("busy")
     if last.fate == "over budget":
-        raise Refused("late", "Too late to undo.")
+        raise Refused("late")
     item = unit.items[last.item_id]
     lease = item.leases.get(last.lease_id) or _read_lease(unit, item, last.lease_id)
     key_used = fetch_one(unit.connection, sql.ANSWER_BY_KEY, lease=lease.id, key=request.key)
     if key_used is not None:
-        raise Refused("nothing", "There is nothing to undo: this key was used before.")
+        raise Refused("nothing.key")
     full_price = item.campaign.settings.price_micros
     budget = unit.budgets.get(item.campaign.id)
     more = full_price - last.price  # what the question may cost when it is handed out again
     if budget is not None and more > 0 and not budget.allows(more):
-        raise Refused("late", "Too late to undo: there is no money left for another answer.")
+        raise Refused("late.money")
     if item.gold is None:
         _undo_in_engine(unit, worker, item, lease, request.key)
     elif _would_label(item, lease.question, last.value):
-        raise Refused("late", FINISHED)  # as for an ordinary item
+        raise Refused("late.finished")  # as for an ordinary item
     if item.gold is not None and last.value is not None:
         unit.judgements.append(
             sql.Judgement(worker.id, last.question, last.value, item.gold, 0.0, gold=sql.RELEARN)
@@ -308,7 +312,7 @@ def _undo_in_engine(
     unit: UnitOfWork, worker: Worker, item: OpenItem, lease: Lease, key: str
 ) -> None:
     if item.closed:
-        raise Refused("late", FINISHED)
+        raise Refused("late.finished")
     mine = (str(worker.id), lease.question)
     standing = [
         (event.worker, event.question)
@@ -316,9 +320,9 @@ def _undo_in_engine(
         if stands(fate)
     ]
     if mine not in standing:
-        raise Refused("late", "Too late to undo: this answer is not used any more.")
+        raise Refused("late.unused")
     if standing[-1] != mine:
-        raise Refused("late", "Too late to undo: somebody has answered after you.")
+        raise Refused("late.others")
     before = item.node
     item.take(Event(item.task, lease.question, mine[0], None, "undo", f"{lease.id}:{key}"))
     _close(unit, item)
@@ -339,7 +343,8 @@ def _read_lease(unit: UnitOfWork, item: OpenItem, lease_id: int) -> Lease:
     return item.leases[lease_id]
 
 
-def _taken(outcome: sql.Outcome) -> Taken:
-    """What the worker sees: an answer to a gold item looks like any other."""
-    fate = "counted" if outcome.fate == "gold" else outcome.fate
+def _taken(outcome: sql.Outcome, kind: str) -> Taken:
+    """What the worker sees: an answer to a gold item, or a skip of one, looks like any other."""
+    usual = "skipped" if kind == "skip" else "counted"
+    fate = usual if outcome.fate == "gold" else outcome.fate
     return {"fate": fate, "late": bool(outcome.overdue)}

@@ -36,6 +36,7 @@ from crowdtree.store.serving.commands import NO_MORE, HandedOut, Next
 from crowdtree.store.serving.item import OpenItem, ServedCampaign, make_task
 from crowdtree.store.serving.record import lease_seconds, leases_allowed, take_back_after
 from crowdtree.store.serving.settle import settle
+from crowdtree.store.serving.training import asked_questions, preparation
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 
 __all__ = ["assign_all"]
@@ -99,7 +100,11 @@ def _assign_batch(
             continue
         campaign = unit.campaigns[worker.campaign_id]
         mine = held.get(worker.id, [])
-        if _held(unit, request, campaign, mine) or _refusal(unit, worker, campaign, mine):
+        if (
+            preparation(campaign, worker)
+            or _held(unit, request, campaign, mine)
+            or _refusal(unit, worker, campaign, mine)
+        ):
             continue
         gold_turns[id(request)] = gold = _is_gold_turn(unit, worker, campaign, mine)
         if not gold and worker.id not in seekers:
@@ -126,6 +131,9 @@ def _assign(
     campaign = unit.campaigns[worker.campaign_id]
     if worker.status != "active":
         return _nothing(unit, campaign, "worker paused")
+    first = preparation(campaign, worker)
+    if first and campaign.status == "running":
+        return _nothing(unit, campaign, first)
     found = _held(unit, request, campaign, held)
     if found is not None:
         return found
@@ -222,20 +230,13 @@ def _why_nothing(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> 
         search.ANY_FOR_WORKER,
         campaign=campaign.id,
         worker=worker.id,
-        questions=1 if one else len(_questions(campaign)),
+        questions=1 if one else len(asked_questions(campaign.policy)),
     )
     reason = "wait" if found else "all answered"
     end = time.monotonic()
     until = end + max(SEARCH_AGAIN_SECONDS, SEARCH_SHARE * (end - begin))
     unit.cache.waiting[worker.id] = (until, reason)
     return reason
-
-
-def _questions(campaign: ServedCampaign) -> Sequence[int]:
-    """List the different questions that an item can get."""
-    if isinstance(campaign.policy, PlanPolicy):
-        return sorted(set(campaign.policy.plan.tree.question.tolist()))
-    return range(campaign.problem.n_questions)
 
 
 # -------------------------------------------------------------------------------- gold
@@ -276,14 +277,14 @@ def _gold_question(
             return int(question)
     if worker.question is not None:
         return None
-    definite = [q for q in _questions(campaign) if outcome[q] != DASH]
+    definite = [q for q in sorted(asked_questions(campaign.policy)) if outcome[q] != DASH]
     return definite[int(unit.cache.rng.integers(len(definite)))] if definite else None
 
 
 def _chosen(unit: UnitOfWork, item_id: int, question: int) -> Chosen:
     item = fetch_one(unit.connection, sql.ITEM, id=item_id)
     if item is None:
-        raise Refused("busy", "Try again.")
+        raise Refused("busy")
     return Chosen(item, question)
 
 
@@ -434,7 +435,7 @@ def _lease(
         expires=unit.now + lease_seconds(campaign.settings, worker.lapses),
     )
     if lease is None:
-        raise Refused("busy", "Try again.")
+        raise Refused("busy")
     budget = unit.budgets.get(campaign.id)
     if budget is not None:
         budget.add(reserved=campaign.settings.price_micros)

@@ -89,6 +89,7 @@ class ServingCache:
             raise NotFound(f"campaign {state.id} does not exist")
         settings = stored_settings(definition.settings)
         rules = settings.rules
+        gold = fetch(connection, sql.GOLD_ITEMS, campaign=state.id)
         return ServedCampaign(
             id=state.id,
             version=state.version,
@@ -96,7 +97,8 @@ class ServingCache:
             policy=read_policy(definition.problem, definition.policy).at_least(rules.people),
             settings=settings,
             rules=rules,
-            gold=fetch(connection, sql.GOLD_ITEMS, campaign=state.id),
+            gold=gold[settings.training :],
+            training=gold[: settings.training],
             secret=definition.secret,
             exclusions=fetch(connection, sql.EXCLUSIONS, campaign=state.id),
         )

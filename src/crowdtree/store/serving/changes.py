@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlalchemy.engine import Connection
@@ -51,6 +53,14 @@ class Changes:
     """Questions that were opened, by campaign."""
     touched: set[int] = field(default_factory=set)
     """Campaigns whose pages should be refreshed."""
+
+    notes: list[dict[str, object]] = field(default_factory=list)
+    """Lines for the activity log."""
+
+    def note(self, campaign: int, action: str, detail: Mapping[str, object]) -> None:
+        """Note in the activity log what a worker did."""
+        about = {"campaign_id": campaign, "detail": json.dumps(dict(detail))}
+        self.notes.append({"at": self.now, "actor": "worker", "action": action, **about})
 
     def count(self, campaign: int, name: str, by: int = 1) -> None:
         """Add to a tally of a campaign."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypedDict, TypeVar
 
@@ -43,8 +44,8 @@ class Task(TypedDict):
     question: QuestionText
 
 
-NO_MORE = ("finished", "done", "all answered", "worker paused")
-"""Reasons for which there is no more work; with any other reason there is none now."""
+NO_MORE = ("finished", "done", "all answered", "worker paused", "consent", "training")
+"""Reasons for which it is of no use to wait; with any other reason there is no work now."""
 
 
 class HandedOut(TypedDict):
@@ -90,13 +91,17 @@ class Next(Command[HandedOut]):
 
 @dataclass
 class Submit(Command[Taken]):
-    """An answer or a skip, with a key that makes it safe to send twice."""
+    """An answer or a skip, with a key that makes it safe to send twice.
+
+    With `report`, a skip of an item about which the worker reports something.
+    """
 
     token_hash: str
     lease: str
     kind: Literal["answer", "skip"]
     value: int | None
     key: str
+    report: str = ""
 
 
 @dataclass
@@ -116,6 +121,10 @@ class ExpireLeases(Command[int]):
 
 @dataclass
 class Transaction(Command[T]):
-    """Any other write: a function of the connection, run inside the transaction."""
+    """Any other write: a function of the connection, run inside the transaction.
+
+    It runs in the context of the caller, so that the activity log knows who asked for it.
+    """
 
     function: Callable[[Connection], T]
+    context: Context = field(default_factory=copy_context, init=False)

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 from crowdtree.campaign import (
     Event,
@@ -36,12 +36,15 @@ __all__ = [
     "CHECKED",
     "CLOSED",
     "CONCLUDED",
+    "CORRECTED",
     "FINAL",
     "FINISHED",
     "NEVER_ASKED",
     "NO_WORKERS",
     "OUTSIDE_ENGINE",
     "SET_ASIDE",
+    "UNLABELLED",
+    "WITHDRAWN",
     "OpenItem",
     "QuestionChange",
     "ServedCampaign",
@@ -52,6 +55,7 @@ __all__ = [
     "make_task",
     "path_of",
     "revised_fate",
+    "shown_item",
 ]
 
 COMPACT = json.JSONEncoder(separators=(",", ":"))
@@ -67,12 +71,32 @@ FINISHED = "finished"
 """Reason of a label that was given because the owner finished the campaign."""
 CHECKED = "checked"
 """Reason of a label that is the true class, as a check of an audit has found."""
+CORRECTED = "corrected"
+"""Reason of a label on the evidence so far, of an item that the owner has labelled by hand."""
+WITHDRAWN = "withdrawn"
+"""Reason of an item without a label, because the owner has withdrawn it."""
 FINAL = (FINISHED, CHECKED)
 """Reasons of labels that no other policy changes."""
-CONCLUDED = (FINISHED, NO_WORKERS)
+CONCLUDED = (FINISHED, NO_WORKERS, CORRECTED)
 """Reasons of labels that were given on the evidence so far, not by the policy."""
 SET_ASIDE = ("skipped", NEVER_ASKED, NO_WORKERS)
-"""Reasons of items that are set aside; all others are labelled."""
+"""Reasons of items that are set aside; all others are labelled or withdrawn."""
+UNLABELLED = (NEVER_ASKED, WITHDRAWN)
+"""Reasons of entries without a class and a stated error."""
+
+
+class Naming(Protocol):
+    """What decides how the items of a campaign are named for workers."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the campaign."""
+        ...
+
+    @property
+    def secret(self) -> str:
+        """The secret of the campaign."""
+        ...
 
 
 @dataclass
@@ -86,6 +110,9 @@ class ServedCampaign:
     settings: Settings
     rules: Rules
     gold: list[GoldItem]
+    """Items of known class with which workers are checked."""
+    training: Sequence[GoldItem] = ()
+    """Items of known class with which workers practise."""
     secret: str = field(default="", repr=False)
     exclusions: Sequence[Exclusion] = ()
     """All that were ever made, those that were lifted included."""
@@ -139,6 +166,8 @@ class OpenItem:
     revision: int
     revised_after: int
     reopened_after: int
+    corrected: int | None = None
+    """Class that the owner gave it by hand."""
     leases: dict[int, Lease] = field(default_factory=dict)
     questions: dict[int, OpenQuestion] = field(default_factory=dict)
     was_held: bool = False
@@ -150,8 +179,8 @@ class OpenItem:
 
     @property
     def closed(self) -> bool:
-        """Whether the item has its label or was set aside."""
-        return self.status in (ItemStatus.LABELLED, ItemStatus.SET_ASIDE)
+        """Whether the item has its label, was set aside or withdrawn."""
+        return self.status in (ItemStatus.LABELLED, ItemStatus.SET_ASIDE, ItemStatus.WITHDRAWN)
 
     @property
     def held(self) -> bool:
@@ -322,7 +351,7 @@ def make_task(
     }
 
 
-def shown_item(campaign: ServedCampaign, task: str, payload: str) -> JsonObject:
+def shown_item(campaign: Naming, task: str, payload: str) -> JsonObject:
     """Select what leaves the server of an item: the columns that are shown, and a name.
 
     Names that the owner gave may say what an item is, so those of the item and of its uploaded

@@ -12,7 +12,7 @@ from crowdtree.policy import Label
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.sql import fetch_ids
 from crowdtree.store.serving.changes import Changes
-from crowdtree.store.serving.item import FINAL, SET_ASIDE, OpenItem
+from crowdtree.store.serving.item import CORRECTED, FINAL, SET_ASIDE, OpenItem
 
 __all__ = ["ready_label", "waits"]
 
@@ -32,17 +32,23 @@ def ready_label(unit: Changes, item: OpenItem, label: Label | None) -> Label | N
 
 
 def waits(unit: Changes, item: OpenItem, label: Label) -> bool:
-    """Whether a label must wait: its people are not all known, nor do those speak for it who are.
+    """Whether a label must wait: those of its people who are known neither outnumber the others
+    nor speak for it.
 
-    Items that are set aside, or labelled because the owner said so, do not wait.
+    They may be many and speak against it: at the leaf to which a vote of strangers has led, more
+    answers to the last question change nothing. Items that are set aside, or labelled because the
+    owner said so, do not wait.
     """
-    if not item.campaign.settings.provisional or label.reason in (*SET_ASIDE, *FINAL):
+    given = label.reason in (*SET_ASIDE, *FINAL, CORRECTED)
+    if given or not item.campaign.settings.provisional:
         return False
     said = [(int(event.worker), answer) for event, answer in counted_answers(item.item)]
     people = {worker for worker, _ in said}
     known = _known(unit, people)
     theirs = [(answer.question, answer.value) for worker, answer in said if worker in known]
-    return known != people and not speaks_for(item.campaign.problem, theirs, label.label)
+    return 2 * len(known) <= len(people) and not speaks_for(
+        item.campaign.problem, theirs, label.label
+    )
 
 
 def _known(unit: Changes, workers: set[int]) -> set[int]:

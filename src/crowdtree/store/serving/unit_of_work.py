@@ -17,7 +17,7 @@ from crowdtree.store.db.labels import write_labels
 from crowdtree.store.db.sql import Pending, exists, fetch, run, send, send_many
 from crowdtree.store.db.statements import Worker
 from crowdtree.store.db.states import ItemStatus
-from crowdtree.store.errors import BLOCKED, Refused
+from crowdtree.store.errors import Refused
 from crowdtree.store.serving.cache import KnownWorker
 from crowdtree.store.serving.changes import Changes
 from crowdtree.store.serving.item import CLOSED, OpenItem, ServedCampaign, item_state
@@ -200,6 +200,7 @@ class UnitOfWork(Changes):
             row.revision,
             row.revised_after,
             row.reopened_after,
+            row.corrected,
         )
         if found.closed:
             found.item = replace(item, label=CLOSED)
@@ -217,9 +218,9 @@ class UnitOfWork(Changes):
         """Return the worker behind a token, or refuse."""
         worker = self.workers.get(token_hash)
         if worker is None:
-            raise Refused("unknown", "This link is not valid any more. Ask for a new one.")
+            raise Refused("unknown")
         if worker.status == "blocked":
-            raise Refused("blocked", BLOCKED)
+            raise Refused("blocked")
         return worker
 
     # ---------------------------------------------------------------- writing
@@ -227,6 +228,7 @@ class UnitOfWork(Changes):
     def write(self) -> None:
         """Write everything that has changed."""
         c = self.connection
+        send_many(c, sql.ADD_ACTIVITY, self.notes)
         if self.items:
             self._write_items()
         for number, budget in self.budgets.items():

@@ -199,7 +199,7 @@ class BatchWriter:
             for request in requests:
                 try:
                     with connection.begin_nested():  # all of it, or nothing
-                        request.result = request.function(connection)
+                        request.result = request.context.run(request.function, connection)
                 except ValueError as error:  # a CrowdtreeError: the caller's mistake
                     request.error = error
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from crowdtree.store.types import JsonObject
 from crowdtree.web import auth
-from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
+from crowdtree.web.auth import OwnerNeeded
 from crowdtree.web.limits import client_address
 from crowdtree.web.requests import state_of
 from crowdtree.web.routing import GuardedRoute
@@ -42,15 +42,16 @@ class Join(Login):
 
 
 class Named(BaseModel):
-    """A name for a token."""
+    """A name for a token, and whether it only reads."""
 
     model_config = ConfigDict(extra="forbid")
     name: Annotated[str, Field(min_length=1, max_length=100)]
+    read_only: bool = False
 
 
 @router.post("/session")
 async def start_session(request: Request, response: Response, login: Login) -> dict[str, str]:
-    """Exchange the owner's one-time token for a session cookie."""
+    """Exchange an owner's one-time token for a session cookie."""
     return await _start(request, response, login.token, "once")
 
 
@@ -89,26 +90,28 @@ async def join(request: Request, wish: Join) -> dict[str, str]:
     return {"token": token}
 
 
-@router.post("/login-link", dependencies=OWNER_ONLY)
-async def login_link(request: Request) -> dict[str, str]:
+@router.post("/login-link")
+async def login_link(request: Request, owner: OwnerNeeded) -> dict[str, str]:
     """Make a link that logs the owner in on another device: once, within some minutes."""
-    return {"link": await sessions.make_login_link(state_of(request))}
+    return {"link": await sessions.make_login_link(state_of(request), owner.id)}
 
 
 @router.get("/tokens")
 async def list_tokens(request: Request, owner: OwnerNeeded) -> list[JsonObject]:
     """List the owner's tokens and sessions that work now, without their secrets."""
-    return [dict(row) for row in await sessions.list_tokens(state_of(request), owner.token_hash)]
+    rows = await sessions.list_tokens(state_of(request), owner.id, owner.token_hash)
+    return [dict(row) for row in rows]
 
 
-@router.post("/tokens", dependencies=OWNER_ONLY)
-async def make_token(request: Request, wish: Named) -> dict[str, str]:
-    """Make an owner token for scripts; it is shown only once."""
-    token, token_id = await sessions.issue_token(state_of(request), wish.name)
+@router.post("/tokens")
+async def make_token(request: Request, wish: Named, owner: OwnerNeeded) -> dict[str, str]:
+    """Make a token for scripts, shown only once: with the rights of the owner, or only to read."""
+    state = state_of(request)
+    token, token_id = await sessions.issue_token(state, owner.id, wish.name, wish.read_only)
     return {"token": token, "id": token_id}
 
 
-@router.delete("/tokens/{token_id}", dependencies=OWNER_ONLY)
-async def end_token(request: Request, token_id: str) -> dict[str, int]:
-    """Revoke an owner token by its id."""
-    return {"revoked": await sessions.revoke_token(state_of(request), token_id)}
+@router.delete("/tokens/{token_id}")
+async def end_token(request: Request, token_id: str, owner: OwnerNeeded) -> dict[str, int]:
+    """Revoke a token, session or link of the owner by its id."""
+    return {"revoked": await sessions.revoke_token(state_of(request), owner.id, token_id)}

@@ -1,4 +1,4 @@
-"""What a worker does: next, answer, skip, undo.
+"""What a worker does: agree, practise; next, answer, skip, report, undo.
 
 Slow path and source of the OpenAPI schema; valid requests are handled in ``fast_path``.
 """
@@ -14,7 +14,16 @@ from crowdtree.web.auth import WorkerHash
 from crowdtree.web.requests import state_of
 from crowdtree.web.routing import GuardedRoute
 from crowdtree.web.services import assignments
-from crowdtree.web.services.assignments import Answered, Asked, Held, Skipped, Undone
+from crowdtree.web.services.assignments import (
+    Agreed,
+    Answered,
+    Asked,
+    Held,
+    Practised,
+    Reported,
+    Skipped,
+    Undone,
+)
 
 __all__ = ["router"]
 
@@ -66,8 +75,11 @@ async def next_question(request: Request, asked: Asked, who: WorkerHash) -> JSON
 
     `task` is null when there is none: `reason` says why (wait: others hold the questions or have
     to answer first; finished; done: the worker's number of answers is reached; all answered: the
-    worker has answered all they may; paused, budget, worker paused, holding). `more` is true where
-    there is no work now, so that it makes sense to ask again, and false where there is no more.
+    worker has answered all they may; paused, budget, worker paused, holding; consent: agree first,
+    with `POST /api/worker/consent`; training: practise first, with `GET` and `POST` of
+    `/api/worker/training`).
+    `more` is true where there is no work now, so that it makes sense to ask again, and false where
+    there is no more, or something to do first.
     """
     state = state_of(request)
     found = await assignments.find_question(state, asked, who, request.is_disconnected)
@@ -90,6 +102,37 @@ async def skip(request: Request, given: Skipped, who: WorkerHash) -> JSONRespons
     return JSONResponse(await assignments.submit_skip(state_of(request), given, who))
 
 
+@router.post("/report", response_model=Result)
+async def report(request: Request, given: Reported, who: WorkerHash) -> JSONResponse:
+    """Report that something is wrong with the item, which skips the question.
+
+    The owner sees `reason` (not_shown, unreadable, unsuitable, offensive, other) and `words`.
+    """
+    return JSONResponse(await assignments.submit_report(state_of(request), given, who))
+
+
+@router.post("/consent")
+async def consent(request: Request, given: Agreed, who: WorkerHash) -> dict[str, bool]:
+    """Agree to the text that `GET /api/worker/me` shows as `consent`; `mark` identifies it."""
+    await assignments.agree(state_of(request), given, who)
+    return {"agreed": True}
+
+
+@router.get("/training")
+async def training(request: Request, who: WorkerHash) -> JsonObject:
+    """Show the next training item: `task` is null when the training is over."""
+    return dict(await assignments.training_of(state_of(request), who))
+
+
+@router.post("/training")
+async def practise(request: Request, given: Practised, who: WorkerHash) -> JsonObject:
+    """Answer a training item by its number, and get the right answer with an explanation.
+
+    It is not counted, not paid, and says nothing about the worker's reliability.
+    """
+    return dict(await assignments.practise(state_of(request), given, who))
+
+
 @router.post("/undo", response_model=Returned)
 async def undo(request: Request, given: Undone, who: WorkerHash) -> JSONResponse:
     """Take back the last answer or skip, while nobody has answered after it.
@@ -103,6 +146,12 @@ async def undo(request: Request, given: Undone, who: WorkerHash) -> JSONResponse
 async def release(request: Request, given: Held, who: WorkerHash) -> dict[str, int]:
     """Give back questions that will not be answered now, so that others get them at once."""
     return {"released": await assignments.release(state_of(request), given, who)}
+
+
+@router.get("/state")
+async def state(request: Request, who: WorkerHash) -> JsonObject:
+    """Report whether the campaign and the worker are paused, and what the worker has earned."""
+    return dict(await assignments.report_state(state_of(request), who))
 
 
 @router.get("/me")

@@ -12,6 +12,7 @@ from crowdtree.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import AUDITOR_COOKIE, OWNER_ONLY, AuditorHash, OwnerNeeded, csrf_of
 from crowdtree.web.pages.base import PageRoute, fragment, go, render
+from crowdtree.web.pages.language import keep_language, speech_of
 from crowdtree.web.pages.settings import number_of, shown_settings
 from crowdtree.web.pages.worker import shown_item
 from crowdtree.web.requests import Number, state_of
@@ -74,9 +75,14 @@ async def audit_part(
 @router.get("/check")
 async def check(request: Request, who: AuditorHash) -> Response:
     """Show the page of an auditor."""
-    me = await audits.report_auditor(state_of(request), who)
+    state = state_of(request)
+    me = await audits.report_auditor(state, who)
+    campaign = await state.store.aread(lambda c: get_campaign(c, me["campaign_id"]))
     csrf = csrf_of(request.cookies.get(AUDITOR_COOKIE, ""))
-    return render(request, "check.html", me=me, csrf=csrf)
+    say = speech_of(request, campaign.settings)
+    made = render(request, "check.html", me=me, csrf=csrf, say=say)
+    keep_language(request, made)
+    return made
 
 
 @router.post("/check/next")

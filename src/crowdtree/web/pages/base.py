@@ -23,6 +23,8 @@ from crowdtree.web.errors import (
     refusal_of,
 )
 from crowdtree.web.headers import clean_path
+from crowdtree.web.hints import page_words
+from crowdtree.web.pages.language import for_workers, speech_of
 from crowdtree.web.requests import state_of
 from crowdtree.web.routing import GuardedRoute
 
@@ -57,12 +59,17 @@ def go(request: Request, where: str, **more: str) -> Response:
     return RedirectResponse(where, 303)
 
 
-def error_page(request: Request, status: int, code: str, message: str) -> Response:
+def error_page(request: Request, status: int, case: str, message: str) -> Response:
     """Show an error: as JSON where a script asks, else on a page."""
     if wants_json(request):
-        return error_response(status, code, message)
-    template = "login.html" if code == "login" and request.url.path != "/login" else "error.html"
-    made = render(request, template, status, message=message, code=code)
+        return error_response(status, case, message)
+    path, code = request.url.path, case.partition(".")[0]
+    if for_workers(path):
+        shown = {"say": speech_of(request), "code": code, "case": case, "message": message}
+        made = render(request, "refused.html", status, **shown)
+    else:
+        template = "login.html" if code == "login" and path != "/login" else "error.html"
+        made = render(request, template, status, message=message, code=code)
     made.headers.update(RETRY if status == 503 else {})
     return made
 
@@ -78,7 +85,7 @@ class PageRoute(GuardedRoute):
             try:
                 return await handler(request)
             except HttpError as error:
-                return error_page(request, error.status, error.code, error.message)
+                return error_page(request, error.status, error.case, error.message)
             except CrowdtreeError as error:
                 return error_page(request, *refusal(error))
             except (HTTPException, RequestValidationError):
@@ -95,7 +102,7 @@ class PageRoute(GuardedRoute):
 
 def refusal(error: CrowdtreeError) -> Refusal:
     """The status, code and sentence of an error, for people."""
-    found = refusal_of(error)
+    found = refusal_of(error, page_words)
     if isinstance(error, NotFound):
         return found._replace(message=f"{found.message[:1].upper()}{found.message[1:]}.")
     return found

@@ -53,7 +53,7 @@ async def webhooks(request: Request, number: Number, owner: OwnerNeeded) -> Resp
 async def access(request: Request, owner: OwnerNeeded) -> Response:
     """Show the owner's tokens, sessions and unused links."""
     state = state_of(request)
-    rows = await list_tokens(state, owner.token_hash)
+    rows = await list_tokens(state, owner.id, owner.token_hash)
     kinds = {kind: [r for r in rows if r["kind"] == kind] for kind in ("token", "session", "link")}
     base = state.options.url
     return render(request, "access.html", owner=owner, kinds=kinds, now=state.now, base=base)

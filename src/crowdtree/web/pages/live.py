@@ -16,6 +16,7 @@ from crowdtree.store.background.certifying import ASKING, WAITING
 from crowdtree.store.db.campaign_row import Campaign, tally
 from crowdtree.store.queries.items import Divided, divided, last_answer_at
 from crowdtree.store.queries.progress import Progress, progress
+from crowdtree.store.queries.reports import reported_items
 from crowdtree.store.queries.workers import paused_workers, some_workers
 from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.web.pages.monitoring import Shown, shown_monitor
@@ -101,6 +102,8 @@ class Situation:
     last_answer: float | None
     paused: int
     """Workers paused because of low reliability."""
+    reported: int
+    """Items without a label that workers reported."""
     now: float
 
     @property
@@ -136,6 +139,7 @@ def look(
         _with_texts(divided(connection, number_), policy),
         last_answer_at(connection, number_),
         paused_workers(connection, number_),
+        reported_items(connection, number_),
         now,
     )
     facts = seen.facts
@@ -370,8 +374,20 @@ def _excluded_notes(seen: Situation) -> Iterator[Note]:
 
 
 def _item_notes(seen: Situation) -> Iterator[Note]:
-    """Items without a label, or with a doubtful one."""
+    """Items without a label, with a doubtful one, or with one by hand."""
     aside, undecided = seen.facts["items"]["set_aside"], seen.facts["undecided"]
+    if corrected := seen.facts["corrected"]:
+        yield Note(
+            f"{plural(corrected, 'item')} labelled by hand: counted as right in the estimates.",
+            f"{seen.link}/items?status=labelled",
+            "See the items",
+        )
+    if withdrawn := seen.facts["items"]["withdrawn"]:
+        yield Note(
+            f"{plural(withdrawn, 'item')} withdrawn: no label, and nobody is asked.",
+            f"{seen.link}/items?status=withdrawn",
+            "See or reopen them",
+        )
     if aside:
         yield Note(
             f"{plural(aside, 'item')} set aside: workers could not answer, or no workers were "
@@ -395,9 +411,24 @@ def _why_undecided(seen: Situation) -> str:
     return "more answers were unlikely to reach the requested error"
 
 
+def _report_notes(seen: Situation) -> Iterator[Note]:
+    """Items that workers reported, and that have no label."""
+    count = seen.reported
+    if count:
+        text = f"{plural(count, 'item')} without a label {'was' if count == 1 else 'were'} reported"
+        yield Note(f"{text} by workers.", f"{seen.link}/reports", "Read the reports")
+
+
 def _gold_notes(seen: Situation) -> Iterator[Note]:
-    """Gold items that nobody is asked about."""
-    gold = seen.facts["items"]["gold"]
+    """Gold items that nobody is asked about, and those that are missing."""
+    gold, training = seen.facts["items"]["gold"], seen.campaign.settings.training
+    if gold < training and seen.campaign.status != "finished":
+        yield Note(
+            f"The training asks for {plural(training, 'item')} of known class; there "
+            f"{'is' if gold == 1 else 'are'} {gold}.",
+            f"{seen.link}/items",
+            "Add items with a column gold",
+        )
     if gold and not seen.campaign.settings.asks_gold and seen.campaign.status != "finished":
         yield Note(
             f"{plural(gold, 'check item')} {'is' if gold == 1 else 'are'} never asked about: the "
@@ -482,6 +513,7 @@ NOTES: tuple[Callable[[Situation], Iterator[Note]], ...] = (
     _paused_notes,
     _excluded_notes,
     _item_notes,
+    _report_notes,
     _gold_notes,
     _budget_notes,
     _question_notes,

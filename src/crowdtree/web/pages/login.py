@@ -8,6 +8,7 @@ from starlette.responses import RedirectResponse, Response
 from crowdtree.web import auth
 from crowdtree.web.limits import client_address
 from crowdtree.web.pages.base import PageRoute
+from crowdtree.web.pages.language import keep_language
 from crowdtree.web.requests import state_of
 from crowdtree.web.services import sessions
 from crowdtree.web.services.sessions import Visitor
@@ -32,6 +33,7 @@ async def login(request: Request, token: str = "") -> Response:
 async def personal(request: Request, token: str) -> Response:
     """Exchange a personal link for a worker session."""
     response = RedirectResponse("/work", 303)
+    keep_language(request, response)
     await auth.log_in(request, response, token, "worker")
     return response
 
@@ -40,6 +42,7 @@ async def personal(request: Request, token: str) -> Response:
 async def auditor(request: Request, token: str) -> Response:
     """Open the page of an auditor by the personal link."""
     response = RedirectResponse("/check", 303)
+    keep_language(request, response)
     await auth.log_in(request, response, token, "auditor")
     return response
 
@@ -49,6 +52,7 @@ async def join(request: Request, token: str) -> Response:
     """Join by the open link; a platform passes the participant's id in the address."""
     query = request.query_params
     response = RedirectResponse("/work", 303)
+    keep_language(request, response)
     state, address = state_of(request), client_address(request.scope)
     number, name = await sessions.find_join_link(state, address, token)
     participant = query.get(name) or query.get("PROLIFIC_PID") or query.get("participant") or None

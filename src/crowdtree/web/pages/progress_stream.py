@@ -84,7 +84,8 @@ class _Job:
             while "share" in last:
                 yield json.dumps(last) + "\n"
                 try:
-                    last = await asyncio.wait_for(self.messages.get(), BEAT_SECONDS)
+                    async with asyncio.timeout(BEAT_SECONDS):
+                        last = await self.messages.get()
                 except TimeoutError:
                     continue
             yield json.dumps(last) + "\n"

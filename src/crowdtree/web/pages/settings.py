@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from typing import NamedTuple
 
@@ -11,15 +12,17 @@ from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.languages import catalogues
 from crowdtree.store import Settings, checked_settings
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.store.merging import merge, read_seen, seen_of
 from crowdtree.store.owner import campaigns, people
 from crowdtree.store.queries.progress import Progress, progress
-from crowdtree.store.types import JsonObject
+from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.web.pages.base import PageRoute, go, render
 from crowdtree.web.requests import Number, state_of
+from crowdtree.web.services.items import missing_media, never_uploaded
 
 __all__ = ["FIELDS", "changes_of", "number_of", "router", "shown_settings"]
 
@@ -35,6 +38,8 @@ class Field(NamedTuple):
     """What an empty field means."""
 
 
+SHOWN_PEOPLE = 3
+"""Numbers of people per label whose price is shown."""
 DAY, MINUTE, PERCENT = 86_400.0, 60.0, 0.01
 FIELDS = {
     "price": Field(blank=0.0),
@@ -42,6 +47,7 @@ FIELDS = {
     "people_per_item": Field(whole=True, blank=1),
     "gold_rate": Field(PERCENT, blank=0.0),
     "gold_first": Field(whole=True, blank=0),
+    "training": Field(whole=True, blank=0),
     "pause_below": Field(PERCENT),
     "pause_after": Field(whole=True, blank=Settings().pause_after),
     "answers_per_worker": Field(whole=True),
@@ -60,7 +66,7 @@ FLAGS = (
     *("personal_codes", "show_task", "provisional", "pause_suspects"),
 )
 WORDS = (
-    *("instructions", "currency", "thanks", "completion_code", "return_url"),
+    *("instructions", "consent", "language", "currency", "thanks", "completion_code", "return_url"),
     *("participant_parameter", "participants"),
 )
 
@@ -77,7 +83,11 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
     campaign, facts, joins = await state.store.aread(look)
     policy = state.policy(campaign)
     promise = await state.plans.promise(policy)
-    extra = await state.plans.people_cost(policy, campaign.settings.people_per_item)
+    people_per_item = campaign.settings.people_per_item
+    extra = await state.plans.people_costs(policy, _numbers_of_people(policy, people_per_item))
+    missing: list[str] = []
+    if campaign.status == "draft":
+        missing = await asyncio.to_thread(missing_media, state.store, number, state.media)
     return render(
         request,
         "share.html",
@@ -86,14 +96,26 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
         facts=facts,
         joins=joins,
         promise=promise,
-        answers=promise.answers + extra,
-        extra=extra,
-        cost=(promise.answers + extra) * facts["items"]["total"] * facts["price"],
+        answers=promise.answers + extra[people_per_item],
+        by_people={n: promise.answers + more for n, more in extra.items()},
         written=shown_settings(campaign.settings.model_dump()),
         seen=seen_of(_shown(campaign)),
         examples=sum(1 for text in campaign.settings.examples.values() if text.strip()),
         base=state.options.url,
+        missing=never_uploaded(missing) if missing else "",
+        languages=[(code, found.name) for code, found in catalogues().items()],
     )
+
+
+def _numbers_of_people(policy: AnyPolicy, chosen: int) -> list[int]:
+    """Numbers of people per label whose price is shown: the first few, and the chosen one.
+
+    >>> from crowdtree import AdaptivePolicy, example
+    >>> _numbers_of_people(AdaptivePolicy(example("table1"), max_answers=2, strict=False), 1)
+    [1, 2]
+    """
+    most = getattr(policy, "max_answers", SHOWN_PEOPLE)
+    return sorted({chosen, *range(1, min(SHOWN_PEOPLE, most) + 1)})
 
 
 @router.post("/c/{number}/share")

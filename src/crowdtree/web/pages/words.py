@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
+from crowdtree.languages import english
 from crowdtree.text import amount, duration, number, percent, plural, short
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "number",
     "percent",
     "plural",
+    "reported",
     "short",
 ]
 
@@ -64,6 +66,16 @@ def money(value: float, currency: str = "") -> str:
     else:
         text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.2f}"
     return f"{text} {currency}".strip()
+
+
+def reported(report: str) -> str:
+    """Write what a worker reported about an item.
+
+    >>> reported("unreadable: too dark")
+    'It cannot be read or recognised: too dark'
+    """
+    reason, colon, words = report.partition(": ")
+    return f"{english(f'report.{reason}')}{colon}{words}"
 
 
 def count(value: float) -> str:

@@ -3,37 +3,51 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Literal, NotRequired, TypedDict
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy.engine import Connection
 
-from crowdtree.store import Next, Submit, Undo
+from crowdtree.store import Next, Submit, Undo, preparing
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.store.owner import people, tokens
 from crowdtree.store.owner.completion import End, look_at_end, note_end
-from crowdtree.store.queries.workers import WorkerFacts, get_worker
+from crowdtree.store.preparing import Feedback, Training
+from crowdtree.store.queries.workers import WorkerFacts, WorkerState, get_worker, worker_state
 from crowdtree.store.serving import commands
 from crowdtree.web.state import AppState
 
 __all__ = [
+    "REASONS",
+    "Agreed",
     "Answered",
     "Asked",
     "Held",
+    "Practised",
+    "Reported",
     "Skipped",
     "Undone",
     "WorkerReport",
+    "agree",
     "find_question",
+    "practise",
     "release",
+    "report_of",
+    "report_state",
     "report_worker",
     "submit_answer",
+    "submit_report",
     "submit_skip",
+    "training_of",
     "undo",
 ]
 
 Key = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[\w.:-]+$")]
 Lease = Annotated[str, StringConstraints(min_length=3, max_length=60, pattern=r"^\d+\.[0-9a-f]+$")]
+Reason = Literal["not_shown", "unreadable", "unsuitable", "offensive", "other"]
+REASONS: tuple[Reason, ...] = get_args(Reason)
+"""What can be wrong with an item."""
 AT_THE_END = ("finished", "done", "all answered")
 
 
@@ -57,6 +71,28 @@ class Answered(Skipped):
     """An answer."""
 
     answer: Literal["yes", "no"]
+
+
+class Reported(Skipped):
+    """A question that is skipped because something is wrong with the item."""
+
+    reason: Reason
+    words: Annotated[str, StringConstraints(max_length=500, strip_whitespace=True)] = ""
+
+
+class Agreed(BaseModel):
+    """Agreement to what the owner asks for; `mark` identifies the text that was read."""
+
+    model_config = ConfigDict(extra="forbid")
+    mark: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+
+
+class Practised(BaseModel):
+    """An answer to a training item."""
+
+    model_config = ConfigDict(extra="forbid")
+    number: Annotated[int, Field(ge=1, le=1000)]
+    answer: Literal["yes", "no", "skip"]
 
 
 class Undone(BaseModel):
@@ -103,6 +139,13 @@ class WorkerReport(TypedDict):
     """Accepted answers before the worker gets a completion code."""
     code: bool
     """Whether there is a completion code, or a link back."""
+    consent: str
+    """What the worker has to agree to before the first question."""
+    consent_mark: str
+    """Identifies the text; empty where the worker has agreed, or need not."""
+    accepted: int
+    earned: float
+    currency: str
 
 
 async def find_question(
@@ -151,6 +194,40 @@ async def submit_skip(state: AppState, given: Skipped, who: str) -> commands.Tak
     return await state.store.aask(Submit(who, given.lease, "skip", None, given.key))
 
 
+async def submit_report(state: AppState, given: Reported, who: str) -> commands.Taken:
+    """Report an item, which skips the question."""
+    report = f"{given.reason}: {given.words}" if given.words else given.reason
+    report = report.replace("\x00", "")
+    return await state.store.aask(Submit(who, given.lease, "skip", None, given.key, report))
+
+
+async def agree(state: AppState, given: Agreed, who: str) -> None:
+    """Record that a worker agrees to what the owner asks for."""
+    await state.store.awrite(lambda c: preparing.agree(c, who, given.mark, state.now))
+
+
+async def training_of(state: AppState, who: str) -> Training:
+    """The next training item of a worker."""
+    return await state.store.aread(lambda c: preparing.training_of(c, who, state.now))
+
+
+async def practise(state: AppState, given: Practised, who: str) -> Feedback:
+    """Answer a training item, which counts for nothing."""
+    answer = None if given.answer == "skip" else given.answer
+    number = given.number
+    return await state.store.awrite(lambda c: preparing.practise(c, who, number, answer, state.now))
+
+
+async def report_state(state: AppState, who: str) -> WorkerState:
+    """How a worker and the campaign stand now."""
+
+    def look(connection: Connection) -> WorkerState:
+        _, worker = tokens.worker_of(connection, who, state.now)
+        return worker_state(connection, worker)
+
+    return await state.store.aread(look)
+
+
 async def undo(state: AppState, given: Undone, who: str) -> commands.Undone:
     """Take back the last answer or skip."""
     return await state.store.aask(Undo(who, given.key))
@@ -170,8 +247,13 @@ async def report_worker(state: AppState, who: str) -> WorkerReport:
         problem = state.policy(campaign).problem
         return campaign, get_worker(connection, number, worker, problem)
 
-    campaign, worker = await state.store.aread(look)
+    return report_of(*await state.store.aread(look))
+
+
+def report_of(campaign: Campaign, worker: Mapping[str, Any]) -> WorkerReport:
+    """Report about a worker of whom these facts are known."""
     settings = campaign.settings
+    agreed = worker["consent"] == settings.consent_mark
     return {
         "campaign": campaign.name,
         "campaign_id": campaign.id,
@@ -188,4 +270,9 @@ async def report_worker(state: AppState, who: str) -> WorkerReport:
         "answers_per_worker": settings.answers_per_worker,
         "least_answers": settings.least_answers,
         "code": bool(settings.personal_codes or settings.completion_code or settings.return_url),
+        "consent": settings.consent,
+        "consent_mark": "" if agreed else settings.consent_mark,
+        "accepted": worker["accepted"],
+        "earned": worker["earned"],
+        "currency": settings.currency,
     }

@@ -10,9 +10,9 @@ from typing import Literal
 from sqlalchemy.engine import Connection
 
 from crowdtree.store import NotFound, Refused
-from crowdtree.store.db.activity import note
+from crowdtree.store.db.activity import ORIGIN, Origin, note
 from crowdtree.store.db.campaign_row import get_campaign
-from crowdtree.store.owner import joining, tokens
+from crowdtree.store.owner import joining, owners, tokens
 from crowdtree.store.owner.joining import Visitor
 from crowdtree.web.rate_limit import network
 from crowdtree.web.state import AppState
@@ -36,13 +36,12 @@ __all__ = [
 
 LINK_SECONDS = 900.0
 LoginRole = Literal["once", "worker", "auditor"]
-"""What a login link belongs to: the owner, once, a worker, or an auditor."""
+"""What a login link belongs to: an owner, once, a worker, or an auditor."""
 USED = "This link was already used or is not valid. Get a new one."
-EXPIRED = "This link is not valid any more. Ask for a new one."
 
 
 class OwnedToken(tokens.OwnerToken):
-    """A token or session of the owner; `this` marks the one that asked."""
+    """A token or session of an owner; `this` marks the one that asked."""
 
     this: bool
 
@@ -51,7 +50,7 @@ class OwnedToken(tokens.OwnerToken):
 def _limited(state: AppState, address: str) -> Iterator[None]:
     """Refuse addresses with too many failed logins; only failures count."""
     if not state.login_limit.allows(address):
-        raise Refused("slow", "Too many attempts. Wait a minute.")
+        raise Refused("slow.attempts")
     failed = False
     try:
         yield
@@ -68,11 +67,11 @@ async def find_credential(state: AppState, token: str) -> tokens.Credential | No
     return await state.store.aread(lambda c: tokens.find(c, token, state.now))
 
 
-async def _known(state: AppState, token: str, role: tokens.Role, message: str) -> tokens.Credential:
+async def _known(state: AppState, token: str, role: tokens.Role) -> tokens.Credential:
     """Find the role and owner of a token, or refuse; a guessed token writes nothing."""
     found = await find_credential(state, token)
     if found is None or found.role != role:
-        raise Refused("login" if role == "once" else "unknown", message)
+        raise Refused("login", USED) if role == "once" else Refused("unknown")
     return found
 
 
@@ -83,20 +82,24 @@ async def log_in(state: AppState, address: str, token: str, role: LoginRole) -> 
     """
     with _limited(state, address):
         if role == "auditor":
-            await _known(state, token, "auditor", EXPIRED)
+            await _known(state, token, "auditor")
             return token
-        return await (_log_in_owner if role == "once" else _log_in_worker)(state, token)
+        if role == "once":
+            return await _log_in_owner(state, address, token)
+        return await _log_in_worker(state, token)
 
 
-async def _log_in_owner(state: AppState, token: str) -> str:
-    await _known(state, token, "once", USED)
+async def _log_in_owner(state: AppState, address: str, token: str) -> str:
+    found = await _known(state, token, "once")
+    ORIGIN.set(Origin(found.owner, address))
 
     def exchange(connection: Connection) -> str | None:
         if not tokens.take_once(connection, token, state.now):
             return None
         note(connection, state.now, "login", None)
         seconds = state.options.session_seconds
-        return tokens.issue(connection, "owner", state.now, name="session", seconds=seconds)
+        who, now = found.owner_id, state.now
+        return tokens.issue(connection, "owner", now, owner_id=who, name="session", seconds=seconds)
 
     session = await state.store.awrite(exchange)
     if session is None:
@@ -110,7 +113,7 @@ async def log_out(state: AppState, token_hash: str) -> None:
 
 
 async def _log_in_worker(state: AppState, token: str) -> str:
-    found = await _known(state, token, "worker", EXPIRED)
+    found = await _known(state, token, "worker")
     return await state.store.awrite(
         lambda c: tokens.issue(
             c,
@@ -126,9 +129,9 @@ async def _log_in_worker(state: AppState, token: str) -> str:
 async def find_join_link(state: AppState, address: str, token: str) -> tuple[int, str]:
     """The campaign of a join token, and the query parameter that holds the participant's id."""
     with _limited(state, address):
-        number = (await _known(state, token, "join", EXPIRED)).campaign_id
+        number = (await _known(state, token, "join")).campaign_id
     if number is None:
-        raise Refused("unknown", EXPIRED)
+        raise Refused("unknown")
     campaign = await state.store.aread(lambda c: get_campaign(c, number))
     return number, campaign.settings.participant_parameter
 
@@ -153,9 +156,9 @@ async def is_participant(
 async def join_campaign(state: AppState, address: str, token: str, visitor: Visitor) -> str:
     """Become a worker by the open join link; returns a worker session."""
     with _limited(state, address):
-        await _known(state, token, "join", EXPIRED)
+        await _known(state, token, "join")
     if not state.join_limit.allows(address):
-        raise Refused("slow", "Many people are joining right now. Try again in a minute.")
+        raise Refused("slow.joining")
     visitor = replace(visitor, network=network(address))
 
     def exchange(connection: Connection) -> str | None:
@@ -168,39 +171,39 @@ async def join_campaign(state: AppState, address: str, token: str, visitor: Visi
 
     session = await state.store.awrite(exchange)
     if session is None:
-        raise Refused("unknown", EXPIRED)
+        raise Refused("unknown")
     return session
 
 
-async def make_login_link(state: AppState) -> str:
-    """Make a one-time link that logs the owner in on another device."""
-
-    def make(connection: Connection) -> str:
-        note(connection, state.now, "login link", None)
-        return tokens.issue(connection, "once", state.now, name="link", seconds=LINK_SECONDS)
-
-    return f"/login?token={await state.store.awrite(make)}"
+async def make_login_link(state: AppState, owner: int | None) -> str:
+    """Make a one-time link that logs an owner in on another device."""
+    token = await state.store.awrite(lambda c: owners.make_link(c, owner, state.now, LINK_SECONDS))
+    return f"/login?token={token}"
 
 
-async def list_tokens(state: AppState, token_hash: str) -> list[OwnedToken]:
-    """List the owner's valid tokens and sessions, without their secrets."""
-    mine = token_hash[: tokens.ID_LENGTH]
-    rows = await state.store.aread(lambda c: tokens.listed(c, state.now))
-    return [{**row, "this": row["id"] == mine} for row in rows]
+async def list_tokens(state: AppState, owner: int | None, token_hash: str) -> list[OwnedToken]:
+    """List an owner's valid tokens and sessions, without their secrets."""
+    this = token_hash[: tokens.ID_LENGTH]
+    rows = await state.store.aread(lambda c: tokens.listed(c, state.now, tokens.of_owner(owner)))
+    return [{**row, "this": row["id"] == this} for row in rows]
 
 
-async def issue_token(state: AppState, name: str) -> tuple[str, str]:
-    """Make an owner token for scripts; returns it and its id."""
-    token = await state.store.awrite(lambda c: tokens.issue(c, "owner", state.now, name=name))
+async def issue_token(
+    state: AppState, owner: int | None, purpose: str, read_only: bool
+) -> tuple[str, str]:
+    """Make a token for scripts with the rights of an owner; returns it and its id."""
+    token = await state.store.awrite(
+        lambda c: owners.make_token(c, owner, purpose, state.now, read_only)
+    )
     return token, tokens.hashed(token)[: tokens.ID_LENGTH]
 
 
-async def revoke_token(state: AppState, token_id: str) -> int:
-    """Revoke an owner token by its id; returns how many were revoked."""
+async def revoke_token(state: AppState, owner: int | None, token_id: str) -> int:
+    """Revoke a token of an owner by its id; returns how many were revoked."""
     count = 0
     if len(token_id) == tokens.ID_LENGTH and token_id.isalnum():
         count = await state.store.awrite(
-            lambda c: tokens.revoke_owner_tokens(c, state.now, token_id)
+            lambda c: owners.revoke_token(c, token_id, state.now, tokens.of_owner(owner))
         )
     if not count:
         raise NotFound("There is no such token.")

@@ -1,12 +1,14 @@
 // Requests to our own server, with the session's CSRF token.
 
 const csrf = document.querySelector('meta[name="csrf"]')?.content ?? "";
+const server = document.body.dataset.server ?? ""; // of a preview, which has paths of its own
 
 export class Refusal extends Error {
-  constructor(status, code, message) {
+  constructor(status, { error = "", message = "", case: why = "" }) {
     super(message);
     this.status = status;
-    this.code = code;
+    this.code = error;
+    this.case = why || error;
   }
 }
 
@@ -14,7 +16,9 @@ export class Refusal extends Error {
 // and another error when it could not be reached.
 export async function send(path, body, { method = "POST", seconds = 15, keepalive = false, signal = null } = {}) {
   const headers = { "x-csrf-token": csrf, accept: "application/json" };
-  if (!(body instanceof FormData)) {
+  if (method === "GET") {
+    body = undefined;
+  } else if (!(body instanceof FormData)) {
     headers["content-type"] = "application/json";
     body = JSON.stringify(body ?? {});
   }
@@ -22,14 +26,11 @@ export async function send(path, body, { method = "POST", seconds = 15, keepaliv
   const timer = setTimeout(() => stop.abort(), seconds * 1000);
   signal?.addEventListener("abort", () => stop.abort());
   try {
-    const response = await fetch(path, {
+    const response = await fetch(server + path, {
       method, headers, body, keepalive, signal: stop.signal, credentials: "same-origin",
     });
     const found = await response.json().catch(() => ({}));
-    if (!response.ok) {
-      const words = found.message ?? `The server answered ${response.status}.`;
-      throw new Refusal(response.status, found.error ?? "", words);
-    }
+    if (!response.ok) throw new Refusal(response.status, found);
     return found;
   } finally {
     clearTimeout(timer);

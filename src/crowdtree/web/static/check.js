@@ -2,14 +2,10 @@
 
 import { Refusal, send } from "./api.js";
 import { draw, spoken } from "./item.js";
+import { refused, say } from "./texts.js";
 
 const WAIT = 10000; // milliseconds until an item that somebody else holds may be free
-const ENDS = {
-  done: ["Thank you!", "There is nothing left to check."],
-  waiting: ["Please wait", "Other people hold the items that are left. This page continues automatically."],
-  "asking again": ["Please wait", "People are being asked again about some items. This page continues automatically."],
-  "not started": ["Not started yet", "There is nothing to check at the moment. This page continues automatically."],
-};
+const ENDS = { done: "done", waiting: "waiting", "asking again": "asking", "not started": "not_started" };
 
 const find = (id) => document.getElementById(id);
 const form = find("form");
@@ -42,9 +38,10 @@ async function next() {
 
 function show(found) {
   banner("");
-  find("count").textContent = `${found.checked} checked`;
+  find("count").textContent = say("check.count", { count: found.checked });
   if (!found.item) {
-    between(...(ENDS[found.reason] ?? ENDS.done));
+    const end = ENDS[found.reason] ?? ENDS.done;
+    between(say(`check.${end}.title`), say(`check.${end}.text`));
     if (found.reason !== "done") setTimeout(next, WAIT);
     return;
   }
@@ -59,12 +56,12 @@ function show(found) {
 
 function failed(error, again) {
   if (!(error instanceof Refusal)) {
-    banner("No connection. Trying again.");
+    banner(say("offline.again"));
     setTimeout(again, 3000);
   } else if (error.status === 401 || error.status === 403) {
-    between("This link does not work", error.message);
+    between(say("title.link"), refused(error));
   } else {
-    banner(error.message);
+    banner(refused(error));
     if (error.status !== 422) setTimeout(next, 2500);
   }
 }
@@ -97,4 +94,5 @@ document.addEventListener("keydown", (event) => {
   chosen.focus();
   form.dispatchEvent(new Event("change"));
 });
+find("lang").addEventListener("change", () => find("lang").form.submit());
 next();

@@ -1,5 +1,7 @@
 // Render one item: text, safe HTML, image with zoom, audio, video.
 
+import { say } from "./texts.js";
+
 const campaign = document.body.dataset.campaign;
 
 function address(value) {
@@ -19,8 +21,8 @@ export function draw(place, item) {
   if (item.image) parts.push(picture(item));
   if (item.video) parts.push(made("video", { src: address(item.video), controls: true, preload: "metadata" }));
   if (item.audio) parts.push(made("audio", { src: address(item.audio), controls: true, preload: "auto" }));
-  if (item.html) parts.push(made("div", { className: "prose", innerHTML: item.html }));
-  if (item.text) parts.push(made("p", { className: `words${item.text.length < 90 ? " large" : ""}`, textContent: item.text }));
+  if (item.html) parts.push(made("div", { className: "prose", dir: "auto", innerHTML: item.html }));
+  if (item.text) parts.push(made("p", { className: `words${item.text.length < 90 ? " large" : ""}`, dir: "auto", textContent: item.text }));
   if (!parts.length) parts.push(made("p", { className: "words large", textContent: item.task }));
   place.replaceChildren(...parts);
   place.scrollTop = 0;
@@ -37,17 +39,16 @@ function zoom(source, words) {
 
 function picture(item) {
   const button = made("button", { type: "button", className: "picture" });
-  const image = made("img", { src: address(item.image), alt: item.alt ?? "Image of the item" });
+  const image = made("img", { src: address(item.image), alt: item.alt ?? say("item.image") });
   image.addEventListener("error", () => {
-    const words = "The image cannot be loaded. If you need it, choose “can’t tell”.";
-    button.replaceWith(made("p", { className: "words", textContent: words }));
+    button.replaceWith(made("p", { className: "words", textContent: say("item.unloaded") }));
   });
-  button.append(image, made("span", { className: "small", textContent: "Enlarge" }));
+  button.append(image, made("span", { className: "small", textContent: say("item.enlarge") }));
   button.addEventListener("click", () => zoom(image.src, image.alt));
   return button;
 }
 
 // The text of an item for screen readers.
 export function spoken(item) {
-  return item.text ?? (item.html ? "" : item.image ? item.alt ?? "An image" : item.task);
+  return item.text ?? (item.html ? "" : item.image ? item.alt ?? say("item.image") : item.task);
 }

@@ -12,7 +12,7 @@ export function say(words, bad = false, milliseconds = bad ? 9000 : 3500) {
   if (words) saidTimer = setTimeout(() => say(""), milliseconds);
 }
 
-const reason = (error) => (error instanceof Refusal ? error.message : "The server cannot be reached. Nothing was changed; try again.");
+const reason = (error) => (error instanceof Refusal ? error.message || `The server answered ${error.status}.` : "The server cannot be reached. Nothing was changed; try again.");
 
 // ---------------------------------------------------------------- asking once
 
@@ -29,9 +29,9 @@ function sure(button) {
   });
 }
 
-// What a button sends; one that says first what would change sends what is filled in on its form as well.
+// What a button sends; one that says first what would change, or that sends its fields, sends what is filled in on its form as well.
 function values(button) {
-  const form = "dryRun" in button.dataset && button.form ? [...new FormData(button.form)] : [];
+  const form = ("dryRun" in button.dataset || "fields" in button.dataset) && button.form ? [...new FormData(button.form)] : [];
   const given = form.filter(([, value]) => value !== "");
   return { ...Object.fromEntries(given), ...JSON.parse(button.dataset.body ?? "{}") };
 }
@@ -69,6 +69,7 @@ async function link(source, values) {
     place.hidden = false;
     const input = place.querySelector("input");
     input.value = field === "link" ? new URL(found.link, base()).href : found[field];
+    if (found.qr) card(place, found.qr, input.value);
     if (source instanceof HTMLFormElement) source.reset();
     if (source.dataset.refresh) {
       source.blur(); // a part of the page that has the focus is not replaced
@@ -79,6 +80,26 @@ async function link(source, values) {
   } catch (error) {
     say(reason(error), true);
   }
+}
+
+// Show the QR code of a link, on a card that can be printed.
+function card(place, svg, words) {
+  const made = place.querySelector(".card");
+  if (!made) return;
+  const picture = `data:image/svg+xml,${encodeURIComponent(svg)}`;
+  made.hidden = false;
+  const image = new Image(240, 240);
+  image.alt = "QR code of the link";
+  image.src = picture;
+  made.querySelector("[data-code]").replaceChildren(image);
+  made.querySelector("[data-picture]").href = picture;
+  made.querySelector("[data-written]").textContent = words;
+}
+
+function print(made) {
+  made.classList.add("printed");
+  window.print();
+  made.classList.remove("printed");
 }
 
 function base() {
@@ -103,6 +124,7 @@ document.addEventListener("click", (event) => {
   if (button.dataset.post) post(button);
   else if (button.dataset.link) link(button, JSON.parse(button.dataset.values ?? "{}"));
   else if ("copy" in button.dataset) copy(button);
+  else if ("print" in button.dataset) print(button.closest(".card"));
 });
 
 function copy(button) {
@@ -111,6 +133,15 @@ function copy(button) {
   const done = () => say("Copied.");
   if (navigator.clipboard) navigator.clipboard.writeText(input.value).then(done, () => {});
   else if (document.execCommand("copy")) done();
+}
+
+// ---------------------------------------------------------------- roles
+
+// What a role may not do is hidden by the style sheet; forms that viewers may read cannot be edited.
+if (document.body.dataset.role === "viewer") {
+  for (const form of document.querySelectorAll('form[method="post"][data-least="viewer"]:not([data-now])')) {
+    for (const field of form.elements) field.disabled = true;
+  }
 }
 
 // ---------------------------------------------------------------- forms
@@ -139,7 +170,7 @@ function save(form, submitter = null) {
       if (bar) bar.hidden = true;
       const found = request.response ?? {};
       if (request.status < 400) resolve(found);
-      else reject(new Refusal(request.status, found.error, found.message ?? `The server answered ${request.status}.`));
+      else reject(new Refusal(request.status, found));
     });
     request.addEventListener("error", () => reject(new Error("unreachable")));
     request.send(data);
@@ -154,7 +185,7 @@ async function followed(form, submitter) {
   const response = await sent;
   if (!response.headers.get("content-type")?.startsWith("application/x-ndjson")) {
     const found = await response.json().catch(() => ({}));
-    throw new Refusal(response.status, found.error, found.message ?? `The server answered ${response.status}.`);
+    throw new Refusal(response.status, found);
   }
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
@@ -166,7 +197,7 @@ async function followed(form, submitter) {
     text = lines.pop();
     for (const line of lines.map((found) => JSON.parse(found))) {
       if (line.go) return line;
-      if (line.error) throw new Refusal(422, line.error, line.message);
+      if (line.error) throw new Refusal(422, line);
       working(form, line.share, line.words);
     }
   }

@@ -3,64 +3,71 @@
 import { Refusal, newKey, send } from "./api.js";
 import { draw, prefetch, spoken } from "./item.js";
 import { Outbox } from "./outbox.js";
+import { Training, introduce } from "./preparing.js";
+import { ending, summarise } from "./summary.js";
+import { asked, own, refused, say } from "./texts.js";
 
 const HOLD = 4000; // milliseconds before the last answer is sent, while it can be undone here
 const GUARD = 200; // a second click of a double click must not answer the next question
 const WAIT = 20;
 const AHEAD = 2;
-const WORDS = { yes: "Yes", no: "No", skip: "Can’t tell" };
-const PAUSES = {
-  wait: ["No work right now", "Other people have the questions, or have to answer first. There may be more soon: this page continues automatically."],
-  paused: ["Not open now", "The work is paused or has not started yet. This page continues automatically."],
-  budget: ["No work right now", "All the answers that can be paid for now have been given. If there is more, this page continues automatically."],
-  "worker paused": ["Your work is paused", "You get no questions at the moment. Please ask the person who sent you the link."],
-};
-
-const ENDED = "There is no more work for you here."; // unlike the pauses above
+const LOOK = 8000; // milliseconds between looks whether the work was paused, and what was earned
+const PAUSES = { paused: "paused", budget: "budget", "worker paused": "worker" };
+const SCREENS = ["task", "between", "intro", "consent", "declined"];
 
 const body = document.body;
 const find = (id) => document.getElementById(id);
 const tasks = []; // the first one is on the screen
 let last = null; // the last answer, as long as it can be undone
 let shownAt = 0;
-let given = Number(body.dataset.answers);
+let standing = JSON.parse(body.dataset.state); // as the server knows it
+let given = standing.answers;
+let started = false; // consent and instructions are done
 let asking = null; // the request for the next question that is on its way
 let holdTimer = null;
 let askTimer = null;
 let over = false;
+let paused = ""; // why the work is paused, as far as the page knows
 let told = false; // the page says why there is no question, so that a request may wait for one
 
 const outbox = new Outbox(`crowdtree-${body.dataset.campaign}-${body.dataset.worker}`, heard);
+const training = new Training(put, trained, untaught);
 
 // ---------------------------------------------------------------- showing
 
 function screen(name) {
-  for (const id of ["task", "between", "intro"]) find(id).hidden = id !== name;
+  for (const id of SCREENS) find(id).hidden = id !== name;
 }
 
 function show() {
   const task = tasks[0];
   if (!task) {
-    between("One moment", "Loading the next question.");
+    between(say("wait.title"), say("wait.next"));
     return;
   }
   over = false;
+  put(task);
+  tasks.slice(1).forEach((next) => prefetch(next.item));
+}
+
+// Put an item and a question on the screen.
+function put(task) {
+  const text = asked(task.question);
   screen("task");
-  find("question").textContent = task.question.text;
+  find("question").textContent = text;
   draw(find("item"), task.item);
-  find("item").setAttribute("aria-label", "Item");
+  find("item").setAttribute("aria-label", say("item.name"));
   find("examples").hidden = true;
   for (const part of document.querySelectorAll(".example")) {
     part.hidden = part.dataset.question !== task.question.name;
     if (!part.hidden) find("examples").hidden = false;
   }
-  find("voice").textContent = `${spoken(task.item)}. ${task.question.text}`;
+  find("voice").textContent = `${spoken(task.item)}. ${text}`;
   shownAt = performance.now();
-  tasks.slice(1).forEach((next) => prefetch(next.item));
 }
 
 function between(title, text) {
-  if (!find("intro").hidden) return;
+  if (!started) return;
   const focused = !find("task").hidden && find("task").contains(document.activeElement);
   screen("between");
   find("between-title").textContent = title;
@@ -75,7 +82,7 @@ function between(title, text) {
 function end(found) {
   over = true;
   const { thanks, completion_code: code, return_url: back, complete } = found.end;
-  between(thanks || (given ? "Thank you!" : "The work is finished"), ending(found));
+  between(own("thanks", thanks) || say(given ? "end.thanks" : "end.finished"), ending(found, given));
   if (code) {
     find("code").hidden = false;
     find("code").querySelector("code").textContent = code;
@@ -84,30 +91,18 @@ function end(found) {
     find("back").hidden = false;
     find("back").querySelector("a").href = back;
   }
-  find("voice").textContent = `${find("between-title").textContent} ${complete && code ? `Your completion code is ${code}.` : find("between-text").textContent}`;
-}
-
-// What was done, whether there is more, and what is missing for the code.
-function ending(found) {
-  const counted = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
-  const { complete, accepted, least_answers: least } = found.end;
-  const said = [];
-  if (found.reason === "all answered") said.push("You have answered everything that you may answer here.");
-  if (given) said.push(`You gave ${counted(given, "answer")}. All of them are saved.`);
-  said.push(ENDED);
-  if (!complete && body.dataset.code) {
-    said.push(`A completion code is given after ${counted(least, "accepted answer")}; you have ${accepted}. If you came from a paid platform, return your submission there.`);
-  }
-  return said.join(" ");
+  find("voice").textContent = `${find("between-title").textContent} ${complete && code ? `${say("end.code")} ${code}` : find("between-text").textContent}`;
+  look();
 }
 
 function count() {
-  const most = body.dataset.most;
-  find("count").textContent = most ? `${given} of ${most}` : `${given} answered`;
   const undoable = last !== null;
   find("undo").disabled = !undoable;
   find("between-undo").hidden = !undoable;
-  find("last").textContent = undoable ? `${WORDS[last.answer]}: ${last.task.question.text}` : "Nothing to undo yet";
+  find("last").textContent = undoable
+    ? say("undo.what", { answer: say(`answer.${last.answer}`), question: asked(last.task.question) })
+    : say("undo.nothing");
+  summarise(standing, given);
 }
 
 let bannerTimer = null;
@@ -159,7 +154,7 @@ function arrived(found) {
     const have = tasks.some((task) => task.lease === found.task.lease) || outbox.leases.includes(found.task.lease);
     if (!have) {
       tasks.push(found.task);
-      if (tasks.length === 1 && find("intro").hidden) show();
+      if (tasks.length === 1) show();
       else prefetch(found.task.item);
     }
     return have ? 1000 : 0;
@@ -168,20 +163,59 @@ function arrived(found) {
     outbox.flush();
     return 300;
   }
+  if (found.reason === "consent") {
+    location.reload(); // the text has changed
+    return null;
+  }
+  if (found.reason === "training") {
+    training.next();
+    return null;
+  }
   if (tasks.length) return found.reason === "wait" ? 500 : null; // asked again after the answer
   if (found.end) {
     end(found);
     return null;
   }
-  const [title, text] = PAUSES[found.reason] ?? PAUSES.wait;
-  between(title, text);
+  pause(found.reason);
   return found.reason in { wait: 1, holding: 1, paused: 1 } ? 200 : 15000;
+}
+
+function pause(reason) {
+  const name = PAUSES[reason] ?? "wait";
+  between(say(`pause.${name}.title`), say(`pause.${name}.text`));
+}
+
+// See how the worker stands: nobody should answer once more to learn that the work is paused.
+async function look() {
+  if (!started || document.visibilityState !== "visible") return;
+  try {
+    standing = await send("/api/worker/state", null, { method: "GET" });
+  } catch (error) {
+    if (error instanceof Refusal && error.status < 500) failed(error);
+    return;
+  }
+  summarise(standing, given);
+  const reason = standing.worker !== "active" ? "worker paused" : standing.campaign === "paused" ? "paused" : "";
+  if (!reason || over) {
+    if (!over && paused) ask();
+    paused = "";
+    return;
+  }
+  if (reason === paused) return;
+  paused = reason;
+  told = true;
+  giveBack();
+  tasks.length = 0;
+  pause(reason);
+  find("voice").textContent = `${find("between-title").textContent} ${find("between-text").textContent}`;
+  outbox.flush().then(ask);
 }
 
 function failed(error) {
   if (error instanceof Refusal && (error.status === 401 || error.status === 403)) {
-    between("This link no longer works", error.message);
+    between(say(error.code === "blocked" ? "title.other" : "title.link"), refused(error));
     over = true;
+    tasks.length = 0;
     return null;
   }
   lost(error);
@@ -191,21 +225,22 @@ function failed(error) {
 // ---------------------------------------------------------------- answering
 
 function answer(value) {
-  const task = tasks[0];
-  if (!task || find("task").hidden || performance.now() - shownAt < GUARD) return;
-  tasks.shift();
+  if (find("task").hidden || performance.now() - shownAt < GUARD) return;
+  mark(value);
+  if (training.on) training.answer(value);
+  else if (value === "skip") give(value, "/api/worker/skip", {});
+  else give(value, "/api/worker/answer", { answer: value });
+}
+
+// Send what was said about the question on the screen, and show the next one.
+function give(value, path, more) {
+  const task = tasks.shift();
+  if (!task) return false;
   clearTimeout(holdTimer);
   const key = newKey();
-  const skip = value === "skip";
-  outbox.add({
-    key,
-    lease: task.lease,
-    path: skip ? "/api/worker/skip" : "/api/worker/answer",
-    body: skip ? { lease: task.lease, key } : { lease: task.lease, key, answer: value },
-  });
+  outbox.add({ key, lease: task.lease, path, body: { lease: task.lease, key, ...more } });
   last = { key, answer: value, task };
-  given += !skip;
-  mark(value);
+  given += value !== "skip";
   show();
   count();
   if (outbox.offline) lost();
@@ -215,6 +250,7 @@ function answer(value) {
   } else {
     outbox.flush().then(ask);
   }
+  return true;
 }
 
 function mark(value) {
@@ -242,8 +278,7 @@ async function undo() {
     const found = await send("/work/undo", { key: newKey() });
     restored(found.task, back.answer);
   } catch (error) {
-    const words = error instanceof Refusal ? error.message : "No connection: this answer cannot be undone now.";
-    banner(words, "bad", 6000);
+    banner(error instanceof Refusal ? refused(error) : say("undo.offline"), "bad", 6000);
   }
 }
 
@@ -253,7 +288,7 @@ function restored(task, value) {
   show();
   shownAt = 0;
   count();
-  find("voice").textContent = `Undone. ${find("voice").textContent}`;
+  find("voice").textContent = `${say("undo.done")} ${find("voice").textContent}`;
 }
 
 // ---------------------------------------------------------------- connection
@@ -261,7 +296,7 @@ function restored(task, value) {
 function heard(what, detail) {
   if (what === "offline") lost(detail);
   if (what === "login") failed(detail);
-  if (what === "refused" && detail.code !== "answered") banner(detail.message, "", 6000);
+  if (what === "refused" && detail.code !== "answered") banner(refused(detail), "", 6000);
   if (what !== "sent") return;
   if (detail.back) {
     online();
@@ -271,20 +306,47 @@ function heard(what, detail) {
 
 // The connection is lost, or the server says that it cannot save now; both are tried again.
 function lost(error) {
-  const words = error instanceof Refusal && error.status >= 500 ? "The server cannot save answers now." : "No connection.";
-  const waiting = outbox.entries.length;
-  const kept = waiting ? ` ${waiting} ${waiting === 1 ? "answer is" : "answers are"} kept here and will be sent automatically.` : "";
-  banner(`${words}${kept}`, "bad");
+  const refusal = error instanceof Refusal && error.status >= 500;
+  const words = [say(refusal ? "offline.server" : "offline")];
+  if (outbox.entries.length) words.push(say("offline.kept", { count: outbox.entries.length }));
+  banner(words.join(" "), "bad");
   find("banner").dataset.lost = "1";
-  if (!tasks.length && !over) between(words.slice(0, -1), "Leave this page open: it continues automatically.");
+  if (!tasks.length && !over) between(say("offline.title"), say("offline.stay"));
 }
 
 function online() {
   delete find("banner").dataset.lost;
-  banner("Connected again. All answers are saved.", "good", 3000);
+  banner(say("online"), "good", 3000);
+}
+
+// ---------------------------------------------------------------- before the first question
+
+function trained(finished) {
+  if (finished) banner(say("training.done"), "good", 8000);
+  between(say("wait.title"), say("wait.first"));
+  ask();
+}
+
+function untaught(error, again) {
+  if (error instanceof Refusal && error.status < 500) {
+    if (error.code === "consent") location.reload();
+    else failed(error);
+    return;
+  }
+  banner(say("offline.again"), "bad", 3000);
+  setTimeout(again, 3000);
+}
+
+function start() {
+  started = true;
+  between(say("wait.title"), say("wait.first"));
+  if (tasks.length) show();
+  ask();
 }
 
 // ---------------------------------------------------------------- keys and buttons
+
+const KEYS = Object.fromEntries(["yes", "no", "skip", "undo"].map((name) => [say(`key.${name}`).toLowerCase(), name]));
 
 function keysOn() {
   return find("keys").checked;
@@ -293,9 +355,10 @@ function keysOn() {
 document.addEventListener("keydown", (event) => {
   if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || !keysOn()) return;
   if (document.querySelector("dialog[open]") || event.target.closest("input, textarea, select")) return;
-  const value = { y: "yes", n: "no", s: "skip" }[event.key.toLowerCase()];
-  if (value) answer(value);
-  else if (event.key.toLowerCase() === "u") undo();
+  const key = event.key > "\u024f" ? event.code.replace("Key", "") : event.key; // not a Latin layout
+  const value = KEYS[key.toLowerCase()];
+  if (value === "undo") undo();
+  else if (value) answer(value);
   else return;
   event.preventDefault();
 });
@@ -311,29 +374,44 @@ find("examples").addEventListener("click", () => {
 find("help").addEventListener("click", () => find("sheet").showModal());
 find("copy").addEventListener("click", () => {
   const text = find("code").querySelector("code").textContent;
-  navigator.clipboard?.writeText(text).then(() => { find("copy").textContent = "Copied"; });
+  navigator.clipboard?.writeText(text).then(() => { find("copy").textContent = say("end.copied"); });
 });
 find("keys").checked = localStorage.getItem("crowdtree-keys") !== "off";
 find("keys").addEventListener("change", () => localStorage.setItem("crowdtree-keys", keysOn() ? "on" : "off"));
-find("begin").addEventListener("click", () => {
-  find("intro").hidden = true;
-  localStorage.setItem(`${outbox.name}-begun`, "1");
-  show();
-  ask(); // nobody who still reads the instructions holds a question
+find("lang").addEventListener("change", () => find("lang").form.submit());
+find("report").addEventListener("click", () => find("report-sheet").showModal());
+find("report-cancel").addEventListener("click", () => find("report-sheet").close());
+find("report-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const { reason, words } = Object.fromEntries(new FormData(event.target));
+  event.target.reset();
+  find("report-sheet").close();
+  const sent = give("skip", "/api/worker/report", { reason, words: words.trim() });
+  if (sent) banner(say("report.sent"), "good", 4000);
 });
 document.addEventListener("visibilitychange", () => {
   if (document.visibilityState === "hidden") outbox.flush();
+  else look();
 });
-addEventListener("pagehide", () => {
-  outbox.leave();
+addEventListener("focus", look);
+setInterval(look, LOOK);
+
+// Give back the questions that will not be answered, so that others get them at once.
+function giveBack() {
   const leases = tasks.map((task) => task.lease).filter((lease) => !outbox.leases.includes(lease));
   if (leases.length) send("/api/worker/release", { leases }, { keepalive: true }).catch(() => {});
+}
+addEventListener("pagehide", () => {
+  outbox.leave();
+  giveBack();
 });
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 
 // ---------------------------------------------------------------- begin
 
-if (given || localStorage.getItem(`${outbox.name}-begun`)) find("intro").hidden = true;
-find("between").hidden = !find("intro").hidden;
 count();
-outbox.flush().then(() => { if (find("intro").hidden) ask(); });
+introduce(screen, {
+  begun: () => given || localStorage.getItem(`${outbox.name}-begun`),
+  begin: () => localStorage.setItem(`${outbox.name}-begun`, "1"),
+  failed: (error) => (error instanceof Refusal ? refused(error) : say("offline")),
+}, () => outbox.flush().then(start)); // nobody who still reads the instructions holds a question

@@ -1,0 +1,78 @@
+"""The verbs `campaign delete` and `campaign erase-worker`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from crowdtree.cli import render
+from crowdtree.cli.campaign.corrections import worker_number
+from crowdtree.cli.campaign.database import (
+    HERE,
+    Database,
+    MediaPlace,
+    Number,
+    import_server,
+    next_step,
+    opened,
+    opened_media,
+)
+from crowdtree.cli.options import AsJson
+from crowdtree.text import plural
+
+__all__ = ["delete_verb", "erase_worker_verb"]
+
+
+def delete_verb(
+    number: Number,
+    name: Annotated[str, typer.Option("--name", help="The campaign's name, to confirm.")],
+    database: Database = HERE,
+    media: MediaPlace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a campaign with its items, answers, workers, links, webhooks and media, for good.
+
+    A campaign that is running has to be paused first.
+
+    Example:
+
+      crowdtree campaign delete 1 --name Birds
+    """
+    delete = import_server("crowdtree.web.services.deleting").delete_campaign
+    files = opened_media(database, media)
+    with opened(database) as store:
+        gone = delete(store, files, number, name)
+
+    def show(console: Any) -> None:
+        counts = (plural(gone[what], what[:-1]) for what in ("items", "answers", "workers"))
+        console.print(f"Deleted {gone['name']}: {', '.join(counts)}.", markup=False)
+
+    render.emit(as_json, gone, show)
+
+
+def erase_worker_verb(
+    number: Number,
+    worker: Annotated[
+        str, typer.Option("--worker", metavar="W", help="A worker's number, such as 7 or w7.")
+    ],
+    database: Database = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Delete the personal data of a worker, who is blocked. The answers stay, under a number.
+
+    Example:
+
+      crowdtree campaign erase-worker 1 --worker 7
+    """
+    erase = import_server("crowdtree.store.owner.deleting").erase_worker
+    who = worker_number(worker)
+    with opened(database) as store:
+        store.write(partial(erase, number=number, worker=who, now=store.clock()))
+
+    def show(console: Any) -> None:
+        console.print(f"Personal data of w{who} deleted.")
+
+    then = next_step(database, "campaign", "verify", number)
+    render.emit(as_json, {"campaign": number, "worker": who}, show, then=then)

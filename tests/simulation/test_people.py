@@ -1,0 +1,80 @@
+"""Labels of several people: simulated as in a live campaign."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import crowdtree as ct
+from crowdtree.campaign import Event, Rules, advance, open_questions, start_item
+from crowdtree.errors import CrowdtreeError
+from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy
+from crowdtree.rng import generator
+from crowdtree.simulation import Crowd, simulate
+
+PROBLEM = ct.example("table1").replace(worker_error=0.1)
+PLAN = ct.staff(ct.design(PROBLEM), workers=6)
+POLICIES = {
+    "tree": PlanPolicy(ct.design(PROBLEM)),
+    "curtailed": PlanPolicy(PLAN, "curtailed"),
+    "margin": PlanPolicy(PLAN, "margin"),
+    "batch": BatchPolicy(PROBLEM),
+    "adaptive": AdaptivePolicy(PROBLEM, 0.2, 20),
+}
+ITEMS = 60
+
+
+def played(policy: Any, people: int, seed: int) -> tuple[list[int], list[int]]:
+    """Labels, and numbers of answers, of the engine: each answer is another person's."""
+    block = Crowd().block(PROBLEM, int(generator(seed).integers(0, 2**63)), 0, ITEMS)
+    rules, labels, answers = Rules(people=people), [], []
+    for row in range(ITEMS):
+        item = start_item(policy, str(row))
+        values = np.zeros((2, PROBLEM.n_questions), dtype=np.int64)
+        while item.label is None:
+            (question, *_) = open_questions(policy, item, rules=rules)
+            asked = (np.array([n]) for n in (row, question, values[:, question].sum()))
+            value = int(block.answer(*asked, values[1, question, None]).value[0])
+            values[value, question] += 1
+            event = Event(str(row), question, str(values.sum()), value)
+            item = advance(policy, item, event, rules)
+        labels.append(item.label.label)
+        answers.append(item.answers)
+    return labels, answers
+
+
+@pytest.mark.parametrize("people", [1, 2, 4])
+@pytest.mark.parametrize("name", POLICIES)
+def test_simulated_labels_are_those_of_the_engine(name: str, people: int) -> None:
+    policy = POLICIES[name]
+    run = simulate(PROBLEM, policy, ITEMS, rng=people, people_per_item=people)
+    assert (run.label.tolist(), run.answers.tolist()) == played(policy, people, seed=people)
+    assert run.answers.min() >= people
+
+
+def test_more_people_take_more_answers_while_the_table_is_revised() -> None:
+    crowd = Crowd(problem=PROBLEM.replace(worker_error=0.35))
+    run = simulate(PROBLEM, POLICIES["adaptive"], 150, crowd=crowd, adapt=True, people_per_item=5)
+    assert run.adaptation is not None
+    assert run.adaptation.revisions
+    assert run.answers.min() >= 5
+
+
+def test_checkpoints_of_other_numbers_of_people_are_not_used(tmp_path: Any) -> None:
+    runs = [
+        simulate(PROBLEM, POLICIES["tree"], ITEMS, checkpoint=tmp_path, people_per_item=people)
+        for people in (1, 3, 1)
+    ]
+    assert runs[0] == runs[2] != runs[1]
+
+
+def test_impossible_numbers_of_people_are_refused() -> None:
+    few = AdaptivePolicy(PROBLEM, max_answers=2, strict=False)
+    with pytest.raises(CrowdtreeError, match=r"3 people cannot answer .* at most 2"):
+        simulate(PROBLEM, few, 10, people_per_item=3)
+    with pytest.raises(CrowdtreeError, match="people_per_item: expected at least 1, got 0"):
+        simulate(PROBLEM, few, 10, people_per_item=0)
+    with pytest.raises(CrowdtreeError, match="policy: expected a policy, got Tree"):
+        simulate(PROBLEM, ct.design(PROBLEM), 10, people_per_item=2)  # type: ignore[arg-type]
