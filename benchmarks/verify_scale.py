@@ -88,7 +88,17 @@ COPIED = {
     "answers": ("id", "item_id", "lease_id"),
     "labels": ("id", "item_id"),
 }
-COUNTS = ("answers", "skips", "overdue", "earned", "gold_right", "gold_asked", "agreed", "judged")
+COUNTS = (
+    "answers",
+    "accepted",
+    "skips",
+    "overdue",
+    "earned",
+    "gold_right",
+    "gold_asked",
+    "agreed",
+    "judged",
+)
 
 
 def copy(connection: Connection, times: int) -> None:

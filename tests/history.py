@@ -3,10 +3,11 @@
 Clients note every answer that the server acknowledged. Meanwhile servers are killed, the database
 is restarted, the clock jumps, policies are revised, by the owner and by the server itself, whose
 tables the answers contradict. Answers are excluded and included again, a campaign is finished early
-and its items are reopened. Auditors check labels, and audits start again, while all that goes on.
-Clients stay until every campaign is finished, and others join where nobody is left who may answer.
-In the end every acknowledged answer must be in the log exactly once, every acknowledged check in
-its audit, and everything else must be the replay of the log.
+and its items are reopened. Items are labelled by hand, withdrawn and edited, some of that is taken
+back, and questions are reworded. Auditors check labels, and audits start again, while all that goes
+on. Clients stay until every campaign is finished, and others join where nobody is left who may
+answer. In the end every acknowledged answer must be in the log exactly once, every acknowledged
+check in its audit, and everything else must be the replay of the log.
 """
 
 from __future__ import annotations
@@ -84,6 +85,8 @@ class Crowd:
     lock: threading.Lock = field(default_factory=threading.Lock)
     threads: list[threading.Thread] = field(default_factory=list)
     end: float = field(default_factory=lambda: time.monotonic() + LONGEST)
+    changed: dict[int, dict[str, list[str]]] = field(default_factory=dict)
+    """Items that are labelled by hand or withdrawn, by campaign."""
     joined: dict[int, float] = field(default_factory=dict)
     """When somebody joined a campaign last, because nobody else was left."""
 
@@ -264,6 +267,50 @@ def finish_and_reopen(url: str, servers: list[Server], crowd: Crowd, place: int)
         assert status == 200, (status, found)
         if found["reopened"]:
             crowd.saw("reopened")
+
+
+def change_items(url: str, servers: list[Server], crowd: Crowd, first: int) -> None:
+    """Label, withdraw and edit items of every campaign, and take back what was done before.
+
+    Six items from the number `first` on are changed, whatever has become of them.
+    """
+    names = ct.example("table1")
+    with Owner(url, servers) as owner:
+        for number in owner.numbers:
+            done = {"gone": [], "known": []} | crowd.changed.get(number, {})
+            if done["known"]:
+                back = {"labels": dict.fromkeys(done["known"], None), "reason": "was right"}
+                _must(owner, crowd, "taken back", number, "/correct", back)
+            if done["gone"] and owner.status(number) != "finishing":
+                _must(owner, crowd, "put back", number, "/reopen", {"tasks": done["gone"]})
+            tasks = [f"i{k}" for k in range(first, first + 6)]
+            known = {task: names.classes[k] for k, task in enumerate(tasks[:3])}
+            _must(owner, crowd, "corrected", number, "/correct", {"labels": known})
+            _must(owner, crowd, "withdrawn", number, "/withdraw", {"tasks": tasks[3:5]})
+            questions = {names.questions[0]: f"Is it so, from {tasks[0]} on?"}
+            _must(owner, crowd, "reworded", number, "/reword", {"questions": questions})
+            _edit(owner, crowd, number, tasks[3:])
+            crowd.changed[number] = {"known": tasks[:2], "gone": tasks[3:4]}
+
+
+def _must(
+    owner: Owner, crowd: Crowd, what: str, number: int, path: str, body: dict[str, Any]
+) -> None:
+    status, found = owner.call("POST", number, path, body)
+    assert status == 200, (what, status, found)
+    crowd.saw(what)
+
+
+def _edit(owner: Owner, crowd: Crowd, number: int, tasks: list[str]) -> None:
+    """Edit items; a withdrawn one among them."""
+    mine = items.c.campaign_id == number
+    with Look(crowd.url) as look:
+        rows = look._rows(sa.select(items.c.id).where(mine, items.c.task.in_(tasks))) or []
+    for (item,) in rows:
+        body = {"columns": {"text": f"a text of {item}"}}
+        status, found = owner.call("PATCH", number, f"/items/{item}", body)
+        assert status == 200, (status, found)
+        crowd.saw("edited")
 
 
 def resume(url: str, servers: list[Server], numbers: list[int]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 PAGES = Path(__file__).parent.parent / "reference"
-GENERATED = ("python", "commands", "http", "settings", "metrics")
+GENERATED = ("python", "commands", "http", "settings", "metrics", "texts")
 
 
 def setup(app: Any) -> dict[str, bool]:
@@ -72,6 +72,7 @@ def write_pages(folder: Path = PAGES) -> None:
         "http": http_page,
         "settings": settings_page,
         "metrics": metrics_page,
+        "texts": texts_page,
     }
     folder.mkdir(exist_ok=True)
     for name, make in makers.items():
@@ -223,6 +224,25 @@ def _taken(described: dict[str, Any], call: dict[str, Any]) -> str:
 
 def _named(name: str, schema: dict[str, Any], required: bool) -> str:
     return f"`{name}`" if required else f"`{name}={json.dumps(schema.get('default'))}`"
+
+
+def texts_page() -> Iterator[str]:
+    """Every text of the worker page."""
+    from crowdtree.languages import OWN, QUESTION, catalogues
+
+    found = catalogues()
+    yield "# Texts of the worker page\n"
+    names = ", ".join(f"`{code}` {made.name}" for code, made in found.items())
+    yield f"The languages are {names}. The setting `texts` replaces texts by language and key"
+    yield "([Languages, consent and training](../howto/languages.md)). Other keys are"
+    yield ", ".join(f"`{key}`" for key in OWN) + f" and `{QUESTION}NAME` for the question NAME."
+    yield "Names in braces stand for what the page fills in. A text with several forms depends on"
+    yield "`count`; one text replaces all of its forms.\n"
+    rows = []
+    for key, text in found["en"].texts.items():
+        forms = [text] if isinstance(text, str) else list(dict.fromkeys(text.values()))
+        rows.append((f"`{key}`", " / ".join(forms)))
+    yield from _table(("key", "English"), rows)
 
 
 def settings_page() -> Iterator[str]:

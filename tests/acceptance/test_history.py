@@ -25,12 +25,14 @@ def postgres() -> Iterator[Postgres]:
 HAPPENED = (
     *("counted", "skipped", "repeated", "second key", "undone", "abandoned", "slow"),
     *("surplus", "connection lost", "leases expired", "revised", "adapted", "checked"),
-    *("excluded", "included", "reopened"),
+    *("excluded", "included", "reopened", "corrected", "taken back", "withdrawn", "put back"),
+    *("edited", "reworded"),
 )
 """What must have happened in a long run, or else it has tested less than it says."""
 SHORT = (
     *("repeated", "checked", "adapted", "killed in an adaptation"),
-    *("excluded", "included", "reopened"),
+    *("excluded", "included", "reopened", "corrected", "taken back", "withdrawn", "put back"),
+    *("edited", "reworded"),
 )
 """What must have happened in a short run."""
 
@@ -81,6 +83,10 @@ def include(url: str, fleet: list[Server]) -> Any:
     return lambda crowd: history.include(url, fleet, crowd)
 
 
+def change_items(url: str, fleet: list[Server], first: int) -> Any:
+    return lambda crowd: history.change_items(url, fleet, crowd, first)
+
+
 def reopen(url: str, fleet: list[Server], place: int) -> Any:
     return lambda crowd: history.finish_and_reopen(url, fleet, crowd, place)
 
@@ -106,8 +112,10 @@ def test_sqlite_survives_kills_a_clock_jump_and_adaptations(tmp_path: Path) -> N
         chaos=lambda fleet, clock: [
             (20, reopen(url, fleet, 2)),
             (50, crash_in_adaptation(fleet, clock)),
+            (100, change_items(url, fleet, 6)),
             (150, exclude(url, fleet)),
             (200, jump(clock, 3600)),
+            (230, change_items(url, fleet, 14)),
             (250, jump(clock, 1800)),
             (270, include(url, fleet)),
             (300, crash_in_adaptation(fleet, clock)),
@@ -133,9 +141,11 @@ def test_postgresql_survives_its_own_restart_and_revisions(
             # The table of an owner is tested with new items only, so adaptations come first.
             (50, crash_in_adaptation(fleet, clock)),
             (100, exclude(url, fleet)),
+            (120, change_items(url, fleet, 6)),
             (150, lambda _: postgres.restart()),
             (200, revise(url, fleet, 1.2)),
             (220, include(url, fleet)),
+            (230, change_items(url, fleet, 14)),
             (250, jump(clock, 3600)),
         ],
     )
@@ -156,6 +166,7 @@ def test_long_history(database: str, tmp_path: Path, postgres: Postgres) -> None
         for turn in range(4):
             done, server = 600 * turn, fleet[turn % len(fleet)]
             rounds += [(20, reopen(url, fleet, 2))] if turn == 0 else []  # before it is finished
+            rounds += [(done + 80, change_items(url, fleet, 6 + 10 * turn))]
             rounds += [(done + 100, crash(server))]
             rounds += [(done + 250, jump(clock, 3600 * turn))]
             rounds += [(done + 300, revise(url, fleet, 2.0 if turn % 2 else 1.0 + 0.1 * turn))]

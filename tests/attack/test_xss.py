@@ -100,6 +100,11 @@ class Campaign:
         app.post(f"/api/campaigns/{self.number}/start")
         self.workers = [app.worker(self.number, evil(f"worker{k}", 200)) for k in range(3)]
         self._join()
+        if turns:
+            lease = self.workers[1].next()["task"]["lease"]
+            sent = {"reason": "other", "words": evil("report")}
+            self.workers[1].call("report", lease=lease, key="report", **sent)
+        self._people()
         for _ in range(turns):
             for worker in self.workers:
                 worker.work("yes")
@@ -134,6 +139,9 @@ class Campaign:
         values["instructions"] = evil("instructions") + MARKDOWN
         values["examples"] = {self.questions[0]: evil("examples") + MARKDOWN}
         values["return_url"] = "https://back.example/?a=%22%3E%3Cscript%3E&b=(window.ran=1)"
+        values["texts"] = {
+            "en": {"help": evil("override"), f"question:{self.questions[0]}": evil("translated")}
+        }
         values |= {"price": 0.01, "gold_rate": 0.3}
         path = f"/api/campaigns/{self.number}/settings"
         found = self.app.client.patch(path, json=values, headers=self.app.owner)
@@ -148,6 +156,7 @@ class Campaign:
                 "alt": evil(f"alt{k}"),
                 "image": "https://pictures.example/a.png?%22onerror=window.ran=1//",
                 evil(f"column{k}"): evil(f"hidden{k}"),
+                "explanation": evil(f"explanation{k}"),
                 "gold": self.classes[3] if k > 5 else None,
             }
             for k in range(8)
@@ -169,6 +178,14 @@ class Campaign:
         }
         made = self.app.client.post("/api/join", json=body)
         assert made.status_code == 200, made.text
+
+    def _people(self) -> None:
+        """An owner and a token with such names, and something that the owner did."""
+        name = evil(f"person{self.number}", 200)
+        made = self.app.post("/api/people", {"name": name, "role": "editor"})
+        assert made.status_code == 201, made.text
+        purpose = {"name": evil("purpose", 100)}
+        assert self.app.post("/api/tokens", purpose).status_code == 200
 
     def pages(self) -> Iterator[tuple[str, str]]:
         """Every page of the owner, and refusals that could say again what was sent."""
@@ -234,6 +251,7 @@ def test_no_owner_page_runs_injected_scripts(made: Campaign) -> None:
     for name in (
         *("name", "class0", "text0", "task0", "itemtext0", "markdown0", "hidden0", "column0"),
         *("worker0", "participant", "instructions", "thanks", "completion_code", "auditor"),
+        *("override", "translated", "report", "explanation0"),
     ):
         assert f"window.ran='{name}'" in words, name
 

@@ -11,32 +11,35 @@ from playwright.sync_api import Page
 axe = pytest.importorskip("axe_playwright_python", reason="needs axe-playwright-python")
 SCRIPT = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+BEST = ["best-practice"]
+IMPACTS = ("minor", "moderate", "serious", "critical")
 PHONE = {"width": 390, "height": 844}
 COLOURS = ["color-contrast", "link-in-text-block"]
 SPACE = ["target-size", "scrollable-region-focusable"]
 
 
-def findings(page: Page, rules: list[str] | None = None) -> list[str]:
-    """Serious findings on a page as it is now: of all rules, or of some."""
+def findings(page: Page, rules: list[str] | None = None, least: str = "serious") -> list[str]:
+    """Findings on a page as it is now, of all rules or of some; with "minor", all of any level."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(SCRIPT)
-    only = {"type": "rule", "values": rules} if rules else {"type": "tag", "values": TAGS}
+    tags = TAGS + BEST * (least == "minor")
+    only = {"type": "rule", "values": rules} if rules else {"type": "tag", "values": tags}
     found: dict[str, Any] = page.evaluate(
         "only => axe.run(document, {resultTypes: ['violations'], runOnly: only})", only
     )
     return [
         f"{page.url} {violation['id']}: {node['html'][:150]} {node['failureSummary'][:200]}"
         for violation in found["violations"]
-        if violation["impact"] in ("serious", "critical")
+        if violation["impact"] in IMPACTS[IMPACTS.index(least) :]
         for node in violation["nodes"]
     ]
 
 
-def everywhere(page: Page) -> list[str]:
+def everywhere(page: Page, least: str = "serious") -> list[str]:
     """Findings in light and dark mode, on desktop and phone; only rules that differ run again."""
     size = page.viewport_size
     page.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
-    found = findings(page)
+    found = findings(page, least=least)
     page.emulate_media(color_scheme="dark")
     found += findings(page, COLOURS)
     page.set_viewport_size(PHONE)

@@ -132,3 +132,10 @@ def test_the_new_pages_have_no_finding_of_any_level(open_page, campaign, shot, c
         page.set_viewport_size({"width": 1280, "height": 800})
         if colours == "light":
             assert everywhere(page) == []
+
+
+def test_the_log_has_the_address_that_the_proxy_names(api) -> None:
+    """The server believes a proxy on its own machine, as `FORWARDED_ALLOW_IPS` says by default."""
+    assert api.post("/api/login-link", headers={"x-forwarded-for": "203.0.113.9"}).ok
+    last = api.get("/api/activity?person=owner").json()[0]
+    assert (last["action"], last["address"]) == ("login link", "203.0.113.9")

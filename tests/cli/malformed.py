@@ -391,6 +391,32 @@ backup
 restore nowhere.backup --database new.db
 restore note.txt --database new.db
 restore note.txt --replace
+restore zip.csv --database new.db
+restore hollow.xlsx --database new.db
+restore cut.xlsx --database new.db
+restore empty.csv --database new.db
+restore . --database new.db
+backup .
+owner list --database note.txt
+owner link --hours nan
+owner revoke 0123 --database nowhere.db
+prolific create 99 --places 5 --url https://label.example --seconds 9
+prolific create 1 --places 0 --url https://label.example --seconds 9
+prolific create 1 --places 5 --url http://label.example --seconds 9
+prolific create 1 --places 5 --url https://label.example --seconds -1
+prolific create 1 --places 5 --url https://label.example --seconds nan
+prolific create x --places 5
+prolific publish 1
+prolific publish 99 --dry-run
+prolific pause 1 --database nowhere.db
+prolific resume 1 --database note.txt
+prolific stop -1
+prolific submissions 99
+prolific approve 1
+prolific approve 1 --complete --submission 5
+prolific reject 1 --submission 5
+prolific reject 1 --submission 5 --category RUDE --message short
+prolific bonus 1 --outcome maybe
 design birds.csv --errors - -
 """.strip().splitlines()
 BAD_OUTPUTS = [

@@ -318,10 +318,74 @@ def test_items_set_aside_are_reopened(run: Any) -> None:
         (["reopen", "1"], "reopen: expected names of items, or --all"),
         (["reopen", "1", "a", "--all"], "reopen: expected names of items, or --all"),
         (["reopen", "1", "zebra"], "campaign 1 has no item 'zebra'"),
-        (["reopen", "1", "a"], "item 'a' is new: only items set aside can be reopened"),
+        (
+            ["reopen", "1", "a"],
+            "item 'a' is new: only items set aside or withdrawn",
+        ),
     ],
 )
 def test_mistakes_in_corrections(run: Any, words: list[str], wrong: str) -> None:
+    run("create", "table.csv")
+    run("items", "1", "items.csv")
+    run("start", "1")
+    code, _, err = run(*words)
+    assert (code, wrong in err) == (2, True), err
+
+
+def test_items_are_labelled_by_hand_withdrawn_and_edited(run: Any) -> None:
+    run("create", "table.csv", "--set", "finish_by_itself=false")
+    run("items", "1", "items.csv")
+    run("start", "1")
+    code, out, _ = run("correct", "1", "a", "plate", "--reason", "seen")
+    assert (code, out.splitlines()[0]) == (0, "a is labelled plate by hand.")
+    assert "Nothing to do" in run("correct", "1", "a", "plate")[1]
+    row = json.loads(run("labels", "1", "--json")[1])["labels"][0]
+    assert (row["label"], row["corrected"], row["corrected_why"]) == ("plate", True, "seen")
+    assert "1 item labelled by hand" in run("status", "1")[1]
+    assert "taken back" in run("correct", "1", "a", "--undo")[1]
+    assert run("withdraw", "1", "a", "b", "--reason", "x")[1].startswith("2 items withdrawn.\n")
+    assert "2 items withdrawn" in run("status", "1")[1]
+    assert run("reopen", "1", "b")[1].startswith("1 item reopened.\n")
+    made = json.loads(run("edit", "1", "b", "--column", "text=a = b", "--json")[1])
+    assert (made["before"], made["after"]) == ({"text": "two"}, {"text": "a = b"})
+    assert "Nothing to do" in run("edit", "1", "b", "--column", "text=a = b")[1]
+    assert "Saved." in run("reword", "1", "--question", "handle=Has it a handle?")[1]
+    assert "No differences" in run("verify", "1")[1]
+
+
+def test_other_content_and_missing_files_are_reported(run: Any) -> None:
+    run("create", "table.csv")
+    run("items", "1", "items.csv")
+    Path("more.csv").write_text("task;text;image\na;other;\nd;x;d.png\n")
+    _, out, err = run("items", "1", "more.csv")
+    assert "1 items added of 2" in out
+    assert "warning: line 2: the item exists with other content and stays as it is" in err
+    assert "warning: 1 file that items show was never uploaded: d.png" in err
+    assert "Looked in crowdtree-media/1; --media names another folder." in err
+    assert "was never uploaded: d.png" in run("start", "1")[2]
+    folder = Path("elsewhere/1")
+    folder.mkdir(parents=True)
+    (folder / "d.png").write_bytes(b"x")
+    run("pause", "1")
+    assert "never uploaded" not in run("start", "1", "--media", "elsewhere")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        (["correct", "1", "a"], "correct: expected a class, or --undo"),
+        (["correct", "1", "a", "mug", "--undo"], "correct: expected a class, or --undo"),
+        (["correct", "1", "a", "cup"], "'cup' is not a class; expected one of mug, bowl, plate"),
+        (["correct", "1", "c", "mug"], "item 'c' is a gold item"),
+        (["withdraw", "1", "zebra"], "campaign 1 has no item 'zebra'"),
+        (["edit", "1", "a"], "edit: expected --column"),
+        (["edit", "1", "a", "--column", "text"], "--column: expected NAME=VALUE, got 'text'"),
+        (["edit", "1", "a", "--column", "task=b"], "the name of an item cannot change"),
+        (["reword", "1"], "reword: expected --question or --class"),
+        (["reword", "1", "--class", "cup=x"], "classes: 'cup' is not in campaign 1"),
+    ],
+)
+def test_mistakes_in_changes_of_items(run: Any, words: list[str], wrong: str) -> None:
     run("create", "table.csv")
     run("items", "1", "items.csv")
     run("start", "1")

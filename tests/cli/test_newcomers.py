@@ -20,6 +20,7 @@ def test_a_folder_is_named_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[
     ("words", "said"),
     [
         (("--answers", "abc"), "--answers: expected a number, got 'abc'"),
+        (("--answers", "2%"), "--answers: expected a number, got '2%'; write 0.02"),
         (("--workers=1.5",), "--workers: expected a whole number, got '1.5'"),
     ],
 )

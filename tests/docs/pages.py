@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-GENERATED = ("python", "commands", "http", "settings", "metrics")
+GENERATED = ("python", "commands", "http", "settings", "metrics", "texts")
 """Pages of the reference that are written from the code when the site is built."""
 
 

@@ -21,6 +21,8 @@ QUESTIONS = {
     "back up and restore": "howto/operate.html#backup-and-restore",
     "recruit on prolific": "howto/prolific.html",
     "environment variables": "reference/environment.html",
+    "language of the page": "howto/languages.html",
+    "delete personal data": "howto/people.html#delete-a-workers-personal-data",
 }
 FIRST = 5
 """Results of a search among which the page must be."""

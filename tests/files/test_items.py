@@ -10,7 +10,7 @@ import json
 import pytest
 
 from crowdtree import CrowdtreeError
-from crowdtree.files.items import MOST_ROW, read_items
+from crowdtree.files.items import MOST_ROW, item_format, numbered_items, read_items
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
@@ -72,3 +72,54 @@ def test_bad_items(content: bytes, words: str) -> None:
     with pytest.raises(CrowdtreeError) as caught:
         list(read_items(content, "csv", ["cat"]))
     assert words in str(caught.value)
+
+
+def workbook(*sheets: tuple[str, list[list[object]]]) -> bytes:
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for title, rows in sheets:
+        sheet = book.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+    out = io.BytesIO()
+    book.save(out)
+    return out.getvalue()
+
+
+def test_items_of_a_workbook_with_a_title_and_columns_in_any_order() -> None:
+    table = [["Photographs of May"], [], ["Text", "Gold", "ID", None], ["a", "cat", 7.0, None]]
+    content = workbook(("Read me", [["hello"]]), ("Items", [*table, [None, None, 8]]))
+    rows = list(numbered_items(content, "xlsx", ["dog", "cat"]))
+    assert [(number, row["task"], row["gold"]) for number, row in rows] == [
+        (4, "7", 1),
+        (5, "8", None),
+    ]
+    assert json.loads(rows[0][1]["payload"]) == {"text": "a"}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"no workbook", "is not an XLSX workbook"),
+        (workbook(("a", [["name", "text"], ["x", "y"]])), "one of them `task`"),
+        (workbook(("a", [["task", "gold"], ["x", "bird"]])), "row 2: gold 'bird' is not a class"),
+    ],
+)
+def test_bad_workbooks(content: bytes, words: str) -> None:
+    with pytest.raises(CrowdtreeError) as caught:
+        list(read_items(content, "xlsx", ["cat"]))
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_format_is_told_by_the_name() -> None:
+    assert [item_format(name) for name in ("a.CSV", "b.tsv", "c.xlsx", "d.ndjson")] == [
+        "csv",
+        "csv",
+        "xlsx",
+        "jsonl",
+    ]
+    with pytest.raises(CrowdtreeError, match=r"items.pdf: save the items as .csv, .tsv, .xlsx"):
+        item_format("items.pdf")

@@ -300,6 +300,14 @@ def test_gzip_is_detected_by_content(tmp_path: Path) -> None:
             "if this column says how often workers err, call it error",
         ),
         (
+            "question,a,b,How often people err\nShare of parcels,70%,30%,\nq,0,1,5%\n",
+            "if this row says how often each class occurs, call it prior",
+        ),
+        (
+            "question,a,b,How often people err\nprior,70%,30%,\nq,0,1,5%\n",
+            "if this column says how often workers err, call it error",
+        ),
+        (
             "class,prior,q\na,0.7,0\nb,0.3,1\nerror rate,,0.1\n",
             "if this row says how often workers err, call it error",
         ),

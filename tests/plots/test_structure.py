@@ -5,6 +5,7 @@ Widths are those of a wide font, so that what holds here holds in other fonts as
 
 from __future__ import annotations
 
+import json
 import re
 import xml.etree.ElementTree as ET
 from itertools import combinations
@@ -176,6 +177,41 @@ def test_where_policies_spend_their_answers(n: int) -> None:
     check(svg)
     bars = [p for p in ET.fromstring(svg).iter() if p.get("aria-roledescription") == "bar"]
     assert len(bars) == 2 * 16  # like texts keep their own row
+    alone = chart_svg(spending_chart({"adaptive": Run()}))
+    check(alone)
+    assert "own scale" not in alone
+    assert longest_bar(alone) > 2 * longest_bar(svg)
+
+
+def longest_bar(svg: str) -> float:
+    bars = [p for p in ET.fromstring(svg).iter() if p.get("aria-roledescription") == "bar"]
+    return max(float(re.findall(r"h(-?[\d.]+)", bar.get("d", ""))[0]) for bar in bars)
+
+
+def test_the_costs_of_policies_are_in_order_and_missing_ones_are_named() -> None:
+    from crowdtree.plots.policies import policy_chart
+    from crowdtree.plots.vega import chart_svg
+    from crowdtree.simulation.compare import CurveRow
+
+    def row(series: str, answers: float, error: float) -> CurveRow:
+        return CurveRow(series, answers, error, error, error, None)
+
+    # the plan that was chosen for the error comes after the points of its frontier
+    rows = [row("frontier, margin", x, e) for x, e in ((2, 0.3), (9, 0.001), (5, 0.05))]
+    rows += [row("paper", 3, 0.3), row("paper", 8, 0.04), row("batch, nearest", 40, 0.001)]
+    chart = policy_chart(rows, 0.05)
+    assert "always below 0.5 %: batch, nearest." in json.dumps(chart.to_dict())
+    drawn = chart.to_dict()["datasets"].values()
+    line = [r["x"] for rows in drawn for r in rows if r.get("series") == "frontier, margin"]
+    assert line == sorted(line)
+    check_curves(chart_svg(chart))
+
+
+def test_few_checks_are_counted_in_whole_numbers() -> None:
+    audit = ct.Audit(["a", "b", "c", "d"], ["x"] * 4, [0.1] * 4)
+    for item in audit.next(3):
+        audit.record(item, "x")
+    assert "1.5" not in re.findall(r">([\d.]+)<", str(audit.draw()))
 
 
 def test_the_chart_of_an_audit_and_of_the_workers() -> None:

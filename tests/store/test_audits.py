@@ -39,10 +39,12 @@ ONE_VOTE = PlanPolicy(ct.design(ct.example("table1")), "curtailed")
 class Lab:
     """A campaign whose items are labelled."""
 
-    def __init__(self, url: str = "sqlite://", n: int = 40, **settings: Any) -> None:
+    def __init__(
+        self, url: str = "sqlite://", n: int = 40, policy: Any = ONE_VOTE, **settings: Any
+    ) -> None:
         self.clock = Clock()
         self.store = Store(url, clock=self.clock, rng=0)
-        self.number, self.workers = filled(self.store, n, ONE_VOTE, **settings)
+        self.number, self.workers = filled(self.store, n, policy, **settings)
         work(self.store, self.workers)
         self.classes = self.store.read(lambda c: get_campaign(c, self.number)).classes
 
@@ -118,6 +120,36 @@ def test_checks_reach_the_bound_and_the_certificate_verifies(url: str, made: Any
     again = ct.verify_audit(json.dumps(data).encode(), name="audit.json")
     assert again.to_dict() == found["claims"]
     assert lab.verified() == []
+
+
+def test_the_mean_loss_is_certified_where_mistakes_cost_something(url: str, made: Any) -> None:
+    loss = {"pairs": {"c1": {"c2": 20}}}
+    costly = PlanPolicy(ct.design(ct.example("table1").replace(loss=loss)), "curtailed")
+    lab = made(url, policy=costly)
+    lab.start()
+    first = lab.next()["number"]
+    lab.record(first, lab.wrong(first))
+    lab.check()
+    report = lab.store.read(lambda c: audit_report(c, lab.store.audits, lab.number))
+    cost = report["claims"]["loss"]
+    assert 0 < cost["low"] < cost["upper"] <= 20
+    assert "certified mean loss at most" in report["sentence"]
+    data = lab.store.read(lambda c: certificate(c, lab.store.audits, lab.number))
+    again = ct.verify_audit(json.dumps(data).encode(), name="audit.json")
+    assert again.mean_loss.upper == pytest.approx(cost["upper"])
+    assert lab.verified() == []
+    lab.sql(audits.update().values(labels=sa.func.replace(audits.c.labels, "20.0", "30.0")))
+    assert lab.verified()
+
+
+def test_a_loss_that_no_label_can_have_is_left_out(made: Any) -> None:
+    one_mistake = [[0.0] * 5 for _ in range(5)]
+    one_mistake[0][4] = 1.0
+    problem = ct.example("table1").replace(loss=one_mistake)
+    lab = made(n=1, policy=PlanPolicy(ct.design(problem), "curtailed"))
+    campaign = lab.store.read(lambda c: get_campaign(c, lab.number))
+    assert checking._loss_of(campaign, [0, 1]) is None
+    assert checking._loss_of(campaign, [0, 4]) is not None
 
 
 def test_nothing_to_audit_and_no_bound_take_one_line(made: Any) -> None:

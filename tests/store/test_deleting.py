@@ -24,7 +24,7 @@ from crowdtree.store.replay.verify import verify
 from crowdtree.web.services.deleting import delete_campaign
 from storelab import filled, work
 
-SECRETS = ("5f3c-platform", "network", "session-77", "study-8", "Nicky")
+SECRETS = ("5f3c-platform", "network", "session-77", "study-8", "Nicky", "Oslo")
 
 
 def differences(store: Store, number: int) -> Any:
@@ -59,6 +59,10 @@ def joined(store: Store, number: int) -> tuple[int, str]:
         task = store.ask(Next(token))["task"]
         assert task is not None
         store.ask(Submit(token, task["lease"], "answer", k % 2, f"n{k}"))
+    task = store.ask(Next(token))["task"]
+    assert task is not None
+    report = "other: I am Nicky from Oslo"
+    store.ask(Submit(token, task["lease"], "skip", None, "r", report=report))
     store.ask(Next(token))  # holds one
     return worker, token
 

@@ -322,7 +322,7 @@ def test_reopened_items_are_asked_of_others(tmp_path: Any) -> None:
         assert len(tasks) == 4
         assert game.reopen(tasks[0], tasks[0]) == 1
         game.settle()
-        with pytest.raises(CrowdtreeError, match="only items set aside can be reopened"):
+        with pytest.raises(CrowdtreeError, match="only items set aside or withdrawn"):
             game.reopen(tasks[0])
         with pytest.raises(CrowdtreeError, match="has no item 'nowhere'"):
             game.reopen("nowhere")

@@ -17,8 +17,7 @@ from sqlalchemy.exc import OperationalError
 from attack.routes import every_route
 from crowdtree.store.errors import unavailable
 from crowdtree.store.serving import writer
-from crowdtree.web import readiness
-from crowdtree.web.api import media
+from crowdtree.web import media_files, readiness
 from weblab import Lab, lab, until
 
 
@@ -121,7 +120,7 @@ def test_a_full_disk_is_named_for_uploads(tmp_path: Any, monkeypatch: pytest.Mon
 
     with lab(media=tmp_path) as app:
         number = app.campaign()
-        monkeypatch.setattr(media.os, "replace", full)
+        monkeypatch.setattr(media_files.os, "replace", full)
         found = app.client.post(
             f"/api/campaigns/{number}/media?name=a.png", content=b"x", headers=app.owner
         )

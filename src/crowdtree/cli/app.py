@@ -6,6 +6,7 @@ import contextlib
 import functools
 import itertools
 import logging
+import math
 import os
 import re
 import sys
@@ -37,6 +38,7 @@ from crowdtree.cli.serve import serve_verb
 from crowdtree.cli.simulate import simulate_verb
 from crowdtree.cli.staff import staff_verb
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, one_line
+from crowdtree.files.cells import cell_number
 
 __all__ = ["app", "main"]
 
@@ -150,6 +152,9 @@ def _usage_words(error: Any, arguments: list[str]) -> str:
         names, given = [variable], [os.environ[variable]]
     what = "expected a number" if kind[1] == "number" else "expected a whole number"
     got = f", got {one_line(given[-1])}" if given else ""
+    share = cell_number(given[-1]) if given and "%" in given[-1] else math.nan
+    if kind[1] == "number" and not math.isnan(share):
+        got += f"; write {share:g}"
     return f"{names[0]}: {what}{got}" if names else words.replace(kind[0], what)
 
 

@@ -12,9 +12,10 @@ from crowdtree.cli import render
 from crowdtree.cli.campaign.database import (
     HERE,
     Database,
-    MediaFolder,
+    MediaPlace,
     check_exists,
     import_server,
+    media_place,
     next_step,
     one_line,
     without_password,
@@ -32,23 +33,29 @@ class Place:
     """What is backed up, or restored: the options of `serve` with the same names."""
 
     database: Database = HERE
-    media: MediaFolder = None
+    media: MediaPlace = None
     no_media: Annotated[bool, typer.Option("--no-media", help="Leave media out.")] = False
+
+    @property
+    def bucket(self) -> str:
+        """The bucket of media, which is not backed up with the database; empty for a folder."""
+        is_bucket = import_server("crowdtree.web.media_files").is_bucket
+        return self.media if self.media and not self.no_media and is_bucket(self.media) else ""
 
     @property
     def folder(self) -> Path | None:
         """The folder of media."""
-        if self.no_media:
+        if self.no_media or self.bucket:
             return None
-        beside = import_server("crowdtree.web.serve").beside
-        return self.media or Path(beside(self.database, "-media"))
+        return Path(media_place(self.database, self.media))
 
 
 @with_options
 def backup_verb(file: BackupFile, place: Place, as_json: AsJson = False) -> None:
     """Write all campaigns, answers and uploaded media to one file. The server may be running.
 
-    The key that encrypts secrets of webhooks is not included: keep it elsewhere.
+    Media in a bucket (s3://...) are not included, nor is the key that encrypts secrets of webhooks:
+    keep it elsewhere.
 
     Examples:
 
@@ -60,7 +67,7 @@ def backup_verb(file: BackupFile, place: Place, as_json: AsJson = False) -> None
     check_exists(place.database)
     backup = import_server("crowdtree.store.backup")
     with one_line():
-        made = backup.back_up(place.database, place.folder, file)
+        made = backup.back_up(place.database, place.folder, file, place.bucket)
     _show(made, as_json, file, "Backed up", [file], "")
 
 
@@ -85,7 +92,7 @@ def restore_verb(
     """
     backup = import_server("crowdtree.store.backup")
     with one_line():
-        made = backup.restore(file, place.database, place.folder, replace)
+        made = backup.restore(file, place.database, place.folder, replace, place.bucket)
     then = next_step(place.database, "campaign", "verify", 1) if made["rows"]["campaigns"] else ""
     _show(made, as_json, file, f"Restored into {without_password(place.database)}:", [], then)
 
@@ -102,6 +109,7 @@ def _show(
         "campaigns": rows["campaigns"],
         "answers": rows["answers"],
         "media": files,
+        "bucket": made.get("bucket", ""),
     }
 
     def show(console: Any) -> None:
@@ -111,5 +119,8 @@ def _show(
             plural(files, "media file"),
         )
         console.print(f"{done} {', '.join(counts)}.", markup=False)
+        if made.get("bucket"):
+            words = "Uploaded media are not in the backup; they are in"
+            console.print(f"{words} {made['bucket']}.", markup=False)
 
     render.emit(as_json, found, show, written, then)

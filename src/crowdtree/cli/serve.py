@@ -14,8 +14,9 @@ import typer
 from crowdtree.cli.campaign.database import (
     HERE,
     Database,
-    MediaFolder,
+    MediaPlace,
     import_server,
+    media_place,
     opened,
     without_password,
 )
@@ -56,7 +57,7 @@ class Running:
         int,
         typer.Option("--workers", min=1, help="Server processes (more than 1 require PostgreSQL)."),
     ] = 1
-    media: MediaFolder = None
+    media: MediaPlace = None
     no_media: Annotated[bool, typer.Option("--no-media", help="Refuse uploaded media.")] = False
     private_webhooks: Annotated[
         bool, typer.Option("--private-webhooks", help="Allow webhooks to private addresses.")
@@ -116,13 +117,13 @@ def serve_verb(
 
 
 def _serving(serve: Any, database: str, address: Address, running: Running) -> Any:
-    folder = str(running.media) if running.media is not None else serve.beside(database, "-media")
+    place = media_place(database, running.media)
     return serve.Serving(
         database=database,
         host=address.host,
         port=address.port,
         processes=running.workers,
-        media=None if running.no_media else folder,
+        media=None if running.no_media else place,
         key_file=serve.beside(database, ".key"),
         secure_cookies=address.https,
         private_webhooks=running.private_webhooks,

@@ -8,23 +8,49 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-__all__ = ["COLUMNS", "FORMATS", "csv_lines", "exported", "json_lines", "parquet", "safe_cell"]
+from crowdtree.text import iso_time
+
+__all__ = [
+    "COLUMNS",
+    "FORMATS",
+    "csv_lines",
+    "exported",
+    "json_lines",
+    "parquet",
+    "safe_cell",
+    "with_times",
+]
 
 COLUMNS = {
     "activity": ["time", "person", "action", "campaign", "detail", "address"],
     "labels": [
         *("task", "label", "posterior_error", "status", "reason", "answers", "path", "at"),
-        *("checked", "truth", "certified"),
+        *("checked", "truth", "certified", "computed", "computed_error"),
+        *("corrected", "corrected_by", "corrected_at", "corrected_why"),
+        *("time", "corrected_time"),
     ],
     "answers": ["task", "question", "worker", "label"],  # as crowd-kit reads them
-    "log": ["task", "worker", "label", "question", "kind", "fate", "late", "at", "report"],
+    "log": ["task", "worker", "label", "question", "kind", "fate", "late", "at", "report", "time"],
     "workers": [
         *("worker", "participant", "status", "answers", "accepted", "skips", "earned"),
-        *("complete", "code", "joined_at", "seen_at", "consented_at"),
+        *("complete", "code", "joined_at", "seen_at", "consented_at", "joined"),
+        *("seen", "consented"),
     ],
-    "reports": ["task", "question", "worker", "reason", "words", "status", "at"],
+    "payments": [
+        *("worker", "participant", "submission", "accepted", "amount", "currency", "bonus"),
+        *("complete", "code"),
+    ],
+    "reports": ["task", "question", "worker", "reason", "words", "status", "at", "time"],
 }
-"""The columns of each download."""
+"""The columns of each download; labels have those of the items after them."""
+TIMES = {
+    "at": "time",
+    "corrected_at": "corrected_time",
+    "joined_at": "joined",
+    "seen_at": "seen",
+    "consented_at": "consented",
+}
+"""Columns in seconds since 1970, and those of the same times by ISO 8601."""
 FORMATS = ("csv", "jsonl", "parquet")
 
 DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -37,6 +63,16 @@ def exported(
     if format == "parquet":
         return iter([parquet(pieces, columns)])
     return (csv_lines if format == "csv" else json_lines)(pieces, columns)
+
+
+def with_times(row: dict[str, Any]) -> dict[str, Any]:
+    """Add the times of a row by ISO 8601.
+
+    >>> with_times({"task": "a", "at": 0.5})
+    {'task': 'a', 'at': 0.5, 'time': '1970-01-01T00:00:00.500Z'}
+    """
+    there = {iso: row[old] for old, iso in TIMES.items() if old in row}
+    return row | {iso: None if at is None else iso_time(at) for iso, at in there.items()}
 
 
 def safe_cell(value: Any) -> Any:
@@ -57,12 +93,16 @@ def safe_cell(value: Any) -> Any:
 
 def csv_lines(pieces: Iterable[list[dict[str, Any]]], columns: list[str]) -> Iterator[bytes]:
     """Write rows as CSV."""
-    yield (",".join(columns) + "\n").encode()
+    yield _csv([columns])
     for rows in pieces:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerows([safe_cell(row[name]) for name in columns] for row in rows)
-        yield text.getvalue().encode("utf-8", "replace")
+        yield _csv([row[name] for name in columns] for row in rows)
+
+
+def _csv(rows: Iterable[list[Any]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([safe_cell(value) for value in row] for row in rows)
+    return text.getvalue().encode("utf-8", "replace")
 
 
 def json_lines(pieces: Iterable[list[dict[str, Any]]], columns: list[str]) -> Iterator[bytes]:
@@ -93,6 +133,12 @@ def parquet(pieces: Iterable[list[dict[str, Any]]], columns: list[str]) -> bytes
         "checked": pl.Boolean,
         "truth": pl.String,
         "certified": pl.Float64,
+        "computed": pl.String,
+        "computed_error": pl.Float64,
+        "corrected": pl.Boolean,
+        "corrected_by": pl.String,
+        "corrected_at": pl.Float64,
+        "corrected_why": pl.String,
         "participant": pl.String,
         "accepted": pl.Int64,
         "skips": pl.Int64,
@@ -102,19 +148,28 @@ def parquet(pieces: Iterable[list[dict[str, Any]]], columns: list[str]) -> bytes
         "joined_at": pl.Float64,
         "seen_at": pl.Float64,
         "consented_at": pl.Float64,
-        "report": pl.String,
-        "words": pl.String,
-    }
+    }  # others are text
     if "question" in columns:  # an answer, not a class
         types["label"] = pl.Int64
-    schema = {name: types[name] for name in columns}
+    schema = {name: types.get(name, pl.String) for name in columns}
+    texts = {name for name in schema if schema[name] == pl.String}
     frames = [
-        pl.DataFrame({name: [_flat(row[name]) for row in rows] for name in columns}, schema=schema)
+        pl.DataFrame(
+            {name: [_typed(row[name], name in texts) for row in rows] for name in columns},
+            schema=schema,
+        )
         for rows in pieces
     ]
     out = io.BytesIO()
     pl.concat([pl.DataFrame(schema=schema), *frames]).write_parquet(out)
     return out.getvalue()
+
+
+def _typed(value: Any, text: bool) -> Any:
+    """Make a cell of a column; those of text may hold any value of JSON."""
+    if text and value is not None and not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return value
 
 
 def _flat(value: Any) -> Any:

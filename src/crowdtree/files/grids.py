@@ -9,7 +9,7 @@ import itertools
 import re
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -17,13 +17,14 @@ from typing import Any, BinaryIO, NamedTuple
 from crowdtree.errors import CrowdtreeError, one_line, squeeze
 from crowdtree.files.atomic import write_atomically
 from crowdtree.files.formats import MOST_BYTES, ending_of
-from crowdtree.files.layouts import MOST_TITLE, Grid, has_header
+from crowdtree.files.layouts import MOST_TITLE, Grid, Row, has_header
 from crowdtree.reading import Source, csv_rows, separator_of, shown
 
 __all__ = [
     "Sheets",
     "delimited_grid",
     "frame_grid",
+    "read_sheets",
     "workbook_grids",
     "write_delimited",
     "write_workbook",
@@ -106,20 +107,7 @@ class Sheets(NamedTuple):
 
 def workbook_grids(source: Source) -> Sheets:
     """Read a workbook: its table, and what is beside it."""
-    name = source.name
-    source.check(MOST_BYTES[".xlsx"])
-    _check_zip(source, name)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about styles and validations, which do not matter
-            sheets = _sheets(source)
-    except CrowdtreeError:
-        raise
-    except Exception as error:  # the library raises many kinds of errors for a damaged file
-        raise CrowdtreeError(
-            f"{name}: is not a readable XLSX workbook ({type(error).__name__}: "
-            f"{squeeze(error)[:80]}); save it again as .xlsx"
-        ) from None
+    name, sheets = source.name, read_sheets(source)
     beside = {title.strip().casefold(): title for title in sheets if _is_beside(title)}
     tables = [title for title in sheets if title not in beside.values()]
     if not tables:
@@ -132,11 +120,31 @@ def workbook_grids(source: Source) -> Sheets:
     return Sheets(grid, *extra)
 
 
+def read_sheets(
+    source: Source, is_table: Callable[[list[Row]], bool] = has_header
+) -> dict[str, list[Row]]:
+    """Read the sheets of a workbook up to the first with a table, and those beside it."""
+    name = source.name
+    source.check(MOST_BYTES[".xlsx"])
+    _check_zip(source, name)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about styles and validations, which do not matter
+            return _sheets(source, is_table)
+    except CrowdtreeError:
+        raise
+    except Exception as error:  # the library raises many kinds of errors for a damaged file
+        raise CrowdtreeError(
+            f"{name}: is not a readable XLSX workbook ({type(error).__name__}: "
+            f"{squeeze(error)[:80]}); save it again as .xlsx"
+        ) from None
+
+
 def _is_beside(title: str) -> bool:
     return title.strip().casefold() in BESIDE
 
 
-def _sheet_grid(name: str, title: str, sheets: dict[str, list[tuple[int, list[str]]]]) -> Grid:
+def _sheet_grid(name: str, title: str, sheets: dict[str, list[Row]]) -> Grid:
     return Grid(f"{name}, sheet {one_line(title)}", sheets[title], unit="row", padded=True)
 
 
@@ -164,15 +172,15 @@ def _check_zip(source: Source, name: str) -> None:
         ) from None
 
 
-def _sheets(source: Source) -> dict[str, list[tuple[int, list[str]]]]:
+def _sheets(source: Source, is_table: Callable[[list[Row]], bool]) -> dict[str, list[Row]]:
     """Rows of the sheets up to the first with a table, and of those beside it; no blank rows."""
     import openpyxl
 
-    found: dict[str, list[tuple[int, list[str]]]] = {}
+    found: dict[str, list[Row]] = {}
     with source.open() as file:  # the library does not close it on errors
         book = openpyxl.load_workbook(file, read_only=True, data_only=True)
         for sheet in book.worksheets:
-            known = any(has_header(rows) for title, rows in found.items() if not _is_beside(title))
+            known = any(is_table(rows) for title, rows in found.items() if not _is_beside(title))
             if _is_beside(sheet.title) or not known:
                 sheet.reset_dimensions()  # some programs write wrong dimensions
                 found[sheet.title] = [

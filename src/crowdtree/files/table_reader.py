@@ -10,6 +10,7 @@ unless it holds outcomes, and so is a row that is called so or begins with ``#``
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
@@ -38,6 +39,7 @@ Kind = Literal["outcome", "errors", "strength"]
 FloatArray = NDArray[np.float64]
 SPECIAL = ("prior", "description", "dash", "dependence")
 """Names of rows that are not questions."""
+_ERRS = re.compile(r"\b(err|errs|errors?|mistakes?|wrong)\b", re.IGNORECASE)
 _EXPECTED = {
     "prior": "a positive number, such as 0.2, 20% or 1234",
     "outcome": "0, 1 or - (or yes, no, n/a)",
@@ -347,10 +349,13 @@ class _Reader:
     def _misnamed(self, values: list[str], place: int, *, is_prior: bool) -> str:
         """Suggest the name of a row of priors or a column of errors that is called otherwise."""
         along, across = ("row", "column") if self.grid.across == "column" else ("column", "row")
-        if "error" in self.columns.names[place].casefold():
+        if _ERRS.search(self.columns.names[place]):
             return f"; if this {across} says how often workers err, call it error"
-        found = [cell_number(value, decimal_comma=self.grid.decimal_comma) for value in values]
-        sums = any(np.isclose(sum(found), total, rtol=0.01) for total in (1, 100))
+        shown = [value for value in values if value.strip()]  # a column of errors is blank here
+        found = [cell_number(value, decimal_comma=self.grid.decimal_comma) for value in shown]
+        sums = len(found) > 1 and any(
+            np.isclose(sum(found), total, rtol=0.01) for total in (1, 100)
+        )
         if sums and not is_prior and self.kind == "outcome":
             return f"; if this {along} says how often each class occurs, call it prior"
         return ""

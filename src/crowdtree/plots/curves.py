@@ -211,7 +211,11 @@ def _height(error: float, floor: float) -> float:
 def _cost_axis(title: str, ends: list[float], log: bool) -> alt.X:
     if not log:
         scale = alt.Scale(domain=ends, nice=False)
-        return alt.X("x:Q", title=title, scale=scale, axis=alt.Axis(tickCount=8))
+        few = all(isinstance(end, int) for end in ends) and ends[1] - ends[0] < 8
+        axis = alt.Axis(tickCount=8)
+        if few:
+            axis = alt.Axis(values=[*range(int(ends[0]), int(ends[1]) + 1)], format="d")
+        return alt.X("x:Q", title=title, scale=scale, axis=axis)
     decades = range(math.floor(math.log10(ends[0])), math.ceil(math.log10(ends[1])) + 1)
     ticks = [step * 10.0**d for d in decades for step in (1, 2, 5)]
     values = [tick for tick in ticks if ends[0] <= tick <= ends[1]]

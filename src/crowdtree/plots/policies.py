@@ -46,6 +46,8 @@ LOOKS = {
 }
 MOST_QUESTIONS = 16
 PANEL = 96
+LONE_PANEL = 320
+"""Width of the bars of a policy beside others, and alone."""
 LABEL_WIDTH = 230
 """Pixels of a line of a question beside its bars."""
 MOST_LETTERS = 64
@@ -82,17 +84,24 @@ def policy_chart(curves: Iterable[CurvePoint], error: float, loss: float | None 
     named = set(LIMITS.values())
     least = min(row["x"] for row in rows if row["series"] not in named)
     rows = [row for row in rows if row["series"] not in named or row["x"] >= least / 2]
+    order = list(dict.fromkeys(row["series"] for row in rows))
+    rows.sort(key=lambda row: (order.index(row["series"]), row["x"]))
+    floor = (error if loss is None else loss) / 10
+    drawn = {row["series"] for row in rows if row["y"] >= floor}
+    small = percent(floor) if loss is None else number(floor)
+    below = "; ".join(name for name in order if name not in drawn)
     return curve_chart(
         rows,
         title="What each policy costs: lower left is better",
         x="answers per item",
         y="misclassified items" if loss is None else "expected loss per item",
         log_x=True,
-        least=(error if loss is None else loss) / 10,
+        least=floor,
         share=loss is None,
         subtitle=[
             "Plans are exact; adaptive and batch are simulated, with 95 % intervals as bands.",
             *EXPLAINED,
+            *([f"Not shown because they are always below {small}: {below}."] if below else ()),
         ],
     )
 
@@ -115,14 +124,19 @@ def spending_chart(runs: Mapping[str, Any], answers: Mapping[str, float] | None 
     asked = [problem.text(problem.question_index(q)) for q in order]
     texts = dict(zip(order, distinct(asked, MOST_LETTERS), strict=True))
     more = len(total) - len(order)
+    width = LONE_PANEL if len(runs) == 1 else PANEL
     panels = [
-        _spent(name, paid[name], spent[name], order, texts, first_panel=place == 0)
+        _spent(name, paid[name], spent[name], order, texts, width, first_panel=place == 0)
         for place, name in enumerate(runs)
     ]
-    small = "Answers per item to each question, each policy to its own scale"
+    small = "Answers per item to each question"
+    small += ", each policy to its own scale" if len(runs) > 1 else ""
     small += f"; {plural(more, 'question')} less asked not shown." if more else "."
     return alt.hconcat(*panels, spacing=14).properties(
-        title=title_of("Where each policy spends its answers", small)
+        title=title_of(
+            "Where each policy spends its answers" if len(runs) > 1 else "Where the answers go",
+            small,
+        )
     )
 
 
@@ -132,6 +146,7 @@ def _spent(
     shares: Mapping[str, float],
     order: Sequence[str],
     texts: Mapping[str, str],
+    width: int,
     *,
     first_panel: bool,
 ) -> Chart:
@@ -144,7 +159,8 @@ def _spent(
     step = 9 + 13 * max(map(len, lines.values()))
     down = alt.Y("question:N", sort=[texts[q] for q in order], title=None, axis=None)
     most = max(row["value"] for row in rows) or 1.0
-    scale = alt.Scale(domain=[0.0, most * 1.6], nice=False)
+    room = 58 / width  # for the numbers behind the bars
+    scale = alt.Scale(domain=[0.0, most * (1 + room)], nice=False)
     base = alt.Chart(table(rows)).encode(y=down)
     across = alt.X("value:Q", title=None, scale=scale, axis=None)
     head = alt.TitleParams(
@@ -159,7 +175,7 @@ def _spent(
         base.mark_bar(height=10, color=COLOURS[kind]).encode(x=across),
         base.mark_text(align="left", dx=4).encode(x=across, text="text:N"),
         *(_row_names(lines, down) if first_panel else ()),
-    ).properties(width=PANEL, height=step * len(rows), title=head)
+    ).properties(width=width, height=step * len(rows), title=head)
 
 
 def _row_names(lines: Mapping[str, Sequence[str]], down: alt.Y) -> Iterator[Chart]:

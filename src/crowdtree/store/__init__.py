@@ -6,7 +6,7 @@
 ``store.owner``           owners: campaigns, drafts, workers, tokens, webhooks
 ``store.queries``         read-only queries for pages, downloads and the API
 ``store.audits``          audits: items to check out, results in, what is certified
-``store.corrections``     excluded answers, and items set aside that are reopened
+``store.corrections``     excluded answers, labels by hand, items edited, withdrawn, reopened
 ``store.background``      what the server does on its own: maintenance, alarms, webhooks
 ``store.replay``          verification: replay the log and reconcile every stored sum with it
 ``store.backup``          all tables and media in one file, and back
@@ -179,6 +179,16 @@ class Store:
     async def awrite(self, function: Callable[[Connection], T]) -> T:
         """Run a function in a transaction that is on disk when this returns."""
         return await self.aask(Transaction(function))
+
+    def write_apart(self, function: Callable[[Connection], T]) -> T:
+        """Run a long transaction; on PostgreSQL beside the writer, so that answers do not wait."""
+        if self.alone:
+            return self.write(function)
+        try:
+            with self.engine.begin() as connection:
+                return function(connection)
+        except database_errors() as error:
+            raise unavailable(error) from error
 
     def read(self, function: Callable[[Connection], T]) -> T:
         """Run a function on a consistent snapshot of the database, without blocking writers."""

@@ -76,7 +76,7 @@ async def check_address(url: str, private: bool) -> str:
             await public_address(host, 443, private)
     except NotPublic as error:
         raise CrowdtreeError(
-            f"webhook: {host}: {error}; to allow it, start the server with --private-webhooks"
+            f"webhook: {host}: {error}; whoever runs the server can allow it (--private-webhooks)"
         ) from None
     except (OSError, ValueError, TimeoutError):
         return url

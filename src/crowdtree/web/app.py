@@ -19,6 +19,8 @@ from crowdtree.web import background, pages
 from crowdtree.web.api import (
     audits,
     corrections,
+    duplicates,
+    items,
     media,
     owner,
     people,
@@ -73,7 +75,7 @@ def create_app(store: Store, options: Options | None = None, **changes: Any) -> 
     add_handlers(app, error_page)
     app.add_middleware(BodyLimit)
     app.add_middleware(FastPath, state=state)
-    app.add_middleware(Guard)
+    app.add_middleware(Guard, media=state.media.origin if state.media else "")
     if state.options.trusted_hosts:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(state.options.trusted_hosts))
     return app
@@ -88,8 +90,8 @@ def _version() -> str:
 
 def _add_routes(app: FastAPI, state: AppState) -> None:
     for module in (
-        *(worker, sessions, people, transfer, media, audits, corrections, prolific, owner),
-        system,
+        *(worker, sessions, people, transfer, media, audits, corrections, prolific, duplicates),
+        *(items, owner, system),
     ):
         app.include_router(module.router)
     state.templates = pages.templates()

@@ -15,6 +15,7 @@ from crowdtree.languages import english
 from crowdtree.store import NotFound, Refused, Unavailable
 from crowdtree.store.errors import database_errors, disk_error, is_outage, unavailable
 from crowdtree.web.headers import HEADERS
+from crowdtree.web.hints import api_words
 from crowdtree.web.logs import REQUEST_ID
 
 __all__ = [
@@ -65,15 +66,15 @@ class Refusal(NamedTuple):
     message: str
 
 
-def refusal_of(error: CrowdtreeError) -> Refusal:
-    """The status, code and sentence of an error."""
+def refusal_of(error: CrowdtreeError, words: Callable[[str], str] = api_words) -> Refusal:
+    """The status, code and sentence of an error, in the words of the API or of a page."""
     if isinstance(error, Refused):
         return Refusal(STATUS.get(error.code, 409), error.case, str(error))
     if isinstance(error, NotFound):
         return Refusal(404, "missing", str(error))
     if isinstance(error, Unavailable):
         return Refusal(503, "unavailable", str(error))
-    return Refusal(422, "input", str(error))
+    return Refusal(422, "input", words(str(error)))
 
 
 def outage(error: BaseException) -> Unavailable | None:

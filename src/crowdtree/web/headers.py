@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -29,6 +28,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=(), payment=()",
 }
+OURS = frozenset(name.encode() for name in (*HEADERS, "cache-control"))
 SECRET_PATHS = re.compile(r"^(/(?:w|join|a)/)[^/]+")
 
 
@@ -41,26 +41,31 @@ def clean_path(path: str) -> str:
     return SECRET_PATHS.sub(r"\1…", path).replace("\n", " ").replace("\r", " ")
 
 
-RAW = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-RAW_NO_STORE = [*RAW, (b"cache-control", b"no-store")]
-OURS = frozenset(name for name, _ in RAW_NO_STORE)
+def policy_with(media: str) -> str:
+    """The security policy, with one more place of pictures, sounds and videos.
 
-
-def _with_ours(headers: Iterable[tuple[bytes, bytes]], path: str) -> list[tuple[bytes, bytes]]:
-    """Add our headers to a response, except those that it sets itself."""
-    ours = RAW if path.startswith("/static/") else RAW_NO_STORE
-    given = list(headers)
-    there = OURS.intersection([name for name, _ in given])
-    if there:
-        ours = [pair for pair in ours if pair[0] not in there]
-    return [*given, *ours]
+    >>> policy_with("http://media.test") == POLICY.replace(" https:", " https: http://media.test")
+    True
+    """
+    return POLICY.replace(" https:", f" https: {media}") if media else POLICY
 
 
 class Guard:
     """Add the headers, count, and log one line per request (no query, no token, no body)."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, media: str = "") -> None:
         self.app = app
+        ours = HEADERS | {"content-security-policy": policy_with(media)}
+        self.static = [(name.encode(), value.encode()) for name, value in ours.items()]
+        self.ours = [*self.static, (b"cache-control", b"no-store")]
+
+    def _with_ours(self, given: list[tuple[bytes, bytes]], path: str) -> list[tuple[bytes, bytes]]:
+        """Add our headers to a response, except those that it sets itself."""
+        ours = self.static if path.startswith("/static/") else self.ours
+        there = OURS.intersection([name for name, _ in given])
+        if there:
+            ours = [pair for pair in ours if pair[0] not in there]
+        return [*given, *ours]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -76,7 +81,7 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = _with_ours(message["headers"], scope["path"])
+                headers = self._with_ours(list(message["headers"]), scope["path"])
                 message["headers"] = [*headers, (HEADER, number.encode())]
             await send(message)
 

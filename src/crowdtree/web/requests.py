@@ -14,7 +14,7 @@ from starlette.responses import StreamingResponse
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.web.state import AppState
 
-__all__ = ["Number", "event_response", "state_of"]
+__all__ = ["Number", "address_of", "event_response", "state_of"]
 
 Number = Annotated[int, Path(ge=1, le=2**53)]
 EVENT_SECONDS = 1.0
@@ -24,6 +24,12 @@ def state_of(request: Request) -> AppState:
     """The state of the application that serves a request."""
     found: AppState = request.app.state.crowdtree
     return found
+
+
+def address_of(request: Request, path: str) -> str:
+    """The whole address of a path: at the public address, or where the page was opened."""
+    base = state_of(request).options.url or request.headers.get("origin") or request.base_url
+    return f"{str(base).rstrip('/')}{path}"
 
 
 async def event_response(

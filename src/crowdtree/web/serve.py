@@ -25,6 +25,7 @@ from crowdtree.store.owner import owners, webhooks
 from crowdtree.store.owner.tokens import ROOT
 from crowdtree.web.app import create_app
 from crowdtree.web.logs import LogFormat, configure
+from crowdtree.web.media_files import Folder, open_media
 from crowdtree.web.processes import allow_connections, end_with_parent
 from crowdtree.web.request_metrics import SHARED
 from crowdtree.web.secret_key import SEALED, SecretKey
@@ -61,7 +62,7 @@ class Serving:
     def options(self) -> Options:
         """The application's options."""
         return Options(
-            media=None if self.media is None else Path(self.media),
+            media=self.media,
             key_file=None if self.key_file is None else Path(self.key_file),
             secure_cookies=self.secure_cookies,
             private_webhooks=self.private_webhooks,
@@ -150,9 +151,12 @@ def _protect(store: Store, options: Options) -> None:
     """Protect what earlier versions have left readable: secrets of webhooks, and media."""
     key = SecretKey(options.key_file)
     store.write(lambda c: webhooks.seal_secrets(c, key.seal, SEALED))
-    if options.media is None or not options.media.is_dir():
+    media = open_media(options.media)
+    if media is not None:
+        media.check()
+    if not isinstance(media, Folder) or not media.path.is_dir():
         return
-    for folder in options.media.iterdir():
+    for folder in media.path.iterdir():
         if folder.name.isdecimal() and folder.is_dir():  # of a campaign; others are not ours
             for path in (folder, *folder.iterdir()):
                 make_private(path)

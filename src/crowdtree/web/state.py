@@ -17,6 +17,7 @@ from crowdtree.store.background.trusting import Trusting
 from crowdtree.store.background.watching import Watching
 from crowdtree.store.db.campaign_row import Campaign
 from crowdtree.store.types import AnyPolicy
+from crowdtree.web.media_files import MediaFiles, open_media
 from crowdtree.web.plan_cache import PlanCache
 from crowdtree.web.rate_limit import RateLimit
 from crowdtree.web.readiness import Readiness
@@ -42,8 +43,9 @@ TRIES = 5
 class Options:
     """How the server runs."""
 
-    media: Path | None = None
-    """Folder of uploaded media; without one, uploads are refused."""
+    media: str | Path | None = None
+    """Folder or bucket (``s3://NAME/PREFIX``) of uploaded media; without one, uploads are
+    refused."""
     secure_cookies: bool = False
     """Send cookies over https only; set it behind https."""
     private_webhooks: bool = False
@@ -147,8 +149,7 @@ class AppState:
     policies: dict[tuple[int, int], AnyPolicy] = field(default_factory=dict)
     charts: dict[tuple[int, float, int], str] = field(default_factory=dict)
     """Charts of audits: by campaign, start and number of checks."""
-    file_names: dict[int, tuple[int, dict[str, str]]] = field(default_factory=dict)
-    """Uploaded files of campaigns by the names that workers get, and when the folder changed."""
+    media: MediaFiles | None = field(init=False)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     """Something was written since the last look at the answers."""
     loop: asyncio.AbstractEventLoop | None = None
@@ -158,6 +159,7 @@ class AppState:
     def __post_init__(self) -> None:
         self.join_limit = RateLimit(self.options.joins_per_minute, 60.0)
         self.secret_key = SecretKey(self.options.key_file)
+        self.media = open_media(self.options.media)
         self.maintenance = Maintenance(self.store.clock)
         self.stalled = StalledItems(self.store.clock)
         self.watching = Watching(self.store.clock)

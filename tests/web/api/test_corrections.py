@@ -24,7 +24,9 @@ def settled(lab: Lab, number: int) -> Any:
 @pytest.fixture
 def spoiled(app: Lab) -> Any:
     """A campaign that three people have labelled; the answers of the first are all no."""
-    number = app.campaign(items="task,text\n" + "".join(f"i{k},x\n" for k in range(6)))
+    rows = "task,text\n" + "".join(f"i{k},x\n" for k in range(6))
+    # The server may notice by itself, on a slow machine before the test does something.
+    number = app.campaign(items=rows, settings={"pause_suspects": False})
     people = [app.worker(number, name) for name in ("ann", "bob", "eve")]
     for _ in range(12):
         for who in people:
@@ -125,7 +127,8 @@ def test_items_set_aside_are_reopened(app: Lab) -> None:
     again = app.client.post(
         f"{base}/items", content=text, headers={**app.owner, "content-type": "text/csv"}
     )
-    assert again.json() == {"read": 3, "added": 0, "set_aside": 3, "warnings": []}
+    assert (again.json()["added"], again.json()["set_aside"]) == (0, 3)
+    assert (again.json()["conflicts"], again.json()["warnings"]) == ([], [])
     page = app.get(f"/c/{number}/items?status=set+aside&added=0&same=3&aside=3").text
     assert "3 items of your file had been set aside" in page
     assert "Reopen all 3" in page

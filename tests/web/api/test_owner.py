@@ -115,3 +115,17 @@ def test_a_draft_is_not_revised(app: Lab) -> None:
     found = app.post(f"/api/campaigns/{number}/revise", {"policy": {"example": "table1"}})
     assert found.status_code == 422
     assert "is draft: only a running or paused one can be revised" in found.text
+
+
+def test_links_have_a_qr_code_of_their_whole_address(app: Lab, monkeypatch: Any) -> None:
+    drawn: list[str] = []
+    monkeypatch.setattr(
+        "crowdtree.web.api.owner.qr_svg", lambda link: drawn.append(link) or "<svg/>"
+    )
+    number = app.campaign()
+    path = f"/api/campaigns/{number}"
+    made = app.post(f"{path}/join-link").json()
+    assert (drawn.pop(), made["qr"]) == (f"http://testserver{made['link']}", "<svg/>")
+    seen = {**app.owner, "origin": "https://label.example"}
+    made = app.post(f"{path}/workers/invite", {"name": "Ann"}, headers=seen).json()
+    assert drawn.pop() == f"https://label.example{made['link']}"

@@ -64,7 +64,15 @@ def test_items_sent_twice_are_there_once(app: Lab) -> None:
         content=lines.encode(),
         headers={**app.owner, "content-type": "application/x-ndjson"},
     )
-    assert found.json() == {"read": 2, "added": 1, "set_aside": 0, "warnings": []}
+    assert {k: found.json()[k] for k in ("read", "added", "set_aside")} == {
+        "read": 2,
+        "added": 1,
+        "set_aside": 0,
+    }
+    assert found.json()["conflicts"] == [1]
+    assert found.json()["warnings"] == [
+        "line 1: the item exists with other content and stays as it is; edit it in the campaign"
+    ]
 
 
 def test_gold_that_nobody_is_asked_about_is_pointed_out(app: Lab) -> None:

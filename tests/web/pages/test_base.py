@@ -44,7 +44,7 @@ def test_a_failure_shows_a_page_without_a_traceback(app: Lab, monkeypatch, caplo
 DOORS = {"/login", "/w/{token}", "/join/{token}", "/tokens.css"}
 
 
-WORK = {"/work", "/work/next", "/work/undo"}
+WORK = {"/work", "/work/next", "/work/undo", "/work/training"}
 
 
 def test_every_page_is_closed_to_strangers_and_to_workers(app: Lab) -> None:
@@ -63,5 +63,6 @@ def test_every_page_is_closed_to_strangers_and_to_workers(app: Lab) -> None:
         for headers in ({}, worker.headers):
             found = app.client.request(method, where, headers=headers)
             assert found.status_code == 401, (method, where, found.text[:200])
-    for path in WORK - {"/work"}:
+    for path in WORK - {"/work", "/work/training"}:
         assert app.client.post(path, json={}).status_code == 401
+    assert app.client.get("/work/training").status_code == 401

@@ -19,7 +19,7 @@ from weblab import Lab, lab
 
 WEB = Path(pages.__file__).parents[1]
 TEMPLATES = ("work.html", "check.html", "refused.html", "macros-worker.html")
-SCRIPTS = ("worker", "preparing", "texts", "item", "outbox", "check", "api")
+SCRIPTS = ("worker", "preparing", "summary", "texts", "item", "outbox", "check", "api")
 SPOKEN = ("aria-label", "alt", "title", "placeholder")
 """Attributes that people read or hear."""
 
@@ -216,7 +216,7 @@ def test_owners_replace_texts_in_a_language(app: Lab) -> None:
     page = html(app, "/work?lang=de", **worker.headers)
     assert "Jawohl &lt;b&gt;" in page
     assert "Schau <em>gut</em> hin." in page
-    data = re.search(r'id="texts">(.*?)</script>', page)
+    data = re.search(r"data-texts='(.*?)'", page)
     assert data is not None
     assert json.loads(data[1])["texts"]["thanks"] == "Tschüs"
     english = html(app, "/work?lang=en", **worker.headers)

@@ -1,4 +1,4 @@
-"""The verbs `campaign exclude`, `campaign include` and `campaign reopen`."""
+"""The verbs `campaign exclude`, `include` and `reopen`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from crowdtree.cli.options import AsJson
 from crowdtree.errors import CrowdtreeError
 from crowdtree.text import plural
 
-__all__ = ["exclude_verb", "include_verb", "reopen_verb", "worker_number"]
+__all__ = ["Reason", "exclude_verb", "include_verb", "reopen_verb", "worker_number"]
 
 Workers = Annotated[
     list[str],
@@ -112,7 +112,7 @@ def reopen_verb(
     number: Number,
     tasks: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TASKS", help="Names of items that were set aside."),
+        typer.Argument(metavar="TASKS", help="Names of items set aside or withdrawn."),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Reopen all items that were set aside.")
@@ -120,7 +120,7 @@ def reopen_verb(
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Reopen items that were set aside, so that they are asked about again.
+    """Reopen items that were set aside or withdrawn, so that they are asked about again.
 
     Skips so far no longer count, but nobody is asked a question again that they have skipped. A
     finished campaign is paused then: start it to ask about the items.

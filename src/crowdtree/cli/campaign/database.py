@@ -21,13 +21,15 @@ __all__ = [
     "HERE",
     "MOST_NUMBER",
     "Database",
-    "MediaFolder",
+    "MediaPlace",
     "Number",
     "check_exists",
     "import_server",
+    "media_place",
     "next_step",
     "one_line",
     "opened",
+    "opened_media",
     "without_password",
 ]
 
@@ -44,13 +46,13 @@ Database = Annotated[
         help="A file, sqlite:///FILE or postgresql://...",
     ),
 ]
-MediaFolder = Annotated[
-    Path | None,
+MediaPlace = Annotated[
+    str | None,
     typer.Option(
         "--media",
         metavar="DIR",
         envvar="CROWDTREE_MEDIA",
-        help="Folder for uploaded images, audio and video.",
+        help="Folder for uploaded images, audio and video, or s3://BUCKET/PREFIX.",
         show_default="next to the database",
     ),
 ]
@@ -123,3 +125,14 @@ def import_server(name: str) -> Any:
         raise CrowdtreeError(
             f"{error.name} is not installed; install the server with pip install 'crowdtree[serve]'"
         ) from None
+
+
+def media_place(database: str, media: str | None) -> str:
+    """Where uploaded media are: what was given, or the folder next to the database."""
+    return media or str(import_server("crowdtree.web.serve").beside(database, "-media"))
+
+
+def opened_media(database: str, media: str | None) -> Any:
+    """The uploaded media of all campaigns."""
+    files = import_server("crowdtree.web.media_files")
+    return files.open_media(media_place(database, media))

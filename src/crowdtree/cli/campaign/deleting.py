@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,11 +12,12 @@ from crowdtree.cli.campaign.corrections import worker_number
 from crowdtree.cli.campaign.database import (
     HERE,
     Database,
-    MediaFolder,
+    MediaPlace,
     Number,
     import_server,
     next_step,
     opened,
+    opened_media,
 )
 from crowdtree.cli.options import AsJson
 from crowdtree.text import plural
@@ -29,7 +29,7 @@ def delete_verb(
     number: Number,
     name: Annotated[str, typer.Option("--name", help="The campaign's name, to confirm.")],
     database: Database = HERE,
-    media: MediaFolder = None,
+    media: MediaPlace = None,
     as_json: AsJson = False,
 ) -> None:
     """Delete a campaign with its items, answers, workers, links, webhooks and media, for good.
@@ -41,10 +41,9 @@ def delete_verb(
       crowdtree campaign delete 1 --name Birds
     """
     delete = import_server("crowdtree.web.services.deleting").delete_campaign
-    beside = import_server("crowdtree.web.serve").beside
-    folder = media or Path(beside(database, "-media"))
+    files = opened_media(database, media)
     with opened(database) as store:
-        gone = delete(store, folder, number, name)
+        gone = delete(store, files, number, name)
 
     def show(console: Any) -> None:
         counts = (plural(gone[what], what[:-1]) for what in ("items", "answers", "workers"))

@@ -1,4 +1,4 @@
-"""The verbs `campaign labels`, `campaign answers` and `campaign workers`."""
+"""The verbs `campaign labels`, `campaign answers`, `campaign workers`, `campaign payments`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from crowdtree.files import exports
 from crowdtree.files.atomic import write_atomically
 from crowdtree.text import plural
 
-__all__ = ["answers_verb", "labels_verb", "reports_verb", "workers_verb"]
+__all__ = ["answers_verb", "labels_verb", "payments_verb", "reports_verb", "workers_verb"]
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,24 @@ class Target:
 
 
 @with_options
-def labels_verb(number: Number, target: Target, database: Database = HERE) -> None:
+def labels_verb(
+    number: Number,
+    target: Target,
+    columns: Annotated[
+        bool, typer.Option("--columns/--no-columns", help="Include the columns of the item file.")
+    ] = True,
+    database: Database = HERE,
+) -> None:
     """Write the labels so far.
 
-    One row per item; "Files and their columns" (docs/files.md) explains the columns.
+    One row per item; "Files and their columns" (docs/files.md) explains the columns. Those of the
+    item file follow; a name that has another meaning gets item_ in front.
 
     Example:
 
       crowdtree campaign labels 1 -o labels.csv
     """
-    _export(number, target, database, "labels")
+    _export(number, target, database, "labels", columns)
 
 
 @with_options
@@ -91,6 +99,19 @@ def workers_verb(number: Number, target: Target, database: Database = HERE) -> N
 
 
 @with_options
+def payments_verb(number: Number, target: Target, database: Database = HERE) -> None:
+    """Write what each worker is to be paid: accepted answers, amount, bonus, code.
+
+    The amounts add up to what the campaign has spent.
+
+    Example:
+
+      crowdtree campaign payments 1 -o payments.csv
+    """
+    _export(number, target, database, "payments")
+
+
+@with_options
 def reports_verb(number: Number, target: Target, database: Database = HERE) -> None:
     """Write what workers reported about items: task, question, worker, reason, words, status, at.
 
@@ -101,23 +122,25 @@ def reports_verb(number: Number, target: Target, database: Database = HERE) -> N
     _export(number, target, database, "reports")
 
 
-def _export(number: int, target: Target, database: str, what: str) -> None:
+def _export(number: int, target: Target, database: str, what: str, columns: bool = True) -> None:
     service = import_server("crowdtree.web.services.exports")
-    columns = exports.COLUMNS[what]
     with opened(database) as store:
-        pieces = service.rows_of(store, number, what)
+        made = service.export(store, number, what, columns)
+        names, pieces = made.columns, made.pieces
         if target.output is None and target.as_json:
-            rows = [{name: row[name] for name in columns} for piece in pieces for row in piece]
+            rows = [{name: row[name] for name in names} for piece in pieces for row in piece]
             render.emit(True, {what: rows}, lambda _: None)
         elif target.output is None:
-            for chunk in exports.exported(pieces, columns, target.kind):
+            for chunk in exports.exported(pieces, names, target.kind):
                 sys.stdout.buffer.write(chunk)
         else:
             counted = _Counted(pieces)
-            chunks = exports.exported(counted, columns, target.kind)
+            chunks = exports.exported(counted, names, target.kind)
             write_atomically(target.output, lambda file: file.writelines(chunks))
             _said(target, what, counted.rows)
         audited = service.certified_labels(store, number) if what == "labels" else None
+    if made.note:
+        typer.echo(f"crowdtree: note: {made.note}", err=True)
     if audited is not None:
         typer.echo(audited.sentence, err=True)
 

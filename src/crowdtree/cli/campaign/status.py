@@ -12,10 +12,12 @@ from crowdtree.cli.campaign.database import (
     HERE,
     MOST_NUMBER,
     Database,
+    MediaPlace,
     Number,
     import_server,
     next_step,
     opened,
+    opened_media,
 )
 from crowdtree.cli.options import AsJson
 from crowdtree.cli.render.status import status_lines
@@ -23,13 +25,26 @@ from crowdtree.cli.render.status import status_lines
 __all__ = ["pause_verb", "start_verb", "status_verb"]
 
 
-def start_verb(number: Number, database: Database = HERE, as_json: AsJson = False) -> None:
+def start_verb(
+    number: Number,
+    media: MediaPlace = None,
+    database: Database = HERE,
+    as_json: AsJson = False,
+) -> None:
     """Start or resume a campaign: workers get questions.
+
+    Files that items show but that were never uploaded are reported.
 
     Example:
 
       crowdtree campaign start 1
     """
+    items, files = import_server("crowdtree.web.services.items"), opened_media(database, media)
+    with opened(database) as store:
+        missing = items.missing_media(store, number, files)
+    if missing:
+        typer.echo(f"crowdtree: warning: {items.never_uploaded(missing)}", err=True)
+        typer.echo(f"Looked in {files.place(number)}; --media names another folder.", err=True)
     _move(number, "running", database, as_json, next_step(database, "serve"))
 
 

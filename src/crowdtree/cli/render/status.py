@@ -49,6 +49,10 @@ def _attention(row: dict[str, Any]) -> str:
     found = []
     if row["items"]["set_aside"]:
         found.append(f"{plural(row['items']['set_aside'], 'item')} set aside")
+    if row["items"].get("withdrawn"):
+        found.append(f"{plural(row['items']['withdrawn'], 'item')} withdrawn")
+    if row.get("corrected"):
+        found.append(f"{plural(row['corrected'], 'item')} labelled by hand")
     if row.get("undecided"):
         found.append(f"{plural(row['undecided'], 'item')} undecided")
     if row["workers"]["paused"]:

@@ -23,7 +23,7 @@ FIRST_SHARES = 10
 """Items after which class shares are estimated for the first time, to compare the prior with."""
 GROWTH = 1.5
 """Growth of the number of answers after which a table is estimated again."""
-MOST_HELD = 1_000_000
+MOST_HELD = 300_000
 """Numbers that are held about items; those of others are computed again when needed."""
 _HIGHEST = 700.0  # logarithm of evidence beyond which more says nothing
 

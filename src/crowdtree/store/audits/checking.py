@@ -12,23 +12,26 @@ from sqlalchemy.engine import Connection
 from crowdtree.audit import Audit
 from crowdtree.audit.runs import run_confidence
 from crowdtree.errors import CrowdtreeError
+from crowdtree.loss import Loss
 from crowdtree.store.audits.stored import (
     UNSURE,
     AuditCache,
     AuditRow,
     CheckRow,
+    frozen_text,
     latest_audit,
     read_checks,
 )
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.activity import note
-from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.store.db.sql import exists
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.db.tables import audits, checks, credentials, items, labels
 from crowdtree.store.errors import NotFound, Refused
 from crowdtree.store.owner import tokens
 from crowdtree.store.owner.campaigns import MOST_NAME, storable
+from crowdtree.store.queries.corrections import last_corrections
 from crowdtree.store.queries.revisions import list_revisions
 from crowdtree.store.types import JsonObject
 
@@ -85,8 +88,10 @@ def start(
 ) -> AuditRow:
     """Start an audit of the labels that there are now; it replaces the audit before.
 
-    What was checked before stays known. Where the campaign has the setting `certify`, wrong labels
-    are corrected, and all runs together keep the confidence.
+    What was checked before stays known. So are labels by hand, which are right by the word of their
+    author; they take the place of what a check has found. Where the campaign has the setting
+    `certify`, wrong labels are corrected, and all runs together keep the confidence. Where the
+    problem says what mistakes cost, the mean loss of the labels is bounded as well.
     """
     campaign = get_campaign(connection, number, lock=True)
     wanted = campaign.settings.certify if bound is None else bound
@@ -98,6 +103,7 @@ def start(
         sa.select(
             *(labels.c[name] for name in ("item_id", "label", "posterior_error", "at")),
             items.c.task,
+            items.c.corrected,
         )
         .join(items, items.c.id == labels.c.item_id)
         .where(labels.c.campaign_id == number, items.c.status == ItemStatus.LABELLED)
@@ -106,12 +112,20 @@ def start(
     if not rows:
         raise CrowdtreeError(f"audit: campaign {number} has no labels to check yet")
     classes = campaign.classes
-    frozen = [[row.task, classes[row.label], row.posterior_error] for row in rows]
-    now_labelled = {row.item_id: (row.task, row.label) for row in rows}
+    by_hand = {row.item_id: row.corrected for row in rows if row.corrected is not None}
+    now_labelled = {row.item_id: (row.task, by_hand.get(row.item_id, row.label)) for row in rows}
+    frozen = [
+        [task, classes[label], 0.0 if row.item_id in by_hand else row.posterior_error]
+        for row in rows
+        for task, label in [now_labelled[row.item_id]]
+    ]
     known = _known(connection, number, classes, now_labelled)
+    known |= {now_labelled[item][0]: classes[label] for item, label in by_hand.items()}
+    latest = max((made.at for made in last_corrections(connection, [*by_hand]).values()), default=0)
     corrects = campaign.settings.certify is not None
     if corrects:
         confidence = run_confidence(confidence, len(results_of(connection, number)))
+    loss = _loss_of(campaign, [label for _, label in now_labelled.values()])
     made = Audit(
         [entry[0] for entry in frozen],
         [entry[1] for entry in frozen],
@@ -121,6 +135,8 @@ def start(
         seed=secrets.randbelow(SEEDS) if seed is None else seed,
         known=known,
         correct=corrects,
+        loss=loss,
+        classes=None if loss is None else classes,
     )
     connection.execute(
         audits.insert().values(
@@ -128,11 +144,11 @@ def start(
             bound=made.bound,
             confidence=made.confidence,
             seed=made.seed,
-            labels=json.dumps(frozen),
+            labels=frozen_text(frozen, loss),
             known=json.dumps(made.known),
             claims=json.dumps(made.to_dict()),
             # not before a label that it covers, whatever the clocks of other processes say
-            at=max(now, *(row.at for row in rows)),
+            at=max(now, latest, *(row.at for row in rows)),
             corrects=int(corrects),
         )
     )
@@ -141,6 +157,12 @@ def start(
     if found is None:
         raise NotFound(f"campaign {number} has no audit")
     return found
+
+
+def _loss_of(campaign: Campaign, labelled: list[int]) -> Loss | None:
+    """What mistakes cost, if any mistake of these labels costs something."""
+    loss = campaign.make_policy().problem.loss
+    return None if loss is None or not loss.matrix[:, labelled].any() else loss
 
 
 def _known(

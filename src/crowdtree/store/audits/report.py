@@ -14,14 +14,16 @@ from crowdtree.files.audits import audit_to_dict
 from crowdtree.store.audits.stored import (
     AuditCache,
     AuditRow,
+    audited_labels,
     certified,
     latest_audit,
     read_checks,
 )
 from crowdtree.store.db.campaign_row import get_campaign, tally
 from crowdtree.store.db.states import ItemStatus
-from crowdtree.store.db.tables import checks, items, labels
+from crowdtree.store.db.tables import checks, corrections, items, labels
 from crowdtree.store.errors import NotFound
+from crowdtree.store.queries.corrections import count_corrected
 from crowdtree.store.queries.export import LabelRow
 from crowdtree.store.serving.item import CHECKED
 from crowdtree.store.types import JsonObject
@@ -56,12 +58,15 @@ class AuditSummary(TypedDict):
     """Checks in which the person could not tell; they count as wrong."""
     people: dict[str, int]
     """Checks by person."""
+    corrected: int
+    """Labels by hand, which count as known to be right."""
 
 
 def audit_summary(connection: Connection, number: int) -> AuditSummary:
     """Sum up the audit of a campaign from what is stored."""
     get_campaign(connection, number)
     labelled = tally(connection, number).get(ItemStatus.LABELLED.label, 0)
+    corrected = count_corrected(connection, number)
     row = latest_audit(connection, number)
     if row is None:
         nothing: AuditSummary = {
@@ -72,16 +77,20 @@ def audit_summary(connection: Connection, number: int) -> AuditSummary:
             "changed": 0,
             "unsure": 0,
             "people": {},
+            "corrected": corrected,
         }
         return nothing
+    published = sa.func.coalesce(items.c.corrected, labels.c.label).label("now")
     rows = connection.execute(
-        sa.select(checks.c.label, checks.c.truth, checks.c.person, labels.c.label.label("now"))
+        sa.select(checks.c.item_id, checks.c.label, checks.c.truth, checks.c.person, published)
+        .join(items, items.c.id == checks.c.item_id)
         .join(labels, labels.c.item_id == checks.c.item_id, isouter=True)
         .where(checks.c.audit_id == row.id, checks.c.correct.is_not(None))
         .order_by(checks.c.draw)
     ).all()
     covered = labelled - _labelled_after(connection, number, row.at)
     changed = sum(entry.now not in (entry.label, entry.truth) for entry in rows)
+    changed += _corrected_since(connection, row, {entry.item_id for entry in rows})
     return {
         "started": True,
         "started_at": row.at,
@@ -90,7 +99,30 @@ def audit_summary(connection: Connection, number: int) -> AuditSummary:
         "changed": max(changed, row.claims["items"] - covered),
         "unsure": sum(entry.truth is None for entry in rows),
         "people": dict(Counter(entry.person for entry in rows)),
+        "corrected": corrected,
     }
+
+
+def _corrected_since(connection: Connection, row: AuditRow, checked: set[int]) -> int:
+    """Count labels without a check that are others by hand than those that an audit covers."""
+    later = sa.select(corrections.c.item_id).where(
+        corrections.c.campaign_id == row.campaign_id, corrections.c.at > row.at
+    )
+    published = sa.func.coalesce(items.c.corrected, labels.c.label).label("now")
+    rows = connection.execute(
+        sa.select(items.c.id, items.c.task, published)
+        .join(labels, labels.c.item_id == items.c.id)
+        .where(items.c.id.in_(later), items.c.status == ItemStatus.LABELLED)
+    ).all()
+    if not rows:
+        return 0
+    audited = audited_labels(connection, row.id)
+    classes = get_campaign(connection, row.campaign_id).classes
+    return sum(
+        entry.task in audited and classes[entry.now] != audited[entry.task]
+        for entry in rows
+        if entry.id not in checked
+    )
 
 
 def _labelled_after(connection: Connection, number: int, at: float) -> int:

@@ -15,6 +15,8 @@ from sqlalchemy.engine import Connection
 from crowdtree.audit import Audit, Forecast
 from crowdtree.audit.run import UNSURE
 from crowdtree.errors import CrowdtreeError
+from crowdtree.loss import Loss
+from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.tables import audits, checks, items
 from crowdtree.store.types import JsonObject
 
@@ -23,11 +25,14 @@ __all__ = [
     "AuditCache",
     "AuditRow",
     "CheckRow",
+    "audited_labels",
     "certified",
+    "frozen_text",
     "latest_audit",
     "make_audit",
     "read_audits",
     "read_checks",
+    "read_frozen",
 ]
 
 MOST_CACHED = 20
@@ -125,12 +130,30 @@ def read_checks(connection: Connection, audit: int, classes: Sequence[str]) -> l
     ]
 
 
+def audited_labels(connection: Connection, audit: int) -> dict[str, str]:
+    """Read the labels that an audit covers, by item."""
+    return {entry[0]: entry[1] for entry in read_frozen(connection, audit)[0]}
+
+
+def frozen_text(rows: list[list[Any]], loss: Loss | None) -> str:
+    """Write the labels that an audit covers, and what their mistakes cost, as JSON."""
+    costs = None if loss is None else loss.matrix.tolist()
+    return json.dumps(rows if costs is None else {"labels": rows, "loss": costs})
+
+
+def read_frozen(
+    connection: Connection, audit: int
+) -> tuple[list[list[Any]], list[list[float]] | None]:
+    """Read the item, label and stated error of each label, and the loss, if there is one."""
+    text = connection.execute(sa.select(audits.c.labels).where(audits.c.id == audit)).scalar_one()
+    found = json.loads(text)
+    return (found["labels"], found["loss"]) if isinstance(found, dict) else (found, None)
+
+
 def make_audit(connection: Connection, row: AuditRow) -> Audit:
     """Make an audit of the labels that it covers, without its checks."""
-    found = connection.execute(
-        sa.select(audits.c.labels, audits.c.known).where(audits.c.id == row.id)
-    ).one()
-    labels: list[list[str | float]] = json.loads(found.labels)
+    known = sa.select(audits.c.known).where(audits.c.id == row.id)
+    labels, loss = read_frozen(connection, row.id)
     return Audit(
         [entry[0] for entry in labels],
         [entry[1] for entry in labels],
@@ -138,8 +161,10 @@ def make_audit(connection: Connection, row: AuditRow) -> Audit:
         bound=row.bound,
         confidence=row.confidence,
         seed=row.seed,
-        known=json.loads(found.known),
+        known=json.loads(connection.execute(known).scalar_one()),
         correct=bool(row.corrects),
+        loss=loss,
+        classes=None if loss is None else get_campaign(connection, row.campaign_id).classes,
     )
 
 

@@ -29,19 +29,29 @@ from crowdtree.store.db.engine import is_sqlite, make_engine, migrate_within
 
 __all__ = ["restore"]
 
-UPLOADED = re.compile(r"media/(\d+)/([^/\\\0]+)")
+MEDIA = "media/"
+UPLOADED = re.compile(rf"{MEDIA}(\d+)/([^/\\\0]+)")
 DISCONNECTING = 20
 """Tenths of a second in which connections that are being closed may disappear."""
 
 
-def restore(path: Path, database: str, media: Path | None, replace: bool = False) -> Manifest:
+def restore(
+    path: Path, database: str, media: Path | None, replace: bool = False, bucket: str = ""
+) -> Manifest:
     """Load a backup into an empty database and folder, or with `replace` into any.
+
+    A backup with media is refused if the server is to use a `bucket`.
 
     Every checksum is compared before anything is replaced: if something is wrong, the database and
     the media stay as they were. Tables of an older version are migrated.
     """
     with _opened(path) as archive:
         manifest = _manifest(path, archive)
+        if bucket and any(name.startswith(MEDIA) for name in manifest["sha256"]):
+            raise CrowdtreeError(
+                f"{path}: it has uploaded media, which cannot be restored to {bucket}; restore "
+                "them to a folder (--media DIR), or leave them out (--no-media)"
+            )
         engine = make_engine(database)
         try:
             with _media(path, archive, manifest, media, replace) as put_media_in_place:
@@ -175,7 +185,7 @@ def _media(
     path: Path, archive: zipfile.ZipFile, manifest: Manifest, folder: Path | None, replace: bool
 ) -> Iterator[Callable[[], None]]:
     """Unpack the media in a folder of their own; what is yielded puts them in place."""
-    names = [name for name in manifest["sha256"] if name.startswith("media/")]
+    names = [name for name in manifest["sha256"] if name.startswith(MEDIA)]
     if folder is None or not (names or folder.is_dir()):
         yield lambda: None
         return

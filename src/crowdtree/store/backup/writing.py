@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import BinaryIO, TypedDict
+from typing import BinaryIO, NotRequired, TypedDict
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -41,6 +41,8 @@ class Manifest(TypedDict):
     """Last id that was given, by table."""
     sha256: dict[str, str]
     """Checksums, by member."""
+    bucket: NotRequired[str]
+    """Where uploaded media are that the backup does not have."""
 
 
 def member_of(table: str) -> str:
@@ -52,8 +54,10 @@ def member_of(table: str) -> str:
     return f"tables/{table}.jsonl"
 
 
-def back_up(database: str, media: Path | None, path: Path) -> Manifest:
+def back_up(database: str, media: Path | None, path: Path, bucket: str = "") -> Manifest:
     """Write the database and the folder of uploaded media to one file, which others cannot read.
+
+    Media in a `bucket` stay there; the file says where.
 
     The tables are one consistent state; a server may be writing at the same time. The database is
     not changed, also if it was written by an older version.
@@ -68,6 +72,8 @@ def back_up(database: str, media: Path | None, path: Path) -> Manifest:
             # after the tables, so that every file that they name is there
             for name, one in _media(media):
                 made["sha256"][name] = _member(archive, name, _chunks(one), zipfile.ZIP_STORED)
+            if bucket:
+                made["bucket"] = bucket
             archive.writestr(MANIFEST, json.dumps(made, indent=1))
             found.append(made)
 

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.store.corrections.common import check_reason
 from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import Campaign, definition_of, get_campaign
 from crowdtree.store.db.sql import fetch
@@ -28,7 +29,6 @@ from crowdtree.text import plural
 __all__ = ["Corrected", "Table", "exclude", "include", "next_table", "planned", "still_excluded"]
 
 Actor = Literal["owner", "server"]
-MOST_REASON = 2000
 
 
 class Corrected(TypedDict):
@@ -215,10 +215,7 @@ def _revise(
     actor: Actor,
 ) -> int:
     """Begin the revision in which the workers' answers are excluded or included."""
-    if len(reason) > MOST_REASON:
-        raise CrowdtreeError(
-            f"reason: expected at most {MOST_REASON} characters, got {len(reason)}"
-        )
+    check_reason(reason)
     text = f"answers of {plural(len(workers), 'worker')} {action}d"
     said = {"text": f"{text}: {reason}" if reason else text, f"{action}d": workers}
     table = next_table(connection, campaign)

@@ -132,8 +132,11 @@ def _add(
     for line in fetch(connection, sql.LOG, ids=ids):
         log[line.item_id].append(line)
     for row in fetch(connection, ITEMS, ids=ids):
+        if row.status == ItemStatus.WITHDRAWN:
+            continue
         lines, before = log[row.id], labels.get(row.id)
-        item = replayed(made, row.task, lines, row.reopened_after, before)
+        corrected = row.corrected is not None
+        item = replayed(made, row.task, lines, row.reopened_after, before, corrected)
         now = fates_to_replay(served, engine_lines(lines), row.reopened_after)
         found["answers"] += abs(item.fates.count("excluded") - now.count("excluded"))
         _count(found, row, before, item.label)

@@ -1,62 +1,60 @@
-"""Reopen items that were set aside: they are asked about again."""
+"""Reopen items that were set aside or withdrawn: they are asked about again."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.store.corrections.common import (
+    AT_ONCE,
+    EVER_ASKED,
+    SET_STATUS,
+    begin,
+    find_items,
+    logs_of,
+)
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.activity import note
-from crowdtree.store.db.campaign_row import get_campaign
-from crowdtree.store.db.sql import Sql, fetch, fetch_ids, run
+from crowdtree.store.db.campaign_row import get_campaign, touch
+from crowdtree.store.db.sql import Sql, exists, fetch_ids, run_many
 from crowdtree.store.db.states import ItemStatus
-from crowdtree.store.db.tables import items
 from crowdtree.store.owner.campaigns import pause_finished
-from crowdtree.store.serving.cache import ServingCache
-from crowdtree.store.serving.item import NEVER_ASKED, OpenItem
+from crowdtree.store.serving.item import UNLABELLED, OpenItem
 from crowdtree.store.serving.revise import revise
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 from crowdtree.text import plural, short
 
-__all__ = ["AT_ONCE", "items_of_tasks", "reopen"]
+__all__ = ["items_of_tasks", "reopen"]
 
-AT_ONCE = 200
-"""Items that are reopened per transaction."""
+CLOSED = (ItemStatus.SET_ASIDE, ItemStatus.WITHDRAWN)
 SET_ASIDE = Sql(
     f"""SELECT id FROM items WHERE campaign_id = :campaign AND status = {ItemStatus.SET_ASIDE:d}
     ORDER BY id LIMIT :most"""
 )
-MAKE_NEW = Sql(f"UPDATE items SET status = {ItemStatus.NEW:d} WHERE id = :id")
 
 
 def items_of_tasks(connection: Connection, number: int, tasks: Sequence[str]) -> list[int]:
-    """Find items that were set aside by their names; an error names the first that was not."""
-    mine = (items.c.campaign_id == number, items.c.task.in_(tasks))
-    rows = connection.execute(sa.select(items.c.id, items.c.task, items.c.status).where(*mine))
-    known = {row.task: row for row in rows}
-    for task in tasks:
-        found = known.get(task)
-        if found is None:
-            raise CrowdtreeError(f"campaign {number} has no item {short(task)!r}")
-        if found.status != ItemStatus.SET_ASIDE:
-            status = ItemStatus(found.status).label
+    """Find items that can be reopened by their names; an error names the first that cannot."""
+    found = find_items(connection, number, tasks)
+    for item in found:
+        if item.status not in CLOSED:
             raise CrowdtreeError(
-                f"item {short(task)!r} is {status}: only items set aside can be reopened"
+                f"item {short(item.task)!r} is {item.status.label}: only items set aside or "
+                "withdrawn can be reopened"
             )
-    return [known[task].id for task in dict.fromkeys(tasks)]
+    return [item.id for item in found]
 
 
 def reopen(
     connection: Connection, number: int, now: float, ids: Sequence[int] | None = None
 ) -> int:
-    """Reopen items that were set aside, at most `AT_ONCE`; returns how many.
+    """Reopen items that were set aside or withdrawn, at most `AT_ONCE`; returns how many.
 
     Skips so far no longer count, but nobody is asked a question again that they have skipped.
-    Items that are not set aside stay as they are, so that the call can be repeated.
+    Answers count: an item whose answers give a label has it back. Other items stay as they are, so
+    that the call can be repeated.
 
     Parameters
     ----------
@@ -76,42 +74,49 @@ def reopen(
         ids = fetch_ids(connection, SET_ASIDE, campaign=number, most=AT_ONCE)
     if not ids:
         return 0
-    cache = ServingCache(lambda: now, np.random.default_rng(0))
-    unit = UnitOfWork(connection, cache, now)
-    # no need to lock its budget
-    unit.campaigns[number] = cache.campaign(connection, campaign.state)
-    unit.load_items(sorted(ids)[:AT_ONCE])
+    unit = begin(connection, campaign, sorted(ids)[:AT_ONCE], now)
     found = [
-        item
-        for item in unit.items.values()
-        if item.status == ItemStatus.SET_ASIDE and item.campaign.id == number
+        item for item in unit.items.values() if item.status in CLOSED and item.campaign.id == number
     ]
     if not found:
         return 0
-    labels = unit.labels_of([item.id for item in found])
-    log: dict[int, list[sql.LogLine]] = {item.id: [] for item in found}
-    for line in fetch(connection, sql.LOG, ids=list(log)):
-        log[line.item_id].append(line)
+    labels, log = unit.labels_of([item.id for item in found]), logs_of(connection, [*unit.items])
+    restored: list[OpenItem] = []
     for item in found:
-        if labels[item.id].reason == NEVER_ASKED:
-            _make_new(unit, item, labels[item.id].id)
-        else:
+        if labels[item.id].reason not in UNLABELLED:
             revise(unit, item, log[item.id], labels[item.id], reopen=True)
+        elif _restore(unit, item, labels[item.id].id, log[item.id]):
+            restored.append(item)
     unit.write()
+    run_many(connection, SET_STATUS, ({"id": x.id, "status": int(x.status)} for x in restored))
+    if any(item.gold is not None for item in restored):
+        touch(connection, number)
     tasks = [item.task for item in found]
-    note(connection, now, "reopen", number, {"items": len(tasks), "tasks": tasks[:20]})
-    if campaign.status == "finished":
+    note(connection, now, "reopen", number, {"items": len(tasks), "tasks": tasks})
+    if campaign.status == "finished" and any(not item.closed for item in found):
         reason = f"{plural(len(found), 'item')} reopened: resume to ask about them"
         pause_finished(connection, number, now, reason)
     return len(found)
 
 
-def _make_new(unit: UnitOfWork, item: OpenItem, label: int) -> None:
-    """Reopen an item that nobody was ever asked about."""
+def _restore(unit: UnitOfWork, item: OpenItem, label: int, log: Sequence[sql.LogLine]) -> bool:
+    """Reopen an item without a label, which nobody was asked about or which was withdrawn.
+
+    Returns whether only its status has to be written.
+    """
     number = item.campaign.id
     unit.dropped.append({"id": label})
     unit.withdrawals.append(sql.Withdrawal(number, item.id, label, unit.now))
-    unit.count(number, ItemStatus.SET_ASIDE.label, -1)
-    unit.count(number, ItemStatus.NEW.label)
-    unit.opened[number] += 1
-    run(unit.connection, MAKE_NEW, id=item.id)
+    unit.count(number, item.status.label, -1)
+    asked = exists(unit.connection, EVER_ASKED, item=item.id)
+    if item.gold is not None or not (asked or item.corrected is not None):
+        item.status = ItemStatus.NEW if item.gold is None else ItemStatus.GOLD
+        unit.count(number, item.status.label)
+        unit.opened[number] += item.gold is None
+        return True
+    if not asked:
+        unit.count_start(item.campaign)
+    item.status = ItemStatus.OPEN
+    unit.count(number, item.status.label)
+    revise(unit, item, log, None, reopen=True)
+    return False

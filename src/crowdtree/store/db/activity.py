@@ -36,6 +36,7 @@ EVENTS = {
     "revise": "table.revised",
     "exclude": "answers.excluded",
     "include": "answers.included",
+    "correct": "label.corrected",
     "certified": "certificate.reached",
     "out of reach": "certificate.out_of_reach",
     "skipped away": "campaign.skipped_away",
@@ -90,14 +91,15 @@ def note(
     campaign: int | None,
     detail: Mapping[str, object] | None = None,
     actor: Actor = "owner",
-) -> None:
-    """Append to the activity log."""
+) -> int:
+    """Append to the activity log; returns the number of the entry."""
     if action in EVENTS:
         hold_readers(connection)
     origin = ORIGIN.get() if actor == "owner" else NOBODY
     values = {"at": now, "actor": actor, "action": action, "campaign_id": campaign}
     values |= {"detail": json.dumps(dict(detail or {})), **origin._asdict()}
-    connection.execute(activity.insert().values(**values))
+    made = activity.insert().values(**values).returning(activity.c.id)
+    return int(connection.execute(made).scalar_one())
 
 
 def list_activity(

@@ -22,6 +22,8 @@ from crowdtree.store.db.tables import metadata
 __all__ = ["is_sqlite", "make_engine", "migrate", "migrate_within", "snapshot"]
 
 BUSY_SECONDS = 30
+READER_KIB = 2 * 1024
+"""Page cache of a connection to SQLite; a server has several, and the system caches the file."""
 BESIDE = ("", "-wal", "-shm", "-journal")
 """Ends of the names of an SQLite database's files."""
 MIGRATION_LOCK = 7420817
@@ -81,7 +83,7 @@ def _sqlite_engine(url: sa.URL) -> Engine:
         connection.isolation_level = None  # transactions begin explicitly, in _begin
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}").close()
-        connection.execute("PRAGMA cache_size=-65536").close()
+        connection.execute(f"PRAGMA cache_size={-READER_KIB}").close()
 
     @sa.event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:

@@ -28,11 +28,11 @@ __all__ = [
     "fetch_ids",
     "fetch_one",
     "fetch_pieces",
+    "pragma",
     "run",
     "run_many",
     "send",
     "send_many",
-    "set_flushing",
     "transaction",
 ]
 
@@ -252,9 +252,9 @@ def transaction(connection: Connection) -> Iterator[None]:
         raise
 
 
-def set_flushing(connection: Connection, flush: bool) -> None:
-    """Choose whether commits on SQLite wait until they are on disk."""
-    _driver(connection).execute(f"PRAGMA synchronous={'FULL' if flush else 'NORMAL'}", {})
+def pragma(connection: Connection, name: str, value: str | int) -> None:
+    """Change a setting of a connection to SQLite, inside or outside of a transaction."""
+    _driver(connection).execute(f"PRAGMA {name}={value}", {})
 
 
 def run_many(connection: Connection, sql: Many, rows: Iterable[Values]) -> int:

@@ -195,6 +195,7 @@ class ItemRow(NamedTuple):
     revised_after: int
     reopened_after: int
     least: int
+    corrected: int | None
 
 
 @dataclass

@@ -25,6 +25,7 @@ class ItemStatus(IntEnum):
     LABELLED = 2
     SET_ASIDE = 3
     GOLD = 4
+    WITHDRAWN = 5
 
     @property
     def label(self) -> str:

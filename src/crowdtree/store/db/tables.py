@@ -22,6 +22,7 @@ __all__ = [
     "budgets",
     "campaigns",
     "checks",
+    "corrections",
     "credentials",
     "deliveries",
     "exclusions",
@@ -186,6 +187,7 @@ items = sa.Table(
     _number("revised_after", BigId),
     _number("reopened_after", BigId),
     _count("least"),  # answers before its label: more than it has while its label waits
+    sa.Column("corrected", sa.Integer),  # class that the owner gave it, the last of `corrections`
     sa.UniqueConstraint("campaign_id", "task"),
     sa.Index("ix_items_campaign_id_status_id", "campaign_id", "status", "id"),
     sqlite_autoincrement=True,
@@ -194,6 +196,30 @@ items = sa.Table(
 # `revision` is the number of the policy that made the state, the label and the open questions of an
 # item; lines of its log up to the id `revised_after` were replayed when it was revised. Skips up to
 # the id `reopened_after` no longer count: the item was set aside and then reopened.
+
+_by_hand = items.c.corrected.is_not(None)
+sa.Index(
+    "ix_items_corrected", items.c.campaign_id, sqlite_where=_by_hand, postgresql_where=_by_hand
+)
+
+# Labels that the owner gave by hand, beside those of the answers. Without `label`, the one before
+# was taken back; `computed` is the label by the answers at the time. Who it was is in the entry
+# `activity_id` of the activity log.
+corrections = sa.Table(
+    "corrections",
+    metadata,
+    _id(),
+    _ref("campaign_id", "campaigns"),
+    _ref("item_id", "items"),
+    sa.Column("label", sa.Integer),
+    sa.Column("computed", sa.Integer),
+    _text("reason"),
+    _number("at", sa.Float),
+    _copy("activity_id"),
+    sa.Index("ix_corrections_campaign_id_id", "campaign_id", "id"),
+    sa.Index("ix_corrections_item_id_id", "item_id", "id"),
+    sqlite_autoincrement=True,
+)
 
 # A question of an item that can be handed out `needed` more times. A question that opens again gets
 # a new row with a new id, so that a scan can continue from the last id that it has seen.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -32,12 +33,12 @@ __all__ = [
     "add_items",
     "change_settings",
     "check_policy",
-    "count_set_aside",
     "create",
     "pause_finished",
     "rename",
     "set_status",
     "storable",
+    "stored_items",
 ]
 
 MOVES: dict[CampaignStatus, tuple[CampaignStatus, ...]] = {
@@ -218,14 +219,23 @@ def set_status(
     return get_campaign(connection, number)
 
 
-def count_set_aside(
-    connection: Connection, number: int, rows: Sequence[Mapping[str, object]]
-) -> int:
-    """Count the rows whose items were set aside."""
-    tasks = [row["task"] for row in rows]
-    mine = (items.c.campaign_id == number, items.c.status == ItemStatus.SET_ASIDE)
-    found = sa.select(sa.func.count()).where(*mine, items.c.task.in_(tasks))
-    return int(connection.execute(found).scalar_one())
+class StoredItem(NamedTuple):
+    """An item as it is stored."""
+
+    task: str
+    payload: str
+    status: int
+    gold: int | None
+
+
+def stored_items(
+    connection: Connection, number: int, tasks: Sequence[str]
+) -> dict[str, StoredItem]:
+    """Read the items with some names, by name."""
+    columns = [items.c[name] for name in StoredItem._fields]
+    mine = (items.c.campaign_id == number, items.c.task.in_(tasks))
+    rows = connection.execute(sa.select(*columns).where(*mine))
+    return {row.task: StoredItem(*row) for row in rows}
 
 
 def pause_finished(connection: Connection, number: int, now: float, reason: str) -> None:

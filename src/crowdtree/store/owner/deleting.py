@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TypedDict
 
 import sqlalchemy as sa
@@ -45,8 +46,8 @@ class Deleted(TypedDict):
 def erase_worker(connection: Connection, number: int, worker: int, now: float) -> None:
     """Delete what identifies a worker; the answers stay, of a worker who has only a number.
 
-    The name, the platform's ids, the mark of the network and all links go, so that the worker
-    cannot come back. Labels do not depend on any of that.
+    The name, the platform's ids, the mark of the network, texts of reports and all links go, so
+    that the worker cannot come back. Labels do not depend on any of that.
     """
     check_worker(connection, number, worker)
     mine = workers.c.id == worker
@@ -55,35 +56,49 @@ def erase_worker(connection: Connection, number: int, worker: int, now: float) -
     connection.execute(credentials.delete().where(credentials.c.worker_id == worker))
     nothing = {"name": "", "external_id": None, "network": "", "details": "{}"}
     connection.execute(workers.update().where(mine).values(**nothing, status_reason=ERASED))
-    _forget(connection, number, {text for text in known if text}, f"w{worker}")
+    names = {text: f"w{worker}" for text in known if text}
+    _forget(connection, number, names | _forget_reports(connection, worker))
     note(connection, now, "erase worker", number, {"worker": worker})
 
 
-def _forget(connection: Connection, number: int, texts: set[str], neutral: str) -> None:
-    """Replace values in the activity log of a campaign that are the name or id of a worker."""
+def _forget_reports(connection: Connection, worker: int) -> dict[str, str]:
+    """Delete what a worker wrote about items; the reason that was chosen stays.
+
+    Returns the reasons by the texts that were deleted.
+    """
+    wrote = (answers.c.worker_id == worker, answers.c.report.contains(": "))
+    rows = connection.execute(sa.select(answers.c.id, answers.c.report).where(*wrote)).all()
+    reasons = {row.report: row.report.partition(": ")[0] for row in rows}
+    for row in rows:
+        mine = answers.update().where(answers.c.id == row.id)
+        connection.execute(mine.values(report=reasons[row.report]))
+    return reasons
+
+
+def _forget(connection: Connection, number: int, texts: Mapping[str, str]) -> None:
+    """Replace values in the activity log of a campaign."""
     rows = connection.execute(
         sa.select(activity.c.id, activity.c.detail).where(activity.c.campaign_id == number)
     ).all()
     for row in rows:
         detail = json.loads(row.detail)
-        if (found := _replaced(detail, texts, neutral)) != detail:
+        if (found := _replaced(detail, texts)) != detail:
             changed = activity.update().where(activity.c.id == row.id)
             connection.execute(changed.values(detail=json.dumps(found)))
 
 
-def _replaced(value: object, texts: set[str], neutral: str) -> object:
+def _replaced(value: object, texts: Mapping[str, str]) -> object:
     """Replace strings in JSON.
 
-    >>> _replaced({"Ann": ["Ann", "Annette", 1]}, {"Ann"}, "w7")
+    >>> _replaced({"Ann": ["Ann", "Annette", 1]}, {"Ann": "w7"})
     {'w7': ['w7', 'Annette', 1]}
     """
     if isinstance(value, str):
-        return neutral if value in texts else value
+        return texts.get(value, value)
     if isinstance(value, list):
-        return [_replaced(each, texts, neutral) for each in value]
+        return [_replaced(each, texts) for each in value]
     if isinstance(value, dict):
-        names = {key: str(_replaced(key, texts, neutral)) for key in value}
-        return {names[key]: _replaced(each, texts, neutral) for key, each in value.items()}
+        return {texts.get(key, key): _replaced(each, texts) for key, each in value.items()}
     return value
 
 

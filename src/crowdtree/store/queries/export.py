@@ -11,22 +11,36 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.store.db.states import STANDS, ItemStatus
 from crowdtree.store.db.tables import answers, checks, items, labels, workers
+from crowdtree.store.queries.corrections import last_corrections
+from crowdtree.store.types import JsonObject
 from crowdtree.store.votes import Votes
 
-__all__ = ["AnswerRow", "LabelRow", "answer_rows", "label_rows", "pieces", "worker_name"]
+__all__ = [
+    "AnswerRow",
+    "ItemRow",
+    "LabelRow",
+    "answer_rows",
+    "item_rows",
+    "label_payloads",
+    "label_rows",
+    "pieces",
+    "worker_name",
+]
 
 PIECE = 5000
 M = TypeVar("M", bound=Mapping[str, object])
 
 
 class LabelRow(TypedDict):
-    """The label of an item; an item without one was set aside for a reason."""
+    """The label of an item; an item without one was set aside or withdrawn for a reason."""
 
     id: int
     task: str
     label: str | None
+    """The owner's label where there is one, otherwise that of the answers."""
     status: str
     posterior_error: float | None
+    """Chance that the label is wrong; 0 for one by hand, which counts as known."""
     reason: str
     answers: int
     path: list[Votes]
@@ -35,6 +49,21 @@ class LabelRow(TypedDict):
     """Whether an audit has checked the label."""
     truth: str | None
     """The true class that the check found; none where the person could not tell."""
+    computed: str | None
+    """The label that the answers give."""
+    computed_error: float | None
+    corrected: bool
+    """Whether the owner has labelled the item by hand."""
+    corrected_by: str | None
+    corrected_at: float | None
+    corrected_why: str | None
+
+
+class ItemRow(TypedDict):
+    """An item, with the columns of the item file that are not blank."""
+
+    id: int
+    payload: JsonObject
 
 
 class AnswerRow(TypedDict):
@@ -58,29 +87,69 @@ def label_rows(
 ) -> list[LabelRow]:
     """Read up to `most` labels after a position (their ``id``), in the order they were made."""
     found = connection.execute(
-        sa.select(labels, items.c.task, items.c.status)
+        sa.select(labels, items.c.task, items.c.status, items.c.corrected)
         .join(items, items.c.id == labels.c.item_id)
         .where(labels.c.campaign_id == number, labels.c.id > after)
         .order_by(labels.c.id)
         .limit(most)
     ).all()
     checked = _checked(connection, number, found)
-    return [
-        {
-            "id": row.id,
-            "task": row.task,
-            "label": None if row.label is None else classes[row.label],
-            "status": ItemStatus(row.status).label,
-            "posterior_error": row.posterior_error,
-            "reason": row.reason,
-            "answers": row.answers,
-            "path": json.loads(row.path),
-            "at": row.at,
-            "checked": row.item_id in checked,
-            "truth": None if (place := checked.get(row.item_id)) is None else classes[place],
-        }
+    by_hand = {
+        row.item_id: row.corrected
         for row in found
-    ]
+        if row.corrected is not None and row.status != ItemStatus.WITHDRAWN
+    }
+    given = last_corrections(connection, list(by_hand))
+    made: list[LabelRow] = []
+    for row in found:
+        hand = given.get(row.item_id)
+        label = by_hand.get(row.item_id, row.label)
+        truth = checked.get(row.item_id)
+        made.append(
+            {
+                "id": row.id,
+                "task": row.task,
+                "label": None if label is None else classes[label],
+                "status": ItemStatus(row.status).label,
+                "posterior_error": row.posterior_error if hand is None else 0.0,
+                "reason": row.reason,
+                "answers": row.answers,
+                "path": json.loads(row.path),
+                "at": row.at,
+                "checked": row.item_id in checked,
+                "truth": None if truth is None else classes[truth],
+                "computed": None if row.label is None else classes[row.label],
+                "computed_error": row.posterior_error,
+                "corrected": hand is not None,
+                "corrected_by": None if hand is None else hand.by,
+                "corrected_at": None if hand is None else hand.at,
+                "corrected_why": None if hand is None else hand.reason,
+            }
+        )
+    return made
+
+
+def label_payloads(connection: Connection, number: int, after: int = 0) -> list[JsonObject]:
+    """Read what the item file said about the items that :func:`label_rows` lists."""
+    found = connection.execute(
+        sa.select(items.c.payload)
+        .join(labels, labels.c.item_id == items.c.id)
+        .where(labels.c.campaign_id == number, labels.c.id > after)
+        .order_by(labels.c.id)
+        .limit(PIECE)
+    )
+    return [json.loads(row.payload) for row in found]
+
+
+def item_rows(connection: Connection, number: int, after: int = 0) -> list[ItemRow]:
+    """Read the next items after an id, with what the item file said about them."""
+    found = connection.execute(
+        sa.select(items.c.id, items.c.payload)
+        .where(items.c.campaign_id == number, items.c.id > after)
+        .order_by(items.c.id)
+        .limit(PIECE)
+    )
+    return [{"id": row.id, "payload": json.loads(row.payload)} for row in found]
 
 
 def _checked(

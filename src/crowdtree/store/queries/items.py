@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import NamedTuple, TypedDict, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypedDict, cast
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.campaign import after_undos
+from crowdtree.files.items import MEDIA
+from crowdtree.store.db.engine import is_sqlite
 from crowdtree.store.db.states import ITEM_STATUSES, ItemStatus
 from crowdtree.store.db.tables import answers, checks, items, labels, workers
 from crowdtree.store.errors import NotFound
+from crowdtree.store.queries.corrections import corrections_of
 from crowdtree.store.types import JsonObject
 from crowdtree.store.votes import Votes, counted_votes
 
@@ -27,6 +31,7 @@ __all__ = [
     "divided",
     "fates_now",
     "item_trace",
+    "items_with_media",
     "last_answer_at",
     "some_items",
     "votes_so_far",
@@ -48,10 +53,14 @@ class ItemListing(TypedDict):
     task: str
     status: str
     gold: int | None
+    corrected: int | None
+    """Class that the owner gave it by hand."""
     label: int | None
     posterior_error: float | None
     reason: str | None
     answers: int | None
+    item: JsonObject
+    """Every column of the item file that is not blank."""
     cursor: str | int
 
 
@@ -62,15 +71,59 @@ def some_items(
     status: str = "",
     label: int | None = None,
     find: str = "",
+    text: str = "",
     after: str = "",
     most: int = PAGE,
 ) -> list[ItemListing]:
     """Read a page of items with their labels; the last one's `cursor` leads to the next page.
 
     Items whose name begins with `find` are ordered by name, those with a label by label, others
-    by id, so that an index serves each of these queries.
+    by id, so that an index serves each of these queries. With `text`, only items of which a column
+    contains it; upper and lower case are the same.
     """
+    wanted: list[ItemListing] = []
+    while True:
+        rows = _some(connection, number, status, label, find, text, after, most)
+        wanted += [row for row in rows if _contains(row["item"], text)]
+        if len(rows) < most or len(wanted) >= most:
+            return wanted[:most]
+        after = str(rows[-1]["cursor"])
+
+
+def _contains(columns: Mapping[str, object], text: str) -> bool:
+    """Whether a column contains a text; the database may have found it in the name of one."""
+    return not text or any(text.casefold() in str(value).casefold() for value in columns.values())
+
+
+def _may_contain(connection: Connection, text: str) -> sa.ColumnElement[bool]:
+    """Select the items of which a column may contain a text.
+
+    Letters of ASCII may be upper or lower case, others are compared as they are written.
+    """
+    spellings = {text, text.lower(), text.upper(), text.capitalize(), text.title()}
+    written = {json.dumps(one, ensure_ascii=False)[1:-1] for one in spellings}
+    if text.isascii():
+        written = {min(written)}
+    column = items.c.payload
+    # LIKE of SQLite is what ILIKE is elsewhere; without a locale it takes half the time
+    like = column.like if is_sqlite(connection) else column.collate("C").ilike
+    escaped = (re.sub("[%_/]", "/\\g<0>", one) for one in sorted(written))
+    return sa.or_(*(like(f"%{one}%", escape="/") for one in escaped))
+
+
+def _some(
+    connection: Connection,
+    number: int,
+    status: str,
+    label: int | None,
+    find: str,
+    text: str,
+    after: str,
+    most: int,
+) -> list[ItemListing]:
     mine = [items.c.campaign_id == number]
+    if text:
+        mine.append(_may_contain(connection, text))
     key: sa.ColumnElement[str] | sa.ColumnElement[int]
     if find:
         key = items.c.task
@@ -79,7 +132,9 @@ def some_items(
         key = items.c.id if label is None else labels.c.id
         where = [key > (int(after) if after.isdecimal() and len(after) < 16 else 0)]
     if label is not None:
-        where += [labels.c.campaign_id == number, labels.c.label == label]
+        exported = sa.func.coalesce(items.c.corrected, labels.c.label) == label
+        there = items.c.status != ItemStatus.WITHDRAWN
+        where += [labels.c.campaign_id == number, exported, there]
     if not status and (find or label is not None):
         return _page(connection, [*mine, *where], key, label, most)
     # Query per status so that the index is used.
@@ -103,10 +158,12 @@ def _page(
             items.c.task,
             items.c.status,
             items.c.gold,
+            items.c.corrected,
             labels.c.label,
             labels.c.posterior_error,
             labels.c.reason,
             labels.c.answers,
+            items.c.payload,
             key.label("cursor"),
         )
         .join_from(items, labels, labels.c.item_id == items.c.id, isouter=label is None)
@@ -114,9 +171,12 @@ def _page(
         .order_by(key)
         .limit(most)
     )
-    return [
-        cast(ItemListing, {**row._mapping, "status": ItemStatus(row.status).label}) for row in rows
-    ]
+    return [_listing(dict(row._mapping)) for row in rows]
+
+
+def _listing(found: dict[str, Any]) -> ItemListing:
+    columns = json.loads(found.pop("payload"))
+    return cast(ItemListing, found | {"status": ItemStatus(found["status"]).label, "item": columns})
 
 
 # ------------------------------------------------------------------------------ one item
@@ -173,6 +233,9 @@ class ItemTrace(TypedDict):
     answers: list[HistoryLine]
     label: StoredLabel | None
     check: StoredCheck | None
+    corrected: int | None
+    corrections: list[JsonObject]
+    """Every label by hand, and every time one was taken back, with who, when and why."""
 
 
 def item_trace(connection: Connection, number: int, item: int) -> ItemTrace:
@@ -209,6 +272,8 @@ def item_trace(connection: Connection, number: int, item: int) -> ItemTrace:
         "answers": [cast(HistoryLine, dict(line._mapping)) for line in log],
         "label": None if label is None else cast(StoredLabel, dict(label._mapping)),
         "check": None if check is None else cast(StoredCheck, dict(check._mapping)),
+        "corrected": row.corrected,
+        "corrections": [made._asdict() for made in corrections_of(connection, item)],
     }
 
 
@@ -229,6 +294,14 @@ def votes_so_far(trace: ItemTrace, questions: Sequence[str]) -> list[Votes]:
         questions,
         [(line["question"], line["value"], f) for line, f in zip(lines, fates, strict=True)],
     )
+
+
+def items_with_media(connection: Connection, number: int, most: int) -> list[str]:
+    """Read the columns, as JSON, of items that show a file, without those withdrawn."""
+    shows = sa.or_(*(items.c.payload.contains(f'"{name}": "') for name in MEDIA))
+    mine = (items.c.campaign_id == number, items.c.status != ItemStatus.WITHDRAWN)
+    query = sa.select(items.c.payload).where(*mine, shows).order_by(items.c.id).limit(most)
+    return list(connection.execute(query).scalars())
 
 
 # ------------------------------------------------------------------------------ disagreement
@@ -259,7 +332,7 @@ def divided(connection: Connection, number: int) -> Divided:
     rows = connection.execute(
         sa.select(labels.c.item_id, items.c.task, labels.c.path, labels.c.label)
         .join(items, items.c.id == labels.c.item_id)
-        .where(labels.c.campaign_id == number)
+        .where(labels.c.campaign_id == number, items.c.status != ItemStatus.WITHDRAWN)
         .order_by(labels.c.id.desc())
         .limit(RECENT_LABELS)
     ).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TypedDict
 
 import sqlalchemy as sa
@@ -34,6 +35,10 @@ class PaymentRow(TypedDict):
     seen_at: float
     consented_at: float | None
     """When the worker agreed to the consent text that applies, if there is one."""
+    micros: int
+    """What was earned, in millionths."""
+    submission: str
+    """The id of the submission on the platform, which Prolific calls a session."""
 
 
 def payment_rows(connection: Connection, campaign: Campaign, after: int = 0) -> list[PaymentRow]:
@@ -60,6 +65,8 @@ def payment_rows(connection: Connection, campaign: Campaign, after: int = 0) -> 
             "joined_at": row.joined_at,
             "seen_at": row.seen_at,
             "consented_at": row.consented_at if row.consent == settings.consent_mark else None,
+            "micros": row.earned,
+            "submission": json.loads(row.details).get("session", ""),
         }
         for row in found
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal, TypedDict
 
@@ -11,6 +12,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.store.db.campaign_row import flow, get_campaign, tally
 from crowdtree.store.db.states import ITEM_STATUSES
 from crowdtree.store.db.tables import answers, exclusions, waiting, workers
+from crowdtree.store.queries.corrections import count_corrected, replaced_labels
 from crowdtree.store.queries.monitoring import Monitored, monitored
 from crowdtree.store.queries.revisions import Revision, last_revision
 from crowdtree.store.settings import MICRO
@@ -45,6 +47,9 @@ class Progress(TypedDict):
     answers: dict[str, int]
     answers_per_item: float | None
     estimated_error: float | None
+    """Expected share of wrong labels; labels by hand count as right."""
+    corrected: int
+    """Items that the owner has labelled by hand."""
     spent: float
     price: float
     budget: float | None
@@ -66,6 +71,9 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
     campaign = get_campaign(connection, number)
     settings = campaign.settings
     counts = tally(connection, number)
+    corrected = count_corrected(connection, number)
+    if corrected:
+        counts = _with_corrections(connection, number, counts)
     items = {name.replace(" ", "_"): counts.get(name, 0) for name in ITEM_STATUSES}
     given = {name.replace(" ", "_"): counts.get(f"fate:{name}", 0) for name in FATES}
     closed = items["labelled"] + items["set_aside"]
@@ -77,13 +85,14 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
         "name": campaign.name,
         "status": campaign.status,
         "status_reason": campaign.status_reason,
-        "items": {**items, "total": sum(items.values()) - items["gold"]},
+        "items": {**items, "total": sum(items.values()) - items["gold"] - items["withdrawn"]},
         "undecided": counts.get("undecided", 0),
         "waiting_for_workers": _waiting_items(connection, number),
         "waiting_for_known": counts.get("held", 0),
         "answers": {**given, "expired_leases": counts.get("expired", 0)},
         "answers_per_item": counts.get("taken", 0) / estimated if estimated else None,
         "estimated_error": counts["error_nanos"] / 1e9 / estimated if estimated else None,
+        "corrected": corrected,
         "spent": counts.get("spent", 0) / MICRO,
         "price": settings.price,
         "budget": settings.budget,
@@ -104,6 +113,20 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
     }
 
 
+def _with_corrections(
+    connection: Connection, number: int, counts: dict[str, int]
+) -> dict[str, int]:
+    """Count labels by hand as right, in the place of those of the answers."""
+    found = Counter(counts)
+    for row in replaced_labels(connection, number):
+        nanos, place = round(row["error"] * 1e9), row["computed"]
+        found.subtract(
+            {f"label:{place}": row["items"], f"label_nanos:{place}": nanos, "error_nanos": nanos}
+        )
+        found[f"label:{row['by_hand']}"] += row["items"]
+    return found
+
+
 def _waiting_items(connection: Connection, number: int) -> int:
     """Count the items that no worker who is present can answer."""
     found = sa.select(sa.func.count()).where(waiting.c.campaign_id == number)
@@ -118,7 +141,7 @@ def _excluded_workers(connection: Connection, number: int) -> int:
 
 def _answers_left(items: dict[str, int], counted: int, closed: int) -> float | None:
     """Estimate the answers still needed from the answers per item so far."""
-    if not closed:
+    if not closed or not counted:  # closed by hand, without answers
         return None
     unfinished = items["new"] + items["open"]
     per_item = counted / closed if items["open"] == 0 else counted / (closed + items["open"] / 2)

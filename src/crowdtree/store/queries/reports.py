@@ -15,6 +15,10 @@ from crowdtree.store.queries.export import PIECE, worker_name
 __all__ = ["ReportRow", "report_rows", "reported_items"]
 
 
+DONE = (ItemStatus.LABELLED, ItemStatus.WITHDRAWN)
+"""Statuses of items about which a report needs no attention."""
+
+
 class ReportRow(TypedDict):
     """A report: the item, the question that was asked, by whom, why and in which words."""
 
@@ -76,10 +80,10 @@ def report_rows(
 
 
 def reported_items(connection: Connection, number: int) -> int:
-    """Count reported items that have no label."""
+    """Count reported items that are neither labelled nor withdrawn."""
     found = (
         sa.select(sa.func.count(answers.c.item_id.distinct()))
         .join(items, items.c.id == answers.c.item_id)
-        .where(*_standing(number), items.c.status != ItemStatus.LABELLED)
+        .where(*_standing(number), items.c.status.not_in(DONE))
     )
     return int(connection.execute(found).scalar_one())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import sqlalchemy as sa
@@ -10,9 +9,16 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.audits import check_claims
-from crowdtree.store.audits.stored import AuditRow, CheckRow, make_audit, read_audits, read_checks
+from crowdtree.store.audits.stored import (
+    AuditRow,
+    CheckRow,
+    audited_labels,
+    make_audit,
+    read_audits,
+    read_checks,
+)
 from crowdtree.store.db.states import ItemStatus
-from crowdtree.store.db.tables import audits, items, labels
+from crowdtree.store.db.tables import corrections, items, labels
 from crowdtree.store.serving.item import CHECKED
 
 __all__ = ["check_audits"]
@@ -55,11 +61,14 @@ def _labels(connection: Connection, audit: AuditRow, classes: list[str]) -> Iter
     """Compare the labels that were audited with those of the campaign.
 
     A revision may have corrected the stated error of a label since, which takes nothing from the
-    audit; the label itself would be a new one.
+    audit; the label itself would be a new one. Labels by hand were audited as such.
     """
-    text = connection.execute(
-        sa.select(audits.c.labels).where(audits.c.id == audit.id)
-    ).scalar_one()
+    by_hand: dict[str, set[str]] = {}
+    mine = (corrections.c.campaign_id == audit.campaign_id, corrections.c.at <= audit.at)
+    given = (items.c.task, corrections.c.label)
+    made = sa.select(*given).join(items, items.c.id == corrections.c.item_id).where(*mine)
+    for task, label in connection.execute(made):
+        by_hand.setdefault(task, set()).update([] if label is None else [classes[label]])
     rows = connection.execute(
         sa.select(items.c.task, labels.c.label)
         .join(labels, labels.c.item_id == items.c.id)
@@ -71,7 +80,7 @@ def _labels(connection: Connection, audit: AuditRow, classes: list[str]) -> Iter
         )
     )
     now = {task: classes[label] for task, label in rows if label is not None}
-    for task, label, _ in json.loads(text):
+    for task, label in audited_labels(connection, audit.id).items():
         found = now.get(task, label)
-        if found != label:
+        if found != label and label not in by_hand.get(task, ()):
             yield f"audit {audit.id}: item {task!r} was audited as {label}, now {found}"

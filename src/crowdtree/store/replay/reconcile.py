@@ -74,6 +74,19 @@ REFERENCES = {
         WHERE (exclusions.campaign_id = :campaign OR workers.campaign_id = :campaign)
         AND exclusions.campaign_id <> workers.campaign_id LIMIT 10"""
     ),
+    "corrections that do not match their item": Sql(
+        """SELECT corrections.id FROM corrections JOIN items ON items.id = corrections.item_id
+        WHERE (corrections.campaign_id = :campaign OR items.campaign_id = :campaign)
+        AND corrections.campaign_id <> items.campaign_id LIMIT 10"""
+    ),
+    "items whose label by hand is not the last on record": Sql(
+        """SELECT items.id FROM items WHERE items.id IN (
+            SELECT item_id FROM corrections WHERE campaign_id = :campaign
+            UNION SELECT id FROM items WHERE campaign_id = :campaign AND corrected IS NOT NULL)
+        AND COALESCE(corrected, -1) <> COALESCE((SELECT corrections.label FROM corrections
+            WHERE corrections.item_id = items.id ORDER BY corrections.id DESC LIMIT 1), -1)
+        ORDER BY items.id LIMIT 10"""
+    ),
     "judgements about unknown workers": Sql(
         """SELECT judgements.id FROM judgements LEFT JOIN workers
         ON workers.id = judgements.worker_id

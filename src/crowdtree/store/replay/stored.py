@@ -59,6 +59,8 @@ class StoredItem:
     """True class that a check has found."""
     least: int
     """Answers that it takes before its label."""
+    corrected: int | None
+    """Class that the owner gave it by hand."""
 
 
 def item_pages(connection: Connection, number: int) -> Iterator[list[ItemRow]]:
@@ -94,6 +96,7 @@ def stored_items(
                 leases.get(row.id, []),
                 truths.get(row.id),
                 row.least,
+                row.corrected,
             )
 
 

@@ -34,9 +34,11 @@ from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.item import (
     CHECKED,
     CONCLUDED,
+    CORRECTED,
     NEVER_ASKED,
     OUTSIDE_ENGINE,
     SET_ASIDE,
+    WITHDRAWN,
     ServedCampaign,
     engine_lines,
     event_of,
@@ -48,6 +50,8 @@ from crowdtree.store.serving.item import (
 __all__ = ["Verification", "verify"]
 
 MOST_REPORTED = 100
+CACHE_KIB = 64 * 1024
+"""Page cache of SQLite: the check of a file goes back and forth between tables and indexes."""
 Report = Callable[[int, int], None]
 FINISH_NOTED = Sql(
     "SELECT 1 FROM activity WHERE campaign_id = :campaign AND action = 'finish' LIMIT 1"
@@ -87,6 +91,9 @@ def verify(
     consistently; counts, money and workers' records are the sums over the log; audits are the
     replay of their checks, and cover the labels that there are; what the answers say about the
     table, and the alarms, follow from the log.
+
+    Withdrawn items are replayed as well, but have no label. Labels by hand are beside the replay;
+    what counts of them is the last on record.
 
     Where the policy was revised, each item is replayed under the policy of its own revision:
     answers up to its revision with their fates decided anew, later ones as they came. Answers that
@@ -141,6 +148,7 @@ def check_file(connection: Connection) -> list[str]:
     if not is_sqlite(connection):
         return []
     try:
+        connection.exec_driver_sql(f"PRAGMA cache_size={-CACHE_KIB}")
         found = connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_REPORTED})").scalars()
         return [f"database file: {text}" for text in found if text != "ok"]
     except DatabaseError as error:
@@ -233,7 +241,7 @@ def _visited(
     """Replay the log; returns every state of the item, the present one last."""
     visited = _revised(campaign, stored)
     differences += _revised_fates(stored, visited[-1])
-    concluded = stored.label is not None and stored.label.reason in CONCLUDED
+    concluded = stored.label is not None and stored.label.reason in (*CONCLUDED, WITHDRAWN)
     over = False
     for line in stored.log:
         if line.id <= stored.revised_after:
@@ -263,6 +271,8 @@ def _visited(
 
 def _should_be_revised(present: ServedCampaign, stored: StoredItem) -> bool:
     """Whether an item has answers and was not closed from outside, or lost or regained answers."""
+    if stored.status == ItemStatus.WITHDRAWN:
+        return False
     finished = stored.label is not None and stored.label.reason in (*CONCLUDED, CHECKED)
     closed = stored.status == ItemStatus.SET_ASIDE or finished
     return present.changed_since(stored.revision, stored.log) or (not closed and bool(stored.log))
@@ -321,9 +331,11 @@ def _lease_lines(stored: StoredItem) -> Iterator[str]:
 
 
 def _gold(campaign: ServedCampaign, stored: StoredItem) -> Iterator[str]:
-    if stored.label is not None:
+    if stored.status == ItemStatus.WITHDRAWN:
+        yield from _withdrawn(stored)
+    elif stored.label is not None:
         yield "is gold, but has a label"
-    if stored.questions or stored.status != ItemStatus.GOLD:
+    if stored.questions or stored.status not in (ItemStatus.GOLD, ItemStatus.WITHDRAWN):
         yield "is gold, but is treated like an ordinary item"
     for line in stored.log:
         if line.fate not in ("gold", "undone"):
@@ -344,7 +356,8 @@ def _asked(
     Before a revision, by one of the earlier policies. Which skips counted when a question of a
     reopened item was handed out is not known: the log keeps only the last time it was reopened.
     """
-    if stored.reopened_after and not isinstance(campaign.policy, PlanPolicy):
+    plans = all(isinstance(some.policy, PlanPolicy) for some in (campaign, *earlier))
+    if stored.reopened_after and not plans:
         return
     left = list(_unasked(campaign, stored.leases, visited))
     # How long labels waited before the last revision is not known: as long as there are answers.
@@ -413,8 +426,19 @@ def _counted(campaign: ServedCampaign, item: ItemState) -> Iterator[str]:
         yield f"has {sum(votes.values())} answers, at most {most} are allowed"
 
 
+def _withdrawn(stored: StoredItem) -> Iterator[str]:
+    """Check that a withdrawn item has an entry that says so, and no label."""
+    label = stored.label
+    there = None if label is None else (label.label, label.posterior_error, label.reason)
+    if there != (None, None, WITHDRAWN):
+        yield f"is withdrawn, but has the label {there}"
+
+
 def _label(campaign: ServedCampaign, item: ItemState, stored: StoredItem) -> Iterator[str]:
     label, status = stored.label, stored.status
+    if status == ItemStatus.WITHDRAWN:
+        yield from _withdrawn(stored)
+        return
     closed = status in (ItemStatus.LABELLED, ItemStatus.SET_ASIDE)
     if closed != (label is not None):
         yield f"is {status.label}, but {'has a' if label is not None else 'has no'} label"
@@ -423,6 +447,8 @@ def _label(campaign: ServedCampaign, item: ItemState, stored: StoredItem) -> Ite
             yield f"should be labelled {campaign.problem.classes[item.label.label]}"
         return
     cls, error, reason = label.label, label.posterior_error, label.reason
+    if reason == CORRECTED and stored.corrected is None:
+        yield "was closed because of a label by hand, but has none"
     if closed and (status == ItemStatus.SET_ASIDE) != (reason in SET_ASIDE):
         yield f"is {status.label} with reason {reason!r}"
     expected: Label | None = item.label

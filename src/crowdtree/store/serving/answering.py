@@ -54,7 +54,7 @@ def _submit(unit: UnitOfWork, worker: Worker, request: Submit) -> Taken:
     if lease.attempts:
         first = _earlier(unit, lease, request.key)
         if first is not None:
-            return _taken(first)
+            return _taken(first, request.kind)
     if lease.state in (LeaseState.ANSWERED, LeaseState.SKIPPED):
         raise Refused("answered")
     if item.gold is not None:
@@ -187,7 +187,7 @@ def _record(
     unit.count(item.campaign.id, "spent", price)
     if item.gold is None:
         settle(unit, item)
-    return _taken(sql.Outcome(fate, line.overdue))
+    return _taken(sql.Outcome(fate, line.overdue), request.kind)
 
 
 def _line(
@@ -320,7 +320,8 @@ def _read_lease(unit: UnitOfWork, item: OpenItem, lease_id: int) -> Lease:
     return item.leases[lease_id]
 
 
-def _taken(outcome: sql.Outcome) -> Taken:
-    """What the worker sees: an answer to a gold item looks like any other."""
-    fate = "counted" if outcome.fate == "gold" else outcome.fate
+def _taken(outcome: sql.Outcome, kind: str) -> Taken:
+    """What the worker sees: an answer to a gold item, or a skip of one, looks like any other."""
+    usual = "skipped" if kind == "skip" else "counted"
+    fate = usual if outcome.fate == "gold" else outcome.fate
     return {"fate": fate, "late": bool(outcome.overdue)}

@@ -36,12 +36,15 @@ __all__ = [
     "CHECKED",
     "CLOSED",
     "CONCLUDED",
+    "CORRECTED",
     "FINAL",
     "FINISHED",
     "NEVER_ASKED",
     "NO_WORKERS",
     "OUTSIDE_ENGINE",
     "SET_ASIDE",
+    "UNLABELLED",
+    "WITHDRAWN",
     "OpenItem",
     "QuestionChange",
     "ServedCampaign",
@@ -68,12 +71,18 @@ FINISHED = "finished"
 """Reason of a label that was given because the owner finished the campaign."""
 CHECKED = "checked"
 """Reason of a label that is the true class, as a check of an audit has found."""
+CORRECTED = "corrected"
+"""Reason of a label on the evidence so far, of an item that the owner has labelled by hand."""
+WITHDRAWN = "withdrawn"
+"""Reason of an item without a label, because the owner has withdrawn it."""
 FINAL = (FINISHED, CHECKED)
 """Reasons of labels that no other policy changes."""
-CONCLUDED = (FINISHED, NO_WORKERS)
+CONCLUDED = (FINISHED, NO_WORKERS, CORRECTED)
 """Reasons of labels that were given on the evidence so far, not by the policy."""
 SET_ASIDE = ("skipped", NEVER_ASKED, NO_WORKERS)
-"""Reasons of items that are set aside; all others are labelled."""
+"""Reasons of items that are set aside; all others are labelled or withdrawn."""
+UNLABELLED = (NEVER_ASKED, WITHDRAWN)
+"""Reasons of entries without a class and a stated error."""
 
 
 class Naming(Protocol):
@@ -157,6 +166,8 @@ class OpenItem:
     revision: int
     revised_after: int
     reopened_after: int
+    corrected: int | None = None
+    """Class that the owner gave it by hand."""
     leases: dict[int, Lease] = field(default_factory=dict)
     questions: dict[int, OpenQuestion] = field(default_factory=dict)
     was_held: bool = False
@@ -168,8 +179,8 @@ class OpenItem:
 
     @property
     def closed(self) -> bool:
-        """Whether the item has its label or was set aside."""
-        return self.status in (ItemStatus.LABELLED, ItemStatus.SET_ASIDE)
+        """Whether the item has its label, was set aside or withdrawn."""
+        return self.status in (ItemStatus.LABELLED, ItemStatus.SET_ASIDE, ItemStatus.WITHDRAWN)
 
     @property
     def held(self) -> bool:

@@ -12,7 +12,7 @@ from crowdtree.policy import Label
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.sql import fetch_ids
 from crowdtree.store.serving.changes import Changes
-from crowdtree.store.serving.item import FINAL, SET_ASIDE, OpenItem
+from crowdtree.store.serving.item import CORRECTED, FINAL, SET_ASIDE, OpenItem
 
 __all__ = ["ready_label", "waits"]
 
@@ -39,7 +39,8 @@ def waits(unit: Changes, item: OpenItem, label: Label) -> bool:
     answers to the last question change nothing. Items that are set aside, or labelled because the
     owner said so, do not wait.
     """
-    if not item.campaign.settings.provisional or label.reason in (*SET_ASIDE, *FINAL):
+    given = label.reason in (*SET_ASIDE, *FINAL, CORRECTED)
+    if given or not item.campaign.settings.provisional:
         return False
     said = [(int(event.worker), answer) for event, answer in counted_answers(item.item)]
     people = {worker for worker, _ in said}

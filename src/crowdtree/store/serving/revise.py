@@ -21,6 +21,7 @@ from crowdtree.store.serving.changes import Changes
 from crowdtree.store.serving.item import (
     CHECKED,
     CONCLUDED,
+    CORRECTED,
     FINAL,
     OpenItem,
     ServedCampaign,
@@ -39,8 +40,10 @@ def is_behind(item: OpenItem, log: Sequence[sql.LogLine], label: sql.LabelOfItem
     """Whether an item of an earlier revision has to be replayed.
 
     Items set aside and labels that were given from outside stay as they are, unless answers to
-    them were excluded or included since.
+    them were excluded or included since. Withdrawn items stay as they are.
     """
+    if item.status == ItemStatus.WITHDRAWN:
+        return False
     outside = label is not None and label.reason in FINAL
     if item.status == ItemStatus.SET_ASIDE or outside:
         return item.campaign.changed_since(item.revision, log)
@@ -53,11 +56,13 @@ def replayed(
     log: Sequence[sql.LogLine],
     reopened_after: int,
     before: sql.LabelOfItem | None = None,
+    corrected: bool = False,
 ) -> ItemState:
     """Replay an item under the policy and the exclusions of a campaign's revision.
 
     A label `before` that was given from outside is kept where it is the truth; otherwise the
-    evidence that is left is concluded for the same reason.
+    evidence that is left is concluded for the same reason. So it is where the owner has labelled
+    the item by hand (`corrected`): nobody is asked about it any more.
     """
     lines = engine_lines(log)
     events = tuple(event_of(task, line) for line in lines)
@@ -66,8 +71,11 @@ def replayed(
     item = replay_item(campaign.policy, item, campaign.rules)
     if before is not None and before.reason == CHECKED:
         return replace(item, label=Label(before.label, before.posterior_error, CHECKED))
-    if before is not None and item.label is None and before.reason in CONCLUDED:
-        return replace(item, label=campaign.policy.conclude(item.state, before.reason))
+    reason = CORRECTED if corrected else ""
+    if before is not None and before.reason in CONCLUDED:
+        reason = before.reason
+    if reason and item.label is None:
+        return replace(item, label=campaign.policy.conclude(item.state, reason))
     return item
 
 
@@ -89,7 +97,8 @@ def revise(
     if reopen:
         item.reopened_after = item.revised_after
     kept = None if reopen else before
-    item.item = replayed(campaign, item.task, log, item.reopened_after, kept)
+    corrected = item.corrected is not None
+    item.item = replayed(campaign, item.task, log, item.reopened_after, kept, corrected)
     item.revision, item.changed = campaign.revision, True
     label = ready_label(unit, item, item.item.label)
     _note_fates(unit, item, log)

@@ -200,6 +200,7 @@ class UnitOfWork(Changes):
             row.revision,
             row.revised_after,
             row.reopened_after,
+            row.corrected,
         )
         if found.closed:
             found.item = replace(item, label=CLOSED)

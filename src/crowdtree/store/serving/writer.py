@@ -18,7 +18,7 @@ from typing import Any
 from sqlalchemy.engine import Connection, Engine
 
 from crowdtree.store.db.engine import is_sqlite
-from crowdtree.store.db.sql import set_flushing, transaction
+from crowdtree.store.db.sql import pragma, transaction
 from crowdtree.store.errors import database_errors, driver_name, is_outage, unavailable
 from crowdtree.store.serving.answering import submit_all
 from crowdtree.store.serving.assign import assign_all
@@ -37,6 +37,8 @@ from crowdtree.store.serving.unit_of_work import UnitOfWork
 __all__ = ["BatchWriter"]
 
 MOST_AT_ONCE = 256
+CACHE_KIB = 16 * 1024
+"""Page cache of the writer on SQLite."""
 OUTAGE_SECONDS = 0.2
 """Pause after a failure of the database, before the next batch."""
 RETRIED = ("DeadlockDetected", "SerializationFailure", "LockNotAvailable")
@@ -152,7 +154,7 @@ class BatchWriter:
         connection = self._connected()
         flush = self.durable and any(not isinstance(request, Next) for request in requests)
         if flush is not self.flushing and is_sqlite(connection):
-            set_flushing(connection, flush)
+            pragma(connection, "synchronous", "FULL" if flush else "NORMAL")
             self.flushing = flush
         others = [request for request in requests if isinstance(request, Transaction)]
         served = [request for request in requests if not isinstance(request, Transaction)]
@@ -209,7 +211,9 @@ class BatchWriter:
         if self.connection is None or self.connection.closed or self.connection.invalidated:
             self._drop()
             self.connection, self.flushing = self.engine.connect(), None
-            if not is_sqlite(self.connection):
+            if is_sqlite(self.connection):
+                pragma(self.connection, "cache_size", -CACHE_KIB)
+            else:
                 with self.connection.begin():
                     for name, value in self._settings().items():
                         self.connection.exec_driver_sql(f"SET {name} = {value}")

@@ -1,4 +1,4 @@
-"""What an owner corrects: answers to exclude or include, items to reopen."""
+"""What an owner corrects: answers excluded, labels by hand, items edited, withdrawn, reopened."""
 
 from __future__ import annotations
 
@@ -9,20 +9,28 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from crowdtree.store.corrections import excluding
+from crowdtree.store.corrections import editing, excluding
+from crowdtree.store.corrections.common import MOST_REASON
 from crowdtree.store.corrections.preview import preview
 from crowdtree.store.queries.exclusions import list_exclusions
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import OWNER_ONLY
 from crowdtree.web.requests import Number, state_of
 from crowdtree.web.routing import GuardedRoute
-from crowdtree.web.services.corrections import reopen_items
+from crowdtree.web.services.corrections import correct_labels, reopen_items, withdraw_items
+from crowdtree.web.services.items import edit_item
 
 __all__ = ["router"]
 
 router = APIRouter(
     route_class=GuardedRoute, prefix="/api/campaigns", tags=["owner"], dependencies=OWNER_ONLY
 )
+
+
+MOST_ITEMS = 100_000
+Reason = Annotated[str, Field(max_length=MOST_REASON)]
+Name = Annotated[str, Field(max_length=1000)]
+Text = Annotated[str, Field(max_length=editing.MOST_TEXT)]
 
 
 class Included(BaseModel):
@@ -32,7 +40,7 @@ class Included(BaseModel):
     workers: Annotated[
         list[Annotated[int, Field(ge=1, le=2**53)]], Field(min_length=1, max_length=1000)
     ]
-    reason: Annotated[str, Field(max_length=excluding.MOST_REASON)] = ""
+    reason: Reason = ""
     dry_run: bool = False
 
 
@@ -52,10 +60,10 @@ class Excluded(Included):
 
 
 class Reopened(BaseModel):
-    """Items that were set aside, by their names, or all of them."""
+    """Items set aside or withdrawn, by their names, or all that were set aside."""
 
     model_config = ConfigDict(extra="forbid")
-    tasks: Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=100_000)] = []
+    tasks: Annotated[list[Name], Field(max_length=MOST_ITEMS)] = []
     all: bool = False
 
     @model_validator(mode="after")
@@ -63,6 +71,39 @@ class Reopened(BaseModel):
         if bool(self.tasks) == self.all:
             raise ValueError("expected either tasks or all")
         return self
+
+
+class Withdrawn(BaseModel):
+    """Items to withdraw, by their names."""
+
+    model_config = ConfigDict(extra="forbid")
+    tasks: Annotated[list[Name], Field(min_length=1, max_length=MOST_ITEMS)]
+    reason: Reason = ""
+
+
+class Corrected(BaseModel):
+    """Classes by the names of items; null takes a label by hand back."""
+
+    model_config = ConfigDict(extra="forbid")
+    labels: Annotated[dict[Name, Name | None], Field(min_length=1, max_length=MOST_ITEMS)]
+    reason: Reason = ""
+
+
+class EditedItem(BaseModel):
+    """New values of some columns; null or an empty text removes a column."""
+
+    model_config = ConfigDict(extra="forbid")
+    columns: Annotated[JsonObject, Field(min_length=1, max_length=200)]
+    reason: Reason = ""
+
+
+class EditedTexts(BaseModel):
+    """New texts of questions and explanations of classes, by their names."""
+
+    model_config = ConfigDict(extra="forbid")
+    questions: dict[Name, Text] = {}
+    classes: dict[Name, Text] = {}
+    reason: Reason = ""
 
 
 @router.post("/{number}/exclude")
@@ -112,7 +153,7 @@ async def exclusions(request: Request, number: Number) -> list[JsonObject]:
 
 @router.post("/{number}/reopen")
 async def reopen(request: Request, number: Number, wish: Reopened) -> JsonObject:
-    """Reopen items that were set aside: skips so far no longer count, others are asked.
+    """Reopen items set aside or withdrawn: skips so far no longer count, others are asked.
 
     A finished campaign is paused then, with these items open.
     """
@@ -121,3 +162,48 @@ async def reopen(request: Request, number: Number, wish: Reopened) -> JsonObject
     found = await asyncio.to_thread(reopen_items, state.store, number, tasks)
     state.waiters.wake({number: found["reopened"]})
     return dict(found)
+
+
+@router.post("/{number}/correct")
+async def correct(request: Request, number: Number, wish: Corrected) -> JsonObject:
+    """Label items by hand: beside the labels of the answers, with who, when and why.
+
+    Nobody is asked about these items any more. With null the label by hand is taken back.
+    """
+    state = state_of(request)
+    found = await asyncio.to_thread(
+        correct_labels, state.store, number, wish.labels, wish.reason.strip()
+    )
+    state.waiters.wake({number: found["opened"]})
+    return dict(found)
+
+
+@router.post("/{number}/withdraw")
+async def withdraw(request: Request, number: Number, wish: Withdrawn) -> JsonObject:
+    """Withdraw items: nobody is asked about them any more, and they have no label.
+
+    What was paid stays paid. `POST /api/campaigns/{number}/reopen` takes it back.
+    """
+    store, reason = state_of(request).store, wish.reason.strip()
+    return dict(await asyncio.to_thread(withdraw_items, store, number, wish.tasks, reason))
+
+
+@router.patch("/{number}/items/{item}")
+async def edit(request: Request, number: Number, item: Number, wish: EditedItem) -> JsonObject:
+    """Change columns of an item; answers so far stay, the activity log keeps before and after."""
+    state = state_of(request)
+    reason = wish.reason.strip()
+    return dict(await asyncio.to_thread(edit_item, state, number, item, wish.columns, reason))
+
+
+@router.post("/{number}/reword")
+async def reword(request: Request, number: Number, wish: EditedTexts) -> JsonObject:
+    """Change texts of questions and explanations of classes; which there are stays the same."""
+    state = state_of(request)
+    return dict(
+        await state.store.awrite(
+            lambda c: editing.edit_texts(
+                c, number, wish.questions, wish.classes, state.now, wish.reason.strip()
+            )
+        )
+    )

@@ -6,21 +6,17 @@ execute (no SVG, no HTML); the response headers forbid sniffing and scripts as w
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
-from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi import Path as InPath
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import FileResponse
+from starlette.responses import FileResponse, RedirectResponse, Response
 
-from crowdtree.files.private import open_private, private_folder
+from crowdtree.files.private import open_private
 from crowdtree.store import NotFound
-from crowdtree.store.db.campaign_row import Campaign, get_campaign
-from crowdtree.store.derived import file_name
+from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.owner.tokens import Role
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import (
@@ -31,6 +27,7 @@ from crowdtree.web.auth import (
     token_from,
 )
 from crowdtree.web.errors import HttpError
+from crowdtree.web.media_files import MediaFiles
 from crowdtree.web.requests import Number, state_of
 from crowdtree.web.routing import GuardedRoute
 from crowdtree.web.services.items import MEDIA_TYPES, remove_media
@@ -51,10 +48,10 @@ SEERS: tuple[tuple[str, Role], ...] = ((WORKER_COOKIE, "worker"), (AUDITOR_COOKI
 """Who sees the items of a campaign, besides the owner."""
 
 
-def _folder(state: AppState, number: int) -> Path:
-    if state.options.media is None:
+def _media(state: AppState) -> MediaFiles:
+    if state.media is None:
         raise HttpError(404, "missing", "This server stores no media; use https addresses.")
-    return state.options.media / str(number)
+    return state.media
 
 
 def _type(name: str) -> str:
@@ -75,11 +72,10 @@ async def upload(
     if not re.fullmatch(PLAIN, name):
         words = "name it with letters, digits, spaces and - _ and a file extension"
         raise HttpError(422, "input", f"{name[:60]}: {words}.")
-    _type(name)
-    await state.store.aread(lambda c: get_campaign(c, number))
-    folder = _folder(state, number)
-    await run_in_threadpool(private_folder, folder)
-    part = folder / f".{secrets.token_hex(8)}.part"
+    kind = _type(name)
+    campaign = await state.store.aread(lambda c: get_campaign(c, number))
+    media = _media(state)
+    part = await run_in_threadpool(media.receive, number)
     size = 0
     try:
         with open_private(part) as file:
@@ -88,7 +84,7 @@ async def upload(
                 await run_in_threadpool(file.write, chunk)
         if not size:
             raise HttpError(422, "input", f"{name}: the file is empty.")
-        await run_in_threadpool(os.replace, part, folder / name)
+        await run_in_threadpool(media.keep, part, campaign, name, kind)
         await state.store.aread(lambda c: get_campaign(c, number))
     except NotFound:  # a draft that was discarded meanwhile
         await remove_media(state, number)
@@ -101,38 +97,22 @@ async def upload(
 @router.get("/media/{number}/{name}", response_class=FileResponse)
 async def load(
     request: Request, number: Number, name: Annotated[str, InPath(pattern=PLAIN)]
-) -> FileResponse:
-    """Load an uploaded file, for the owner, the workers and the auditors of its campaign."""
+) -> Response:
+    """Load an uploaded file, for the owner, the workers and the auditors of its campaign.
+
+    If media are in a bucket, this redirects to a signed address, which works for some minutes.
+    """
     state = state_of(request)
     if not await _may(request, state, number):
         raise HttpError(404, "missing", "There is no such file.")
-    path = await _find(state, number, name)
-    if path is None:
-        raise HttpError(404, "missing", "There is no such file.")
-    return FileResponse(path, media_type=_type(name), headers=HEADERS)
-
-
-async def _find(state: AppState, number: int, name: str) -> Path | None:
-    """Find a file by its own name, or by the one that workers get."""
-    folder = _folder(state, number)
-    if await run_in_threadpool((folder / name).is_file):
-        return folder / name
+    media, kind = _media(state), _type(name)
     campaign = await state.store.aread(lambda c: get_campaign(c, number))
-    return await run_in_threadpool(_renamed, state, folder, campaign, name)
-
-
-def _renamed(state: AppState, folder: Path, campaign: Campaign, name: str) -> Path | None:
-    """Find a file by the name that workers get; the names of a folder are kept until it changes."""
-    if not folder.is_dir():
-        return None
-    changed = folder.stat().st_mtime_ns
-    known = state.file_names.get(campaign.id)
-    if known is None or known[0] != changed:
-        own = [path.name for path in folder.iterdir()]
-        known = (changed, {file_name(campaign.secret, each): each for each in own})
-        state.file_names[campaign.id] = known
-    found = known[1].get(name)
-    return None if found is None else folder / found
+    found = await run_in_threadpool(media.find, campaign, name, kind)
+    if found is None:
+        raise HttpError(404, "missing", "There is no such file.")
+    if isinstance(found, str):
+        return RedirectResponse(found, 307, headers={"cache-control": "no-store"})
+    return FileResponse(found, media_type=kind, headers=HEADERS)
 
 
 async def _may(request: Request, state: AppState, number: int) -> bool:

@@ -21,7 +21,8 @@ from crowdtree.store.types import JsonObject
 from crowdtree.web.addresses import check_address
 from crowdtree.web.auth import OWNER_ONLY
 from crowdtree.web.plan_jobs import Wish
-from crowdtree.web.requests import Number, event_response, state_of
+from crowdtree.web.qr import qr_svg
+from crowdtree.web.requests import Number, address_of, event_response, state_of
 from crowdtree.web.routing import GuardedRoute
 from crowdtree.web.services import plans
 
@@ -168,7 +169,7 @@ async def list_workers(
 
 @router.post("/{number}/workers/invite", status_code=201)
 async def invite(request: Request, number: Number, wish: Invited) -> JsonObject:
-    """Invite a worker: a personal token and link, shown only once."""
+    """Invite a worker: a personal token and link, shown only once, and a QR code of it (SVG)."""
     state = state_of(request)
 
     def apply(connection: Connection) -> tuple[int, str]:
@@ -178,7 +179,7 @@ async def invite(request: Request, number: Number, wish: Invited) -> JsonObject:
         return people.invite(connection, number, wish.name, policy, dedicated, state.now)
 
     worker, token = await state.store.awrite(apply)
-    return {"id": worker, "token": token, "link": f"/w/{token}"}
+    return {"id": worker, **_link(request, "w", token)}
 
 
 @router.post("/{number}/workers/{worker}/{verb}")
@@ -192,7 +193,7 @@ async def change_worker(
     state = state_of(request)
     if verb == "link":
         token = await state.store.awrite(lambda c: people.new_link(c, number, worker, state.now))
-        return {"id": worker, "token": token, "link": f"/w/{token}"}
+        return {"id": worker, **_link(request, "w", token)}
     status = WORKER_STATUS[verb]
     await state.store.awrite(
         lambda c: people.set_worker_status(c, number, worker, status, state.now)
@@ -204,7 +205,10 @@ async def change_worker(
 async def join_link(
     request: Request, number: Number, wish: JoinLink | None = None
 ) -> dict[str, str]:
-    """Make an open join link; earlier ones stop working unless `keep` is set."""
+    """Make an open join link; earlier ones stop working unless `keep` is set.
+
+    `qr` is a QR code of it, an SVG picture.
+    """
     state = state_of(request)
 
     def apply(connection: Connection) -> str:
@@ -212,7 +216,13 @@ async def join_link(
         return people.join_link(connection, number, state.now, wish is not None and wish.keep)
 
     token = await state.store.awrite(apply)
-    return {"token": token, "link": f"/join/{token}"}
+    return _link(request, "join", token)
+
+
+def _link(request: Request, kind: str, token: str) -> dict[str, str]:
+    """A link that is shown once, and its QR code."""
+    link = f"/{kind}/{token}"
+    return {"token": token, "link": link, "qr": qr_svg(address_of(request, link))}
 
 
 @router.get("/{number}/signing-key")

@@ -157,7 +157,7 @@ async def delete_campaign(request: Request, number: Number, wish: Confirmed) -> 
     `name` must be its name. A campaign that is running has to be paused first.
     """
     state = state_of(request)
-    call = (state.store, state.options.media, number, wish.name)
+    call = (state.store, state.media, number, wish.name)
     return dict(await asyncio.to_thread(deleting.delete_campaign, *call))
 
 

@@ -16,7 +16,7 @@ from crowdtree.web.auth import OWNER_ONLY
 from crowdtree.web.errors import HttpError
 from crowdtree.web.requests import Number, state_of
 from crowdtree.web.routing import GuardedRoute
-from crowdtree.web.services.exports import Export, certified_labels, rows_of
+from crowdtree.web.services.exports import Export, certified_labels, export
 from crowdtree.web.services.items import add_from_file
 from crowdtree.web.state import AppState
 
@@ -36,6 +36,7 @@ KINDS = {
     "application/x-ndjson": "jsonl",
     "application/jsonl": "jsonl",
     "application/x-jsonlines": "jsonl",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
 }
 IN_MEMORY = 2**20
 
@@ -53,26 +54,35 @@ IN_MEMORY = 2**20
     },
 )
 async def add_items(request: Request, number: Number) -> JsonObject:
-    """Add items from a CSV or JSON-lines body, a million rows or more; all are checked first.
+    """Add items from a CSV, XLSX or JSON-lines body, a million rows or more; all are checked first.
 
     Items whose `task` exists are left unchanged, so sending a file again is harmless. `set_aside`
     counts those that were set aside: `POST /api/campaigns/{number}/reopen` asks about them again.
-    `warnings` says what may be wrong, such as gold items that nobody is asked about.
+    `conflicts` lists the lines whose item is there with other content, `missing` files that items
+    show and that were never uploaded. `warnings` says what may be wrong, in words.
     """
     state = state_of(request)
     kind = KINDS.get(request.headers.get("content-type", "").partition(";")[0].strip().lower())
     if kind is None:
-        raise HttpError(415, "type", "Send text/csv or application/x-ndjson.")
+        raise HttpError(415, "type", "Send text/csv, application/x-ndjson or an XLSX workbook.")
     with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as spool:
         async for chunk in request.stream():
             spool.write(chunk)
-        return dict(await asyncio.to_thread(add_from_file, state.store, number, spool, kind))
+        media = state.media
+        made = await asyncio.to_thread(add_from_file, state.store, number, spool, kind, media)
+        return dict(made)
 
 
 @router.get("/{number}/labels", response_class=Response)
-async def labels(request: Request, number: Number, format: Format = "csv") -> Response:
-    """Download the labels so far, one row per item; docs/files.md explains the columns."""
-    return await _download(state_of(request), number, "labels", format)
+async def labels(
+    request: Request, number: Number, format: Format = "csv", columns: bool = True
+) -> Response:
+    """Download the labels so far, one row per item; docs/files.md explains the columns.
+
+    Those of the item file follow, unless `columns` is false. The header `x-crowdtree-columns` says
+    which of them were renamed.
+    """
+    return await _download(state_of(request), number, "labels", format, columns)
 
 
 @router.get("/{number}/answers", response_class=Response)
@@ -92,21 +102,31 @@ async def workers(request: Request, number: Number, format: Format = "csv") -> R
     return await _download(state_of(request), number, "workers", format)
 
 
+@router.get("/{number}/payments", response_class=Response)
+async def payments(request: Request, number: Number, format: Format = "csv") -> Response:
+    """Download what each worker earned: accepted answers, amount, bonus that was sent, code."""
+    return await _download(state_of(request), number, "payments", format)
+
+
 @router.get("/{number}/reports", response_class=Response)
 async def reports(request: Request, number: Number, format: Format = "csv") -> Response:
     """Download what workers reported about items, without what they took back."""
     return await _download(state_of(request), number, "reports", format)
 
 
-async def _download(state: AppState, number: int, what: Export, format: Format) -> Response:
-    rows = await asyncio.to_thread(rows_of, state.store, number, what)
+async def _download(
+    state: AppState, number: int, what: Export, format: Format, columns: bool = True
+) -> Response:
+    made = await asyncio.to_thread(export, state.store, number, what, columns)
     name = "answers" if what == "log" else what
     head = {"content-disposition": f'attachment; filename="{name}-{number}.{format}"'}
     if what == "labels":
         found = await asyncio.to_thread(certified_labels, state.store, number)
         if found is not None:
             head["x-crowdtree-audit"] = found.sentence.encode("ascii", "replace").decode()
-    chunks = await asyncio.to_thread(exports.exported, rows, exports.COLUMNS[what], format)
+    if made.note:
+        head["x-crowdtree-columns"] = made.note.encode("ascii", "backslashreplace").decode()
+    chunks = await asyncio.to_thread(exports.exported, made.pieces, made.columns, format)
     if format == "parquet":  # made at once
         return Response(next(chunks), media_type=TYPES[format], headers=head)
     lines = iterate_in_threadpool(chunks)

@@ -15,6 +15,7 @@ from crowdtree.web.pages import (
     items,
     login,
     people,
+    preview,
     prolific,
     questions,
     reports,
@@ -51,6 +52,7 @@ def routers() -> list[APIRouter]:
         for module in (
             login,
             worker,
+            preview,
             campaigns,
             wizard,
             settings,

@@ -23,6 +23,7 @@ from crowdtree.web.errors import (
     refusal_of,
 )
 from crowdtree.web.headers import clean_path
+from crowdtree.web.hints import page_words
 from crowdtree.web.pages.language import for_workers, speech_of
 from crowdtree.web.requests import state_of
 from crowdtree.web.routing import GuardedRoute
@@ -101,7 +102,7 @@ class PageRoute(GuardedRoute):
 
 def refusal(error: CrowdtreeError) -> Refusal:
     """The status, code and sentence of an error, for people."""
-    found = refusal_of(error)
+    found = refusal_of(error, page_words)
     if isinstance(error, NotFound):
         return found._replace(message=f"{found.message[:1].upper()}{found.message[1:]}.")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import cache
 
 from fastapi import APIRouter, Request
@@ -21,6 +22,7 @@ from crowdtree.web.pages.base import PageRoute, go, render
 from crowdtree.web.pages.progress_stream import with_progress
 from crowdtree.web.plan_jobs import EXAMPLE
 from crowdtree.web.requests import Number, state_of
+from crowdtree.web.services.duplicates import duplicate_campaign
 from crowdtree.web.services.plans import Table, create_draft, discard_draft
 
 __all__ = ["router"]
@@ -89,6 +91,18 @@ async def _table(form: FormData) -> Table:
         example = str(form["example"])
         return Table(b"", f"{EXAMPLE}{example}", f"Example: {example}", {})
     raise CrowdtreeError("Choose a file with your table, paste it, or choose an example.")
+
+
+@router.post("/c/{number}/duplicate")
+async def duplicate(request: Request, number: Number) -> Response:
+    """Make a draft like a campaign."""
+    state = state_of(request)
+    form = await request.form()
+    name, items = str(form.get("name", "")), form.get("items") == "on"
+    made = await asyncio.to_thread(
+        duplicate_campaign, state.store, state.media, number, name, items
+    )
+    return go(request, f"/c/{made['id']}/{'share' if made['items'] else 'plan'}")
 
 
 @router.post("/c/{number}/discard")

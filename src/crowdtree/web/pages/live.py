@@ -374,8 +374,20 @@ def _excluded_notes(seen: Situation) -> Iterator[Note]:
 
 
 def _item_notes(seen: Situation) -> Iterator[Note]:
-    """Items without a label, or with a doubtful one."""
+    """Items without a label, with a doubtful one, or with one by hand."""
     aside, undecided = seen.facts["items"]["set_aside"], seen.facts["undecided"]
+    if corrected := seen.facts["corrected"]:
+        yield Note(
+            f"{plural(corrected, 'item')} labelled by hand: counted as right in the estimates.",
+            f"{seen.link}/items?status=labelled",
+            "See the items",
+        )
+    if withdrawn := seen.facts["items"]["withdrawn"]:
+        yield Note(
+            f"{plural(withdrawn, 'item')} withdrawn: no label, and nobody is asked.",
+            f"{seen.link}/items?status=withdrawn",
+            "See or reopen them",
+        )
     if aside:
         yield Note(
             f"{plural(aside, 'item')} set aside: workers could not answer, or no workers were "

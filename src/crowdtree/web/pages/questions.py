@@ -1,7 +1,8 @@
-"""The questions that people are asked: their statistics, and examples to explain them."""
+"""The questions that people are asked: their texts, statistics and examples."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Request
@@ -9,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.engine import Connection
 from starlette.responses import Response
 
+from crowdtree.store.corrections.editing import edit_texts
 from crowdtree.store.db.campaign_row import Campaign, get_campaign, tally
 from crowdtree.store.merging import merge, read_seen, seen_of
 from crowdtree.store.owner import campaigns
@@ -55,6 +57,7 @@ async def listed(request: Request, number: Number, owner: OwnerNeeded) -> Respon
         campaign=campaign,
         rows=rows,
         few=len(rows) <= FEW,
+        explained=[(c, name, explanation(policy, c)) for c, name in enumerate(campaign.classes)],
         seen=seen_of(_shown(campaign, policy)),
     )
 
@@ -82,9 +85,15 @@ def _row(
     }
 
 
+def explanation(policy: AnyPolicy, place: int) -> str:
+    """What a class is, in words, for people who check labels."""
+    found = policy.problem.descriptions
+    return found[place] if found else ""
+
+
 @router.post("/c/{number}/questions")
 async def save(request: Request, number: Number) -> Response:
-    """Save the examples."""
+    """Save the texts of the questions, the explanations of the classes, and the examples."""
     state = state_of(request)
     form = await request.form()
 
@@ -94,17 +103,26 @@ async def save(request: Request, number: Number) -> Response:
         campaign = get_campaign(connection, number, lock=True)
         policy = state.policy(campaign)
         current = _shown(campaign, policy)
-        names = {f"example-{place}": key for place, key in enumerate(policy.problem.questions)}
-        wished = {
-            _key(names[field]) if field in names else field: str(text).strip()
-            for field, text in form.items()
-            if field in names or field == "instructions"
-        }
+        problem = policy.problem
+        names = {"instructions": "instructions"}
+        names |= {f"example-{place}": _key(key) for place, key in enumerate(problem.questions)}
+        names |= {f"text-{place}": _text(key) for place, key in enumerate(problem.questions)}
+        names |= {f"class-{place}": _class(key) for place, key in enumerate(problem.classes)}
+        wished = {names[field]: str(text).strip() for field, text in form.items() if field in names}
         found = {**current, **merge(seen, current, wished)}
+        edit_texts(
+            connection,
+            number,
+            _edited(found, current, _text, problem.questions),
+            _edited(found, current, _class, problem.classes),
+            state.now,
+        )
         examples = {key: found[_key(key)] for key in policy.problem.questions if found[_key(key)]}
         changes: JsonObject = {"examples": examples, "instructions": found["instructions"]}
-        campaigns.change_settings(connection, number, policy, changes, state.now)
-        return seen_of(_shown(get_campaign(connection, number), policy))
+        if any(getattr(campaign.settings, name) != value for name, value in changes.items()):
+            campaigns.change_settings(connection, number, policy, changes, state.now)
+        after = get_campaign(connection, number)
+        return seen_of(_shown(after, state.policy(after)))
 
     seen_now = await state.store.awrite(apply)
     return go(request, f"/c/{number}/questions?saved=1", seen=seen_now)
@@ -114,11 +132,33 @@ def _key(question: str) -> str:
     return f"examples of {question}"
 
 
+def _edited(
+    found: dict[str, object],
+    current: dict[str, object],
+    key: Callable[[str], str],
+    names: Sequence[str],
+) -> dict[str, str]:
+    """The texts that are others than before, by the name of their question or class."""
+    return {name: str(found[key(name)]) for name in names if found[key(name)] != current[key(name)]}
+
+
+def _text(question: str) -> str:
+    return f"text of {question}"
+
+
+def _class(name: str) -> str:
+    return f"explanation of {name}"
+
+
 def _shown(campaign: Campaign, policy: AnyPolicy) -> dict[str, object]:
     """The texts as the form shows them."""
-    examples = campaign.settings.examples
-    texts = {_key(name): examples.get(name, "") for name in policy.problem.questions}
-    return {"instructions": campaign.settings.instructions, **texts}
+    examples, problem = campaign.settings.examples, policy.problem
+    shown: dict[str, object] = {"instructions": campaign.settings.instructions}
+    for place, name in enumerate(problem.questions):
+        shown |= {_key(name): examples.get(name, ""), _text(name): problem.text(place)}
+    for place, name in enumerate(problem.classes):
+        shown[_class(name)] = explanation(policy, place)
+    return shown
 
 
 @router.post("/preview")

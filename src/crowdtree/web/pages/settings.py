@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.web.pages.base import PageRoute, go, render
 from crowdtree.web.requests import Number, state_of
+from crowdtree.web.services.items import missing_media, never_uploaded
 
 __all__ = ["FIELDS", "changes_of", "number_of", "router", "shown_settings"]
 
@@ -83,6 +85,9 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
     promise = await state.plans.promise(policy)
     people_per_item = campaign.settings.people_per_item
     extra = await state.plans.people_costs(policy, _numbers_of_people(policy, people_per_item))
+    missing: list[str] = []
+    if campaign.status == "draft":
+        missing = await asyncio.to_thread(missing_media, state.store, number, state.media)
     return render(
         request,
         "share.html",
@@ -97,6 +102,7 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
         seen=seen_of(_shown(campaign)),
         examples=sum(1 for text in campaign.settings.examples.values() if text.strip()),
         base=state.options.url,
+        missing=never_uploaded(missing) if missing else "",
         languages=[(code, found.name) for code, found in catalogues().items()],
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import re
 from typing import IO
 
 from fastapi import APIRouter, Request
@@ -14,6 +15,7 @@ from starlette.responses import HTMLResponse, Response
 
 from crowdtree.advise import SIMULATED, Report
 from crowdtree.errors import CrowdtreeError
+from crowdtree.files.items import KEYS, item_format
 from crowdtree.plots.html import tree_section
 from crowdtree.plots.trees import tree_views
 from crowdtree.policy import PlanPolicy
@@ -25,7 +27,7 @@ from crowdtree.web.pages.base import PageRoute, fragment, go, render
 from crowdtree.web.pages.progress_stream import with_progress
 from crowdtree.web.pages.settings import changes_of, number_of, shown_settings
 from crowdtree.web.requests import Number, state_of
-from crowdtree.web.services.items import add_from_file
+from crowdtree.web.services.items import MOST_NAMED, add_from_file
 from crowdtree.web.state import AppState
 
 __all__ = ["router"]
@@ -136,23 +138,22 @@ async def add(request: Request, number: Number) -> Response:
     upload, pasted = form.get("items"), form.get("pasted")
     file: IO[bytes]
     if isinstance(upload, UploadFile) and upload.filename:
-        file, kind = upload.file, _kind(upload.filename)
+        file, kind = upload.file, item_format(upload.filename)
     else:
         if isinstance(pasted, UploadFile):  # long texts are sent as a file
             pasted = (await pasted.read()).decode("utf-8", "replace")
         content, kind = _pasted(str(pasted or ""))
         file = io.BytesIO(content)
-    made = await asyncio.to_thread(add_from_file, state.store, number, file, kind)
-    same = made["read"] - made["added"]
+    media = state.media
+    made = await asyncio.to_thread(add_from_file, state.store, number, file, kind, media)
+    other = made["conflicts"]
+    same = made["read"] - made["added"] - len(other)
     counts = f"added={made['added']}&same={same}&aside={made['set_aside']}"
+    if other:
+        unit = "row" if kind == "xlsx" else "line"
+        lines = ".".join(map(str, other[:MOST_NAMED]))
+        counts += f"&other={len(other)}&unit={unit}&lines={lines}"
     return go(request, f"/c/{number}/items?{counts}")
-
-
-def _kind(name: str) -> str:
-    suffix = name.lower().rpartition(".")[2]
-    if suffix not in ("csv", "jsonl", "ndjson"):
-        raise CrowdtreeError(f"{name[:80]}: save the items as .csv or .jsonl (one item per line)")
-    return "csv" if suffix == "csv" else "jsonl"
 
 
 def _pasted(text: str) -> tuple[bytes, str]:
@@ -166,8 +167,8 @@ def _pasted(text: str) -> tuple[bytes, str]:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         raise CrowdtreeError("Choose a file with your items, or paste one item per line.")
-    header = {cell.strip().lower() for cell in lines[0].split(",")}
-    if len(header) > 1 and header & {"task", "id"}:
+    header = {cell.strip().lower() for cell in re.split(r"[,;\t]", lines[0])}
+    if len(header) > 1 and header & set(KEYS):
         return text.encode(), "csv"
     if lines[0].startswith("{"):
         return text.encode(), "jsonl"

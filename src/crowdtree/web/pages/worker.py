@@ -8,7 +8,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from crowdtree.files.items import is_address, visible
-from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.db.campaign_row import Campaign, get_campaign
+from crowdtree.store.queries.workers import WorkerState
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import WORKER_COOKIE, WorkerHash, csrf_of
 from crowdtree.web.pages.base import PageRoute, render
@@ -16,9 +17,9 @@ from crowdtree.web.pages.language import keep_language, speech_of
 from crowdtree.web.pages.markdown import markdown
 from crowdtree.web.requests import state_of
 from crowdtree.web.services import assignments
-from crowdtree.web.services.assignments import Asked, Undone
+from crowdtree.web.services.assignments import Asked, Undone, WorkerReport
 
-__all__ = ["media_address", "router", "shown_item"]
+__all__ = ["media_address", "ready", "router", "shown_item", "work_page"]
 
 router = APIRouter(route_class=PageRoute)
 
@@ -29,18 +30,35 @@ async def page(request: Request, who: WorkerHash) -> Response:
     state = state_of(request)
     me = await assignments.report_worker(state, who)
     campaign = await state.store.aread(lambda c: get_campaign(c, me["campaign_id"]))
+    standing = await assignments.report_state(state, who)
+    csrf = csrf_of(request.cookies.get(WORKER_COOKIE, ""))
+    return work_page(request, "work.html", campaign, me, standing, csrf=csrf, where="/work")
+
+
+def work_page(
+    request: Request,
+    template: str,
+    campaign: Campaign,
+    me: WorkerReport,
+    standing: WorkerState,
+    *,
+    csrf: str,
+    where: str,
+) -> Response:
+    """Render the worker's page; `where` is its own address."""
     say = speech_of(request, campaign.settings)
     made = render(
         request,
-        "work.html",
+        template,
         say=say,
         me=me,
-        standing=await assignments.report_state(state, who),
-        csrf=csrf_of(request.cookies.get(WORKER_COOKIE, "")),
+        standing=standing,
         instructions=_shown(say.own("instructions", me["instructions"])),
         consent=_shown(say.own("consent", me["consent"])),
         examples={name: _shown(text) for name, text in me["examples"].items() if text.strip()},
         reasons=assignments.REASONS,
+        csrf=csrf,
+        where=where,
     )
     keep_language(request, made)
     return made
@@ -55,22 +73,23 @@ async def next_question(request: Request, asked: Asked, who: WorkerHash) -> Json
     """Hand out a question with its item rendered."""
     state = state_of(request)
     found = await assignments.find_question(state, asked, who, request.is_disconnected)
-    return _ready(dict(found))
+    return ready(dict(found))
 
 
 @router.get("/work/training")
 async def training(request: Request, who: WorkerHash) -> JsonObject:
     """Show the next training item, rendered."""
-    return _ready(dict(await assignments.training_of(state_of(request), who)))
+    return ready(dict(await assignments.training_of(state_of(request), who)))
 
 
 @router.post("/work/undo")
 async def undo(request: Request, given: Undone, who: WorkerHash) -> JsonObject:
     """Take back the last answer, and show the question again."""
-    return _ready(dict(await assignments.undo(state_of(request), given, who)))
+    return ready(dict(await assignments.undo(state_of(request), given, who)))
 
 
-def _ready(found: JsonObject) -> JsonObject:
+def ready(found: JsonObject) -> JsonObject:
+    """Render the item of a task, if there is one."""
     if found.get("task"):
         task = found["task"]
         found = {**found, "task": {**task, "item": shown_item(task["item"])}}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Literal, NotRequired, TypedDict, get_args
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy.engine import Connection
@@ -33,6 +33,7 @@ __all__ = [
     "find_question",
     "practise",
     "release",
+    "report_of",
     "report_state",
     "report_worker",
     "submit_answer",
@@ -246,7 +247,11 @@ async def report_worker(state: AppState, who: str) -> WorkerReport:
         problem = state.policy(campaign).problem
         return campaign, get_worker(connection, number, worker, problem)
 
-    campaign, worker = await state.store.aread(look)
+    return report_of(*await state.store.aread(look))
+
+
+def report_of(campaign: Campaign, worker: Mapping[str, Any]) -> WorkerReport:
+    """Report about a worker of whom these facts are known."""
     settings = campaign.settings
     agreed = worker["consent"] == settings.consent_mark
     return {

@@ -1,6 +1,7 @@
 // Requests to our own server, with the session's CSRF token.
 
 const csrf = document.querySelector('meta[name="csrf"]')?.content ?? "";
+const server = document.body.dataset.server ?? ""; // of a preview, which has paths of its own
 
 export class Refusal extends Error {
   constructor(status, { error = "", message = "", case: why = "" }) {
@@ -25,7 +26,7 @@ export async function send(path, body, { method = "POST", seconds = 15, keepaliv
   const timer = setTimeout(() => stop.abort(), seconds * 1000);
   signal?.addEventListener("abort", () => stop.abort());
   try {
-    const response = await fetch(path, {
+    const response = await fetch(server + path, {
       method, headers, body, keepalive, signal: stop.signal, credentials: "same-origin",
     });
     const found = await response.json().catch(() => ({}));

@@ -69,6 +69,7 @@ async function link(source, values) {
     place.hidden = false;
     const input = place.querySelector("input");
     input.value = field === "link" ? new URL(found.link, base()).href : found[field];
+    if (found.qr) card(place, found.qr, input.value);
     if (source instanceof HTMLFormElement) source.reset();
     if (source.dataset.refresh) {
       source.blur(); // a part of the page that has the focus is not replaced
@@ -79,6 +80,26 @@ async function link(source, values) {
   } catch (error) {
     say(reason(error), true);
   }
+}
+
+// Show the QR code of a link, on a card that can be printed.
+function card(place, svg, words) {
+  const made = place.querySelector(".card");
+  if (!made) return;
+  const picture = `data:image/svg+xml,${encodeURIComponent(svg)}`;
+  made.hidden = false;
+  const image = new Image(240, 240);
+  image.alt = "QR code of the link";
+  image.src = picture;
+  made.querySelector("[data-code]").replaceChildren(image);
+  made.querySelector("[data-picture]").href = picture;
+  made.querySelector("[data-written]").textContent = words;
+}
+
+function print(made) {
+  made.classList.add("printed");
+  window.print();
+  made.classList.remove("printed");
 }
 
 function base() {
@@ -103,6 +124,7 @@ document.addEventListener("click", (event) => {
   if (button.dataset.post) post(button);
   else if (button.dataset.link) link(button, JSON.parse(button.dataset.values ?? "{}"));
   else if ("copy" in button.dataset) copy(button);
+  else if ("print" in button.dataset) print(button.closest(".card"));
 });
 
 function copy(button) {

@@ -1,6 +1,6 @@
 // The texts of the page in the worker's language, which the server puts into the page.
 
-const found = JSON.parse(document.getElementById("texts").textContent);
+const found = JSON.parse(document.getElementById("texts").dataset.texts);
 const language = document.documentElement.lang;
 const plurals = new Intl.PluralRules(language);
 const numbers = new Intl.NumberFormat(language);

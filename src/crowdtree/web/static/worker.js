@@ -4,7 +4,8 @@ import { Refusal, newKey, send } from "./api.js";
 import { draw, prefetch, spoken } from "./item.js";
 import { Outbox } from "./outbox.js";
 import { Training, introduce } from "./preparing.js";
-import { asked, money, own, refused, say, shown } from "./texts.js";
+import { ending, summarise } from "./summary.js";
+import { asked, own, refused, say } from "./texts.js";
 
 const HOLD = 4000; // milliseconds before the last answer is sent, while it can be undone here
 const GUARD = 200; // a second click of a double click must not answer the next question
@@ -81,7 +82,7 @@ function between(title, text) {
 function end(found) {
   over = true;
   const { thanks, completion_code: code, return_url: back, complete } = found.end;
-  between(own("thanks", thanks) || say(given ? "end.thanks" : "end.finished"), ending(found));
+  between(own("thanks", thanks) || say(given ? "end.thanks" : "end.finished"), ending(found, given));
   if (code) {
     find("code").hidden = false;
     find("code").querySelector("code").textContent = code;
@@ -94,42 +95,14 @@ function end(found) {
   look();
 }
 
-// What was done, whether there is more, and what is missing for the code.
-function ending(found) {
-  const { complete, accepted, least_answers: least } = found.end;
-  const said = [];
-  if (found.reason === "all answered") said.push(say("end.all"));
-  if (given) said.push(say("end.given", { count: given }));
-  said.push(say("end.no_more"));
-  if (!complete && body.dataset.code) {
-    said.push(say("end.least", { count: least, accepted }));
-  }
-  return said.join(" ");
-}
-
 function count() {
-  const most = Number(body.dataset.most);
-  find("count").textContent = most ? say("count.of", { count: given, most }) : say("count.given", { count: given });
-  if (most) find("progress").value = Math.min(given, most);
   const undoable = last !== null;
   find("undo").disabled = !undoable;
   find("between-undo").hidden = !undoable;
   find("last").textContent = undoable
     ? say("undo.what", { answer: say(`answer.${last.answer}`), question: asked(last.task.question) })
     : say("undo.nothing");
-  account();
-}
-
-// What the server has accepted and will pay.
-function account() {
-  const { skips, accepted, earned } = standing;
-  const least = Number(body.dataset.least);
-  const amount = money(earned, body.dataset.currency);
-  find("you-answers").textContent = shown(given);
-  find("you-skips").textContent = shown(skips);
-  find("you-accepted").textContent = body.dataset.code ? say("you.needed", { accepted, least }) : shown(accepted);
-  find("you-money").hidden = find("earned").hidden = !earned;
-  find("amount").textContent = find("you-earned").textContent = amount;
+  summarise(standing, given);
 }
 
 let bannerTimer = null;
@@ -221,7 +194,7 @@ async function look() {
     if (error instanceof Refusal && error.status < 500) failed(error);
     return;
   }
-  account();
+  summarise(standing, given);
   const reason = standing.worker !== "active" ? "worker paused" : standing.campaign === "paused" ? "paused" : "";
   if (!reason || over) {
     if (!over && paused) ask();

@@ -1,0 +1,54 @@
+"""The verb `campaign duplicate`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from crowdtree.cli import render
+from crowdtree.cli.campaign.database import (
+    HERE,
+    Database,
+    MediaPlace,
+    Number,
+    import_server,
+    next_step,
+    opened,
+    opened_media,
+)
+from crowdtree.cli.options import AsJson
+from crowdtree.text import plural
+
+__all__ = ["duplicate_verb"]
+
+
+def duplicate_verb(
+    number: Number,
+    name: Annotated[str, typer.Option("--name", help="Name of the new campaign.")] = "",
+    items: Annotated[
+        bool, typer.Option("--items", help="Copy the items and their uploaded media too.")
+    ] = False,
+    database: Database = HERE,
+    media: MediaPlace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a draft with the plan, questions and settings of a campaign.
+
+    Answers, workers, links, secrets, completion code and return address are not copied.
+
+    Example:
+
+      crowdtree campaign duplicate 1 --items --name "Second round"
+    """
+    service = import_server("crowdtree.web.services.duplicates")
+    files = opened_media(database, media)
+    with opened(database) as store:
+        made = service.duplicate_campaign(store, files, number, name, items)
+
+    def show(console: Any) -> None:
+        words = f"Campaign {made['id']} is a copy of campaign {number}"
+        console.print(f"{words}, with {plural(made['items'], 'item')}.", markup=False)
+
+    verb = ("start", made["id"]) if made["items"] else ("items", made["id"], "items.csv")
+    render.emit(as_json, dict(made), show, then=next_step(database, "campaign", *verb))

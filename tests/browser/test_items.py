@@ -1,0 +1,75 @@
+"""An owner labels an item by hand, edits, withdraws and reopens it."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from browser.test_access import everywhere
+
+
+def test_items_change_on_their_pages(open_page, campaign, shot) -> None:
+    rows = "task,text,image,source\n"
+    rows += "".join(f"bird-{k},A bird on branch {k},,field book {k}\n" for k in range(1, 7))
+    made = campaign(rows=rows, finish_by_itself=False)
+    here = f"/c/{made.number}"
+    page = open_page()
+    page.goto(f"{here}/items")
+    page.click("text=bird-2")
+    page.click("summary:has-text('Label by hand')")
+    page.click("text=Save the label")
+    expect(page.locator("form[action$=label] .problem")).to_contain_text("Choose a class")
+    page.select_option("#label", index=2)
+    page.fill("#why", "The ring can be read")
+    page.click("text=Save the label")
+    expect(page.locator("text=Labelled by hand: it counts as known")).to_be_visible()
+    expect(page.locator("ul.small li")).to_contain_text("The ring can be read")
+    page.click("summary:has-text('Edit or withdraw')")
+    page.fill("textarea[name='column.text']", "A bird on another branch")
+    page.click("text=Save the item")
+    expect(page.locator(".banner.good")).to_contain_text("Saved.")
+    expect(page.locator(".item .words")).to_have_text("A bird on another branch")
+    page.click("summary:has-text('Edit or withdraw')")
+    shot(page, "item-1-by-hand", full=True)
+    found = everywhere(page)
+    page.goto(f"{here}/items")
+    page.check("input[aria-label='bird-4']")
+    page.check("input[aria-label='bird-5']")
+    page.fill("#reason", "blurred")
+    page.click("text=Withdraw the selected items")
+    expect(page.locator(".banner.good")).to_contain_text("2 items withdrawn.")
+    shot(page, "item-2-list", full=True)
+    found += everywhere(page)
+    page.click("text=Show withdrawn items")
+    expect(page.locator("tbody tr")).to_have_count(2)
+    page.check("input[aria-label='bird-4']")
+    page.click("text=Reopen the selected items")
+    expect(page.locator(".banner.good")).to_contain_text("1 item reopened.")
+    page.goto(f"{here}/items?status=withdrawn")
+    found += everywhere(page)
+    page.click("text=bird-5")
+    expect(page.locator(".headline")).to_have_text("Withdrawn")
+    shot(page, "item-3-withdrawn", full=True)
+    page.goto(f"{here}/questions")
+    page.fill("#text-0", "Is it so, really?")
+    page.click("summary:has-text('Explain the classes')")
+    page.fill("#class-0", "the first of them")
+    page.click("button:has-text('Save')")
+    expect(page.locator("#said")).to_contain_text("Saved.")
+    shot(page, "item-4-questions", full=True)
+    found += everywhere(page)
+    page.goto(f"{here}/activity")
+    shot(page, "item-5-activity", full=True)
+    phone = open_page(phone=True)
+    for name, path in (("list", "/items"), ("overview", "")):
+        phone.goto(f"{here}{path}")
+        shot(phone, f"item-6-{name}-phone", full=True)
+    phone.click("text=Items >> nth=0")
+    phone.goto(f"{here}/items")
+    phone.click("text=bird-2")
+    phone.wait_for_load_state()
+    phone.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
+    shot(phone, "item-7-item-phone", full=True)
+    page.emulate_media(color_scheme="dark")
+    page.goto(f"{here}/items")
+    shot(page, "item-8-list-dark", full=True)
+    assert found == []

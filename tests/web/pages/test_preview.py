@@ -1,0 +1,72 @@
+"""The preview of the worker's page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
+
+from crowdtree.store.db.tables import metadata
+from weblab import Lab
+
+ITEMS = "task,text,image,truth\na,one,gold a.png,robin\n"
+
+
+def rows(app: Lab) -> dict[str, list[Any]]:
+    """Everything that is stored."""
+    return app.store.read(
+        lambda c: {
+            name: [tuple(row) for row in c.execute(sa.select(table))]
+            for name, table in metadata.tables.items()
+        }
+    )
+
+
+@pytest.mark.parametrize("start", [False, True])
+def test_a_preview_shows_items_as_workers_see_them_and_stores_nothing(
+    app: Lab, start: bool
+) -> None:
+    number = app.campaign(ITEMS, start=start, settings={"instructions": "Look *closely*"})
+    before = rows(app)
+    page = app.get(f"/c/{number}/preview").text
+    assert "nothing is recorded" in page
+    assert "Look <em>closely</em>" in page
+    assert f'data-server="/c/{number}/preview"' in page
+    task = app.post(f"/c/{number}/preview/work/next", {"holding": [], "wait": 0}).json()["task"]
+    assert task["item"]["text"] == "one"
+    assert "gold" not in task["item"]["image"]
+    assert "truth" not in task["item"]
+    given = {"lease": task["lease"], "key": "k", "answer": "yes"}
+    for verb in ("answer", "skip", "report", "consent", "release"):
+        assert app.post(f"/c/{number}/preview/api/worker/{verb}", given).status_code == 200
+    assert app.post(f"/c/{number}/preview/work/undo", {"key": "k"}).status_code == 409
+    assert app.get(f"/c/{number}/preview/work/training").json()["task"] is None
+    assert app.get(f"/c/{number}/preview/api/worker/state").json()["campaign"] == "running"
+    assert rows(app) == before
+
+
+def test_the_pages_of_workers_and_of_previews_are_the_same_otherwise(app: Lab) -> None:
+    number = app.campaign(ITEMS)
+    worker = app.worker(number)
+    app.client.get(f"/w/{worker.token}")
+    real, shown = app.client.get("/work").text, app.get(f"/c/{number}/preview").text
+    begin = '<main id="task" hidden>'
+    assert real.partition(begin)[2] == shown.partition(begin)[2] != ""
+
+
+def test_a_draft_without_items_shows_an_example(app: Lab) -> None:
+    made = app.post("/api/campaigns", {"policy": {"example": "table1", "workers": 8}})
+    found = app.post(f"/c/{made.json()['id']}/preview/work/next").json()
+    assert found["task"]["item"]["text"] == "One of your items will be here."
+
+
+def test_adaptive_policies_have_previews(app: Lab) -> None:
+    number = app.campaign(ITEMS, start=False, example="table1", kind="adaptive")
+    seen = {
+        app.post(f"/c/{number}/preview/work/next").json()["task"]["question"]["name"]
+        for _ in range(40)
+    }
+    assert len(seen) > 1

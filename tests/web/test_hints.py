@@ -1,0 +1,76 @@
+"""Errors on the web name controls of the page, never options of the command line."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
+
+import crowdtree
+from crowdtree.web.hints import api_words, page_words
+from weblab import Lab, lab
+
+LIBRARY = ("files", "designers", "policy", "audit", "problem.py", "tree.py", "plan.py", "loss.py")
+HEAD = "question,error,a,b\n"
+TABLES = {
+    "corner": "thing,number,a,b\nq,0.1,0,1\n",
+    "both": "class,error,a,b\nprior,,0.5,0.5\nq,0.1,0,1\n",
+    "no error": "question,a,b\nq,0,1\n",
+    "strength": HEAD + "q,0.1,0.3,1\n",
+    "prior": HEAD + "prior,,0.5,0.6\nq,0.1,0,1\n",
+    "groups": "question,error,a,b,c\nq,0.1,0,1,1\n",
+    "unsplit": HEAD + "q,0.1,-,1\n",
+}
+"""Tables that are refused, each with another hint."""
+
+
+def texts() -> Iterator[str]:
+    """Every text of the library that mentions an option, parts that are filled in left out."""
+    root = Path(crowdtree.__file__).parent
+    paths = [path for name in LIBRARY for path in (root / name).rglob("*.py")]
+    paths += [root / name for name in LIBRARY if name.endswith(".py")]
+    paths += [root / "web" / "addresses.py"]
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            parts = [node] if isinstance(node, ast.Constant) else getattr(node, "values", [])
+            found = "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "x" for part in parts
+            )
+            if "(--" in found and "\n" not in found:
+                yield found
+
+
+@pytest.mark.parametrize("text", sorted(set(texts())))
+def test_no_hint_of_the_library_names_an_option_on_the_web(text: str) -> None:
+    assert "--" not in api_words(text)
+    found = page_words(text)
+    assert "--" not in found
+    assert "pass " not in found
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_refused_tables_say_what_to_do_on_the_page(name: str, app: Lab) -> None:
+    headers = {**app.owner, "accept": "application/json"}
+    form = {"pasted": TABLES[name]}
+    found = app.client.post("/new", data=form, headers=headers)
+    assert found.status_code == 422, found.text
+    said = found.json()["message"]
+    assert "--" not in said
+    assert "pass " not in said
+    assert "=True" not in said
+    assert said.count("\n") == 0
+    if name == "unsplit":
+        assert "under More options" in said
+
+
+def test_private_webhooks_are_refused_without_an_option() -> None:
+    with lab(private_webhooks=False) as app:
+        number = app.campaign()
+        found = app.post(f"/api/campaigns/{number}/webhooks", {"url": "https://127.0.0.1/hook"})
+    assert found.status_code == 422
+    assert "whoever runs the server can allow it" in found.json()["message"]
+    assert "--" not in found.json()["message"]
