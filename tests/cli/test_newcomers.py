@@ -60,3 +60,14 @@ def test_shares_of_questions_and_leaves_add_up_under_a_loss() -> None:
 
     for node, children in enumerate(np.asarray(tree.children).tolist()):
         assert facts.share(node) == pytest.approx(sum(map(below, children)))
+
+
+def test_no_name_of_a_column_is_cut_in_a_frontier_with_prices(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run("frontier", "example:table1", "--price", 0.05) == 0
+    table = capsys.readouterr().out.partition(" points shown")[0]
+    assert "misclassified" in table
+    assert "…" not in table
+    assert max(map(len, table.splitlines())) <= 80

@@ -17,13 +17,14 @@ def show_frontier(console: Any, points: Any, chosen: Any, *, priced: bool, undec
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="dim")
-    paid = ["price per item"] if priced else []
+    paid = ["price"] if priced else []
     left = ["undecided", "wrong of the others"] if undecided else ["misclassified", "additive"]
     costly = len(points) > 0 and points[0].plan.tree.problem.loss is not None
     if costly and not undecided:
         left = ["expected loss", "misclassified"]
     for name in (*paid, "answers per item", *left, "votes", "proof"):
-        table.add_column(name, justify="right")
+        # names of several words may take two lines, the others must not be cut
+        table.add_column(name, justify="right", min_width=max(map(len, name.split())))
     step = max(1, -(-len(points) // MOST_POINTS))
     shown = sorted({*range(0, len(points), step), len(points) - 1})
     rows = [(points[place], None) for place in shown]
