@@ -1,4 +1,4 @@
-/* Names for the parts of the page, and keyboard access to what scrolls sideways. */
+/* Names for the parts of the page, tables for small screens, and keyboard access to what scrolls sideways. */
 (function () {
   "use strict";
   var names = { ".sidebar-drawer": "All pages", ".toc-drawer": "This page" };
@@ -22,7 +22,22 @@
   function wide(part) {
     return part.scrollWidth > part.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(part).overflowX);
   }
+  function stack() {
+    document.querySelectorAll(".content table.docutils").forEach(function (table) {
+      table.classList.remove("stacked");
+      var names = table.querySelectorAll("thead th");
+      if (innerWidth > 736 || !names.length || names.length > 4 || !wide(table)) {
+        return;
+      }
+      table.querySelectorAll("tbody td").forEach(function (cell) {
+        cell.dataset.name = names[cell.cellIndex].textContent;
+        cell.classList.toggle("blank", !cell.textContent.trim());
+      });
+      table.classList.add("stacked");
+    });
+  }
   function mark() {
+    stack();
     document.querySelectorAll(".content pre, .content table, .cell_output, .cell_output .text_html, .math").forEach(function (part) {
       if (wide(part)) {
         part.tabIndex = 0;

@@ -218,7 +218,7 @@ def test_a_picture_can_be_enlarged_and_others_cannot_load_it(open_page, campaign
     made = campaign(rows=rows)
     draft = open_page()
     draft.goto(f"/c/{made.number}/items")
-    draft.click("text=Or upload images")
+    draft.click("text=Upload images")
     draft.uncheck("input[name=each]")
     picture = {"name": "bird one.png", "mimeType": "image/png", "buffer": draft.screenshot()}
     page_file = {"name": "evil.svg", "mimeType": "image/svg+xml", "buffer": b"<svg/>"}

@@ -73,3 +73,13 @@ def test_axe_has_no_finding(site, page, name, colours, size):
 def test_pages_fit_a_phone(site, page, name):
     open_as(page, site, name, "light", PHONE)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_tables_of_few_columns_are_stacked_on_a_phone(site, page):
+    open_as(page, site, "reference/http", "light", PHONE)
+    cut = "table => table.scrollWidth > table.clientWidth + 1"
+    tables = page.locator("table.docutils")
+    assert not any(table.evaluate(cut) for table in tables.all())
+    assert page.locator("table.stacked").count() > 0
+    page.set_viewport_size(DESK)
+    page.wait_for_function("!document.querySelector('table.stacked')")

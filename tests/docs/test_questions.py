@@ -22,7 +22,7 @@ QUESTIONS = {
     "recruit on prolific": "howto/prolific.html",
     "environment variables": "reference/environment.html",
     "language of the page": "howto/languages.html",
-    "delete personal data": "howto/people.html#delete-a-workers-personal-data",
+    "delete personal data": "howto/people.html#delete-a-worker-s-personal-data",
 }
 FIRST = 5
 """Results of a search among which the page must be."""

@@ -114,6 +114,13 @@ def test_workers_load_files_by_signed_addresses_that_tell_nothing(app: Lab, buck
     assert keys(bucket) == {f"some/media/{number}/{file_name(secret, name)}" for name in names}
 
 
+def test_files_that_were_never_uploaded_are_reported(app: Lab) -> None:
+    number = app.campaign(ITEMS, start=False)
+    upload(app, number, "gold 1.png")
+    page = app.get(f"/c/{number}/items").text
+    assert "1 file that items show was never uploaded: 000a1249af2bc5f0.png" in page
+
+
 def test_strangers_get_no_address(app: Lab) -> None:
     number = app.campaign(ITEMS)
     upload(app, number, "gold 1.png")

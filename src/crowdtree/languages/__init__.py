@@ -135,7 +135,7 @@ def check_overrides(texts: Mapping[str, Mapping[str, str]]) -> None:
     >>> check_overrides({"de": {"answer.maybe": "Vielleicht"}})
     Traceback (most recent call last):
         ...
-    crowdtree.errors.CrowdtreeError: de: no text 'answer.maybe'; docs/reference/texts.md lists all
+    crowdtree.errors.CrowdtreeError: de: no text 'answer.maybe'; the reference of texts lists all
     """
     known = catalogues()
     for code, changes in texts.items():
@@ -146,7 +146,7 @@ def check_overrides(texts: Mapping[str, Mapping[str, str]]) -> None:
                 continue
             if key not in known[code].texts:
                 raise CrowdtreeError(
-                    f"{code}: no text {key[:60]!r}; docs/reference/texts.md lists all"
+                    f"{code}: no text {key[:60]!r}; the reference of texts lists all"
                 )
             unknown = placeholders(text) - placeholders(known[code].texts[key])
             if unknown:

@@ -242,7 +242,8 @@ def checked_settings(values: Mapping[str, object]) -> Settings:
             raise CrowdtreeError(
                 f"settings: {one_line(where)}: no such setting; choose from {known}"
             ) from None
-        raise CrowdtreeError(f"settings: {where}: {first['msg']}") from None
+        words = first["msg"].removeprefix("Value error, ")  # of validators of our own
+        raise CrowdtreeError(f"settings: {where}: {words}") from None
 
 
 def stored_settings(text: str) -> Settings:

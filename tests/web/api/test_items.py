@@ -98,6 +98,7 @@ def test_columns_are_edited(labelled: Any) -> None:
     assert made["before"] == {"text": "text 2", "source": "book", "image": None}
     assert made["warnings"] == ["1 file that items show was never uploaded: new.png"]
     assert app.get(where).json()["payload"] == {"text": "better", "image": "new.png"}
+    assert "was never uploaded: new.png" in app.get(where.replace("/api/campaigns", "/c")).text
     refused = app.client.patch(where, json={"columns": {"task": "x"}}, headers=app.owner)
     assert (refused.status_code, "cannot change" in refused.text) == (422, True)
 

@@ -15,12 +15,17 @@ from weblab import Lab
 ITEMS = "task,text,image,truth\na,one,gold a.png,robin\n"
 
 
+BACKGROUND = ("monitors",)
+"""Tables that the server writes on its own."""
+
+
 def rows(app: Lab) -> dict[str, list[Any]]:
-    """Everything that is stored."""
+    """Everything that is stored because somebody did something."""
     return app.store.read(
         lambda c: {
             name: [tuple(row) for row in c.execute(sa.select(table))]
             for name, table in metadata.tables.items()
+            if name not in BACKGROUND
         }
     )
 

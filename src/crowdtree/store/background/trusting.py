@@ -40,7 +40,7 @@ VOUCHED = ("invited", "owner")
 MOST_ANSWERS = 20_000
 """Last answers of a campaign that are looked at."""
 RELEASED_AT_ONCE = 100
-SHARE = 20
+SHARE = 50
 """A look is repeated after this many times its own duration, if there are new answers."""
 LEAST_SECONDS, MOST_SECONDS = 2.0, 60.0
 """Between two looks: at least, and at most, for the sake of labels that wait."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-from crowdtree.campaign import Event, stands
+from crowdtree.campaign import Event, Kind, stands
 from crowdtree.policy import Answer, Label
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.sql import fetch, fetch_one
@@ -166,9 +166,19 @@ def _record(
 ) -> Taken:
     """Append the answer to the log and to the counts."""
     skipped = request.kind == "skip"
-    line = _line(unit, worker, item, lease, request.key)
-    line = line._replace(kind=request.kind, value=request.value, fate=fate, price=price)
-    line = line._replace(weight=_weight(unit, worker, request.kind), report=request.report)
+    line = _line(
+        unit,
+        worker,
+        item,
+        lease,
+        request.key,
+        kind=request.kind,
+        value=request.value,
+        weight=_weight(unit, worker, request.kind),
+        fate=fate,
+        price=price,
+        report=request.report,
+    )
     if request.report:
         detail = {"worker": worker.id, "task": item.task, "report": request.report}
         unit.note(item.campaign.id, "report", detail)
@@ -191,24 +201,36 @@ def _record(
 
 
 def _line(
-    unit: UnitOfWork, worker: Worker, item: OpenItem, lease: Lease, key: str
+    unit: UnitOfWork,
+    worker: Worker,
+    item: OpenItem,
+    lease: Lease,
+    key: str,
+    *,
+    kind: Kind,
+    fate: str,
+    price: int,
+    value: int | None = None,
+    weight: float = 1.0,
+    report: str = "",
 ) -> sql.NewAnswer:
-    """Make a line of the log, to be completed; as it stands it is an undo without a price."""
+    """Make a line of the log."""
     return sql.NewAnswer(
         campaign_id=item.campaign.id,
         item_id=item.id,
         lease_id=lease.id,
         worker_id=worker.id,
         question=lease.question,
-        kind="undo",
-        value=None,
+        kind=kind,
+        value=value,
         key=key,
         skill=worker.used_skill,
-        weight=1.0,
-        fate="undone",
+        weight=weight,
+        fate=fate,
         overdue=int(lease.overdue(unit.now)),
-        price=0,
+        price=price,
         at=unit.now,
+        report=report,
     )
 
 
@@ -270,7 +292,8 @@ def _record_undo(
     delta.earned -= last.price
     unit.count(item.campaign.id, f"fate:{last.fate}", -1)
     unit.count(item.campaign.id, "spent", -last.price)
-    unit.answers.append(_line(unit, worker, item, lease, key)._replace(price=-last.price))
+    line = _line(unit, worker, item, lease, key, kind="undo", fate="undone", price=-last.price)
+    unit.answers.append(line)
 
 
 def _would_label(item: OpenItem, question: int, value: int | None) -> bool:

@@ -31,7 +31,13 @@ from crowdtree.web.pages.base import PageRoute, go, render
 from crowdtree.web.pages.worker import media_address, shown_item
 from crowdtree.web.requests import Number, state_of
 from crowdtree.web.services.corrections import correct_labels, reopen_items, withdraw_items
-from crowdtree.web.services.items import MEDIA_TYPES, edit_item, missing_media, never_uploaded
+from crowdtree.web.services.items import (
+    MEDIA_TYPES,
+    edit_item,
+    missing_media,
+    missing_of_item,
+    never_uploaded,
+)
 
 __all__ = ["router"]
 
@@ -237,6 +243,7 @@ async def one(request: Request, number: Number, item: Number, owner: OwnerNeeded
         path=_path(trace, problem),
         reasons=REASONS,
         columns=_columns(trace),
+        missing=await asyncio.to_thread(missing_of_item, state, number, trace["payload"]),
         query=request.query_params,
     )
 

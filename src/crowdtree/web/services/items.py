@@ -34,6 +34,7 @@ __all__ = [
     "add_from_file",
     "edit_item",
     "missing_media",
+    "missing_of_item",
     "never_uploaded",
     "remove_media",
     "unused_gold",
@@ -216,9 +217,17 @@ def edit_item(
     found = store.write(
         lambda c: editing.edit_item(c, number, item, columns, store.clock(), reason)
     )
-    there = _uploaded(state.media, store.read(lambda c: get_campaign(c, number)))
-    missing = list(_not_there(json.dumps(found["after"]), there))
-    return {**found, "warnings": [never_uploaded(missing)] if missing else []}
+    warning = missing_of_item(state, number, found["after"])
+    return {**found, "warnings": [warning] if warning else []}
+
+
+def missing_of_item(state: AppState, number: int, columns: Mapping[str, object]) -> str:
+    """Say which files an item shows that were never uploaded; nothing if all are there."""
+    if not (names := media_names(columns)):
+        return ""
+    there = _uploaded(state.media, state.store.read(lambda c: get_campaign(c, number)))
+    missing = [name for name in names if not there(name)]
+    return never_uploaded(missing) if missing else ""
 
 
 def unused_gold(count: int) -> str:
