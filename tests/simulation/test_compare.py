@@ -233,7 +233,7 @@ def test_spending_and_calibration_show_the_numbers_of_the_run(found, tmp_path: P
     drawn = {(p["stated"], p["observed"]) for p in points if "low" in p}
     assert drawn == {(r.stated, r.observed) for r in run.calibration(8)}
     words = words_of(draw_run(run, tmp_path / "run.svg").read_text())
-    assert "Where each policy spends its answers" in words
+    assert "Where the answers go" in words
 
 
 def test_groups_of_a_calibration_keep_like_items_together():
