@@ -33,7 +33,7 @@ docs: $(STAMP)   ## build the documentation into out/docs
 test: $(STAMP)   ## all checks and tests (under ten minutes on two cores)
 	@tools/setup.sh --browser
 	@$(BIN)/python tools/warm_up.py & warm=$$!; $(MAKE) --no-print-directory lint && wait $$warm
-	$(BIN)/pytest -q -n 2 --dist worksteal -m "not slow" || { test $$? -eq 1 && $(MAKE) --no-print-directory again; }
+	$(BIN)/pytest -q -n 3 --dist worksteal -m "not slow" || { test $$? -eq 1 && $(MAKE) --no-print-directory again; }
 
 again: $(STAMP)  ## run the tests that failed once more, alone: a busy machine fails some by chance
 	$(BIN)/pytest -q -m "not slow" --last-failed --last-failed-no-failures none

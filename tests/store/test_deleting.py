@@ -21,6 +21,7 @@ from crowdtree.store.db.tables import judgements, metadata, workers
 from crowdtree.store.owner import campaigns, deleting, joining, people, tokens, webhooks
 from crowdtree.store.owner.joining import Visitor
 from crowdtree.store.replay.verify import verify
+from crowdtree.web.media_files import open_media
 from crowdtree.web.services.deleting import delete_campaign
 from storelab import filled, work
 
@@ -136,12 +137,12 @@ def test_a_deleted_campaign_leaves_nothing_and_others_alone(url: str, tmp_path: 
             (media / str(folder)).mkdir(parents=True)
             (media / str(folder) / "a.png").write_bytes(b"x")
         with pytest.raises(CrowdtreeError, match="is running; pause it before"):
-            delete_campaign(store, media, number, "x")
+            delete_campaign(store, open_media(media), number, "x")
         store.write(lambda c: campaigns.set_status(c, number, "paused", now))
         with pytest.raises(CrowdtreeError, match="is called 'x', not 'y'"):
-            delete_campaign(store, media, number, "y")
+            delete_campaign(store, open_media(media), number, "y")
         assert rows_of(store, number) == before
-        gone = delete_campaign(store, media, number, "x")
+        gone = delete_campaign(store, open_media(media), number, "x")
         assert (gone["items"], gone["answers"]) == (6, before["answers"])
         assert set(rows_of(store, number).values()) == {0}
         assert orphans(store) == 0
@@ -156,7 +157,7 @@ def test_a_deleted_campaign_leaves_nothing_and_others_alone(url: str, tmp_path: 
         assert not any(mine)
         assert "5f3c-platform" not in everything(store)
         with pytest.raises(NotFound):
-            delete_campaign(store, media, number, "x")
+            delete_campaign(store, open_media(media), number, "x")
 
 
 def test_every_table_belongs_to_a_campaign_or_to_the_server() -> None:

@@ -35,8 +35,9 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 def render(request: Request, template: str, status: int = 200, **values: object) -> HTMLResponse:
-    """Render a page."""
-    return HTMLResponse(fragment(request, template, **values), status)
+    """Render a page; half a character in a text of an item is shown as a question mark."""
+    made = fragment(request, template, **values).encode("utf-8", "replace")
+    return HTMLResponse(made, status)
 
 
 def fragment(request: Request, template: str, **values: object) -> str:
