@@ -422,12 +422,26 @@ def main() -> None:
                         target=watch_memory, args=(options.memory, port, seen), daemon=True
                     )
                     watch.start()
+                before = size_of(url)
                 found |= measured(port, tokens, options.seconds)
+                loops = found["loops_per_second"] * options.seconds
+                found["database_bytes_per_loop"] = round((size_of(url) - before) / loops)
                 if idle:
                     found |= {f"waiting_{k}": v for k, v in counts.get(timeout=60).items()}
                     waiting.join()
     found["load_average"] = round(os.getloadavg()[0], 1)
     print(json.dumps(found))
+
+
+def size_of(url: str) -> int:
+    """Bytes of a database, without SQLite's log of writes, which does not grow for long."""
+    if url.startswith("sqlite"):
+        return Path(url.partition("///")[2]).stat().st_size
+    import psycopg
+
+    with psycopg.connect(url) as connection:
+        row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
+        return int(row[0]) if row else 0
 
 
 def side_by_side(options: argparse.Namespace) -> dict[str, Any]:

@@ -519,6 +519,7 @@ def test_an_audit_follows_what_was_written_down_step_by_step() -> None:
 WRITTEN = ("after", "right", "truth", "by")
 
 
+@pytest.mark.slow
 def test_the_bound_holds_when_an_audit_starts_again_with_what_is_known() -> None:
     """As live campaigns do: a second audit takes the checks of the first as known."""
     rng = np.random.default_rng(5)

@@ -36,6 +36,7 @@ def test_contract(name: str, method: str) -> None:
     np.testing.assert_allclose(value.confusion.diagonal(), value.correct, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_contract_of_the_largest() -> None:
     table = problem("mushroom_species")
     tree = ct.design(table, allow_groups=True)

@@ -147,6 +147,9 @@ def monitored(game: Live, policy: Any = POLICY) -> Monitor:
     return monitor
 
 
+@pytest.mark.parametrize(
+    "url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
+)
 def test_errors_twice_the_assumed_are_noticed_and_the_table_revised(url: str) -> None:
     with live(url, 0.2, n=120) as game:
         game.work(every=5)
@@ -185,6 +188,9 @@ def test_without_adaptation_the_owner_is_only_told(tmp_path: Any) -> None:
         assert facts["findings"][0]["text"].startswith("question")
 
 
+@pytest.mark.parametrize(
+    "url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
+)
 def test_live_and_simulated_campaigns_behave_alike(url: str) -> None:
     """The same answers in the same order give the same alarms and revisions."""
     with live(url, 0.25) as game:
@@ -198,7 +204,7 @@ def test_live_and_simulated_campaigns_behave_alike(url: str) -> None:
         assert np.array_equal(last.problem.worker_error, monitor.policy.problem.worker_error)
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def test_a_restart_in_the_middle_changes_nothing(
     kind: str, request: pytest.FixtureRequest, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
