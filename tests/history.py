@@ -55,6 +55,8 @@ CHECKS = 8
 """Checks of each auditor."""
 LONGEST = 300.0
 """Seconds after which campaigns that are not finished count as stuck."""
+REOPENED_SECONDS = 2.0
+"""After which a finished campaign is not opened again by checks or by doubts about workers."""
 STALLED_SECONDS = 10.0
 """Between two people who join because nobody else may answer what is left of a campaign."""
 
@@ -574,11 +576,16 @@ def run(url: str, servers: list[Server], n_items: int, clients: int, chaos: list
         crowd.wait(lambda n=count: len(crowd.acks) >= n)
         happening(crowd)
     crowd.wait(lambda: False)
-    with Look(url) as look:
-        if not look.finished():
-            crowd.wrong.append(f"campaigns never finished: {look.unfinished()}")
     for thread in checking_threads:
         thread.join(60)
+    with Look(url) as look:
+        while time.monotonic() < crowd.end:
+            crowd.wait(lambda: False)
+            time.sleep(REOPENED_SECONDS)
+            if look.finished():
+                break
+        else:
+            crowd.wrong.append(f"campaigns never finished: {look.unfinished()}")
     crowd.stop.set()
     for thread in crowd.threads:
         thread.join(20)
