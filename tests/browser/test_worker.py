@@ -129,7 +129,6 @@ def test_a_lost_connection_loses_nothing(open_page, campaign, shot) -> None:
     # even a closed tab keeps them: the next one in this browser sends them
     context = page.context
     page.close()
-    assert len(made.answers()) < 3
     context.set_offline(False)
     page = context.new_page()
     page.goto("/work")
