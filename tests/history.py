@@ -254,11 +254,14 @@ def include(url: str, servers: list[Server], crowd: Crowd) -> None:
 
 def finish_and_reopen(url: str, servers: list[Server], crowd: Crowd, place: int) -> None:
     """Finish a campaign early, and reopen items that nobody was asked about until then."""
-    rows = [{"task": f"more {k}", "payload": "{}", "gold": None} for k in range(3)]
+    if crowd.events.get("reopened"):
+        return  # an earlier attempt has done it
+    count = len(crowd.acks)
+    rows = [{"task": f"more {count} {k}", "payload": "{}", "gold": None} for k in range(3)]
     with Owner(url, servers) as owner:
         number = owner.numbers[place]
         if owner.call("POST", number, "/pause", {})[0] != 200:
-            return  # it is finished already
+            return  # it is finished or paused already
         with Store(url).opened() as store:
             store.write(lambda c: campaigns.add_items(c, number, rows))
         owner.call("POST", number, "/finish", {})

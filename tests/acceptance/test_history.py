@@ -110,7 +110,7 @@ def test_sqlite_survives_kills_a_clock_jump_and_adaptations(tmp_path: Path) -> N
         items=30,
         clients=64,
         chaos=lambda fleet, clock: [
-            (20, reopen(url, fleet, 2)),
+            *((count, reopen(url, fleet, 2)) for count in (20, 30, 40)),
             (50, crash_in_adaptation(fleet, clock)),
             (100, change_items(url, fleet, 6)),
             (150, exclude(url, fleet)),
@@ -137,7 +137,7 @@ def test_postgresql_survives_its_own_restart_and_revisions(
         items=40,
         clients=64,
         chaos=lambda fleet, clock: [
-            (20, reopen(url, fleet, 0)),
+            *((count, reopen(url, fleet, 0)) for count in (20, 30, 40)),
             # The table of an owner is tested with new items only, so adaptations come first.
             (50, crash_in_adaptation(fleet, clock)),
             (100, exclude(url, fleet)),
