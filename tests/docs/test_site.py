@@ -99,3 +99,21 @@ def test_every_page_is_in_the_contents(site):
     for page in [*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]:
         name = page.relative_to(DOCS).with_suffix(".html")
         assert str(name) == "index.html" or f'href="{name}"' in index, name
+
+
+def test_rows_of_a_table_have_as_many_cells_as_its_header():
+    def cells(line: str) -> int:
+        return len(re.sub(r"`[^`]*`|\\\|", "", line).strip().strip("|").split("|"))
+
+    rows = 0
+    for page in DOCS.rglob("*.md"):
+        width, code = 0, False
+        for line in page.read_text().splitlines():
+            code ^= line.lstrip().startswith("```")
+            if code or not line.startswith("|"):
+                width = 0
+                continue
+            width = width or cells(line)
+            assert cells(line) == width, f"{page.name}: {line}"
+            rows += 1
+    assert rows > 1000
