@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.campaign import check_people
 from crowdtree.errors import CrowdtreeError
+from crowdtree.languages import CLASS, EXPLANATION, NAMED, QUESTION
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.activity import Actor, note
 from crowdtree.store.db.campaign_row import (
@@ -86,6 +87,13 @@ def check_policy(policy: AnyPolicy, settings: Settings) -> None:
     unknown = set(settings.examples) - set(policy.problem.questions)
     if unknown:
         raise CrowdtreeError(f"settings: examples: {sorted(unknown)[0]!r} is not a question")
+    named = {f"{QUESTION}{name}" for name in policy.problem.questions}
+    named |= {f"{kind}{name}" for kind in (CLASS, EXPLANATION) for name in policy.problem.classes}
+    for code, texts in settings.texts.items():
+        for key in texts:
+            if key.startswith(NAMED) and key not in named:
+                what = "question" if key.startswith(QUESTION) else "class"
+                raise CrowdtreeError(f"settings: texts: {code}: {key[:60]!r} names no {what}")
     if settings.budget is not None and settings.price == 0:
         raise CrowdtreeError("settings: budget: set a price per answer as well")
     if settings.least_answers > (settings.answers_per_worker or settings.least_answers):
