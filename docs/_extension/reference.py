@@ -240,14 +240,16 @@ def _named(name: str, schema: dict[str, Any], required: bool) -> str:
 
 def texts_page() -> Iterator[str]:
     """Every text of the worker page."""
-    from crowdtree.languages import OWN, QUESTION, catalogues
+    from crowdtree.languages import CLASS, EXPLANATION, OWN, QUESTION, catalogues
 
     found = catalogues()
     yield "# Texts of the worker page\n"
     names = ", ".join(f"`{code}` {made.name}" for code, made in found.items())
     yield f"The languages are {names}. The setting `texts` replaces texts by language and key"
     yield "([Languages, consent and training](../howto/languages.md)). Other keys are"
-    yield ", ".join(f"`{key}`" for key in OWN) + f" and `{QUESTION}NAME` for the question NAME."
+    yield ", ".join(f"`{key}`" for key in OWN) + f", `{QUESTION}NAME` for the question NAME,"
+    yield f"`{CLASS}NAME` for what people read instead of the class NAME, and `{EXPLANATION}NAME`"
+    yield "for its explanation."
     yield "Names in braces stand for what the page fills in. A text with several forms depends on"
     yield "`count`; one text replaces all of its forms.\n"
     rows = []
