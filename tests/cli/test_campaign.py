@@ -306,6 +306,38 @@ def test_answers_are_excluded_and_included_again(run: Any) -> None:
     assert "No differences" in run("verify", "1")[1]
 
 
+def test_items_are_listed_and_searched(run: Any) -> None:
+    run("create", "table.csv")
+    run("items", "1", "items.csv")
+    run("start", "1")
+    run("withdraw", "1", "b")
+    run("correct", "1", "a", "bowl")
+    lines = [line.split() for line in run("items", "1")[1].splitlines()]
+    assert lines[1:] == [
+        ["a", "labelled", "bowl", "(by", "hand)", "one"],
+        ["b", "withdrawn", "two"],
+        ["c", "gold", "mug", "(known)", "three"],
+        ["3", "items."],
+    ]
+
+    def tasks(*words: str) -> list[str]:
+        return [row["task"] for row in json.loads(run("items", "1", *words, "--json")[1])["items"]]
+
+    assert tasks("--search", "TWO") == ["b"]
+    assert tasks("--status", "gold") == tasks("--name", "c") == ["c"]
+    assert tasks("--label", "bowl") == ["a"]
+    assert tasks("--most", "2") == ["a", "b"]
+    assert "There may be more: --most 20 lists them." in run("items", "1", "--most", "2")[1]
+    assert run("items", "1", "--search", "nowhere")[1] == "0 items.\n"
+    for words, wrong in (
+        (("--label", "vase"), "label: expected a class, got 'vase'; choose from mug, bowl, plate"),
+        (("items.csv", "--search", "x"), "items: expected a file to add, or options to list"),
+        (("--status", "lost"), "'lost' is not one of 'new', 'open'"),
+    ):
+        code, _, err = run("items", "1", *words)
+        assert (code, wrong in err) == (2, True), err
+
+
 @pytest.mark.usefixtures("full_skips")
 def test_items_set_aside_are_reopened(run: Any) -> None:
     run("create", "table.csv", "--set", "most_skips=1")

@@ -91,7 +91,7 @@ def test_the_fields_of_a_row_are_the_selected_columns(
     text = query.sqlite if lite else query.postgresql
     names = set(re.findall(r"(?<![:\w]):(\w+)" if lite else r"%\((\w+)\)s", text))
     numbers: Any = "[]" if lite else []
-    lists = {"ids", "leases", "hashes", "present"}
+    lists = {"ids", "leases", "hashes", "present", "present_known"}
     values: dict[str, Any] = {n: numbers if n in lists else 0 for n in names}
     values |= {n: "[]" for n in ("rows", "rest") if n in names}
     values |= {n: "" for n in ("key", "nonce") if n in names}
