@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -25,7 +26,7 @@ from crowdtree.problem import DASH
 from crowdtree.rng import generator
 from crowdtree.tree import Tree
 
-__all__ = ["STAFFERS", "random_mean", "single_mean", "staff"]
+__all__ = ["STAFFERS", "paper_plans", "random_mean", "single_mean", "staff"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -257,20 +258,49 @@ def _rounded(value: float) -> float:
 
 def paper_fm(teams: _Teams, budget: _Budget, _rng: np.random.Generator) -> IntArray:
     """Algorithm 1 with ``F^m``: raise the smallest score."""
-    return _algorithm_1(teams, budget, lambda _h, drop, g: -scores.additive_score(drop, g))
+    return _last(_algorithm_1(teams, budget, _badness_fm))
+
+
+def paper_plans(tree: Tree) -> Iterator[Plan]:
+    """Yield the plans of ``staff(tree, workers, "paper-fm")`` for 0, 2, 4 ... workers.
+
+    It ends when no vote helps any more.
+
+    >>> import crowdtree as ct
+    >>> tree = ct.design(ct.example("table1"))
+    >>> first, second = (plan for plan, _ in zip(paper_plans(tree), range(2), strict=False))
+    >>> second == ct.staff(tree, 2, "paper-fm")
+    True
+    """
+    teams = _Teams(tree, "node", 0.0)
+    budget = _Budget(math.inf, np.ones(teams.count), workers=True)
+    for votes in _algorithm_1(teams, budget, _badness_fm):
+        yield Plan(tree, votes[teams.of_node], method="paper-fm")
+
+
+def _badness_fm(_entropy: FloatArray, drop: FloatArray, error: FloatArray) -> FloatArray:
+    return -scores.additive_score(drop, error)
 
 
 def paper_fc(teams: _Teams, budget: _Budget, _rng: np.random.Generator) -> IntArray:
     """Algorithm 1 with the corrected ``F^c``: raise the smallest score."""
-    return _algorithm_1(teams, budget, lambda h, drop, g: -scores.multiplicative_score(h, drop, g))
+    return _last(
+        _algorithm_1(teams, budget, lambda h, drop, g: -scores.multiplicative_score(h, drop, g))
+    )
+
+
+def _last(steps: Iterator[IntArray]) -> IntArray:
+    return deque(steps, maxlen=1)[0]
 
 
 def _algorithm_1(
     teams: _Teams,
     budget: _Budget,
     badness: Callable[[FloatArray, FloatArray, FloatArray], FloatArray],
-) -> IntArray:
+) -> Iterator[IntArray]:
     """Find the worst level; in it, give two workers where that score improves most; repeat.
+
+    Yields the votes before the first step and after each.
 
     Ties (up to rounding) go to the earliest level and the leftmost node. A level that cannot be
     improved any more (no error left, or no budget for it) gives way to the next worst.
@@ -283,10 +313,11 @@ def _algorithm_1(
     gain = np.concatenate([next(source) for source in sources])
     error = np.concatenate([teams.part_error(team, 1) for team in range(teams.count)])
     while True:
+        yield votes.copy()
         level_error = _by_level(teams.part_level, error)
         team = _worst_level_team(badness(entropy, drop, level_error), teams, gain, budget)
         if team is None:
-            return votes
+            return
         budget.spend(team)
         votes[team] += 2
         gain[teams.parts(team)] = next(sources[team])
