@@ -111,6 +111,9 @@ def test_workers_load_files_by_signed_addresses_that_tell_nothing(app: Lab, buck
         with urlopen(address) as response:
             assert response.read() == PICTURE
             assert response.headers["content-type"] == "image/png"
+    guessed = app.client.get(f"/media/{number}/gold 1.png", follow_redirects=False)
+    with pytest.raises(HTTPError, match=r"403|404"):
+        urlopen(guessed.headers["location"])
     secret = app.store.read(lambda c: get_campaign(c, number)).secret
     assert keys(bucket) == {f"some/media/{number}/{file_name(secret, name)}" for name in names}
 

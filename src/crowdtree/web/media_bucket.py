@@ -91,10 +91,10 @@ class Bucket:
             )
         part.unlink()
 
-    def find(self, campaign: Campaign, name: str, kind: str) -> str | None:
+    def find(self, campaign: Campaign, name: str, kind: str, own: bool) -> str | None:
         """Sign an address of a file, which works for some minutes."""
-        given = file_name(campaign.secret, name)
-        if GIVEN_NAME.fullmatch(name):
+        given = file_name(campaign.secret, name) if own else name
+        if own and GIVEN_NAME.fullmatch(name):
             # most of these are names that workers get; a file may be called so by itself
             try:
                 self._exists(self._key(campaign.id, name))

@@ -38,7 +38,7 @@ __all__ = [
     "target_of",
 ]
 
-MEMBER = re.compile(r"(media|stored)/(\d+)/([^/\\\0]+)")
+MEMBER = re.compile(r"(media|stored)/(\d+)/([^/\\\0]+)", re.ASCII)
 
 
 class Stored(NamedTuple):
@@ -169,9 +169,12 @@ class Target:
 
 
 @contextlib.contextmanager
-def target_of(media: Media, any_files: bool, replace: bool) -> Iterator[Target]:
-    """Open a folder or a bucket to restore to; one that is not empty is refused, or replaced."""
-    if media is None or (isinstance(media, Path) and not (any_files or media.is_dir())):
+def target_of(media: Media, sizes: list[int], replace: bool) -> Iterator[Target]:
+    """Open a folder or a bucket to restore files of these sizes to.
+
+    One that is not empty is refused, or replaced.
+    """
+    if media is None or (isinstance(media, Path) and not (sizes or media.is_dir())):
         yield Target()
     elif isinstance(media, Path):
         private_folder(media)
@@ -179,6 +182,11 @@ def target_of(media: Media, any_files: bool, replace: bool) -> Iterator[Target]:
             raise CrowdtreeError(
                 f"{media}: the folder of media is not empty; use another --media, or --replace to "
                 "delete what it has"
+            )
+        if sum(sizes) > (free := shutil.disk_usage(media).free):
+            raise CrowdtreeError(
+                f"{media}: the media take {sum(sizes):,} bytes, and the disk has {free:,}; use "
+                "another --media"
             )
         scratch = Path(tempfile.mkdtemp(dir=media, prefix=".restore."))
         try:

@@ -25,6 +25,10 @@ from crowdtree.store.db.engine import is_sqlite, make_engine, migrate_within
 
 __all__ = ["restore"]
 
+MOST_MANIFEST = 2**28
+"""Bytes of the list of parts, which names every uploaded file."""
+MOST_LINE = 2**28
+"""Bytes of a row: a line without an end must not fill the memory."""
 DISCONNECTING = 20
 """Tenths of a second in which connections that are being closed may disappear."""
 
@@ -40,7 +44,8 @@ def restore(path: Path, database: str, media: Media, replace: bool = False) -> M
         files = {name: _member(path, name) for name in manifest["sha256"] if is_media(name)}
         engine = make_engine(database)
         try:
-            with target_of(media, bool(files), replace) as target:
+            sizes = [archive.getinfo(name).file_size for name in files]
+            with target_of(media, sizes, replace) as target:
                 for name, member in files.items():
                     target.take(member, _parts(path, archive, manifest, name, lines=False))
                 _check_unused(engine)
@@ -71,9 +76,13 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
 
 def _manifest(path: Path, archive: zipfile.ZipFile) -> Manifest:
     try:
+        if archive.getinfo(MANIFEST).file_size > MOST_MANIFEST:
+            raise ValueError
         found = json.loads(archive.read(MANIFEST))
         known = found["format"] == FORMAT
-    except (KeyError, ValueError, TypeError):
+        if known and not _is_complete(found):
+            raise ValueError
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
         raise CrowdtreeError(f"{path}: is not a backup of crowdtree ({MANIFEST})") from None
     if not known:
         raise CrowdtreeError(
@@ -86,13 +95,28 @@ def _manifest(path: Path, archive: zipfile.ZipFile) -> Manifest:
     return cast(Manifest, found)
 
 
+def _is_complete(found: Manifest) -> bool:
+    """Whether a manifest has all that is read of it; somebody may have written it by hand."""
+    words = (found["crowdtree"], found["revision"], found["created_at"], *found["sha256"].values())
+    numbers = (*found["rows"].values(), *found["last_ids"].values())
+    return (
+        all(isinstance(value, str) for value in words)
+        and all(isinstance(value, int) for value in numbers)
+        and "campaigns" in found["rows"]
+        and {member_of(table) for table in found["rows"]} <= found["sha256"].keys()
+    )
+
+
 def _parts(
     path: Path, archive: zipfile.ZipFile, manifest: Manifest, name: str, lines: bool
 ) -> Iterator[bytes]:
     """Read a member by lines or chunks; raise at its end if its checksum is wrong."""
     digest = hashlib.sha256()
     with archive.open(name) as member:
-        for part in member if lines else iter(lambda: member.read(CHUNK), b""):
+        read = (lambda: member.readline(MOST_LINE)) if lines else (lambda: member.read(CHUNK))
+        for part in iter(read, b""):
+            if lines and len(part) == MOST_LINE:
+                raise CrowdtreeError(f"{path}: {name} has too long a line; use another backup")
             digest.update(part)
             yield part
     if digest.hexdigest() != manifest["sha256"][name]:
@@ -119,7 +143,7 @@ def _tables(
                 load(connection, table, lines)
             except CrowdtreeError:
                 raise
-            except (ValueError, TypeError, StopIteration):
+            except (ValueError, TypeError, StopIteration, RecursionError, sa.exc.ArgumentError):
                 raise CrowdtreeError(
                     f"{path}: {member_of(table)} cannot be read; use another backup"
                 ) from None
