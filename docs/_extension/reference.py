@@ -18,6 +18,7 @@ def setup(app: Any) -> dict[str, bool]:
     """Connect to Sphinx."""
     app.connect("builder-inited", lambda _: write_pages())
     app.connect("doctree-read", lambda app, tree: describe_pictures(tree, Path(app.srcdir)))
+    app.connect("doctree-read", lambda _, tree: show_commands(tree))
     app.connect("autodoc-process-signature", lambda *given: _short_aliases(*given[-2:]))
     app.connect("autodoc-process-docstring", _keep_first_line, priority=400)
     return {"parallel_read_safe": True}
@@ -34,6 +35,17 @@ def describe_pictures(tree: Any, folder: Path) -> None:
         heading = next(iter(section.findall(nodes.title)), None)
         shown = _shown(folder / picture["uri"].lstrip("/"))
         picture["alt"] = ": ".join(filter(None, (heading and heading.astext(), shown)))
+
+
+def show_commands(tree: Any) -> None:
+    """Show the commands that a page runs as one types them, without the mark of a notebook."""
+    from docutils import nodes
+
+    for block in tree.findall(nodes.literal_block):
+        lines = block.astext().split("\n")
+        if all(line.startswith("!") for line in lines):
+            text = "\n".join(line.removeprefix("!") for line in lines)
+            block.replace_self(nodes.literal_block(text, text, language="sh"))
 
 
 def _ancestors(node: Any) -> Iterator[Any]:
