@@ -58,7 +58,7 @@ def items_verb(
     file: Annotated[
         str | None,
         typer.Argument(
-            metavar="[FILE]",
+            metavar="FILE",
             help="Items to add: .csv, .tsv, .xlsx or .jsonl, or - for stdin. Without it, the "
             "items of the campaign are listed.",
             show_default=False,
