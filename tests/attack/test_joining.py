@@ -125,7 +125,9 @@ def test_a_signing_key_is_replaced_and_revoked(app: Lab) -> None:
     new = signed(app, number, "p2")
     old = f"{new.partition('?')[0]}?{old}"  # a new join link replaces the one before
     assert [join(app, link).status_code for link in (old, new)] == [303, 303]
+    assert "Revoke older keys" in app.get(f"/c/{number}/share").text
     assert change(oldest_signing_key=1) == 200
+    assert "Revoke older keys" not in app.get(f"/c/{number}/share").text
     assert [join(app, link).status_code for link in (old, new)] == [403, 303]
     for wrong in ({"oldest_signing_key": 0}, {"signing_key": 0}, {"oldest_signing_key": 2}):
         assert change(**wrong) == 422, wrong

@@ -56,6 +56,11 @@ def answer_everything(people_here: int = 3) -> int:
     return count
 
 
+def test_workers_do_not_see_the_folder_of_a_table(run: Any, tmp_path: Path) -> None:
+    run("create", str(tmp_path / "table.csv"))
+    assert '"name": "table"' in run("status", "--json")[1]
+
+
 def test_a_running_campaign_gets_another_table(run: Any) -> None:
     run("create", "table.csv", "--set", "finish_by_itself=false")
     run("items", "1", "items.csv")

@@ -74,6 +74,8 @@ def test_personal_data_goes_and_answers_stay(url: str) -> None:
         worker, token = joined(store, number)
         said = {"text": "5f3c-platform", "more": [{"Nicky": 1}], "near": "Nicky Jr"}
         store.write(lambda c: note(c, 1.0, "prolific", number, {"call": "x", "state": "", **said}))
+        why = "5f3c-platform guessed"
+        store.write(lambda c: exclude(c, number, [worker], store.clock(), reason=why))
         assert all(secret in everything(store) for secret in ("5f3c-platform", "Nicky"))
         store.write(lambda c: deleting.erase_worker(c, number, worker, store.clock()))
         left = everything(store).replace("Nicky Jr", "")

@@ -102,6 +102,23 @@ class Desk(Court):
         return what
 
 
+@pytest.mark.parametrize(("before", "after"), [(0, 4), (4, 0)])
+def test_an_open_item_that_nobody_was_asked_about_is_reopened_under_another_policy(
+    before: int, after: int, url: str
+) -> None:
+    """It kept the state of the earlier policy, and every answer to it failed."""
+    desk = Desk(url, policies()[before], n=1, gold_rate=0.0)
+    with desk.store.opened():
+        desk.correct({"i2": NAMES[0]})
+        desk.correct({"i2": None})
+        assert desk.withdraw("i2") == 1
+        desk.revise(policies()[after])
+        desk.settle()
+        assert (desk.reopen("i2"), desk.differences()) == (1, [])
+        assert desk.all_answer(1) > 0
+        assert desk.differences() == []
+
+
 @pytest.mark.usefixtures("slowly", "full_skips")
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_anything_can_happen_between_corrections_of_items(seed: int, url: str) -> None:

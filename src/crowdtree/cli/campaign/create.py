@@ -117,6 +117,7 @@ def create_verb(
 
 
 def _named(file: str) -> str:
+    """The name of a campaign without one: that of its file, without folder and extension."""
     return "Standard input" if file == STANDARD_INPUT else Path(file).stem
 
 

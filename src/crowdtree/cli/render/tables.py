@@ -65,7 +65,7 @@ def show_policies(console: Any, rows: Any) -> None:
     """
     from rich.table import Table
 
-    costly = rows[0].run.problem.loss is not None
+    costly = rows[0].problem.loss is not None
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("policy", no_wrap=True)
     for name in ("answers", "95 %", *(["loss"] if costly else []), "wrong", "95 %", "x floor"):

@@ -197,7 +197,9 @@ class Monitor:
             made = held.copy()
             needed = self._bets.needs(made, said)
             if needed:
-                made.add_like_table([(key, self._place(key, count), count) for key, count in needed])
+                made.add_like_table(
+                    [(key, self._place(key, count), count) for key, count in needed]
+                )
             self._bets.tell(made, said)
             self._bets.refresh(made)
             found = held.after[said] = After(made, *bits)
