@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -25,7 +26,7 @@ from crowdtree.problem import DASH
 from crowdtree.rng import generator
 from crowdtree.tree import Tree
 
-__all__ = ["STAFFERS", "random_mean", "single_mean", "staff"]
+__all__ = ["STAFFERS", "paper_plans", "random_means", "single_mean", "staff"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -257,20 +258,54 @@ def _rounded(value: float) -> float:
 
 def paper_fm(teams: _Teams, budget: _Budget, _rng: np.random.Generator) -> IntArray:
     """Algorithm 1 with ``F^m``: raise the smallest score."""
-    return _algorithm_1(teams, budget, lambda _h, drop, g: -scores.additive_score(drop, g))
+    return _last(_algorithm_1(teams, budget, PAPER_SCORES["paper-fm"]))
 
 
 def paper_fc(teams: _Teams, budget: _Budget, _rng: np.random.Generator) -> IntArray:
     """Algorithm 1 with the corrected ``F^c``: raise the smallest score."""
-    return _algorithm_1(teams, budget, lambda h, drop, g: -scores.multiplicative_score(h, drop, g))
+    return _last(_algorithm_1(teams, budget, PAPER_SCORES["paper-fc"]))
+
+
+def paper_plans(tree: Tree, method: str = "paper-fm") -> Iterator[Plan]:
+    """Yield the plans of :func:`staff` by Algorithm 1 with 0, 2, 4 ... extra workers.
+
+    It ends when no vote helps any more.
+
+    >>> import crowdtree as ct
+    >>> tree = ct.design(ct.example("table1"))
+    >>> plans = paper_plans(tree)
+    >>> next(plans) == ct.staff(tree, 0, "paper-fm"), next(plans) == ct.staff(tree, 2, "paper-fm")
+    (True, True)
+    """
+    teams = _Teams(tree, "node", 0.0)
+    budget = _Budget(math.inf, np.ones(teams.count), workers=True)
+    for votes in _algorithm_1(teams, budget, PAPER_SCORES[method]):
+        yield Plan(tree, votes[teams.of_node], method=method)
+
+
+PAPER_SCORES: Mapping[str, Callable[[FloatArray, FloatArray, FloatArray], FloatArray]] = (
+    MappingProxyType(
+        {
+            "paper-fm": lambda _entropy, drop, error: scores.additive_score(drop, error),
+            "paper-fc": scores.multiplicative_score,
+        }
+    )
+)
+"""Score of each level from its entropy, the fall of the entropy and the error."""
+
+
+def _last(steps: Iterator[IntArray]) -> IntArray:
+    return deque(steps, maxlen=1)[0]
 
 
 def _algorithm_1(
     teams: _Teams,
     budget: _Budget,
-    badness: Callable[[FloatArray, FloatArray, FloatArray], FloatArray],
-) -> IntArray:
+    score: Callable[[FloatArray, FloatArray, FloatArray], FloatArray],
+) -> Iterator[IntArray]:
     """Find the worst level; in it, give two workers where that score improves most; repeat.
+
+    Yields the votes before the first step and after each.
 
     Ties (up to rounding) go to the earliest level and the leftmost node. A level that cannot be
     improved any more (no error left, or no budget for it) gives way to the next worst.
@@ -283,10 +318,11 @@ def _algorithm_1(
     gain = np.concatenate([next(source) for source in sources])
     error = np.concatenate([teams.part_error(team, 1) for team in range(teams.count)])
     while True:
+        yield votes.copy()
         level_error = _by_level(teams.part_level, error)
-        team = _worst_level_team(badness(entropy, drop, level_error), teams, gain, budget)
+        team = _worst_level_team(-score(entropy, drop, level_error), teams, gain, budget)
         if team is None:
-            return votes
+            return
         budget.spend(team)
         votes[team] += 2
         gain[teams.parts(team)] = next(sources[team])
@@ -372,8 +408,8 @@ def single_mean(tree: Tree, workers: int) -> float:
     return sum(evaluate(plan).misclassification for plan in plans) / tree.n_nodes
 
 
-def random_mean(tree: Tree, workers: int) -> float:
-    """Exact mean of the misclassification over the draws of ``"random"``.
+def random_means(tree: Tree, most: int) -> FloatArray:
+    """Exact means of the misclassification over the draws of ``"random"``, for 0 to `most` workers.
 
     The extra workers of the nodes are multinomial, which is a chain of binomial splits: the first
     node of a path takes each of the ``n`` workers with probability ``1 / m``, the next each of
@@ -381,24 +417,26 @@ def random_mean(tree: Tree, workers: int) -> float:
 
     >>> import crowdtree as ct
     >>> tree = ct.design(ct.example("table1").replace(worker_error=0.2))
-    >>> round(random_mean(tree, 0), 6)
-    0.29984
+    >>> random_means(tree, 1).round(6).tolist()
+    [0.29984, 0.29984]
     """
-    m, n = tree.n_nodes, int(workers)
-    count = np.arange(n + 1)
+    m = tree.n_nodes
+    count = np.arange(most + 1)
     rest = count[:, None] - count[None, :]
     split = [
         voting.binomial(count[None, :], count[:, None], 1 / (m - d)) for d in range(tree.depth)
     ]
-    right = 0.0
+    right = np.zeros(most + 1)
     for share, errors in _ways(tree):
-        value = np.ones(n + 1)  # mean success of the rest of the path, by the workers left for it
+        value = np.ones(
+            most + 1
+        )  # mean success of the rest of the path, by the workers left for it
         for depth in reversed(range(len(errors))):
             stays = 1 - voting.majority_error(errors[depth], 1 + count, tree.problem.dependence)
             onward = np.where(rest >= 0, value[np.maximum(rest, 0)], 0.0)
             value = (split[depth] * stays[None, :] * onward).sum(axis=1)
-        right += share * float(value[n])
-    return float(tree.problem.prior.sum()) - right
+        right += share * value
+    return np.asarray(tree.problem.prior.sum() - right)
 
 
 def _ways(tree: Tree) -> Iterator[tuple[float, list[float]]]:

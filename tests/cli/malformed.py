@@ -12,7 +12,7 @@ from typing import Any, get_args, get_type_hints
 import typer
 
 from cli.helpers import TABLE
-from crowdtree.cli import app
+from crowdtree.cli.app import app
 
 HEAD, PRIOR, *ROWS = TABLE.splitlines()
 ANSWERS = "task,worker,label\n1,ann,cat\n1,ben,dog\n2,ann,cat\n2,ben,cat\n"

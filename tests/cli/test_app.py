@@ -11,7 +11,7 @@ import pytest
 
 import crowdtree as ct
 from cli.helpers import TABLE, complaint, result, run
-from crowdtree.cli import app
+from crowdtree.cli.app import app
 
 
 def test_a_plan_goes_from_verb_to_verb(birds, tmp_path, capsys):

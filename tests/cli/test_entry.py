@@ -10,7 +10,7 @@ import typer
 
 import crowdtree as ct
 from cli.helpers import complaint, run
-from crowdtree.cli import app
+from crowdtree.cli.app import app
 
 
 def verbs(group: typer.Typer = app) -> list[list[str]]:

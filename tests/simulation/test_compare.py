@@ -12,6 +12,7 @@ import pytest
 import crowdtree as ct
 from crowdtree.bounds import fano_floor
 from crowdtree.cli import main
+from crowdtree.learning.dawid_skene import fit_dawid_skene
 from crowdtree.policy import expected_answers
 from crowdtree.simulation import Crowd, dawid_skene, simulate, simulate_dawid_skene
 from crowdtree.simulation.compare import compare_policies
@@ -47,6 +48,24 @@ def test_dawid_skene_finds_who_is_reliable_and_beats_the_majority():
     assert np.all(found.says_yes[:9, 1] > 0.7)
     assert np.all(found.says_yes[9:, 1] < 0.3)
     assert found.share == pytest.approx(truth.mean(), abs=0.05)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_dawid_skene_for_two_labels_equals_the_general_one(seed):
+    rng = np.random.default_rng(seed)
+    tasks, workers, answers = 80, 9, 300
+    task, worker, value = (rng.integers(0, most, answers) for most in (tasks, workers, 2))
+    if seed == 3:
+        value[:] = 1  # a question with one answer only
+    found = dawid_skene(task, worker, value, tasks, workers)
+    order = np.argsort(task, kind="stable")
+    start = np.concatenate([[0], np.cumsum(np.bincount(task, minlength=tasks))])
+    wanted = fit_dawid_skene(
+        start, worker[order].astype(np.int32), value[order].astype(np.int8),
+        np.full(tasks, -1, np.int32), workers, 2, smoothing=0.1, tolerance=1e-7, steps=50,
+    )  # fmt: skip
+    assert np.allclose(found.yes, wanted.posterior[:, 1], atol=1e-9)
+    assert np.allclose(found.says_yes, np.exp(wanted.log_answer[:, 1]), atol=1e-9)
 
 
 def test_dawid_skene_is_a_fixed_point_of_em():

@@ -280,7 +280,7 @@ def test_media_that_do_not_fit_on_the_disk_are_not_unpacked(
     database, path = str(tmp_path / "c.db"), tmp_path / "a.backup"
     Small(url=database).store.close()
     back_up(database, uploaded(tmp_path / "media"), path)
-    monkeypatch.setattr(restoring.shutil, "disk_usage", lambda _: SimpleNamespace(free=3))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=3))
     with pytest.raises(CrowdtreeError, match="take 7 bytes, and the disk has 3"):
         restore(path, str(tmp_path / "new.db"), tmp_path / "new")
 

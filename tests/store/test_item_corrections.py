@@ -35,6 +35,7 @@ from crowdtree.store.db.tables import (
 from crowdtree.store.owner import campaigns as owner
 from crowdtree.store.owner.drafts import discard
 from crowdtree.store.queries.export import label_rows
+from crowdtree.store.queries.payments import payment_rows
 from crowdtree.store.queries.progress import progress
 from store.test_excluding import HASTY, Court, slowly
 from store.test_revising import STRICT, TABLE, policies
@@ -99,6 +100,23 @@ class Desk(Court):
         except CrowdtreeError:
             return "refused"
         return what
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 4), (4, 0)])
+def test_an_open_item_that_nobody_was_asked_about_is_reopened_under_another_policy(
+    before: int, after: int, url: str
+) -> None:
+    """It kept the state of the earlier policy, and every answer to it failed."""
+    desk = Desk(url, policies()[before], n=1, gold_rate=0.0)
+    with desk.store.opened():
+        desk.correct({"i2": NAMES[0]})
+        desk.correct({"i2": None})
+        assert desk.withdraw("i2") == 1
+        desk.revise(policies()[after])
+        desk.settle()
+        assert (desk.reopen("i2"), desk.differences()) == (1, [])
+        assert desk.all_answer(1) > 0
+        assert desk.differences() == []
 
 
 @pytest.mark.usefixtures("slowly", "full_skips")
@@ -245,15 +263,20 @@ def test_a_withdrawn_item_spends_nothing_and_has_no_label(desk: Desk) -> None:
     assert desk.progress()["estimated_error"] == pytest.approx(before["estimated_error"])
 
 
-def test_an_item_is_withdrawn_while_people_hold_its_questions(tmp_path: Any) -> None:
-    game = Desk(f"sqlite:///{tmp_path / 'x.db'}", HASTY, n=1)
+def test_a_question_held_when_its_item_is_withdrawn_is_paid_and_does_not_count(url: str) -> None:
+    game = Desk(url, HASTY, n=1, price=0.05)
     with game.store.opened():
-        held = [game.store.ask(Next(who))["task"]["lease"] for who in game.workers[:1]]
+        held = game.store.ask(Next(game.workers[0]))["task"]["lease"]
         game.withdraw("i2")
         assert game.differences() == []
-        for who, lease in zip(game.workers, held, strict=False):
-            game.submit(who, lease, 1)
-        assert game.read(sa.select(answers.c.fate)) == [("late",)] * len(held)
+        game.submit(game.workers[0], held, 1)
+        assert game.read(sa.select(answers.c.fate)) == [("late",)]
+        row = game.rows()["i2"]
+        assert (row["label"], row["status"], row["answers"]) == (None, "withdrawn", 0)
+        campaign = game.store.read(lambda c: get_campaign(c, game.number))
+        paid = game.store.read(lambda c: payment_rows(c, campaign))
+        assert [(row["accepted"], row["micros"]) for row in paid] == [(1, 50_000)] + [(0, 0)] * 8
+        assert game.progress()["spent"] == pytest.approx(0.05)
         assert game.differences() == []
         game.reopen("i2")
         while game.all_answer(1):

@@ -1,5 +1,5 @@
 """The command line: the same verbs as in Python."""
 
-from crowdtree.cli.app import app, main
+from crowdtree.cli.app import main
 
-__all__ = ["app", "main"]
+__all__ = ["main"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import itertools
 import logging
 import math
@@ -11,73 +12,68 @@ import os
 import re
 import sys
 import warnings
+from collections.abc import Collection
 from typing import Any, TextIO
 
 import typer
 
 from crowdtree import __version__
 from crowdtree.cli import inputs, streams
-from crowdtree.cli.audit import audit_app
-from crowdtree.cli.backup import backup_verb, restore_verb
-from crowdtree.cli.campaign import campaign_app
-from crowdtree.cli.check import check_verb
-from crowdtree.cli.demo import demo_verb
-from crowdtree.cli.design import design_verb
-from crowdtree.cli.evaluate import evaluate_verb
-from crowdtree.cli.explain import explain_verb
-from crowdtree.cli.frontier import frontier_verb
 from crowdtree.cli.groups import make_group, show_help
-from crowdtree.cli.learn import learn_verb
-from crowdtree.cli.new import new_verb
-from crowdtree.cli.owner import owner_app
-from crowdtree.cli.pilot import pilot_verb
-from crowdtree.cli.prolific import prolific_app
-from crowdtree.cli.report import report_verb
-from crowdtree.cli.reproduce import reproduce_verb
-from crowdtree.cli.serve import serve_verb
-from crowdtree.cli.simulate import simulate_verb
-from crowdtree.cli.staff import staff_verb
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, one_line
 from crowdtree.files.cells import cell_number
 
-__all__ = ["app", "main"]
+__all__ = ["main", "make_app"]
 
 USAGE_FAULT: type[Exception] = typer.BadParameter.__mro__[1]
 """What the parser raises for unknown words; its module differs between versions."""
 INTERRUPTED = 130
 
-app = make_group(
-    "Labels from an unreliable crowd for few answers, with their estimated error.",
-    new_verb,
-    design_verb,
-    staff_verb,
-    frontier_verb,
-    simulate_verb,
-    explain_verb,
-    learn_verb,
-    pilot_verb,
-    evaluate_verb,
-    check_verb,
-    report_verb,
-    reproduce_verb,
-    demo_verb,
-    serve_verb,
-    backup_verb,
-    restore_verb,
-    name="crowdtree",
-    epilog="Start with: crowdtree design example:animals. "
-    "Details of a verb: crowdtree help VERB. Where a file is read, - is standard input.",
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-app.add_typer(campaign_app, name="campaign")
-app.add_typer(audit_app, name="audit")
-app.add_typer(owner_app, name="owner")
-app.add_typer(prolific_app, name="prolific")
+VERBS = (
+    "new", "design", "staff", "frontier", "simulate", "explain", "learn", "pilot", "evaluate",
+    "check", "report", "reproduce", "demo", "serve", "backup", "restore",
+)  # fmt: skip
+GROUPS = ("campaign", "audit", "owner", "prolific")
+MODULES = {"restore": "backup"}
+"""Where a verb is, if not in the module of its name."""
 
 
-@app.callback(invoke_without_command=True)
+def make_app(names: Collection[str]) -> typer.Typer:
+    """Make the command with some of its verbs and groups; importing all takes a while."""
+
+    def found(name: str, kind: str) -> Any:
+        module = importlib.import_module(f"crowdtree.cli.{MODULES.get(name, name)}")
+        return getattr(module, f"{name}_{kind}")
+
+    made = make_group(
+        "Labels from an unreliable crowd for few answers, with their estimated error.",
+        *(found(name, "verb") for name in VERBS if name in names),
+        name="crowdtree",
+        epilog="Start with: crowdtree design example:animals. "
+        "Details of a verb: crowdtree help VERB. Where a file is read, - is standard input.",
+        add_completion=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    for name in GROUPS:
+        if name in names:
+            made.add_typer(found(name, "app"), name=name)
+    made.callback(invoke_without_command=True)(_root)
+    return made
+
+
+def __getattr__(name: str) -> typer.Typer:
+    """Make `app`, the command with all its verbs, when it is first used."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _app()
+
+
+@functools.cache
+def _app() -> typer.Typer:
+    return make_app([*VERBS, *GROUPS])
+
+
 def _root(
     context: typer.Context,
     version: bool = typer.Option(False, "-V", "--version", help="Print the version and stop."),
@@ -98,8 +94,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 @functools.cache
-def _command() -> Any:
-    return typer.main.get_command(app)
+def _command(first: str) -> Any:
+    """Make the parser of the verb or group that comes first, or of all."""
+    one = first in VERBS or first in GROUPS
+    return typer.main.get_command(make_app([first]) if one else _app())
 
 
 def _run(arguments: list[str]) -> int:
@@ -108,7 +106,8 @@ def _run(arguments: list[str]) -> int:
         arguments = [*arguments[1:], "--help"]
     try:
         streams.check_single_use(arguments)
-        result = _command().main(arguments, prog_name="crowdtree", standalone_mode=False)
+        command = _command(arguments[0] if arguments else "")
+        result = command.main(arguments, prog_name="crowdtree", standalone_mode=False)
         sys.stdout.flush()
     except CrowdtreeError as error:
         return _fail(str(error))

@@ -298,7 +298,7 @@ def _refuse_beside_compare(*groups: Any) -> None:
 
 def _reached(row: Any) -> str:
     wrong = f"{percent(row.misclassification)} misclassified"
-    costly = row.run.problem.loss is not None
+    costly = row.problem.loss is not None
     return f"an expected loss of {number(row.risk)} and {wrong}" if costly else wrong
 
 

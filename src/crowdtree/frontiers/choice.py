@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from crowdtree.frontiers.priced_search import more_votes
 from crowdtree.frontiers.vote_options import Options
 from crowdtree.plan import Plan, Vote
 from crowdtree.result_methods import Framed, Plotted, Saved
-from crowdtree.staffing import staff
+from crowdtree.staffing import paper_plans
 from crowdtree.text import percent
 from crowdtree.tree import Tree
 
@@ -141,6 +140,8 @@ class Frontier(Framed, Saved, Plotted):
     def _for_error(self, error: float, undecided: float) -> Plan:
         def kept(point: Point) -> Point | None:
             """The point, with leaves left undecided if it must; ``None`` if they are too many."""
+            if not undecided:
+                return point if point.misclassification <= error else None
             made = point.deciding(error)
             return made if made is not None and made.undecided <= undecided else None
 
@@ -213,12 +214,10 @@ class Frontier(Framed, Saved, Plotted):
         if self.vote != "majority":
             return
         tree = design(self.options.problem, "fm", allow_groups=True)
-        for workers in itertools.count(0, 2):
-            plan = staff(tree, workers, "paper-fm")
-            votes = plan.votes
-            if votes.max() > self.max_votes or plan.workers < tree.n_nodes + workers:
-                return  # a repeated plan: no vote helps any more
-            point = self._point(tree, votes)
+        for plan in paper_plans(tree):
+            if plan.votes.max() > self.max_votes:
+                return
+            point = self._point(tree, plan.votes)
             yield point
             if not affordable(point):
                 return

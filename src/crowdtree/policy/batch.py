@@ -23,6 +23,7 @@ from crowdtree.policy.base import (
     decide,
     label_error,
     normalised,
+    product,
 )
 from crowdtree.policy.calibrating import Calibrated
 from crowdtree.problem import DASH, Problem, check_problem
@@ -203,6 +204,6 @@ def nearest_codeword(problem: Problem, verdicts: FloatArray) -> NDArray[np.intp]
     """
     code = np.where(problem.outcome == DASH, 0.5, problem.outcome).astype(np.float64)
     # |v - c| = v + c - 2 v c for verdicts of 0 and 1; for one half it is one half
-    distance = verdicts.sum(axis=1)[:, None] + code.sum(axis=0)[None, :] - 2 * verdicts @ code
+    distance = verdicts.sum(axis=1)[:, None] + code.sum(axis=0) - 2 * product(verdicts, code)
     order = np.argsort(-problem.prior, kind="stable")
     return np.asarray(order[np.argmin(distance[:, order].round(6), axis=1)])

@@ -16,7 +16,7 @@ import numpy as np
 
 from crowdtree.likelihood import binary_entropy
 from crowdtree.loss import Loss
-from crowdtree.policy.base import FloatArray
+from crowdtree.policy.base import FloatArray, product
 
 __all__ = ["CRITERIA", "Dense", "Pairs", "first_best"]
 
@@ -62,13 +62,13 @@ class Dense(_Tables):
 
     def mean(self, weight: FloatArray, table: FloatArray) -> FloatArray:
         """Sum over the classes of weight x table: one row per row, one column per question."""
-        return weight @ table.T
+        return product(weight, table.T)
 
     def mean_entropy(self, posterior: FloatArray) -> FloatArray:
         """Expected noise in the answer; needs no product where it is the same for all classes."""
         if self._flat:
             return np.broadcast_to(self.entropy[:, 0], (len(posterior), len(self.entropy)))
-        return posterior @ self.entropy.T
+        return product(posterior, self.entropy.T)
 
     @cached_property
     def _flat(self) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from itertools import permutations
+from collections.abc import Sequence
+from itertools import islice, permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import Evaluation, evaluate
 from crowdtree.policy import AdaptivePolicy
 from crowdtree.simulation import simulate
-from crowdtree.staffing import random_mean, single_mean, staff
+from crowdtree.staffing import PAPER_SCORES, paper_plans, random_means, single_mean, staff
 from crowdtree.stats import mean_half_width
 from crowdtree.text import percent
 from crowdtree.tree import Tree
@@ -175,18 +176,25 @@ def staffing_rows(value: Evaluation) -> Rows:
         if method == "single" and tree.n_nodes > LARGE:
             continue
         look = {"series": method, "kind": kind, "dash": dash}
-        rows += [look | {"x": workers} | _staffed(tree, method, workers) for workers in budgets]
+        made = zip(budgets, _staffed(tree, method, budgets), strict=True)
+        rows += [look | {"x": workers} | found for workers, found in made]
     return rows
 
 
-def _staffed(tree: Tree, method: str, workers: int) -> dict[str, float]:
-    if method == "single":
-        return {"y": single_mean(tree, workers)}
-    if method == "random" and tree.n_nodes <= LARGE:
-        return {"y": random_mean(tree, workers)}
+def _staffed(tree: Tree, method: str, budgets: Sequence[int]) -> list[dict[str, float]]:
+    """Misclassification with each of some numbers of extra workers."""
+    if method == "random" and tree.n_nodes > LARGE:
+        return [_random_draws(tree, workers) for workers in budgets]
     if method == "random":
-        return _random_draws(tree, workers)
-    return {"y": evaluate(staff(tree, workers, method)).misclassification}
+        return [{"y": mean} for mean in random_means(tree, budgets[-1])[list(budgets)].tolist()]
+    if method == "single":
+        return [{"y": single_mean(tree, workers)} for workers in budgets]
+    if method in PAPER_SCORES:
+        steps = list(islice(paper_plans(tree, method), budgets[-1] // 2 + 1))
+        plans = [steps[min(workers // 2, len(steps) - 1)] for workers in budgets]
+    else:
+        plans = [staff(tree, workers, method) for workers in budgets]
+    return [{"y": evaluate(plan).misclassification} for plan in plans]
 
 
 def _random_draws(tree: Tree, workers: int) -> dict[str, float]:

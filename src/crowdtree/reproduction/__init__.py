@@ -14,8 +14,8 @@ from typing import Any
 
 from crowdtree.evaluation import evaluate
 from crowdtree.plots.html import page, tree_section
-from crowdtree.plots.save import write_atomic
-from crowdtree.plots.trees import draw_tree, tree_views
+from crowdtree.plots.save import svg_to_png, write_atomic
+from crowdtree.plots.trees import tree_svg, tree_views
 from crowdtree.report.templates import render
 from crowdtree.reproduction.errata import Erratum, find_errata
 from crowdtree.reproduction.figures import fig_1, fig_1_tree, fig_2, fig_3, fig_4
@@ -102,20 +102,21 @@ def reproduce(out: str | os.PathLike[str]) -> Reproduction:
 
 
 def _draw(folder: Path, data: Mapping[str, Any]) -> dict[str, str]:
-    from crowdtree.plots.charts import chart_svg, draw_chart
+    from crowdtree.plots.charts import chart_svg
     from crowdtree.reproduction import pictures
 
-    for which in "ab":
-        for ending in ("svg", "png"):
-            draw_tree(fig_1_tree(which), folder / f"fig1{which}.{ending}", title=_tree_title(which))
     charts = {
         "fig2": pictures.chart_of_fig_2(),
         "fig3": pictures.chart_of_fig_3(data["fig_3"]),
         "fig4": pictures.chart_of_fig_4(data["fig_4"]),
     }
-    for name, chart in charts.items():
-        for ending in ("svg", "png"):
-            draw_chart(chart, folder / f"{name}.{ending}")
+    drawn = {
+        f"fig1{which}": tree_svg(fig_1_tree(which), title=_tree_title(which)) for which in "ab"
+    }
+    drawn |= {name: chart_svg(chart) for name, chart in charts.items()}
+    for name, svg in drawn.items():
+        write_atomic(folder / f"{name}.svg", svg)
+        write_atomic(folder / f"{name}.png", svg_to_png(svg))
     return {name: chart_svg(chart, page=True) for name, chart in charts.items()}
 
 

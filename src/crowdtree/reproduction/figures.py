@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crowdtree.designers import design
 from crowdtree.evaluation import evaluate
 from crowdtree.reproduction.paper import FIG_1A, FIG_1B, order_trees, table_1, with_error
-from crowdtree.staffing import random_mean, single_mean, staff
+from crowdtree.staffing import random_means, single_mean, staff
 from crowdtree.tree import Tree
 
 __all__ = ["fig_1", "fig_1_tree", "fig_2", "fig_3", "fig_4"]
@@ -66,13 +67,16 @@ def fig_3() -> Rows:
 
     The mean is exact: every one of the 120 orders is evaluated.
     """
-    orders = order_trees(table_1())
+    problem = table_1()
+    orders = order_trees(problem)
     weight = np.array([count for _, count in orders], dtype=np.float64)
+    questions = np.array([_questions_per_class(tree) for tree, _ in orders])
     rows = []
     for error in FIG_3_ERRORS:
         # the design does not depend on p* > 0 and misclassifies nothing at 0
         chosen = design(table_1(min(max(error, 0.01), 0.49)))
-        wrong = np.array([_wrong(with_error(tree, error)) for tree, _ in orders])
+        # eq. 2: all errors are p*, so the number of questions decides
+        wrong = -np.expm1(questions * np.log1p(-error)) @ problem.prior
         rows.append(
             {
                 "worker_error": error,
@@ -88,9 +92,16 @@ def fig_3() -> Rows:
     return rows
 
 
+def _questions_per_class(tree: Tree) -> NDArray[np.int64]:
+    """Questions that an item of each class is asked where nobody errs."""
+    classes = np.concatenate([step.cls for step in tree.steps])
+    return np.bincount(classes, minlength=tree.problem.n_classes)
+
+
 def fig_4() -> Rows:
     """Misclassification of Fig. 1(b) with 2K extra workers who err with 0.2, by method."""
     tree = fig_1_tree("b", 0.2)
+    random = random_means(tree, 2 * FIG_4_PAIRS[-1])
     rows = []
     for pairs in FIG_4_PAIRS:
         extra = 2 * pairs
@@ -98,7 +109,7 @@ def fig_4() -> Rows:
             "K": pairs,
             "extra_workers": extra,
             "single": single_mean(tree, extra),
-            "random": random_mean(tree, extra),
+            "random": float(random[extra]),
         }
         for method in ("paper-fm", "everyone", "marginal"):
             row[method] = evaluate(staff(tree, extra, method)).misclassification

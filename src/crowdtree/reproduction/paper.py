@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from itertools import permutations
 from typing import Any
 
@@ -51,7 +52,12 @@ FIG_1B: dict[str, Any] = {
 
 def table_1(worker_error: float = 0.05) -> Problem:
     """Table 1 with one error for all questions (0.05 in Section II, 0.2 in Fig. 4)."""
-    return example("table1").replace(worker_error=np.full(5, worker_error))
+    return _table_1().replace(worker_error=np.full(5, worker_error))
+
+
+@cache
+def _table_1() -> Problem:
+    return example("table1")
 
 
 def with_error(tree: Tree, worker_error: float) -> Tree:

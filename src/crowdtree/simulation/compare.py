@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,16 +14,15 @@ import numpy as np
 from crowdtree.bounds import burnashev_guide, fano_floor
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
-from crowdtree.evaluation import evaluate
+from crowdtree.evaluation import Evaluation, evaluate
 from crowdtree.frontiers import Frontier, frontier
-from crowdtree.plan import Plan
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, Policy, expected_answers
 from crowdtree.policy.adaptive import Criterion
 from crowdtree.problem import Problem
 from crowdtree.result_methods import Framed, Plotted
 from crowdtree.simulation.batch_dawid_skene import simulate_dawid_skene
 from crowdtree.simulation.run import Estimate, Run
-from crowdtree.staffing import staff
+from crowdtree.staffing import paper_plans
 from crowdtree.tree import Tree
 
 __all__ = ["Comparison", "CurveRow", "PolicyRow", "compare_policies"]
@@ -66,8 +66,7 @@ class PolicyRow:
     """A policy at the error (or loss) that was asked for, or as near below it as it gets.
 
     `risk` is the expected loss per item; the misclassification, for 0/1 loss. `exact` separates
-    computed from estimated numbers (an exact number has an interval of width 0); `run` is
-    a simulation of it, for the answers per question and the calibration.
+    computed from estimated numbers (an exact number has an interval of width 0).
     """
 
     policy: str
@@ -76,12 +75,18 @@ class PolicyRow:
     risk: Estimate
     exact: bool
     note: str
-    run: Run
+    problem: Problem
+    make: Callable[[], Run]
+
+    @cached_property
+    def run(self) -> Run:
+        """Simulation of it, for the answers per question and the calibration; made when used."""
+        return self.make()
 
     @cached_property
     def floor(self) -> float:
         """Fewest answers with which any policy has this misclassification (Fano)."""
-        return fano_floor(self.run.problem, float(self.misclassification))
+        return fano_floor(self.problem, float(self.misclassification))
 
     @property
     def times_the_floor(self) -> float:
@@ -96,7 +101,7 @@ class PolicyRow:
             "answers_per_item_interval": list(self.answers.interval),
             "misclassification": float(self.misclassification),
             "misclassification_interval": list(self.misclassification.interval),
-            **({} if self.run.problem.loss is None else self._risk_columns()),
+            **({} if self.problem.loss is None else self._risk_columns()),
             "exact": self.exact,
             "floor": self.floor,
             "times_the_floor": None if self.floor == 0 else self.times_the_floor,
@@ -229,9 +234,7 @@ def compare_policies(
         raise CrowdtreeError(f"target_loss: expected a number above 0, got {loss}")
     aim = _Aim(error if loss is None else loss, loss is not None)
 
-    def run(policy: Policy[Any]) -> Run:
-        return simulate(problem, policy, items, rng)
-
+    run = partial(simulate, problem, items=items, rng=rng)
     tree = design(problem, "fm", allow_groups=allow_groups)
     makers: Sequence[tuple[str, Callable[[], Iterator[_Found]]]] = (
         ("adaptive", lambda: _adaptive(problem, aim, max_answers, criterion, run, items)),
@@ -244,7 +247,7 @@ def compare_policies(
         if progress is not None:
             progress(name)
         found += make()
-    rows = tuple(_row(one, aim) for one in found)
+    rows = tuple(_row(one, aim, problem) for one in found)
     curves = [
         CurveRow(
             one.name,
@@ -259,7 +262,7 @@ def compare_policies(
     return Comparison(problem, error, rows, (*curves, *_limits(problem, curves, aim)), loss)
 
 
-def _row(found: _Found, aim: _Aim) -> PolicyRow:
+def _row(found: _Found, aim: _Aim, problem: Problem) -> PolicyRow:
     """The tuned point, else the cheapest that is good enough, else the best there is."""
     good = [point for point in found.points if aim.of(point) <= aim.value * (1 + 1e-9)]
     note = found.note
@@ -271,7 +274,7 @@ def _row(found: _Found, aim: _Aim) -> PolicyRow:
         point = min(found.points, key=aim.of)
         note = note or "does not reach it"
     answers, wrong, risk, make = point
-    return PolicyRow(found.name, answers, wrong, risk, found.exact, note, make())
+    return PolicyRow(found.name, answers, wrong, risk, found.exact, note, problem, make)
 
 
 def _sure(value: float) -> Estimate:
@@ -281,7 +284,11 @@ def _sure(value: float) -> Estimate:
 def _simulated(run: Run, stated: bool = True) -> _Point:
     wrong = run.misclassification
     risk = wrong if run.problem.loss is None else run.stated_risk if stated else run.risk
-    return _Point(run.answers_per_item, wrong, risk, lambda: run)
+    return _Point(run.answers_per_item, wrong, risk, partial(_made, run))
+
+
+def _made(run: Run) -> Run:
+    return run
 
 
 def _adaptive(
@@ -323,37 +330,43 @@ def _frontiers(
             time_limit=seconds,
             allow_groups=allow_groups,
         )
-        points = [_planned(plan, run, "none") for plan in _plans(front, aim)]
+        points = [_planned(value, run, "none") for value in _values(front, aim)]
         proof = "" if front.proven else "not proven optimal"
         yield _Found(f"frontier, {vote}", points, True, proof)
 
 
-def _plans(front: Frontier, aim: _Aim) -> Iterator[Plan]:
+def _values(front: Frontier, aim: _Aim) -> Iterator[Evaluation]:
     """Yield the points down to an eighth of the error or loss, and the plan chosen for it."""
     for point in front:
-        yield point.plan
+        yield point.value
         if aim.of_plan(point) < aim.value / 8:
             break
     try:
-        yield front.plan_for(loss=aim.value) if aim.loss else front.plan_for(error=aim.value)
+        chosen = front.plan_for(loss=aim.value) if aim.loss else front.plan_for(error=aim.value)
     except CrowdtreeError:  # out of reach: the points show what can be reached
         return
+    yield evaluate(chosen)
 
 
-def _planned(plan: Plan, run: Simulate, stopping: Literal["none", "curtailed", "margin"]) -> _Point:
-    policy = PlanPolicy(plan, stopping)
-    value = evaluate(policy.voted)
-    answers = _sure(expected_answers(plan, stopping))
-    return _Point(answers, _sure(value.misclassification), _sure(value.risk), lambda: run(policy))
+def _planned(
+    value: Evaluation, run: Simulate, stopping: Literal["none", "curtailed", "margin"]
+) -> _Point:
+    policy = PlanPolicy(value.plan, stopping)
+    if policy.voted is not value.plan:
+        value = evaluate(policy.voted)
+    curtailed = stopping == "curtailed"
+    answers = expected_answers(value.plan, stopping) if curtailed else value.expected_answers
+    return _Point(
+        _sure(answers), _sure(value.misclassification), _sure(value.risk), partial(run, policy)
+    )
 
 
 def _paper(tree: Tree, aim: _Aim, run: Simulate) -> Iterator[_Found]:
     """Yield the paper's tree with Algorithm 1, its votes stopped in all three ways."""
     plans = []
-    for pairs in range(MOST_STAFFINGS):
-        plan = staff(tree, 2 * pairs, "paper-fm")
-        plans.append(plan)
-        if aim.of_plan(evaluate(plan)) < aim.value / 2 or plan.votes.max() > MOST_VOTES:
+    for plan in itertools.islice(paper_plans(tree), MOST_STAFFINGS):
+        plans.append(evaluate(plan))
+        if aim.of_plan(plans[-1]) < aim.value / 2 or plan.votes.max() > MOST_VOTES:
             break
     ways: Sequence[tuple[str, Literal["none", "curtailed", "margin"]]] = (
         ("paper, margin", "margin"),

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.policy import AdaptivePolicy, Answer, BatchPolicy, Label, PlanPolicy, Policy
-from crowdtree.policy.base import decide, label_errors, normalised
+from crowdtree.policy.base import decide, label_errors, normalised, product
 from crowdtree.policy.batch import nearest_codeword
 from crowdtree.policy.replay import MISSING
 from crowdtree.simulation.crowd import Answers, Block, CrowdBlock
@@ -375,24 +375,30 @@ def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
     found = blank(block, problem.n_questions)
     log_posterior = np.tile(np.log(problem.prior), (n, 1))
     verdict = np.zeros((n, problem.n_questions))
+    alike = np.zeros((2, problem.n_questions, n))
+    """Answers no and yes of people who are all alike: their order does not matter."""
     item = np.arange(n)
     for q in range(problem.n_questions):
-        question = np.full(n, q)
         yes, no = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-        first, open_ = np.full(n, 0.5), np.ones(n, dtype=bool)
+        first = np.full(n, 0.5)
+        at: Any = slice(None)  # who is asked on; a view, as long as that is everybody
         for repeat in range(policy.votes):
-            at = item if open_.all() else item[open_]
-            if not len(at):
-                break
-            said = block.answer(at, question[at], np.full(len(at), repeat), yes[at])
-            value, there = said.value.astype(np.int64), said.value != MISSING
-            told = policy.model.evidence(question[at], value, said.skill, yes[at], (yes + no)[at])
-            if there.all() and len(at) == n:
-                log_posterior += told
-            else:  # a missing answer ends the vote
-                open_[at[~there]] = False
-                at, value, told = at[there], value[there], told[there]
-                log_posterior[at] += told
+            rows = item[at]
+            question = np.full(len(rows), q)
+            said = block.answer(rows, question, np.full(len(rows), repeat), yes[at])
+            there = said.value != MISSING
+            if not there.all():  # a missing answer ends the vote
+                at, question = rows[there], question[there]
+                skill = None if said.skill is None else said.skill[there]
+                said = Answers(said.value[there], skill)
+            value = said.value.astype(np.int64)
+            if said.skill is not None or policy.model.shared_difficulty:
+                log_posterior[at] += policy.model.evidence(
+                    question, value, said.skill, yes[at], (yes + no)[at]
+                )
+            else:
+                alike[1, q, at] += value
+                alike[0, q, at] += 1 - value
             if repeat == 0:
                 first[at] = value
             yes[at] += value
@@ -400,6 +406,8 @@ def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
         verdict[:, q] = np.where(yes == no, first, yes > no)
         found.answers[:] += (yes + no).astype(np.int32)
         found.asked[q] = int((yes + no).sum())
+    for counts, logs in zip(alike, policy.model.logs, strict=True):
+        log_posterior += product(counts.T, logs)
     found.reason[:] = REASONS.index("questions")
     if policy.decoder == "nearest":
         found.label[:] = nearest_codeword(problem, verdict)

@@ -117,8 +117,8 @@ def create_verb(
 
 
 def _named(file: str) -> str:
-    """The name of a campaign without one: the file's, without the folder."""
-    return "Standard input" if file == STANDARD_INPUT else Path(file).name
+    """The name of a campaign without one: that of its file, without folder and extension."""
+    return "Standard input" if file == STANDARD_INPUT else Path(file).stem
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def show_policies(console: Any, rows: Any) -> None:
     """
     from rich.table import Table
 
-    costly = rows[0].run.problem.loss is not None
+    costly = rows[0].problem.loss is not None
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("policy", no_wrap=True)
     for name in ("answers", "95 %", *(["loss"] if costly else []), "wrong", "95 %", "x floor"):
@@ -92,7 +92,8 @@ def show_policies(console: Any, rows: Any) -> None:
             "states (Dawid-Skene: observed).[/]"
         )
     console.print(
-        "[dim]The floor (Fano) is at each policy's own error; no policy can go below it.[/]\n"
+        "[dim]x floor: answers divided by the fewest with which any policy can reach that error "
+        "(Fano's inequality).[/]\n"
     )
 
 

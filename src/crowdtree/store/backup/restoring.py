@@ -5,32 +5,26 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import re
-import shutil
 import sqlite3
-import tempfile
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
+from typing import IO, cast
 
 import sqlalchemy as sa
 from alembic.util import CommandError
 from sqlalchemy.engine import Connection, Engine
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.files.private import open_private, private_folder
+from crowdtree.store.backup.media import Media, MediaMember, is_media, secrets_of, target_of
 from crowdtree.store.backup.tables import drop_tables, load, set_last_ids, table_names
 from crowdtree.store.backup.writing import CHUNK, FORMAT, MANIFEST, Manifest, member_of
 from crowdtree.store.db.engine import is_sqlite, make_engine, migrate_within
 
 __all__ = ["restore"]
 
-MEDIA = "media/"
-UPLOADED = re.compile(rf"{MEDIA}(\d+)/([^/\\\0]+)", re.ASCII)
 MOST_MANIFEST = 2**28
 """Bytes of the list of parts, which names every uploaded file."""
 MOST_LINE = 2**28
@@ -39,31 +33,27 @@ DISCONNECTING = 20
 """Tenths of a second in which connections that are being closed may disappear."""
 
 
-def restore(
-    path: Path, database: str, media: Path | None, replace: bool = False, bucket: str = ""
-) -> Manifest:
-    """Load a backup into an empty database and folder, or with `replace` into any.
-
-    A backup with media is refused if the server is to use a `bucket`.
+def restore(path: Path, database: str, media: Media, replace: bool = False) -> Manifest:
+    """Load a backup into an empty database and folder or bucket, or with `replace` into any.
 
     Every checksum is compared before anything is replaced: if something is wrong, the database and
     the media stay as they were. Tables of an older version are migrated.
     """
     with _opened(path) as archive:
         manifest = _manifest(path, archive)
-        if bucket and any(name.startswith(MEDIA) for name in manifest["sha256"]):
-            raise CrowdtreeError(
-                f"{path}: it has uploaded media, which cannot be restored to {bucket}; restore "
-                "them to a folder (--media DIR), or leave them out (--no-media)"
-            )
+        files = {name: _member(path, name) for name in manifest["sha256"] if is_media(name)}
         engine = make_engine(database)
         try:
-            with _media(path, archive, manifest, media, replace) as put_media_in_place:
+            sizes = [archive.getinfo(name).file_size for name in files]
+            with target_of(media, sizes, replace) as target:
+                for name, member in files.items():
+                    target.take(member, _parts(path, archive, manifest, name, lines=False))
                 _check_unused(engine)
                 with engine.connect() as connection, connection.begin():
                     _check_empty(connection, replace)
                     _tables(path, archive, manifest, connection)
-                put_media_in_place()
+                    target.place(_opened_files(archive, files), secrets_of(connection))
+                target.finish()
         finally:
             engine.dispose()
     return manifest
@@ -203,48 +193,16 @@ def _postgresql_in_use(engine: Engine) -> bool:
 # ------------------------------------------------------------------------------ media
 
 
-@contextlib.contextmanager
-def _media(
-    path: Path, archive: zipfile.ZipFile, manifest: Manifest, folder: Path | None, replace: bool
-) -> Iterator[Callable[[], None]]:
-    """Unpack the media in a folder of their own; what is yielded puts them in place."""
-    names = [name for name in manifest["sha256"] if name.startswith(MEDIA)]
-    if folder is None or not (names or folder.is_dir()):
-        yield lambda: None
-        return
-    private_folder(folder)
-    if not replace and _campaigns(folder):
-        raise CrowdtreeError(
-            f"{folder}: the folder of media is not empty; use another --media, or --replace to "
-            "delete what it has"
-        )
-    size = sum(archive.getinfo(name).file_size for name in names)
-    if size > (free := shutil.disk_usage(folder).free):
-        raise CrowdtreeError(
-            f"{folder}: the media of {path} take {size:,} bytes, and the disk has {free:,}; "
-            "use another --media"
-        )
-    scratch = Path(tempfile.mkdtemp(dir=folder, prefix=".restore."))
+def _member(path: Path, name: str) -> MediaMember:
     try:
-        for name in names:
-            found = UPLOADED.fullmatch(name)
-            if found is None or found[2] in (".", ".."):
-                raise CrowdtreeError(f"{path}: {name[:80]!r} is not a name of uploaded media")
-            private_folder(scratch / found[1])
-            with open_private(scratch / found[1] / found[2]) as file:
-                file.writelines(_parts(path, archive, manifest, name, lines=False))
-        yield lambda: _put_in_place(scratch, folder)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        return MediaMember.of(name)
+    except CrowdtreeError as error:
+        raise CrowdtreeError(f"{path}: {error}") from None
 
 
-def _campaigns(folder: Path) -> list[Path]:
-    """Folders of campaigns; others are not ours."""
-    return [one for one in folder.iterdir() if one.name.isdecimal()]
-
-
-def _put_in_place(scratch: Path, folder: Path) -> None:
-    for old in _campaigns(folder):
-        shutil.rmtree(old)
-    for new in scratch.iterdir():
-        os.replace(new, folder / new.name)
+def _opened_files(
+    archive: zipfile.ZipFile, files: dict[str, MediaMember]
+) -> Iterator[tuple[MediaMember, IO[bytes]]]:
+    for name, member in files.items():
+        with archive.open(name) as file:
+            yield member, file

@@ -48,7 +48,7 @@ def make_engine(url: str) -> Engine:
             f"database: {parsed.get_backend_name()!r} is not supported; "
             "use sqlite:///FILE or postgresql://USER@HOST/NAME"
         )
-    options = {"prepare_threshold": 1, "connect_timeout": 10}
+    options = {"prepare_threshold": 1, "connect_timeout": 10, "client_encoding": "utf8"}
     return sa.create_engine(
         parsed.set(drivername="postgresql+psycopg"),
         pool_size=5,
@@ -151,6 +151,7 @@ def migrate_within(connection: Connection, revision: str = "head") -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     if not is_sqlite(connection):
+        _check_encoding(connection)
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
     config.attributes["connection"] = connection
     if revision == "base":
@@ -170,6 +171,19 @@ def snapshot(engine: Engine) -> Iterator[Connection]:
             connection = connection.execution_options(isolation_level="REPEATABLE READ")
         with connection.begin():
             yield connection
+
+
+def _check_encoding(connection: Connection) -> None:
+    """Refuse a PostgreSQL database that cannot hold every text.
+
+    A machine without a locale makes databases that know no encoding.
+    """
+    found = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
+    if found != "UTF8":
+        raise CrowdtreeError(
+            f"database: expected the encoding UTF8, got {found}; make it with "
+            "createdb --encoding UTF8 --template template0 NAME"
+        )
 
 
 def _check_tables(connection: Connection) -> None:
