@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -19,9 +19,13 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.files.private import make_private, open_private
 from crowdtree.store.db.tables import metadata
 
-__all__ = ["is_sqlite", "make_engine", "migrate", "migrate_within", "snapshot"]
+__all__ = ["empty_log", "is_sqlite", "make_engine", "migrate", "migrate_within", "snapshot"]
 
 BUSY_SECONDS = 30
+EMPTYING = 1000
+"""Milliseconds that emptying the log may hold up those who write, while others read."""
+PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON")
+"""How SQLite keeps data, and that it overwrites what is deleted."""
 READER_KIB = 2 * 1024
 """Page cache of a connection to SQLite; a server has several, and the system caches the file."""
 BESIDE = ("", "-wal", "-shm", "-journal")
@@ -81,7 +85,7 @@ def _sqlite_engine(url: sa.URL) -> Engine:
     @sa.event.listens_for(engine, "connect")
     def _prepare(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
         connection.isolation_level = None  # transactions begin explicitly, in _begin
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        for pragma in PRAGMAS:
             connection.execute(f"PRAGMA {pragma}").close()
         connection.execute(f"PRAGMA cache_size={-READER_KIB}").close()
 
@@ -93,6 +97,22 @@ def _sqlite_engine(url: sa.URL) -> Engine:
         connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
 
     return engine
+
+
+def empty_log(engine: Engine) -> None:
+    """Empty the write-ahead log of SQLite, which has what was deleted, unless it is being read."""
+    if not is_sqlite(engine):
+        return
+    connection = engine.raw_connection()
+    cursor = connection.cursor()
+    try:
+        cursor.execute(f"PRAGMA busy_timeout={EMPTYING}")
+        with suppress(sqlite3.OperationalError):
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        cursor.execute(f"PRAGMA busy_timeout={1000 * BUSY_SECONDS}")
+    finally:
+        cursor.close()
+        connection.close()
 
 
 def _keep_private(path: Path) -> None:
