@@ -86,8 +86,8 @@ class Game:
         self.watching = Watching(self.clock)
         self.keys = itertools.count()
         made = Settings(
-            **ALONE,
             **{
+                **ALONE,
                 "price": 0.01,
                 "budget": 100.0,
                 "most_skips": 2,
