@@ -29,8 +29,11 @@ from crowdtree.store.reliability import expected_right
 __all__ = ["Person", "people", "rehearse", "served"]
 
 START_SECONDS = 60.0
-STILL_SECONDS = 60.0
-"""Seconds without progress after which a rehearsal is aborted."""
+STILL_SECONDS = 180.0
+"""Seconds without an answer after which a rehearsal is aborted. A campaign ends when the server has compared
+its last answers with the table, which takes long where other programs keep the machine busy."""
+WAIT_SECONDS = 1.0
+"""That a worker waits for an open question, and for more work after there was none."""
 SKILL_SPREAD = 0.5
 SETTINGS = {
     "gold_rate": 0.1,
@@ -164,9 +167,7 @@ def rehearse(
     stop = threading.Event()
     with ThreadPoolExecutor(len(crowd)) as pool:
         jobs = [
-            pool.submit(
-                work, client, _answerer(person, problem, truth, stream), wait=1.0, stop=stop
-            )
+            pool.submit(_keep_working, client, _answerer(person, problem, truth, stream), stop)
             for client, person, stream in zip(clients, crowd, streams, strict=True)
         ]
         try:
@@ -176,6 +177,17 @@ def rehearse(
         for job in jobs:
             job.result()
     return _result(owner, here, name, problem, items, crowd, time.monotonic() - begin)
+
+
+def _keep_working(
+    client: Client,
+    answer: Callable[[dict[str, Any], dict[str, Any]], bool],
+    stop: threading.Event,
+) -> None:
+    """Answer until the rehearsal ends: a revision may reopen items when all had their labels."""
+    while not stop.is_set():
+        work(client, answer, wait=WAIT_SECONDS, stop=stop)
+        stop.wait(WAIT_SECONDS)
 
 
 def _answerer(
