@@ -5,8 +5,8 @@
     python -m benchmarks.frontier_speed --against ../other --classes 700 --method greedy
 
 With ``--against``, this and another checkout run at the same time, so that other work on the
-machine slows both down. ``--limit`` is then of this checkout only. A process that has used ``--most``
-processor seconds is stopped, and its time is a lower bound.
+machine slows both down. ``--limit`` is then of this checkout only. A process that has used
+``--most`` processor seconds is stopped, and its time is a lower bound.
 """
 
 from __future__ import annotations

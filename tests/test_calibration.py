@@ -463,7 +463,7 @@ def test_a_learned_policy_keeps_its_target_on_new_items():
 
 
 def test_people_are_left_out_where_each_item_has_one_person():
-    from crowdtree.learning.identification import _parts
+    from crowdtree.learning.refits import _parts
 
     rng = np.random.default_rng(0)
     gold = np.tile(np.arange(10), 3)
@@ -505,7 +505,7 @@ def test_one_question_has_no_policy():
 
 
 def test_the_error_of_a_plan_is_that_of_left_out_items():
-    from crowdtree.learning.identification import plan_error
+    from crowdtree.learning.optimism import plan_error
 
     values, truth = together(PROBLEM, 200, seed=1, hard=0.1)
     answers = long_answers(PROBLEM, with_gaps(values, 0.05), truth, np.full(200, "crowd"))
@@ -606,7 +606,7 @@ def test_another_person_keeps_the_target_and_the_interval():
 
 
 def test_a_plan_that_was_made_from_the_table_is_as_bad_as_left_out_items_show():
-    from crowdtree.learning.identification import optimism
+    from crowdtree.learning.optimism import optimism
 
     problem = make_problem(8, 40, seed=3)
     values, truth = together(problem, 60, seed=1, hard=0.0)

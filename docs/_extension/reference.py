@@ -18,6 +18,7 @@ def setup(app: Any) -> dict[str, bool]:
     """Connect to Sphinx."""
     app.connect("builder-inited", lambda _: write_pages())
     app.connect("doctree-read", lambda app, tree: describe_pictures(tree, Path(app.srcdir)))
+    app.connect("doctree-read", lambda _, tree: show_commands(tree))
     app.connect("autodoc-process-signature", lambda *given: _short_aliases(*given[-2:]))
     app.connect("autodoc-process-docstring", _keep_first_line, priority=400)
     return {"parallel_read_safe": True}
@@ -34,6 +35,17 @@ def describe_pictures(tree: Any, folder: Path) -> None:
         heading = next(iter(section.findall(nodes.title)), None)
         shown = _shown(folder / picture["uri"].lstrip("/"))
         picture["alt"] = ": ".join(filter(None, (heading and heading.astext(), shown)))
+
+
+def show_commands(tree: Any) -> None:
+    """Show the commands that a page runs as one types them, without the mark of a notebook."""
+    from docutils import nodes
+
+    for block in tree.findall(nodes.literal_block):
+        lines = block.astext().split("\n")
+        if all(line.startswith("!") for line in lines):
+            text = "\n".join(line.removeprefix("!") for line in lines)
+            block.replace_self(nodes.literal_block(text, text, language="sh"))
 
 
 def _ancestors(node: Any) -> Iterator[Any]:
@@ -228,14 +240,16 @@ def _named(name: str, schema: dict[str, Any], required: bool) -> str:
 
 def texts_page() -> Iterator[str]:
     """Every text of the worker page."""
-    from crowdtree.languages import OWN, QUESTION, catalogues
+    from crowdtree.languages import CLASS, EXPLANATION, OWN, QUESTION, catalogues
 
     found = catalogues()
     yield "# Texts of the worker page\n"
     names = ", ".join(f"`{code}` {made.name}" for code, made in found.items())
     yield f"The languages are {names}. The setting `texts` replaces texts by language and key"
     yield "([Languages, consent and training](../howto/languages.md)). Other keys are"
-    yield ", ".join(f"`{key}`" for key in OWN) + f" and `{QUESTION}NAME` for the question NAME."
+    yield ", ".join(f"`{key}`" for key in OWN) + f", `{QUESTION}NAME` for the question NAME,"
+    yield f"`{CLASS}NAME` for what people read instead of the class NAME, and `{EXPLANATION}NAME`"
+    yield "for its explanation."
     yield "Names in braces stand for what the page fills in. A text with several forms depends on"
     yield "`count`; one text replaces all of its forms.\n"
     rows = []

@@ -55,6 +55,7 @@ __all__ = [
 ]
 
 Kind = Literal["answer", "skip", "undo"]
+KINDS = get_args(Kind)
 Fate = Literal[
     "counted",
     "duplicate",
@@ -239,14 +240,11 @@ def advance(policy: Policy[Any], item: ItemState, event: Event, rules: Rules = R
         return replace(item, events=events, fates=(*item.fates, "duplicate"))
     if event.kind == "undo":
         return _undo(policy, item, event, rules)
-    mine = [
-        e for e, fate in _standing(item) if (e.worker, e.question) == (event.worker, event.question)
-    ]
-    fate, state = _fate(policy, item, event, mine, rules)
-    label = item.label
+    fate, state = _fate(policy, item, event, rules)
+    fates, label = (*item.fates, fate), item.label
     if label is None:
-        label = _settled(policy, state, _closed(events, (*item.fates, fate), rules))
-    return replace(item, state=state, label=label, events=events, fates=(*item.fates, fate))
+        label = _settled(policy, state, _closed(events, fates, rules))
+    return ItemState(item.item, state, label, events, fates, item.least)
 
 
 def _ruled(policy: Policy[Any], item: ItemState, rules: Rules) -> Policy[Any]:
@@ -255,10 +253,10 @@ def _ruled(policy: Policy[Any], item: ItemState, rules: Rules) -> Policy[Any]:
     return policy.at_least(least) if least > 1 else policy
 
 
-def _fate(
-    policy: Policy[Any], item: ItemState, event: Event, mine: list[Event], rules: Rules
-) -> tuple[Fate, Any]:
+def _fate(policy: Policy[Any], item: ItemState, event: Event, rules: Rules) -> tuple[Fate, Any]:
     """Decide what becomes of an answer or a skip, and the policy's state after it."""
+    standing = _standing(item)
+    mine = [e for e, _ in standing if e.worker == event.worker and e.question == event.question]
     if event.kind == "skip":
         return ("duplicate" if any(e.kind == "skip" for e in mine) else "skipped"), item.state
     given = [e.value for e in mine if e.kind == "answer"]
@@ -266,7 +264,7 @@ def _fate(
         return ("duplicate" if event.value in given else "contradictory"), item.state
     if item.label is not None:
         return "late", item.state
-    counted = [e.worker for e, fate in _standing(item) if fate == "counted"]
+    counted = [e.worker for e, fate in standing if fate == "counted"]
     again = counted.count(event.worker)
     lacking = again and len(set(counted)) < rules.people  # the next answer is for somebody else
     if lacking or not policy.wants(item.state, event.question):
@@ -494,7 +492,7 @@ def path(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> list[Ste
 
 def check_event(policy: Policy[Any], event: Event) -> None:
     """Raise unless an event is well formed and about a question of the problem."""
-    if event.kind not in get_args(Kind):
+    if event.kind not in KINDS:
         raise CrowdtreeError(f"event: kind must be answer, skip or undo, got {event.kind!r}")
     if not 0 <= event.question < policy.problem.n_questions:
         raise CrowdtreeError(

@@ -16,8 +16,9 @@ from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.evaluation import evaluate
 from crowdtree.frontiers import frontier
+from crowdtree.loss import Loss
 from crowdtree.problem import DASH, Problem, check_problem
-from crowdtree.text import amount, percent, plural
+from crowdtree.text import amount, number, percent, plural
 from crowdtree.voting import margin_error, margin_votes
 
 __all__ = ["Checkup", "Cost", "Pair", "check"]
@@ -87,6 +88,7 @@ class Checkup:
             "notes": list(problem.notes),
             "prior": dict(zip(problem.classes, problem.prior.tolist(), strict=True)),
             "dash": problem.dash,
+            "loss": None if problem.loss is None else problem.loss.to_dict(),
             "dashes": int((problem.outcome == DASH).sum()),
             "first_questions": self._first_questions(),
             "useless": self.useless,
@@ -119,6 +121,8 @@ class Checkup:
             yield f"Note: {'; '.join(problem.notes)}"
         yield f"Prior: {self._prior_words()}"
         yield f"Dashes: {self._dash_words()}"
+        if problem.loss is not None:
+            yield f"Losses: {_loss_words(problem.loss, problem.classes)}"
         useless = (f"{name} ({why})" for name, why in self.useless.items())
         yield f"Useless questions: {listing(useless, 10) or 'none'}"
         same = ("{" + listing(group, 10) + "}" for group in self.same_questions)
@@ -196,6 +200,22 @@ class Checkup:
             for cost in self.costs
         ]
         yield from _aligned(rows)
+
+
+def _loss_words(loss: Loss, classes: tuple[str, ...]) -> str:
+    """What mistakes cost, and whether an expert is worth the price for any item."""
+    words = f"{number(loss.least)} to {number(loss.largest)} per mistake"
+    if loss.refer is None:
+        return words
+    worst = loss.matrix.max(axis=0)
+    safe = int(worst.argmin())
+    words += f"; an expert costs {number(loss.refer)}"
+    if worst[safe] > loss.refer:
+        return words
+    return (
+        f"{words} and is never asked, because the label {classes[safe]} costs at most "
+        f"{number(float(worst[safe]))}, whatever the item is"
+    )
 
 
 def _pair_row(pair: Pair) -> tuple[str, str, str]:

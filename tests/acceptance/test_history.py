@@ -87,8 +87,8 @@ def change_items(url: str, fleet: list[Server], first: int) -> Any:
     return lambda crowd: history.change_items(url, fleet, crowd, first)
 
 
-def reopen(url: str, fleet: list[Server], place: int) -> Any:
-    return lambda crowd: history.finish_and_reopen(url, fleet, crowd, place)
+def reopen(url: str, fleet: list[Server]) -> Any:
+    return lambda crowd: history.finish_and_reopen(url, fleet, crowd)
 
 
 def play(url: str, tmp_path: Path, servers: int, items: int, clients: int, chaos: Any) -> Any:
@@ -110,7 +110,7 @@ def test_sqlite_survives_kills_a_clock_jump_and_adaptations(tmp_path: Path) -> N
         items=30,
         clients=64,
         chaos=lambda fleet, clock: [
-            *((count, reopen(url, fleet, 2)) for count in (20, 30, 40)),
+            (20, reopen(url, fleet)),
             (50, crash_in_adaptation(fleet, clock)),
             (100, change_items(url, fleet, 6)),
             (150, exclude(url, fleet)),
@@ -137,7 +137,7 @@ def test_postgresql_survives_its_own_restart_and_revisions(
         items=40,
         clients=64,
         chaos=lambda fleet, clock: [
-            *((count, reopen(url, fleet, 0)) for count in (20, 30, 40)),
+            (20, reopen(url, fleet)),
             # The table of an owner is tested with new items only, so adaptations come first.
             (50, crash_in_adaptation(fleet, clock)),
             (100, exclude(url, fleet)),
@@ -165,7 +165,7 @@ def test_long_history(database: str, tmp_path: Path, postgres: Postgres) -> None
         rounds: list[Any] = []
         for turn in range(4):
             done, server = 600 * turn, fleet[turn % len(fleet)]
-            rounds += [(20, reopen(url, fleet, 2))] if turn == 0 else []  # before it is finished
+            rounds += [(20, reopen(url, fleet))] if turn == 0 else []
             rounds += [(done + 80, change_items(url, fleet, 6 + 10 * turn))]
             rounds += [(done + 100, crash(server))]
             rounds += [(done + 250, jump(clock, 3600 * turn))]

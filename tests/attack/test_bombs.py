@@ -184,11 +184,25 @@ def test_bad_items_do_not_break_anything(app: Lab, name: str) -> None:
         assert app.get(path).status_code == 200
     if found.status_code == 200:  # accepted items can be answered, shown and exported
         app.post(f"/api/campaigns/{number}/start")
+        assert app.get(f"/api/campaigns/{number}/items").status_code == 200
         worker = app.worker(number)
-        assert worker.call("next").status_code == 200
-        for kind in ("csv", "jsonl"):
-            export = app.get(f"/api/campaigns/{number}/answers?format={kind}&log=true")
-            assert export.status_code == 200
+        while task := worker.next()["task"]:
+            assert worker.answer(task["lease"]).status_code == 200
+        for kind in ("csv", "jsonl", "parquet"):
+            for what in ("answers?log=true&", "labels?"):
+                export = app.get(f"/api/campaigns/{number}/{what}format={kind}")
+                assert export.status_code == 200, (what, kind)
+
+
+def test_half_a_character_does_not_break_an_item(app: Lab) -> None:
+    number = app.campaign("task,text\na,x\n")
+    listed = app.get(f"/api/campaigns/{number}/items").json()
+    path = f"/api/campaigns/{number}/items/{listed['items'][0]['id']}"
+    body = b'{"columns": {"text": "cut \\ud83d", "k\\ud800": "\\udc00"}}'
+    headers = {**app.owner, "content-type": "application/json"}
+    assert app.client.patch(path, content=body, headers=headers).status_code == 200
+    assert app.worker(number).next()["task"]["item"]["text"] == "cut \ufffd"
+    assert app.get(path).status_code == 200
 
 
 def test_names_with_lone_surrogates_can_be_shown(app: Lab) -> None:

@@ -113,6 +113,29 @@ def test_only_signed_ids_join_where_they_are_required(app: Lab) -> None:
     assert [row["external_id"] for row in rows] == ["p1"]
 
 
+def test_a_signing_key_is_replaced_and_revoked(app: Lab) -> None:
+    number = app.campaign(settings={"participants": "signed"})
+    path = f"/api/campaigns/{number}/settings"
+
+    def change(**settings: int) -> int:
+        return int(app.client.patch(path, json=settings, headers=app.owner).status_code)
+
+    old = urlsplit(signed(app, number, "p1")).query
+    assert change(signing_key=1) == 200
+    new = signed(app, number, "p2")
+    old = f"{new.partition('?')[0]}?{old}"  # a new join link replaces the one before
+    assert [join(app, link).status_code for link in (old, new)] == [303, 303]
+    assert "Revoke older keys" in app.get(f"/c/{number}/share").text
+    assert change(oldest_signing_key=1) == 200
+    assert "Revoke older keys" not in app.get(f"/c/{number}/share").text
+    assert [join(app, link).status_code for link in (old, new)] == [403, 303]
+    for wrong in ({"oldest_signing_key": 0}, {"signing_key": 0}, {"oldest_signing_key": 2}):
+        assert change(**wrong) == 422, wrong
+    assert change(signing_key=11) == 422  # too many keys at once
+    assert change(signing_key=11, oldest_signing_key=11) == 200
+    assert [join(app, link).status_code for link in (old, new)] == [403, 403]
+
+
 def test_a_wrong_signature_is_refused_also_where_none_is_required(app: Lab) -> None:
     link, _ = opened(app, app.campaign())
     path = f"{link}?participant=p1&expires=9999999999&signature={'0' * 64}"

@@ -13,7 +13,9 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 import sqlalchemy as sa
 
 from attack.routes import DOORS, OPEN, SAFE, Route, beginning, every_route
+from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.tables import metadata
+from crowdtree.store.derived import file_name
 from crowdtree.store.owner import tokens
 from crowdtree.web.auth import AUDITOR_COOKIE, OWNER_COOKIE, WORKER_COOKIE, csrf_of
 from weblab import Lab, lab
@@ -371,7 +373,9 @@ def test_a_lease_belongs_to_one_worker(house: House) -> None:
 def test_media_are_restricted_to_the_campaign(house: House) -> None:
     app = house.app
     app.client.cookies.clear()
-    path = f"/media/{house.one}/a.png"
+    assert app.client.get(f"/media/{house.one}/a.png", headers=app.owner).status_code == 200
+    secret = app.store.read(lambda c: get_campaign(c, house.one)).secret
+    path = f"/media/{house.one}/{file_name(secret, 'a.png')}"
     assert app.client.get(path, headers=house.ann.headers).status_code == 200
     assert app.client.get(path, headers=app.owner).status_code == 200
     join = app.post(f"/api/campaigns/{house.one}/join-link").json()["token"]

@@ -20,6 +20,7 @@ from crowdtree.problem import DASH
 from crowdtree.store import ExpireLeases
 from crowdtree.store.db.tables import items, leases, workers
 from crowdtree.store.replay.verify import verify
+from crowdtree.store.serving.answering import MOST_ATTEMPTS
 from crowdtree.web.auth import WORKER_COOKIE, csrf_of
 from weblab import Lab, Worker, lab
 
@@ -170,8 +171,11 @@ def test_uploaded_files_are_found_by_other_names(tmp_path: Path) -> None:
         name = ann.next()["task"]["item"]["image"]
         assert re.fullmatch(r"[0-9a-f]{16}\.png", name)
         assert app.client.get(f"/media/{number}/{name}", headers=ann.headers).content == b"one"
-        unknown = app.client.get(f"/media/{number}/{'0' * 16}.png", headers=ann.headers)
-        assert unknown.status_code == 404
+        for guess in (f"{'0' * 16}.png", "gold-1.png", "other.png"):
+            unknown = app.client.get(f"/media/{number}/{guess}", headers=ann.headers)
+            assert unknown.status_code == 404, guess
+        own = app.client.get(f"/media/{number}/gold-1.png", headers=app.owner)
+        assert own.content == b"one"
         other = app.worker(app.campaign(items))
         refused = app.client.get(f"/media/{number}/{name}", headers=other.headers)
         assert refused.status_code == 404
@@ -388,6 +392,20 @@ def test_codes_are_personal_and_need_accepted_answers(app: Lab) -> None:
     for wrong in ({"completion_code": "C0DE"}, {"least_answers": 3}):
         path = f"/api/campaigns/{number}/settings"
         assert app.client.patch(path, json=wrong, headers=app.owner).status_code == 422
+
+
+def test_the_log_is_not_filled_by_changing_ones_mind(app: Lab) -> None:
+    number = app.campaign()
+    worker = app.worker(number)
+    lease = worker.next()["task"]["lease"]
+    for turn in range(MOST_ATTEMPTS):
+        sent = {"reason": "other", "words": "x" * 500, "key": f"r{turn}"}
+        assert worker.call("report", lease=lease, **sent).status_code == 200
+        undone = worker.call("undo", key=f"u{turn}")
+    assert (undone.status_code, undone.json()["case"]) == (409, "late.often")
+    noted = app.get(f"/api/campaigns/{number}/activity").json()
+    assert len([entry for entry in noted if entry["action"] == "report"]) == MOST_ATTEMPTS
+    assert app.store.read(lambda c: verify(c, number))["agrees"]
 
 
 def test_who_still_holds_a_question_is_not_complete(app: Lab) -> None:

@@ -99,6 +99,9 @@ class Campaign:
         self._items()
         app.post(f"/api/campaigns/{self.number}/start")
         self.workers = [app.worker(self.number, evil(f"worker{k}", 200)) for k in range(3)]
+        for worker in self.workers:
+            me = app.client.get("/api/worker/me", headers=worker.headers).json()
+            assert worker.call("consent", mark=me["consent_mark"]).status_code == 200
         self._join()
         if turns:
             lease = self.workers[1].next()["task"]["lease"]
@@ -114,6 +117,20 @@ class Campaign:
             self.workers[1].call("skip", lease=skipped["lease"], key="skip")
         app.store.write(Maintenance(app.clock).round)
         self.auditor = self._audit() if turns else {}
+        if turns:
+            self._reasons()
+
+    def _reasons(self) -> None:
+        """Say why an item is labelled by hand, withdrawn and edited, and a worker excluded."""
+        path, tasks = f"/api/campaigns/{self.number}", [evil(f"task{k}", 480) for k in range(3)]
+        for verb, sent in (
+            ("correct", {"labels": {tasks[0]: self.classes[1]}}),
+            ("withdraw", {"tasks": [tasks[1]]}),
+            ("exclude", {"workers": [self.workers[2].id]}),
+            ("reword", {"questions": {self.questions[0]: evil("text0") + "?"}}),
+        ):
+            made = self.app.post(f"{path}/{verb}", {**sent, "reason": evil(f"why-{verb}")})
+            assert made.status_code == 200, made.text
 
     def _audit(self) -> dict[str, str]:
         """Check a label, and could not tell about another."""
@@ -137,6 +154,7 @@ class Campaign:
         values: dict[str, Any] = {name: evil(name, 190) for name in SETTINGS}
         values["currency"] = "<script>"
         values["instructions"] = evil("instructions") + MARKDOWN
+        values["consent"] = evil("consent") + MARKDOWN
         values["examples"] = {self.questions[0]: evil("examples") + MARKDOWN}
         values["return_url"] = "https://back.example/?a=%22%3E%3Cscript%3E&b=(window.ran=1)"
         values["texts"] = {
@@ -251,7 +269,7 @@ def test_no_owner_page_runs_injected_scripts(made: Campaign) -> None:
     for name in (
         *("name", "class0", "text0", "task0", "itemtext0", "markdown0", "hidden0", "column0"),
         *("worker0", "participant", "instructions", "thanks", "completion_code", "auditor"),
-        *("override", "translated", "report", "explanation0"),
+        *("override", "translated", "report", "explanation0", "consent", "why-correct"),
     ):
         assert f"window.ran='{name}'" in words, name
 
@@ -289,6 +307,10 @@ def test_no_worker_page_runs_injected_scripts(made: Campaign) -> None:
     words = "".join(page.words)
     assert "window.ran='instructions'" in words
     assert "window.ran='examples'" in words
+    new = made.app.worker(made.number)
+    page = Page(client.get("/work", headers=new.headers).text)
+    assert not page.found
+    assert "window.ran='consent'" in "".join(page.words)
     shown = client.post("/work/next", json={}, headers=worker.headers).json()
     for _ in range(20):
         if shown["task"] is None:
@@ -451,6 +473,8 @@ def browse_as_worker(browser: Any, base: str, headers: dict[str, str]) -> dict[s
     said: list[str] = []
     page = opened(browser, base, headers, said)
     page.goto("/work", wait_until="load")
+    if page.is_visible("#agree"):  # whoever has not agreed yet
+        page.click("#agree")
     page.click("#begin")
     for _ in range(3):
         page.wait_for_selector("#task:not([hidden]) #question", timeout=20_000)

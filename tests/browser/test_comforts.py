@@ -64,14 +64,24 @@ def test_items_are_shown_with_pictures_and_found_by_text(
 def test_a_preview_is_marked_and_records_nothing(
     open_page: Any, campaign: Any, shot: Any, faults: Faults
 ) -> None:
-    made = campaign(items=6, instructions="Look **well**.", price=0.05, currency="EUR")
+    rows = "task,text,gold\ng,A blackbird,c1\n" + "".join(f"i{k},Item {k},\n" for k in range(6))
+    texts = {"en": {"class:c1": "Blackbird", "explanation:c1": "It is black."}}
+    wish = {"instructions": "Look **well**.", "price": 0.05, "currency": "EUR"}
+    made = campaign(rows=rows, training=1, texts=texts, **wish)
     page = open_page()
     page.goto(f"/c/{made.number}/share")
     page.click("text=Preview as worker")
     expect(page.locator(".previewed")).to_contain_text("nothing is recorded")
     page.click("#begin")
-    page.locator("#task").wait_for()
-    found = looks(page, "preview", shot)
+    expect(page.locator("#practice")).to_be_visible()
+    page.wait_for_timeout(250)
+    page.keyboard.press("y")
+    expect(page.locator("#feedback-class")).to_have_text("Blackbird")
+    expect(page.locator("#feedback-why")).to_have_text("It is black.")
+    found = looks(page, "preview-training", shot)
+    page.click("#continue")
+    page.locator("#report").wait_for()
+    found += looks(page, "preview", shot)
     for _ in range(3):
         page.wait_for_timeout(250)
         page.keyboard.press("y")

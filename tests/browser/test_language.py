@@ -54,7 +54,7 @@ def prepare(page: Page) -> None:
 
 
 def look(page: Page, found: list[str], shot: Callable[..., None], name: str) -> None:
-    found += everywhere(page, least="minor")
+    found += everywhere(page)
     page.emulate_media(color_scheme="dark")
     shot(page, f"language-{name}")
 
@@ -107,7 +107,7 @@ def test_pages_of_owners_and_refusals_have_no_findings(open_page, campaign) -> N
     found = []
     for path in ("/join/none", f"/c/{number}/texts?lang=ar", f"/c/{number}/reports"):
         page.goto(path)
-        found += everywhere(page, least="minor")
+        found += everywhere(page)
     assert found == []
 
 

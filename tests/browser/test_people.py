@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from playwright.sync_api import Page, expect
 
-from .test_access import SCRIPT, everywhere
+from .test_access import everywhere, findings
 
 ALLOWED = ("Log out", "Show", "Create a token", "Log in on another device", "Log out session")
 """Buttons that viewers may use: the last begins the name of each session's button."""
 CAMPAIGN = ("", "/items", "/workers", "/audit", "/questions", "/plan", "/share", "/activity")
-
-
-def any_finding(page: Page) -> list[str]:
-    """Findings of axe of every level."""
-    page.evaluate(SCRIPT)
-    found: Any = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    return [
-        f"{page.url} {one['id']}: {node['html'][:150]}"
-        for one in found["violations"]
-        for node in one["nodes"]
-    ]
 
 
 def invite(page: Page, name: str, role: str) -> str:
@@ -124,10 +111,10 @@ def test_the_new_pages_have_no_finding_of_any_level(open_page, campaign, shot, c
         (f"/c/{made.number}/share", "share"),
     ):
         page.goto(path)
-        assert any_finding(page) == []
+        assert findings(page) == []
         shot(page, f"{name}-{colours}-1280", full=True)
         page.set_viewport_size({"width": 390, "height": 844})
-        assert any_finding(page) == []
+        assert findings(page) == []
         shot(page, f"{name}-{colours}-390", full=True)
         page.set_viewport_size({"width": 1280, "height": 800})
         if colours == "light":

@@ -13,6 +13,7 @@ from crowdtree.cli import main
 from crowdtree.files import problem_to_dict
 from crowdtree.store import Next, Store, Submit
 from crowdtree.store.audits import checking
+from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.owner import people, tokens
 
@@ -53,6 +54,11 @@ def answer_everything(people_here: int = 3) -> int:
                 store.ask(Submit(who, task["lease"], "answer", 1, f"k{count}"))
                 count += 1
     return count
+
+
+def test_workers_do_not_see_the_folder_of_a_table(run: Any, tmp_path: Path) -> None:
+    run("create", str(tmp_path / "table.csv"))
+    assert '"name": "table"' in run("status", "--json")[1]
 
 
 def test_a_running_campaign_gets_another_table(run: Any) -> None:
@@ -146,6 +152,21 @@ def test_hints_name_the_next_step_and_keep_the_database(run: Any) -> None:
     assert hint("status") == "campaign status 2"  # the latest is first
 
 
+def test_a_campaign_is_named_after_its_file_and_can_be_finished_early(run: Any) -> None:
+    for words in (("create", "table.csv"), ("items", "1", "items.csv"), ("start", "1")):
+        run(*words)
+    assert json.loads(run("status", "1", "--json")[1])["name"] == "table"
+    assert "Next" not in run("labels", "1", "-o", "none.csv")[1]  # nothing to audit yet
+    assert run("finish", "1")[1].startswith("Campaign 1 is finishing.")
+    with Store("crowdtree.db").opened() as store:
+        maintenance = Maintenance(store.clock)
+        while store.write(maintenance.round):
+            pass
+    found = json.loads(run("status", "1", "--json")[1])
+    assert (found["status"], found["items"]["set_aside"]) == ("finished", found["items"]["total"])
+    assert run("finish", "1")[0] == 2
+
+
 def test_an_unknown_setting_lists_the_settings(run: Any) -> None:
     code, _, err = run("create", "table.csv", "--set", "nope=1")
     assert code == 2
@@ -192,6 +213,7 @@ def test_an_audit_on_the_command_line(run: Any) -> None:
         ("start", "9" * 30),
         ("start", "1"),
         ("pause", "1"),
+        ("finish", "9"),
         ("items", "1", "none.csv"),
         ("items", "1", "table.csv"),
         ("items", "1", "."),
@@ -215,7 +237,7 @@ def test_errors_take_one_line(run: Any, words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["status", "start", "pause", "labels", "answers", "audit", "verify"]
+    "verb", ["status", "start", "pause", "finish", "labels", "answers", "audit", "verify"]
 )
 @pytest.mark.parametrize("database", ["typo.db", "sqlite:///typo.db"])
 def test_a_missing_database_is_not_created(run: Any, verb: str, database: str) -> None:
@@ -287,6 +309,38 @@ def test_answers_are_excluded_and_included_again(run: Any) -> None:
     assert "would count again" in run("include", "1", "--worker", "1", "--dry-run")[1]
     assert "Answers of 1 worker included." in run("include", "1", "--worker", "w1")[1]
     assert "No differences" in run("verify", "1")[1]
+
+
+def test_items_are_listed_and_searched(run: Any) -> None:
+    run("create", "table.csv")
+    run("items", "1", "items.csv")
+    run("start", "1")
+    run("withdraw", "1", "b")
+    run("correct", "1", "a", "bowl")
+    lines = [line.split() for line in run("items", "1")[1].splitlines()]
+    assert lines[1:] == [
+        ["a", "labelled", "bowl", "(by", "hand)", "one"],
+        ["b", "withdrawn", "two"],
+        ["c", "gold", "mug", "(known)", "three"],
+        ["3", "items."],
+    ]
+
+    def tasks(*words: str) -> list[str]:
+        return [row["task"] for row in json.loads(run("items", "1", *words, "--json")[1])["items"]]
+
+    assert tasks("--search", "TWO") == ["b"]
+    assert tasks("--status", "gold") == tasks("--name", "c") == ["c"]
+    assert tasks("--label", "bowl") == ["a"]
+    assert tasks("--most", "2") == ["a", "b"]
+    assert "There may be more: --most 20 lists them." in run("items", "1", "--most", "2")[1]
+    assert run("items", "1", "--search", "nowhere")[1] == "0 items.\n"
+    for words, wrong in (
+        (("--label", "vase"), "label: expected a class, got 'vase'; choose from mug, bowl, plate"),
+        (("items.csv", "--search", "x"), "items: expected a file to add, or options to list"),
+        (("--status", "lost"), "'lost' is not one of 'new', 'open'"),
+    ):
+        code, _, err = run("items", "1", *words)
+        assert (code, wrong in err) == (2, True), err
 
 
 @pytest.mark.usefixtures("full_skips")

@@ -51,6 +51,17 @@ def test_a_loss_beside_the_table_is_found(birds: Path, capsys: pytest.CaptureFix
                "--database", f"sqlite:///{birds}/x.db", "--json") == 0  # fmt: skip
 
 
+def test_check_says_what_mistakes_cost(birds: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("check", birds / "birds.csv", "--loss", birds / "costs.csv")
+    assert run(*words) == 0
+    assert "Losses: 1 to 500 per mistake; an expert costs 0.4\n" in capsys.readouterr().out
+    (birds / "costs.csv").write_text(LOSS.replace("0.4", "5"))
+    assert run(*words) == 0
+    told = "an expert costs 5 and is never asked, because the label eagle costs at most 1"
+    assert told in capsys.readouterr().out
+    assert result(capsys, *words)["loss"]["refer"] == 5
+
+
 def test_zero_one_loss_changes_nothing(birds: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plain = result(capsys, "design", birds / "birds.csv")
     (birds / "birds.loss.csv").write_text("truth,robin,eagle,trout,shark\nrobin,0,1,1,1\n")

@@ -106,6 +106,8 @@ def test_mistakes_about_people_change_nothing(capsys: Any, database: str) -> Non
     for words, said in (
         (("add", "Ann", "--role", "king"), "expected viewer, editor or admin, got 'king'"),
         (("add", "owner"), "'owner' is taken"),
+        (("add", "\uff2fwner"), "is taken"),
+        (("add", "Worker"), "'Worker' is taken"),
         (("role", "Eve", "admin"), "nobody called 'Eve'"),
         (("role", "owner", "viewer"), "always an admin"),
         (("link", "Eve"), "nobody called 'Eve'"),

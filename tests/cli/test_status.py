@@ -47,6 +47,11 @@ def test_status_shows_progress_cost_and_points_to_check() -> None:
     ]
 
 
+def test_amounts_have_their_currency() -> None:
+    money = status_lines(row(currency="EUR"))[2]
+    assert money == "   spent 12.50 of 40.00 EUR, about 20.62 remaining"
+
+
 def test_status_of_a_draft() -> None:
     nothing = {"new": 1, "open": 0, "labelled": 0, "set_aside": 0, "gold": 0, "total": 1}
     forecast = dict.fromkeys(("answers_left", "answers_per_minute", "seconds_left", "cost_left"))

@@ -23,6 +23,10 @@ QUESTIONS = {
     "environment variables": "reference/environment.html",
     "language of the page": "howto/languages.html",
     "delete personal data": "howto/people.html#delete-a-worker-s-personal-data",
+    "stop early": "howto/campaign.html#stop-early-with-labels",
+    "people disagree": "howto/campaign.html#when-people-disagree-or-cannot-tell",
+    "images": "howto/campaign.html#show-images-audio-or-video",
+    "cite": "start.html#cite-crowdtree",
 }
 FIRST = 5
 """Results of a search among which the page must be."""

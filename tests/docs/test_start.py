@@ -24,3 +24,14 @@ def test_the_recorded_session(tmp_path, monkeypatch, capsys):
         Path("waste.csv").write_text(own, encoding="utf-8")
     picture = (DOCS / "figures" / "start.svg").read_text(encoding="utf-8")
     assert Path("waste.svg").read_text(encoding="utf-8") == picture
+
+
+def test_the_index_shows_lines_of_the_first_five_minutes():
+    start, index = (
+        (DOCS / name).read_text(encoding="utf-8").replace("ct/bin/", "")
+        for name in ("start.md", "index.md")
+    )
+    block = index.split("```console\n")[1].split("```")[0]
+    lines = [line.split("  #")[0].strip() for line in block.splitlines()]
+    assert len(lines) == 3
+    assert set(lines) <= set(start.splitlines())

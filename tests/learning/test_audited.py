@@ -10,7 +10,7 @@ from cli.helpers import complaint
 from crowdtree.cli import main
 from crowdtree.learning import learn
 from crowdtree.learning.dependence import Worth
-from crowdtree.learning.identification import TableDiscount
+from crowdtree.learning.table_discount import TableDiscount
 from learn_crowds import many_questions
 
 ITEMS = 150

@@ -8,7 +8,8 @@ import pytest
 import crowdtree as ct
 from crowdtree import CrowdtreeError, CrowdtreeWarning
 from crowdtree.learning import learn
-from crowdtree.learning.identification import _refits, _sheet, optimism, plan_error
+from crowdtree.learning.optimism import optimism, plan_error
+from crowdtree.learning.refits import refits_of, sheet_of
 from crowdtree.plan import as_plan
 from crowdtree.simulation import simulate
 
@@ -31,7 +32,7 @@ def test_refits_leave_open_what_the_result_leaves_open():
     table, gold = answers(np.random.default_rng(0), error=0.3)
     for certain in (0.6, 0.999):
         learned = learn(table, gold, certain=certain)
-        parts = _refits(learned, _sheet(learned).worker, 5, 0).parts
+        parts = refits_of(learned, sheet_of(learned).worker, 5, 0).parts
         opened = np.mean([(part.taught.outcome == -1).mean() for part in parts])
         assert opened == pytest.approx((learned.problem.outcome == -1).mean(), abs=0.15)
     assert opened > 0.3
@@ -41,11 +42,11 @@ def test_people_are_said_to_be_left_out_only_where_they_are():
     """Each class is one person's: leaving out that person would lose the class."""
     rng = np.random.default_rng(1)
     own = learn(*answers(rng, worker=np.arange(60) % 4))
-    assert not _refits(own, _sheet(own).worker, 5, 0).by_person
+    assert not refits_of(own, sheet_of(own).worker, 5, 0).by_person
     assert own.policy(0.2, 8).calibration.spread == 0
     assert optimism(own, as_plan(ct.design(own.problem, allow_groups=True))).between is None
     mixed = learn(*answers(rng, worker=np.arange(60) // 12))
-    assert _refits(mixed, _sheet(mixed).worker, 5, 0).by_person
+    assert refits_of(mixed, sheet_of(mixed).worker, 5, 0).by_person
     assert mixed.policy(0.2, 8).calibration.spread > 0
 
 

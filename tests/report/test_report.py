@@ -183,3 +183,11 @@ def test_a_report_of_a_problem_with_a_loss_shows_what_mistakes_cost():
     text = " ".join(checker.text)
     assert f"expected loss {number(ct.evaluate(plan).risk)}" in text
     assert "The costliest confusion is" in text
+    problem, value = plan.tree.problem, ct.evaluate(plan)
+    deadly = problem.prior @ (value.confusion * (problem.loss.matrix == 1000)).sum(axis=1)
+    assert f"{percent(deadly)} of the items get a label that costs 1,000" in text
+
+
+def test_the_price_of_a_report_is_an_example_unless_it_is_given():
+    assert "For example, at 0.05 per answer" in report_html(table_plan())
+    assert "At a price of 0.05 per answer" in report_html(table_plan(), price=0.05)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store import Store
-from crowdtree.store.backup import back_up, restore
+from crowdtree.store.backup import back_up, restore, restoring
 from crowdtree.store.db.engine import make_engine
 from crowdtree.store.db.tables import answers, metadata
 from crowdtree.store.replay.verify import verify
@@ -225,6 +227,62 @@ def test_names_outside_the_folder_of_media_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CrowdtreeError, match="not a name of uploaded media"):
         restore(path, str(tmp_path / "new.db"), tmp_path / "new")
     assert not list(tmp_path.rglob("evil.png"))
+
+
+MANIFESTS: list[dict[str, Any]] = [
+    {"sha256": {}},
+    {"sha256": [1]},
+    {"sha256": 3},
+    {"rows": 5},
+    {"rows": {}},
+    {"rows": {"campaigns": "many"}},
+    {"last_ids": None},
+    {"last_ids": {"items": "a"}},
+    {"revision": 5},
+    {"created_at": []},
+]
+
+
+def test_a_backup_that_somebody_has_written_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, path = str(tmp_path / "c.db"), tmp_path / "a.backup"
+    Small(url=database).store.close()
+    made = back_up(database, uploaded(tmp_path / "media"), path)
+    new = (str(tmp_path / "new.db"), tmp_path / "new")
+    whole = path.read_bytes()
+    for changes in MANIFESTS:
+        rewritten(path, manifest(**changes))
+        with pytest.raises(CrowdtreeError, match=r"is not a backup of crowdtree \(backup.json\)"):
+            restore(path, *new)
+    rewritten(path, lambda n, c: b"[" * 200_000 if n == "backup.json" else c)
+    with pytest.raises(CrowdtreeError, match="is not a backup"):
+        restore(path, *new)
+    for content in (b"[" * 200_000, b"[1]\n[1]\n"):
+        path.write_bytes(whole)
+        sums = made["sha256"] | {"tables/items.jsonl": hashlib.sha256(content).hexdigest()}
+        rewritten(path, manifest(sha256=sums))
+        rewritten(path, lambda n, c, content=content: content if "items" in n else c)
+        with pytest.raises(CrowdtreeError, match=r"tables/items.jsonl cannot be read"):
+            restore(path, *new)
+    path.write_bytes(whole)
+    monkeypatch.setattr(restoring, "MOST_LINE", 20)
+    with pytest.raises(CrowdtreeError, match="too long a line"):
+        restore(path, *new)
+    monkeypatch.setattr(restoring, "MOST_MANIFEST", 20)
+    with pytest.raises(CrowdtreeError, match="is not a backup"):
+        restore(path, *new)
+
+
+def test_media_that_do_not_fit_on_the_disk_are_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, path = str(tmp_path / "c.db"), tmp_path / "a.backup"
+    Small(url=database).store.close()
+    back_up(database, uploaded(tmp_path / "media"), path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=3))
+    with pytest.raises(CrowdtreeError, match="take 7 bytes, and the disk has 3"):
+        restore(path, str(tmp_path / "new.db"), tmp_path / "new")
 
 
 def test_a_truncated_backup_and_other_files_are_refused(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from crowdtree.store.owner import campaigns, deleting, joining, people, tokens, 
 from crowdtree.store.owner.joining import Visitor
 from crowdtree.store.replay.verify import verify
 from crowdtree.web.media_files import open_media
-from crowdtree.web.services.deleting import delete_campaign
+from crowdtree.web.services.deleting import delete_campaign, erase_worker
 from storelab import filled, work
 
 SECRETS = ("5f3c-platform", "network", "session-77", "study-8", "Nicky", "Oslo")
@@ -74,6 +74,8 @@ def test_personal_data_goes_and_answers_stay(url: str) -> None:
         worker, token = joined(store, number)
         said = {"text": "5f3c-platform", "more": [{"Nicky": 1}], "near": "Nicky Jr"}
         store.write(lambda c: note(c, 1.0, "prolific", number, {"call": "x", "state": "", **said}))
+        why = "5f3c-platform guessed"
+        store.write(lambda c: exclude(c, number, [worker], store.clock(), reason=why))
         assert all(secret in everything(store) for secret in ("5f3c-platform", "Nicky"))
         store.write(lambda c: deleting.erase_worker(c, number, worker, store.clock()))
         left = everything(store).replace("Nicky Jr", "")
@@ -94,6 +96,18 @@ def test_personal_data_goes_and_answers_stay(url: str) -> None:
         assert (last["action"], last["detail"]) == ("erase worker", {"worker": worker})
         with pytest.raises(NotFound):
             store.write(lambda c: deleting.erase_worker(c, number, 10**6, 1.0))
+
+
+def test_the_files_of_the_database_hold_nothing_of_it(tmp_path: Path) -> None:
+    with Store(str(tmp_path / "c.db"), rng=0).opened() as store:
+        number, _ = filled(store, 6)
+        worker, _ = joined(store, number)
+        assert b"5f3c-platform" in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+        erase_worker(store, number, worker)
+        left = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+        assert [
+            secret for secret in SECRETS if secret != "network" and secret.encode() in left
+        ] == []
 
 
 def rows_of(store: Store, number: int) -> dict[str, int]:

@@ -32,6 +32,18 @@ from storelab import filled, work
 from weblab import lab
 
 
+def test_a_database_without_an_encoding_is_refused(postgres: Any) -> None:
+    import psycopg
+
+    with psycopg.connect(postgres.server.get_uri(), autocommit=True) as connection:
+        wish = "ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+        connection.execute(f"CREATE DATABASE plain {wish}")
+    engine = make_engine(postgres.server.get_uri(database="plain"))
+    with pytest.raises(CrowdtreeError, match="expected the encoding UTF8, got SQL_ASCII"):
+        migrate(engine)
+    engine.dispose()
+
+
 def test_migrations_create_and_drop_the_tables(url: str) -> None:
     engine = make_engine(url)
     migrate(engine)

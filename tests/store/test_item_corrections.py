@@ -17,6 +17,8 @@ from crowdtree.store.audits import checking
 from crowdtree.store.audits.feeding import checked_truths
 from crowdtree.store.audits.report import audit_summary, coverage
 from crowdtree.store.background import outbox
+from crowdtree.store.background.stalled import StalledItems
+from crowdtree.store.background.trusting import Trusting
 from crowdtree.store.corrections import withdrawing
 from crowdtree.store.corrections.editing import edit_item, edit_texts
 from crowdtree.store.corrections.labelling import correct
@@ -34,13 +36,17 @@ from crowdtree.store.db.tables import (
 )
 from crowdtree.store.owner import campaigns as owner
 from crowdtree.store.owner.drafts import discard
+from crowdtree.store.owner.tokens import hashed
 from crowdtree.store.queries.export import label_rows
+from crowdtree.store.queries.payments import payment_rows
 from crowdtree.store.queries.progress import progress
 from store.test_excluding import HASTY, Court, slowly
 from store.test_revising import STRICT, TABLE, policies
+from storelab import join_openly
 
 __all__ = ["slowly"]
 NAMES = list(TABLE.classes)
+SLOW = pytest.mark.slow
 
 
 class Desk(Court):
@@ -101,8 +107,74 @@ class Desk(Court):
         return what
 
 
+class Square(Desk):
+    """A campaign that strangers join too, that waits for people, and is finished and resumed."""
+
+    def __init__(self, url: str, policy: Any, seed: int = 0, **settings: Any) -> None:
+        super().__init__(url, policy, seed, provisional=True, give_up_seconds=600.0, **settings)
+        self.trusting, self.stalled = Trusting(self.clock), StalledItems(self.clock)
+        joined = (join_openly(self.store, self.number, self.clock()) for _ in range(4))
+        self.workers += [hashed(token) for token in joined]
+
+    def disturb(self) -> str:
+        """Let something happen, of the background and of the owner included."""
+        dice = self.rng.random()
+        if dice < 0.06:
+            known = self.store.read(lambda c: get_campaign(c, self.number))
+            self.trusting.look(self.store, self.number, known.settings)
+            return "look"
+        if dice < 0.12:
+            self.clock.now += self.rng.choice([1, 200, 1000, 4000])
+            for found in self.store.read(self.stalled.look):
+                self.write(lambda c, f=found: self.stalled.apply(c, f))
+            return "wait"
+        try:
+            if dice < 0.16:
+                status = self.rng.choice(["finishing", "paused", "running", "running"])
+                self.write(lambda c: owner.set_status(c, self.number, status, self.clock()))
+                return status
+            return super().disturb()
+        except CrowdtreeError:
+            return "refused"
+
+
 @pytest.mark.usefixtures("slowly", "full_skips")
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 8))]
+)
+def test_anything_can_happen_with_strangers_and_while_people_are_away(
+    seed: int, tmp_path: Any
+) -> None:
+    game = Square(f"sqlite:///{tmp_path / 'x.db'}", policies()[seed], seed, n=6, most_skips=1)
+    with game.store.opened():
+        happened = []
+        for turn in range(70):
+            happened.append(game.disturb())
+            if turn % 10 == 0:
+                assert game.differences() == [], (turn, happened[-10:])
+        assert {"look", "wait"} <= set(happened)
+        game.settle()
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 4), (4, 0)])
+def test_an_open_item_that_nobody_was_asked_about_is_reopened_under_another_policy(
+    before: int, after: int, url: str
+) -> None:
+    """It kept the state of the earlier policy, and every answer to it failed."""
+    desk = Desk(url, policies()[before], n=1, gold_rate=0.0)
+    with desk.store.opened():
+        desk.correct({"i2": NAMES[0]})
+        desk.correct({"i2": None})
+        assert desk.withdraw("i2") == 1
+        desk.revise(policies()[after])
+        desk.settle()
+        assert (desk.reopen("i2"), desk.differences()) == (1, [])
+        assert desk.all_answer(1) > 0
+        assert desk.differences() == []
+
+
+@pytest.mark.usefixtures("slowly", "full_skips")
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=SLOW)])
 def test_anything_can_happen_between_corrections_of_items(seed: int, url: str) -> None:
     game = Desk(url, policies()[(2 * seed + 1) % len(policies())], seed, n=10, most_skips=1)
     with game.store.opened():
@@ -245,15 +317,20 @@ def test_a_withdrawn_item_spends_nothing_and_has_no_label(desk: Desk) -> None:
     assert desk.progress()["estimated_error"] == pytest.approx(before["estimated_error"])
 
 
-def test_an_item_is_withdrawn_while_people_hold_its_questions(tmp_path: Any) -> None:
-    game = Desk(f"sqlite:///{tmp_path / 'x.db'}", HASTY, n=1)
+def test_a_question_held_when_its_item_is_withdrawn_is_paid_and_does_not_count(url: str) -> None:
+    game = Desk(url, HASTY, n=1, price=0.05)
     with game.store.opened():
-        held = [game.store.ask(Next(who))["task"]["lease"] for who in game.workers[:1]]
+        held = game.store.ask(Next(game.workers[0]))["task"]["lease"]
         game.withdraw("i2")
         assert game.differences() == []
-        for who, lease in zip(game.workers, held, strict=False):
-            game.submit(who, lease, 1)
-        assert game.read(sa.select(answers.c.fate)) == [("late",)] * len(held)
+        game.submit(game.workers[0], held, 1)
+        assert game.read(sa.select(answers.c.fate)) == [("late",)]
+        row = game.rows()["i2"]
+        assert (row["label"], row["status"], row["answers"]) == (None, "withdrawn", 0)
+        campaign = game.store.read(lambda c: get_campaign(c, game.number))
+        paid = game.store.read(lambda c: payment_rows(c, campaign))
+        assert [(row["accepted"], row["micros"]) for row in paid] == [(1, 50_000)] + [(0, 0)] * 8
+        assert game.progress()["spent"] == pytest.approx(0.05)
         assert game.differences() == []
         game.reopen("i2")
         while game.all_answer(1):

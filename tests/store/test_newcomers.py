@@ -21,11 +21,12 @@ from crowdtree.rng import generator
 from crowdtree.simulation import Crowd, simulate
 from crowdtree.store import Next, Settings, Store, Submit
 from crowdtree.store.background.maintenance import Maintenance
+from crowdtree.store.background.stalled import AWAY_SECONDS, StalledItems
 from crowdtree.store.background.trusting import Trusting
 from crowdtree.store.corrections.excluding import include
 from crowdtree.store.db.activity import list_activity
 from crowdtree.store.db.campaign_row import tally
-from crowdtree.store.db.tables import answers, items, labels, open_questions, workers
+from crowdtree.store.db.tables import answers, items, labels, open_questions, waiting, workers
 from crowdtree.store.owner import campaigns, people, tokens
 from crowdtree.store.replay.verify import verify
 from storelab import join_openly
@@ -227,6 +228,34 @@ def test_somebody_known_is_asked_about_labels_that_wait(url: str, policy: Any) -
             sa.select(items.c.task, labels.c.label).join(labels, labels.c.item_id == items.c.id)
         )
         assert {int(row.task[1:]) % 2 == row.label for row in found} == {True}
+        lab.agrees()
+
+
+@pytest.mark.parametrize("policy", [ADAPTIVE, PLAN], ids=["adaptive", "plan"])
+def test_an_item_that_nobody_known_can_answer_is_stalled(url: str, policy: Any) -> None:
+    """It was not, so that a campaign without known people never ended."""
+    lab = Newcomers(url, policy, n=2, give_up_seconds=3600.0)
+    with lab.store.opened():
+        stalled = StalledItems(lab.store.clock)
+
+        def stalled_now() -> int:
+            lab.store.write(lambda _: None)  # on SQLite a question is told before its commit
+            for found in lab.store.read(stalled.look):
+                lab.store.write(partial(stalled.apply, found=found))
+            return len(lab.rows(sa.select(waiting)))
+
+        lab.work(lab.join(), lab.join(), wrong=True)
+        lab.join()  # who may not answer
+        assert (lab.labelled, lab.held, stalled_now()) == (0, 2, 2)
+        lab.answer(lab.invite())
+        assert stalled_now() < 2, "somebody known is present, and may answer the other item"
+        lab.now += AWAY_SECONDS + 1
+        lab.work(lab.join())  # nobody else is present
+        assert (lab.held, stalled_now()) == (2, 2)
+        lab.now += 3600.0
+        assert stalled_now() == 0
+        reasons = lab.rows(sa.select(labels.c.reason, labels.c.label.is_not(None)))
+        assert reasons == [("no workers", True)] * 2
         lab.agrees()
 
 

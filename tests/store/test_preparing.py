@@ -103,6 +103,7 @@ def test_training_gives_feedback_and_counts_for_nothing(url: str) -> None:
             "correct": False,
             "truth": "c1",
             "explanation": "It has a tail.",
+            "of_class": False,
         }
         assert told_again["correct"] is True
         assert see(worker, "training")["done"] == 1

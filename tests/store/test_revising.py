@@ -86,8 +86,8 @@ class Game:
         self.watching = Watching(self.clock)
         self.keys = itertools.count()
         made = Settings(
-            **ALONE,
             **{
+                **ALONE,
                 "price": 0.01,
                 "budget": 100.0,
                 "most_skips": 2,
@@ -196,6 +196,22 @@ class Game:
 def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Revise two items per transaction, so that everything happens in between."""
     monkeypatch.setattr(revising, "AT_ONCE", 2)
+
+
+def test_a_question_that_is_handed_out_does_not_change_the_other_that_is_open(url: str) -> None:
+    """The two that are best together are open; beside the second alone another would be best."""
+    policy = AdaptivePolicy(WORSE, target_error=0.1, max_answers=12, width=2, strict=False)
+    game = Game(url, policy, n=1, gold_rate=0.0)
+    with game.store.opened():
+        for who, value in zip(game.workers, (0, 1, 0, 0, 0, 1, 0, 1), strict=False):
+            game.answer(who, value)
+        assert game.store.ask(Next(game.workers[0]))["task"]["question"]["name"] == "T3"
+        assert game.differences() == []
+        assert [row.question for row in game.read(sa.select(open_questions))] == [0]
+        game.write(lambda c: c.execute(open_questions.update().values(question=4)))
+        assert game.differences() == [
+            "item 'i2': has {4: 1} open and [2] held, expected {1: 1} open"
+        ]
 
 
 @pytest.mark.usefixtures("slowly")

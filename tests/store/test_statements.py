@@ -22,7 +22,7 @@ from crowdtree.store.db.engine import is_sqlite, make_engine, migrate
 from crowdtree.store.db.sql import Query
 from crowdtree.store.db.tables import leases
 from crowdtree.store.queries import monitor_log
-from crowdtree.store.replay import stored
+from crowdtree.store.replay import plain, stored
 from crowdtree.store.serving import worker_quality
 
 
@@ -39,6 +39,21 @@ def test_next_examines_few_rows_of_a_large_table(tmp_path: Path) -> None:
             told = " | ".join(row[3] for row in plan)
             assert "SCAN" not in told, told
             assert "TEMP B-TREE" not in told, told
+
+
+def test_a_page_of_items_is_read_without_going_through_the_campaign(tmp_path: Path) -> None:
+    values = {"campaign": 1, "after": 5, "most": 9, "first": 5, "last": 9}
+    pages = (stored.ITEMS_AFTER, monitor_log.ITEMS, plain.LINES, plain.LABELS, plain.OPEN)
+    with Store(f"sqlite:///{tmp_path / 'x.db'}").opened() as store:
+        for statement in pages:
+            plan = store.read(
+                lambda c, s=statement: c.connection.driver_connection.execute(
+                    f"EXPLAIN QUERY PLAN {s.sqlite}", values
+                ).fetchall()
+            )
+            told = " | ".join(row[3] for row in plan)
+            assert "TEMP B-TREE" not in told, told
+            assert re.search(r"\((rowid|item_id)>\?", plan[0][3]), told
 
 
 def test_leases_of_a_worker_are_found_by_index(tmp_path: Path) -> None:
@@ -91,7 +106,7 @@ def test_the_fields_of_a_row_are_the_selected_columns(
     text = query.sqlite if lite else query.postgresql
     names = set(re.findall(r"(?<![:\w]):(\w+)" if lite else r"%\((\w+)\)s", text))
     numbers: Any = "[]" if lite else []
-    lists = {"ids", "leases", "hashes", "present"}
+    lists = {"ids", "leases", "hashes", "present", "present_known"}
     values: dict[str, Any] = {n: numbers if n in lists else 0 for n in names}
     values |= {n: "[]" for n in ("rows", "rest") if n in names}
     values |= {n: "" for n in ("key", "nonce") if n in names}

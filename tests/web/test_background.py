@@ -26,6 +26,7 @@ def test_the_server_sets_stalled_items_aside_automatically(app: Lab) -> None:
     assert app.get(f"/api/campaigns/{number}").json()["waiting_for_workers"] == 1
     page = app.get(f"/c/{number}").text
     assert "1 item waits for more workers" in page
+    assert "Waiting for more people" in page  # not "Going well, done in a minute"
     app.clock.now += 1000
     app.client.portal.call(check_stalled, state)  # type: ignore[union-attr]
     found = app.get(f"/api/campaigns/{number}").json()

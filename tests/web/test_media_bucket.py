@@ -23,6 +23,7 @@ from crowdtree.cli import main
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.derived import file_name
+from crowdtree.store.errors import Unavailable
 from crowdtree.web.media_bucket import SIGNED_SECONDS, Bucket
 from serving import free_port
 from weblab import Lab, lab
@@ -110,6 +111,9 @@ def test_workers_load_files_by_signed_addresses_that_tell_nothing(app: Lab, buck
         with urlopen(address) as response:
             assert response.read() == PICTURE
             assert response.headers["content-type"] == "image/png"
+    guessed = app.client.get(f"/media/{number}/gold 1.png", follow_redirects=False)
+    with pytest.raises(HTTPError, match=r"403|404"):
+        urlopen(guessed.headers["location"])
     secret = app.store.read(lambda c: get_campaign(c, number)).secret
     assert keys(bucket) == {f"some/media/{number}/{file_name(secret, name)}" for name in names}
 
@@ -210,24 +214,90 @@ def test_a_bucket_that_is_missing_is_reported_before_the_start(
     assert said.count("\n") == 1
 
 
-def test_a_backup_says_that_the_bucket_is_not_included(
-    capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def call(capsys: Any, *words: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main([*words])
+    out, err = capsys.readouterr()
+    return int(ended.value.code or 0), out, err
+
+
+def files_of(folder: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in Path(folder).rglob("*.png")}
+
+
+def test_media_move_between_a_folder_and_a_bucket(
+    bucket: Any, capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with lab("c.db"):
-        pass
-    call = ["backup", "a.backup", "--database", "c.db", "--media", "s3://birds"]
-    with pytest.raises(SystemExit):
-        main(call)
-    said = capsys.readouterr().out
+    with lab("c.db", media="media") as app:
+        number = app.campaign(ITEMS)
+        for name in ("gold 1.png", "000a1249af2bc5f0.png"):
+            assert upload(app, number, name, PICTURE + name.encode()).is_success
+    before = files_of("media")
+    assert call(capsys, "backup", "a.backup", "--database", "c.db", "--media", "media")[0] == 0
+    there = ("--media", "s3://birds/lab")
+    code, out, err = call(capsys, "restore", "a.backup", "--database", "d.db", *there)
+    assert (code, "2 media files" in out) == (0, True), err
+    with lab("d.db", media="s3://birds/lab") as app:
+        for name in before:
+            found = app.get(f"/media/{number}/{name}", follow_redirects=False)
+            with urlopen(found.headers["location"], timeout=20) as file:
+                assert file.read() == before[name]
+        upload(app, number, "later.png")  # no item shows it yet
+    assert len(list(bucket.objects.all())) == 3
+    code, out, err = call(capsys, "restore", "a.backup", "--database", "e.db", *there)
+    assert (code, "the bucket has media; use another --media" in err) == (2, True)
+    assert call(capsys, "backup", "b.backup", "--database", "d.db", *there)[0] == 0
+    back = ("restore", "b.backup", "--database", "e.db", "--media", "back")
+    code, out, err = call(capsys, *back)
+    assert (code, "1 file that no item shows stayed in the backup" in err) == (0, True)
+    assert files_of("back") == before
+    again = call(capsys, "restore", "b.backup", "--database", "f.db", "--media", "s3://birds/other")
+    assert again[0] == 0
+    keys = [one.key.partition("/")[::2] for one in bucket.objects.all()]
+    assert {k for p, k in keys if p == "lab"} == {k for p, k in keys if p == "other"}
+    call(capsys, "restore", "a.backup", "--database", "d.db", "--replace", *there)
+    assert sum(one.key.startswith("lab/") for one in bucket.objects.all()) == 2
+
+
+def test_a_bucket_that_fails_leaves_the_database_and_the_bucket_as_they_were(
+    bucket: Any, capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with lab("c.db", media="media") as app:
+        number = app.campaign(ITEMS)
+        upload(app, number, "gold 1.png")
+        upload(app, number, "000a1249af2bc5f0.png")
+    call(capsys, "backup", "a.backup", "--database", "c.db", "--media", "media")
+    write, calls = Bucket.write, []
+
+    def failing(self: Bucket, *given: Any) -> None:
+        calls.append(given)
+        if len(calls) == 2:
+            raise Unavailable("the storage of media does not respond; try again later")
+        write(self, *given)
+
+    monkeypatch.setattr(Bucket, "write", failing)
+    wish = ("restore", "a.backup", "--database", "d.db", "--media", "s3://birds")
+    code, _, err = call(capsys, *wish)
+    assert (code, "storage of media does not respond" in err) == (2, True)
+    assert list(bucket.objects.all()) == []
+    assert call(capsys, *wish)[0] == 0  # the database is still empty
+    assert len(list(bucket.objects.all())) == 2
+    assert call(capsys, "restore", "a.backup", "--database", "e.db", "--media", "s3://none")[0] == 2
+
+
+def test_media_of_a_bucket_can_be_left_out_of_a_backup(
+    bucket: Any, capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with lab("c.db", media="s3://birds") as app:
+        upload(app, app.campaign(ITEMS), "gold 1.png")
+    wish = ("backup", "a.backup", "--database", "c.db", "--media", "s3://birds")
+    said = call(capsys, *wish, "--no-media")[1]
     assert "Uploaded media are not in the backup; they are in s3://birds." in said
-    Path("media/1").mkdir(parents=True)
-    Path("media/1/a.png").write_bytes(PICTURE)
-    with pytest.raises(SystemExit):
-        main(["backup", "a.backup", "--database", "c.db", "--media", "media", "--json"])
-    made = json.loads(capsys.readouterr().out)
+    made = json.loads(call(capsys, *wish, "--json")[1])
     assert (made["media"], made["bucket"]) == (1, "")
-    with pytest.raises(SystemExit) as ended:
-        main(["restore", "a.backup", "--database", "new.db", "--media", "s3://birds"])
-    assert ended.value.code == 2
-    assert "cannot be restored to s3://birds" in capsys.readouterr().err
+    again = ("restore", "a.backup", "--database", "new.db", "--media", "s3://birds", "--no-media")
+    assert call(capsys, *again)[0] == 0
+    assert len(list(bucket.objects.all())) == 1

@@ -41,7 +41,13 @@ def test_plans_are_worked_out_once(monkeypatch):
         found = await plans.promise_soon(policy)
         again = AdaptivePolicy(problem, 0.05, 50, strict=False)
         assert await plans.promise_soon(again) is found
+        assert await plans.promise_soon(policy, 3) is None
+        while plans.pending:
+            await asyncio.sleep(0.01)
+        more = await plans.promise_soon(policy, 3)
+        extra = await plans.people_costs(policy, [1, 3])
+        assert more.answers == found.answers + extra[3] >= found.answers + extra[1] == found.answers
         plans.close()
 
     aside.run(go())
-    assert asked == ["read_offer", "make_promise"]
+    assert asked == ["read_offer", "make_promise", "people_costs"]

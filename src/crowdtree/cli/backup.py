@@ -38,15 +38,16 @@ class Place:
 
     @property
     def bucket(self) -> str:
-        """The bucket of media, which is not backed up with the database; empty for a folder."""
+        """The address of the bucket of media; empty for a folder."""
         is_bucket = import_server("crowdtree.web.media_files").is_bucket
-        return self.media if self.media and not self.no_media and is_bucket(self.media) else ""
+        return self.media if self.media and is_bucket(self.media) else ""
 
-    @property
-    def folder(self) -> Path | None:
-        """The folder of media."""
-        if self.no_media or self.bucket:
+    def storage(self) -> Any:
+        """The folder of media, the bucket, or none where media are left out."""
+        if self.no_media:
             return None
+        if self.bucket:
+            return import_server("crowdtree.web.media_bucket").Bucket(self.bucket)
         return Path(media_place(self.database, self.media))
 
 
@@ -54,8 +55,8 @@ class Place:
 def backup_verb(file: BackupFile, place: Place, as_json: AsJson = False) -> None:
     """Write all campaigns, answers and uploaded media to one file. The server may be running.
 
-    Media in a bucket (s3://...) are not included, nor is the key that encrypts secrets of webhooks:
-    keep it elsewhere.
+    The key that encrypts secrets of webhooks is not included: keep it elsewhere. Media in a bucket
+    (s3://...) are read from there; --no-media leaves them out.
 
     Examples:
 
@@ -67,7 +68,8 @@ def backup_verb(file: BackupFile, place: Place, as_json: AsJson = False) -> None
     check_exists(place.database)
     backup = import_server("crowdtree.store.backup")
     with one_line():
-        made = backup.back_up(place.database, place.folder, file, place.bucket)
+        left_out = place.bucket if place.no_media else ""
+        made = backup.back_up(place.database, place.storage(), file, left_out)
     _show(made, as_json, file, "Backed up", [file], "")
 
 
@@ -76,11 +78,11 @@ def restore_verb(
     file: BackupFile,
     place: Place,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Delete what the database and the folder have.")
+        bool, typer.Option("--replace", help="Delete what the database and the media place have.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Load a backup into an empty database, SQLite or PostgreSQL, and unpack its media.
+    """Load a backup into an empty database (SQLite, PostgreSQL), its media into a folder or bucket.
 
     A server must not have this database open. If the backup is damaged, nothing is changed.
 
@@ -88,11 +90,19 @@ def restore_verb(
 
       crowdtree restore monday.backup --database new.db
 
-      crowdtree restore monday.backup --replace
+      crowdtree restore monday.backup --replace --media s3://my-bucket/crowdtree
     """
     backup = import_server("crowdtree.store.backup")
     with one_line():
-        made = backup.restore(file, place.database, place.folder, replace, place.bucket)
+        made = backup.restore(file, place.database, place.storage(), replace)
+    nameless = sum(name.startswith("stored/") for name in made["sha256"])
+    if nameless and not place.bucket and not place.no_media:
+        files = plural(nameless, "file")
+        typer.echo(
+            f"crowdtree: note: {files} that no item shows stayed in the backup: their names in a "
+            "folder are not known; upload them again where you need them",
+            err=True,
+        )
     then = next_step(place.database, "campaign", "verify", 1) if made["rows"]["campaigns"] else ""
     _show(made, as_json, file, f"Restored into {without_password(place.database)}:", [], then)
 
@@ -101,7 +111,7 @@ def _show(
     made: Any, as_json: bool, file: Path, done: str, written: list[Path | None], then: str
 ) -> None:
     rows = made["rows"]
-    files = sum(name.startswith("media/") for name in made["sha256"])
+    files = sum(map(import_server("crowdtree.store.backup.media").is_media, made["sha256"]))
     found = {
         "file": str(file),
         "crowdtree": made["crowdtree"],

@@ -213,9 +213,14 @@ def _proof(front: Any) -> str:
     if front.proven:
         return f"[dim]Proven or within: of the least {of}; the other columns are exact.[/]"
     return (
-        f"Search ended by {front.status}: at every price the least possible {of} is at most "
+        f"{_ended(front.status)}: at every price the least possible {of} is at most "
         f"{percent(front.gap)} below this curve."
     )
+
+
+def _ended(status: str) -> str:
+    """Why the search ended without proving every point."""
+    return "The search is complete" if status == "optimal" else f"The {status} ended the search"
 
 
 def _draw(front: Any, chosen: Any, path: Path, cost: str, allow_groups: bool) -> None:

@@ -69,8 +69,9 @@ def pilot_verb(
         )
         if pilot.known_items is not None:
             console.print(
-                f"For the share of wrong labels to ± {percent(half_width)}, check "
-                f"{plural(pilot.known_items, 'labelled item')}, because errors correlate.\n"
+                "These answers do not tell how many labels are wrong, because errors correlate: "
+                f"to know that to ± {percent(half_width)}, check "
+                f"{plural(pilot.known_items, 'labelled item')}.\n"
             )
         console.print("Cells that affect the misclassification most:")
         for cell in cells[:CELLS_SHOWN]:

@@ -23,7 +23,6 @@ from crowdtree.cli.options import (
 from crowdtree.evaluation import evaluate
 from crowdtree.plan import Plan
 from crowdtree.report import write_report
-from crowdtree.report.summary import PRICE
 from crowdtree.staffing import staff
 from crowdtree.text import number, percent
 
@@ -77,7 +76,7 @@ def report_verb(
     elif workers is not None:
         plan = staff(plan.tree, workers)
     check_price(price)
-    write_report(outputs.output, plan, price=PRICE if price is None else price)
+    write_report(outputs.output, plan, price=price)
     value = evaluate(plan)
 
     def show(console: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import PurePath
@@ -43,6 +44,8 @@ SHOWN = ("text", "markdown", "alt", *MEDIA)
 KEYS = ("task", "id", "item")
 """Columns that may name an item, the first one counts."""
 COLUMNS = (*KEYS, *SHOWN, "gold", "explanation")
+HALF = re.compile("[\ud800-\udfff]")
+"""Half of a character, as programs leave that cut texts; it can be neither stored nor sent."""
 MOST_TASK = 500
 MOST_ROW = 1_000_000
 MOST_COLUMNS = 200
@@ -190,7 +193,7 @@ def make_item(row: Mapping[str, Any], where: str, places: Mapping[str, int]) -> 
     key = next((name for name in KEYS if name in row), KEYS[0])
     task = row.pop(key, None)
     task = str(task).strip() if isinstance(task, str | int) else ""
-    if not 0 < len(task) <= MOST_TASK or "\x00" in task or not _whole(task):
+    if not 0 < len(task) <= MOST_TASK or "\x00" in task or HALF.search(task):
         raise CrowdtreeError(f"{where}: `task` must have 1 to {MOST_TASK} characters")
     gold = row.pop("gold", None)
     if gold in (None, ""):
@@ -209,18 +212,7 @@ def make_item(row: Mapping[str, Any], where: str, places: Mapping[str, int]) -> 
         raise CrowdtreeError(
             f"{where}: a number is not finite, or the nesting is too deep"
         ) from None
-    if not _whole(payload):
-        payload = json.dumps(kept).replace("\\u0000", "")
-    return {"task": task, "payload": payload, "gold": cls}
-
-
-def _whole(text: str) -> bool:
-    """Whether a text has no lone surrogates, which databases reject."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return {"task": task, "payload": HALF.sub("\ufffd", payload), "gold": cls}
 
 
 def _address(value: Any, where: str) -> str:

@@ -19,7 +19,10 @@ from typing import Literal
 from crowdtree.errors import CrowdtreeError
 
 __all__ = [
+    "CLASS",
     "ENGLISH",
+    "EXPLANATION",
+    "NAMED",
     "OWN",
     "QUESTION",
     "Catalogue",
@@ -40,6 +43,9 @@ OWN = ("instructions", "consent", "thanks")
 """Texts of the owner that can be given in every language."""
 QUESTION = "question:"
 """Before the name of a question, the key of its text."""
+CLASS, EXPLANATION = "class:", "explanation:"
+"""Before the name of a class, the keys of its name for people and of its explanation."""
+NAMED = (QUESTION, CLASS, EXPLANATION)
 MOST_TAGS = 20
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
@@ -142,7 +148,7 @@ def check_overrides(texts: Mapping[str, Mapping[str, str]]) -> None:
         if code not in known:
             raise CrowdtreeError(f"no language {code[:20]!r}; choose from {', '.join(known)}")
         for key, text in changes.items():
-            if key in OWN or key.startswith(QUESTION):
+            if key in OWN or key.startswith(NAMED):
                 continue
             if key not in known[code].texts:
                 raise CrowdtreeError(

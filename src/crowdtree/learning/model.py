@@ -280,7 +280,7 @@ class Learned(Framed, Saved, Plotted):
         """
         if self.worth is not None or self.kind == "labels":
             return self.worth
-        from crowdtree.learning.identification import TableDiscount
+        from crowdtree.learning.table_discount import TableDiscount
 
         return TableDiscount.of(self)
 

@@ -18,8 +18,8 @@ from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
 
 if TYPE_CHECKING:
-    from crowdtree.learning.identification import Optimism
     from crowdtree.learning.model import Learned
+    from crowdtree.learning.optimism import Optimism
     from crowdtree.learning.people import People
 
 __all__ = ["Credible", "Pilot", "credible_interval", "plan_pilot", "sensitivity", "upper_problem"]
@@ -230,7 +230,7 @@ def credible_interval(
     chance. Where at least 20 items of known class, asked most of the questions, show by how much,
     the draws are shifted by it: the plan is made again without each part of the items, and what it
     states is compared with its errors on that part
-    (:func:`crowdtree.learning.identification.optimism`). That takes the time of learning five
+    (:func:`crowdtree.learning.optimism.optimism`). That takes the time of learning five
     times, once per result.
 
     Parameters
@@ -250,7 +250,7 @@ def credible_interval(
             raise CrowdtreeError(f"{name}: expected 1 or more, got {count!r}")
     if draws < 2:
         raise CrowdtreeError(f"draws: expected 2 or more, got {draws!r}")
-    from crowdtree.learning.identification import optimism
+    from crowdtree.learning.optimism import optimism
 
     plan = as_plan(design)
     _check_names(plan.tree.problem, learned.problem)

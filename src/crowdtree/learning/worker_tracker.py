@@ -6,6 +6,7 @@ Plain numbers, no compiled code: a server updates it at every answer.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -125,23 +126,39 @@ class WorkerTracker:
                 f"posterior: expected one number per class ({self.problem.n_classes}), "
                 f"got shape {mass.shape}"
             )
-        entry = self._entries.setdefault(str(worker), self.entry(worker))
-        sign = self._sign[q] * (1 if answer else -1)
-        chance = 1 / (1 + np.exp(-(self._cell[q] + entry.skill)))
+        self.update_all([worker], [q], [answer], mass[None])
+
+    def update_all(
+        self,
+        workers: Sequence[Any],
+        question: Sequence[int],
+        answer: Sequence[int],
+        posterior: FloatArray,
+    ) -> None:
+        """Update several different workers, each by one answer; `posterior` has a row for each."""
+        entries = [self._entries.setdefault(str(name), self.entry(name)) for name in workers]
+        skill = np.array([entry.skill for entry in entries])[:, None]
+        places = np.asarray(question)
+        sign = self._sign[places] * np.where(answer, 1, -1)[:, None]
+        chance = 1 / (1 + np.exp(-(self._cell[places] + skill)))
+        right = sign > 0
         # what the answer itself says about the class, through this worker's own error
-        like = np.where(sign > 0, chance, np.where(sign < 0, 1 - chance, 0.5))
-        after = mass * like
-        after = after / after.sum() if after.sum() > 0 else mass
+        like = np.where(right, chance, np.where(sign < 0, 1 - chance, 0.5))
+        after = posterior * like
+        total = after.sum(axis=1, keepdims=True)
+        after = np.where(total > 0, after / np.where(total > 0, total, 1), posterior)
         counted = after * (sign != 0)
-        slope = float(counted @ ((sign > 0) - chance))
-        mean, square = slope, float(counted @ ((sign > 0) - chance) ** 2)
-        known = float(counted @ (chance * (1 - chance))) - (square - mean**2)
-        entry.precision += max(known, 0.0)
-        step = slope / entry.precision
-        entry.skill += max(-_LONGEST_STEP, min(_LONGEST_STEP, step))
-        entry.answers += 1
-        entry.yes += int(bool(answer))
-        entry.right += float(counted @ (sign > 0)) + 0.5 * float(after @ (sign == 0))
+        gap = counted * (right - chance)
+        slope, square = gap.sum(axis=1), (gap * (right - chance)).sum(axis=1)
+        known = (counted * chance * (1 - chance)).sum(axis=1) - (square - slope**2)
+        shares = (counted * right).sum(axis=1) + 0.5 * (after * (sign == 0)).sum(axis=1)
+        for place, entry in enumerate(entries):
+            entry.precision += max(float(known[place]), 0.0)
+            step = float(slope[place]) / entry.precision
+            entry.skill += max(-_LONGEST_STEP, min(_LONGEST_STEP, step))
+            entry.answers += 1
+            entry.yes += int(bool(answer[place]))
+            entry.right += float(shares[place])
 
     def error(self, worker: Any, question: Any, cls: Any = None) -> Any:
         """Error of a worker at a question: for one class, or for all as an array."""

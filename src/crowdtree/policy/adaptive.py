@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdtree.bounds import checked_price, fano_floor
+from crowdtree.bounds import checked_price
 from crowdtree.calibration import INDEPENDENT, Calibration
-from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.likelihood import AnswerModel, urn
 from crowdtree.policy.base import (
     Answer,
@@ -28,9 +28,14 @@ from crowdtree.policy.base import (
 from crowdtree.policy.calibrating import Guaranteed
 from crowdtree.policy.criteria import CRITERIA, Dense, Pairs, first_best
 from crowdtree.policy.outlook import Outlook, hopeless
+from crowdtree.policy.reachable import (
+    reachable_error,
+    refuse_unreachable,
+    refuse_unreachable_loss,
+    short_of_target,
+)
 from crowdtree.policy.replay import Replayed, replay_adaptive
 from crowdtree.problem import DASH, Problem, check_problem
-from crowdtree.stats import mean_half_width
 
 __all__ = ["AdaptivePolicy", "AdaptiveState", "Criterion"]
 
@@ -168,16 +173,16 @@ class AdaptivePolicy(Guaranteed):
         self.undecided = bool(undecided)
         self._warned = False
         if self.strict and self.target_loss:
-            self._refuse_unreachable_loss()
+            refuse_unreachable_loss(self)
         elif self.strict and self.target_error > 0:
-            self._refuse_unreachable()
+            refuse_unreachable(self)
 
     # ---------------------------------------------------------------- the protocol
 
     def start(self) -> AdaptiveState:
         """State of an item about which nothing is known."""
         none = np.zeros(self.problem.n_questions, dtype=np.int16)
-        return AdaptiveState(normalised(np.log(self._prior)), none, none)
+        return AdaptiveState(normalised(np.log(self.state_prior)), none, none)
 
     def wants(self, state: AdaptiveState, question: int) -> bool:
         """Whether one more answer to the question may be taken into account."""
@@ -307,7 +312,7 @@ class AdaptivePolicy(Guaranteed):
     @cached_property
     def log_prior(self) -> FloatArray:
         """Logarithm of the probability of each class before any answer."""
-        return self.by_class(normalised(np.log(self._prior)))
+        return self.by_class(normalised(np.log(self.state_prior)))
 
     def replay(self, values: NDArray[np.int8]) -> Replayed:
         """States of recorded items after each answer until the budget ends, whatever the target."""
@@ -321,7 +326,7 @@ class AdaptivePolicy(Guaranteed):
         return found.label, self.sure(found)
 
     @property
-    def _prior(self) -> FloatArray:
+    def state_prior(self) -> FloatArray:
         """Prior of the classes, or of finer hypotheses."""
         return self.problem.prior
 
@@ -469,24 +474,9 @@ class AdaptivePolicy(Guaranteed):
         posterior = np.exp(log_joint) / chance[:, None]
         return (chance / chance.sum())[None, :], posterior, yes, no
 
-    # ---------------------------------------------------------------- what can be reached
-
-    def _short_of_target(self) -> str | None:
-        """Say what the items of the calibration reach, if that is not the target."""
-        if self.target_loss is not None:
-            return None
-        reached, doubt = self.calibration.reached or (0.0, 0.0)
-        if reached - doubt <= self.target_error:
-            return None
-        return (
-            f"target_error: {self.target_error:g} is out of reach on average: the "
-            f"{self.calibration.items} items of the calibration are left with an error of "
-            f"{reached:.3g} (± {doubt:.1g}) after all their answers"
-        )
-
     def warn_if_unreachable(self, stacklevel: int = 3) -> None:
         """Warn, once per policy, that items will stay undecided because the target is too low."""
-        problem = self._short_of_target() if self.may_give_up else None
+        problem = short_of_target(self) if self.may_give_up else None
         if problem is None or self._warned:
             return
         self._warned = True
@@ -497,82 +487,6 @@ class AdaptivePolicy(Guaranteed):
             stacklevel=stacklevel,
         )
 
-    def _refuse_unreachable(self) -> None:
-        """Raise if the target is out of reach, and say what can be reached."""
-        if self.calibration.reached is not None:
-            problem = self._short_of_target()
-            if problem is not None:
-                raise CrowdtreeError(
-                    f"{problem}; raise target_error, or pass strict=False to label the items that "
-                    "get there"
-                )
-            return
-        worst, overall, names = self._inseparable()
-        if worst > self.target_error * (1 + 1e-9):
-            raise CrowdtreeError(
-                f"target_error: {self.target_error:g} is out of reach: no question tells "
-                f"{{{listing(names)}}} apart, where the label stays wrong with {worst:.4g} "
-                f"(over all items {overall:.4g} at best); add a question, raise target_error "
-                "to that, or pass strict=False"
-            )
-        self._refuse_too_few_answers()
-        if self.repeats is None:
-            return
-        reached, doubt = self.reachable_error()
-        if reached - doubt > self.target_error:
-            raise CrowdtreeError(
-                f"target_error: {self.target_error:g} is out of reach with {self.repeats} answers "
-                f"per question: all of them together leave an error of about {reached:.3g} "
-                f"(± {doubt:.1g}); raise repeats or target_error, or pass strict=False"
-            )
-
-    def _refuse_unreachable_loss(self) -> None:
-        """Raise if classes that no question tells apart, or too few answers, leave more loss."""
-        loss, target = self.problem.loss, self.target_loss
-        if target is None or (loss is not None and loss.refer is not None):
-            return  # what does not reach the target is referred
-        ways = "raise target_loss, or pass strict=False"
-        group = self._alike
-        weight = np.where(group == np.unique(group)[:, None], self.problem.prior, 0.0)
-        risk = decide(np.log(np.maximum(weight, 1e-300)), loss).risk / weight.sum(axis=1)
-        worst = int(np.argmax(risk))
-        if risk[worst] > target * (1 + 1e-9) and np.sum(group == worst) > 1:
-            names = [self.problem.classes[c] for c in np.flatnonzero(group == worst)]
-            raise CrowdtreeError(
-                f"target_loss: {target:g} is out of reach: no question tells {{{listing(names)}}} "
-                f"apart, which leaves an expected loss of {risk[worst]:.4g}; add a question, {ways}"
-            )
-        if self.repeats is None:
-            return
-        found = decide(self._after_all_answers(1000), loss).risk
-        reached, doubt = float(found.mean()), mean_half_width(found)
-        if reached - doubt > target:
-            raise CrowdtreeError(
-                f"target_loss: {target:g} is out of reach with {self.repeats} answers per "
-                f"question: all of them together leave an expected loss of about {reached:.3g} "
-                f"(± {doubt:.1g}); raise repeats, {ways}"
-            )
-
-    def _refuse_too_few_answers(self) -> None:
-        """Raise if information alone forbids the target within `max_answers` (Fano)."""
-        if self.model.shared_difficulty:  # the floor is for independent answers
-            return
-
-        def needed(error: float) -> float:
-            return fano_floor(self.problem, error, yes_probability=self.model.yes)
-
-        if needed(self.target_error) <= self.max_answers:
-            return
-        low, high = self.target_error, 1 - 1 / self.problem.n_classes
-        for _ in range(40):
-            middle = (low + high) / 2
-            low, high = (low, middle) if needed(middle) <= self.max_answers else (middle, high)
-        raise CrowdtreeError(
-            f"target_error: {self.target_error:g} needs at least {needed(self.target_error):.3g} "
-            f"answers per item, but max_answers is {self.max_answers}, which leaves an error of "
-            f"{low:.2g} or more; raise max_answers or target_error, or pass strict=False"
-        )
-
     def reachable_error(self, items: int = 1000) -> tuple[float, float]:
         """Estimate the error after every question was answered as often as it may be.
 
@@ -581,46 +495,7 @@ class AdaptivePolicy(Guaranteed):
         policy with this limit of repeats has a smaller error if answers are independent given the
         class; an estimate from simulated items (the same ones each time).
         """
-        if self.calibration.reached is not None:
-            return self.calibration.reached
-        if self.repeats is None:
-            raise CrowdtreeError("reachable_error: expected a policy with a limit of repeats")
-        error = 1 - np.exp(self._after_all_answers(items)).max(axis=1)
-        return float(error.mean()), mean_half_width(error)
-
-    def _after_all_answers(self, items: int) -> FloatArray:
-        """Log posterior of simulated items after every question was answered `repeats` times."""
-        assert self.repeats is not None
-        rng = np.random.default_rng(0)
-        cls = rng.choice(len(self._prior), size=items, p=self._prior)
-        log_joint = np.tile(np.log(self._prior), (items, 1))
-        rho = self.model.shared_difficulty
-        for share in self.model.yes:
-            yes = np.zeros((items, 1))
-            for asked in range(self.repeats):
-                table = urn(share[None, :], rho, yes, asked)
-                said = rng.random(items) < table[np.arange(items) % len(table), cls]
-                log_joint += np.where(said[:, None], np.log(table), np.log1p(-table))
-                yes += said[:, None]
-        return self.by_class(normalised(log_joint))
-
-    def _inseparable(self) -> tuple[float, float, list[str]]:
-        """Worst group of classes that answer alike: its error, the error over all, its names."""
-        prior, group = self.problem.prior, self._alike
-        total = np.bincount(group, weights=prior)
-        top = np.zeros_like(total)
-        np.maximum.at(top, group, prior)
-        error = 1 - top / total
-        worst = int(np.argmax(error))
-        names = [self.problem.classes[c] for c in np.flatnonzero(group == worst)]
-        alone = np.bincount(group)[worst] == 1
-        return (0.0 if alone else float(error[worst])), float((total - top).sum()), names
-
-    @property
-    def _alike(self) -> NDArray[np.intp]:
-        """Number of each class's group of classes that answer alike."""
-        _, group = np.unique(self.model.yes.T.round(12), axis=0, return_inverse=True)
-        return np.ravel(group)
+        return reachable_error(self, items)
 
     # ---------------------------------------------------------------- in and out
 

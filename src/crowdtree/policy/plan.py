@@ -122,6 +122,10 @@ class PlanPolicy(Calibrated):
 
     def start(self) -> PlanState:
         """State of an item at the root."""
+        return self._root
+
+    @cached_property
+    def _root(self) -> PlanState:
         return PlanState(0, 0, 0, -1, 0, normalised(np.log(self.problem.prior)))
 
     def wants(self, state: PlanState, question: int) -> bool:

@@ -135,7 +135,8 @@ class SubtypePolicy(AdaptivePolicy):
         self.model = AnswerModel(yes, np.sign(yes - 0.5).astype(np.int8))
 
     @property
-    def _prior(self) -> FloatArray:
+    def state_prior(self) -> FloatArray:
+        """Prior of the sub-types."""
         return self.share
 
     @cached_property

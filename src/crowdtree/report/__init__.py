@@ -47,7 +47,7 @@ def write_report(
     *,
     title: str | None = None,
     live: Sequence[LiveCampaign] = (),
-    price: float = summary.PRICE,
+    price: float | None = None,
 ) -> Path:
     """Write a self-contained page about a plan (or a tree with one worker per question).
 
@@ -62,7 +62,7 @@ def write_report(
     live
         Campaigns that were run with it and whose truth is known, to be shown after the plan.
     price
-        Price per answer, for the cost.
+        Price per answer, for the cost; without it, the page has an example.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def report_html(
     *,
     title: str | None = None,
     live: Sequence[LiveCampaign] = (),
-    price: float = summary.PRICE,
+    price: float | None = None,
 ) -> str:
     """Make the page of :func:`write_report` as text."""
     value = evaluate(as_plan(plan))

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdtree.evaluation import Evaluation
+from crowdtree.loss import Loss
 from crowdtree.per_class import ClassRow
 from crowdtree.report.comparisons import Alternative
 from crowdtree.text import amount, number, percent, plural
@@ -57,14 +58,18 @@ def about(value: Evaluation) -> str:
     )
 
 
-def points(value: Evaluation, others: list[Alternative], price: float = PRICE) -> list[Point]:
+def points(value: Evaluation, others: list[Alternative], price: float | None = None) -> list[Point]:
     """Cost, wrong labels, worth of a label and the adaptive alternative."""
     each = value.expected_answers
+    paid = f"For example, at {number(PRICE)}" if price is None else f"At a price of {number(price)}"
+    whole = ITEMS * each * (PRICE if price is None else price)
     cost = (
         f"{ITEMS:,} items take about {_rounded(ITEMS * each)} answers, {number(each)} per item. "
-        f"At a price of {number(price)} per answer that is {_rounded(price * ITEMS * each)}."
+        f"{paid} per answer that is {_rounded(whole)}."
     )
     found = [Point("Cost", cost), Point("Wrong labels", _wrong(value))]
+    if value.tree.problem.loss is not None:
+        found.append(Point("Costliest mistakes", _costliest(value, value.tree.problem.loss)))
     found.append(Point("What a label is worth", _worth(value)))
     adaptive = next((row for row in others if row.simulated), None)
     if adaptive is not None:
@@ -90,6 +95,16 @@ def _wrong(value: Evaluation) -> str:
         left = "are left undecided" if loss is None or loss.refer is None else "go to an expert"
         words += f". {percent(value.undecided)} of all items {left}"
     return words + ". This is exact if people err as often as the table of errors says."
+
+
+def _costliest(value: Evaluation, loss: Loss) -> str:
+    """How many items get a label that costs the most."""
+    rows = value.confusions(loss.matrix.size)  # without items that go to an expert
+    share = sum(row.overall for row in rows if row.loss > row.overall * loss.largest * (1 - 1e-9))
+    return (
+        f"{percent(share)} of the items get a label that costs {number(loss.largest)}, the largest "
+        f"loss. Mistakes and experts cost {number(value.risk)} per item on average."
+    )
 
 
 def _worth(value: Evaluation) -> str:

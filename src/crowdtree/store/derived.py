@@ -66,9 +66,13 @@ def code_of(settings: Settings, secret: str, worker: int) -> str:
     return personal_code(secret, worker) if settings.personal_codes else settings.completion_code
 
 
-def signing_key(secret: str) -> str:
-    """The key with which a campaign's participant ids are signed; the owner can see it."""
-    return _derived(secret, "participants").hex()
+def signing_key(secret: str, number: int) -> str:
+    """A key with which a campaign's participant ids are signed; the owner can see it.
+
+    >>> signing_key("secret", 0) == signing_key("secret", 1)
+    False
+    """
+    return _derived(secret, f"participants {number}" if number else "participants").hex()
 
 
 def network_mark(secret: str, network: str) -> str:

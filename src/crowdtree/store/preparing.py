@@ -19,7 +19,18 @@ from crowdtree.store.serving.item import shown_item
 from crowdtree.store.serving.training import Lesson, lessons
 from crowdtree.store.types import AnyPolicy, JsonObject
 
-__all__ = ["Feedback", "Practice", "Training", "agree", "practise", "training_of"]
+__all__ = [
+    "Feedback",
+    "Learner",
+    "Practice",
+    "Training",
+    "agree",
+    "feedback",
+    "learner",
+    "next_lesson",
+    "practise",
+    "training_of",
+]
 
 ANSWERS = ("no", "yes")
 
@@ -50,6 +61,8 @@ class Feedback(TypedDict):
     """Class of the item."""
     explanation: str
     """What the owner wrote about the item, or else about its class."""
+    of_class: bool
+    """Whether it is that of the class, for which there may be a text in the worker's language."""
 
 
 def agree(connection: Connection, token_hash: str, mark: str, now: float) -> None:
@@ -61,32 +74,47 @@ def agree(connection: Connection, token_hash: str, mark: str, now: float) -> Non
     connection.execute(workers.update().where(*new).values(consent=mark, consented_at=now))
 
 
-class _Learner(NamedTuple):
-    """A worker in training."""
+class Learner(NamedTuple):
+    """Somebody in training; an owner who previews it has no `id`."""
 
-    id: int
+    id: int | None
     trained: int
     campaign: Campaign
     policy: AnyPolicy
     lessons: list[Lesson]
 
 
-def _learner(connection: Connection, token_hash: str, now: float) -> _Learner:
+def learner(
+    connection: Connection,
+    campaign: Campaign,
+    trained: int,
+    only: int | None = None,
+    worker: int | None = None,
+) -> Learner:
+    """Somebody who has practised with some of the training items of a campaign."""
+    gold = fetch(connection, sql.GOLD_ITEMS, campaign=campaign.id)[: campaign.settings.training]
+    policy = campaign.make_policy()
+    return Learner(worker, trained, campaign, policy, lessons(policy, gold, only))
+
+
+def _worker(connection: Connection, token_hash: str, now: float) -> Learner:
     number, worker = tokens.worker_of(connection, token_hash, now)
     campaign = get_campaign(connection, number)
     columns = (workers.c.question, workers.c.trained, workers.c.answers, workers.c.consent)
     row = connection.execute(sa.select(*columns).where(workers.c.id == worker)).one()
     if row.consent != campaign.settings.consent_mark and campaign.settings.consent_mark:
         raise Refused("consent")
-    gold = fetch(connection, sql.GOLD_ITEMS, campaign=number)[: campaign.settings.training]
-    policy = campaign.make_policy()
-    wanted = [] if row.answers else lessons(policy, gold, row.question)
-    return _Learner(worker, row.trained, campaign, policy, wanted)
+    found = learner(connection, campaign, row.trained, row.question, worker)
+    return found._replace(lessons=[]) if row.answers else found
 
 
 def training_of(connection: Connection, token_hash: str, now: float) -> Training:
     """The next training item of a worker, and how many there are."""
-    me = _learner(connection, token_hash, now)
+    return next_lesson(connection, _worker(connection, token_hash, now))
+
+
+def next_lesson(connection: Connection, me: Learner) -> Training:
+    """The next training item of somebody, and how many there are."""
     total = len(me.lessons)
     done = min(me.trained, total)
     if done == total:
@@ -106,21 +134,29 @@ def practise(
     connection: Connection, token_hash: str, number: int, answer: str | None, now: float
 ) -> Feedback:
     """Take an answer to a training item; sent again, it gets the same feedback."""
-    me = _learner(connection, token_hash, now)
+    me = _worker(connection, token_hash, now)
+    found = feedback(connection, me, number, answer)
+    mine = (workers.c.id == me.id, workers.c.trained == number - 1)
+    connection.execute(workers.update().where(*mine).values(trained=number, seen_at=now))
+    return found
+
+
+def feedback(connection: Connection, me: Learner, number: int, answer: str | None) -> Feedback:
+    """The right answer to a training item, which was practised before or comes next."""
     if not 1 <= number <= min(me.trained + 1, len(me.lessons)):
         raise Refused("training")
     lesson = me.lessons[number - 1]
-    mine = (workers.c.id == me.id, workers.c.trained == number - 1)
-    connection.execute(workers.update().where(*mine).values(trained=number, seen_at=now))
     _, payload = _item(connection, lesson)
     problem = me.policy.problem
     described = problem.descriptions[lesson.cls] if problem.descriptions else ""
     right = ANSWERS[lesson.right]
+    explanation = str(json.loads(payload).get("explanation") or "")
     return {
         "right": right,
         "correct": None if answer is None else answer == right,
         "truth": problem.classes[lesson.cls],
-        "explanation": str(json.loads(payload).get("explanation") or described),
+        "explanation": explanation or described,
+        "of_class": not explanation,
     }
 
 

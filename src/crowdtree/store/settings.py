@@ -112,6 +112,10 @@ class Settings(BaseModel):
     participants: Literal["any", "named", "signed"] = "any"
     """Who may join by the open link: anybody, those with a participant id in the link, or only
     those with a signed one."""
+    signing_key: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """Number of the key with which participant ids are signed; the next number is a new key."""
+    oldest_signing_key: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """Links that were signed with a key of a lower number are refused."""
     instructions: Annotated[str, Field(max_length=50_000)] = ""
     """Instructions for workers, in Markdown."""
     examples: dict[str, Annotated[str, Field(max_length=20_000)]] = {}

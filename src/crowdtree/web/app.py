@@ -13,6 +13,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from crowdtree.store import ExpireLeases, Store
 from crowdtree.web import background, pages
@@ -44,6 +45,25 @@ log = logging.getLogger("crowdtree.web")
 SWEEP_SECONDS = 1.0
 
 
+class Application(FastAPI):
+    """The framework behind the guard and the fast path, which skips what it does per request."""
+
+    front: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        scope["app"] = self
+        await self.front(scope, receive, send)
+
+    def put_behind(self, state: AppState) -> None:
+        """Put the framework behind what looks at requests first."""
+        behind = FastPath(super().__call__, state)
+        self.front = Guard(behind, media=state.media.origin if state.media else "")
+        if state.options.trusted_hosts:
+            hosts = list(state.options.trusted_hosts)
+            self.front = TrustedHostMiddleware(self.front, allowed_hosts=hosts)
+
+
 def create_app(store: Store, options: Options | None = None, **changes: Any) -> FastAPI:
     """Make the application on a store.
 
@@ -61,7 +81,7 @@ def create_app(store: Store, options: Options | None = None, **changes: Any) -> 
     'crowdtree'
     """
     state = AppState(store, options or Options(**changes))
-    app = FastAPI(
+    app = Application(
         title="crowdtree",
         version=_version(),
         lifespan=_lifespan,
@@ -74,10 +94,7 @@ def create_app(store: Store, options: Options | None = None, **changes: Any) -> 
     _add_routes(app, state)
     add_handlers(app, error_page)
     app.add_middleware(BodyLimit)
-    app.add_middleware(FastPath, state=state)
-    app.add_middleware(Guard, media=state.media.origin if state.media else "")
-    if state.options.trusted_hosts:
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(state.options.trusted_hosts))
+    app.put_behind(state)
     return app
 
 

@@ -43,6 +43,7 @@ __all__ = [
     "OwnerNeeded",
     "WorkerHash",
     "auditor_hash",
+    "bearer",
     "csrf_of",
     "forget",
     "known_auditor",
@@ -96,15 +97,19 @@ def csrf_of(token: str) -> str:
     return hashlib.sha256(b"csrf:" + token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def bearer(request: Request) -> str | None:
-    """Read the bearer token."""
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+def bearer(header: str) -> str | None:
+    """Read the bearer token of a header ``Authorization``.
+
+    >>> bearer("Bearer abc"), bearer("Basic abc")
+    ('abc', None)
+    """
+    scheme, _, token = header.partition(" ")
     return token.strip()[:MOST_TOKEN] if scheme.lower() == "bearer" and token.strip() else None
 
 
 def token_from(request: Request, cookie: str) -> tuple[str | None, bool]:
     """Read the token and whether it came in a cookie."""
-    token = bearer(request)
+    token = bearer(request.headers.get("authorization", ""))
     if token is not None:
         return token, False
     found = request.cookies.get(cookie)

@@ -14,9 +14,7 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.languages import english
 from crowdtree.store import NotFound, Refused, Unavailable
 from crowdtree.store.errors import database_errors, disk_error, is_outage, unavailable
-from crowdtree.web.headers import HEADERS
 from crowdtree.web.hints import api_words
-from crowdtree.web.logs import REQUEST_ID
 
 __all__ = [
     "FAULT",
@@ -24,6 +22,7 @@ __all__ = [
     "Refusal",
     "add_handlers",
     "error_response",
+    "fault_of",
     "outage",
     "refusal_of",
 ]
@@ -86,6 +85,12 @@ def outage(error: BaseException) -> Unavailable | None:
     return None
 
 
+def fault_of(error: BaseException) -> Refusal:
+    """What clients see of an error that is not their mistake."""
+    found = outage(error)
+    return Refusal(500, "fault", FAULT) if found is None else refusal_of(found)
+
+
 def error_response(
     status: int, case: str, message: str, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
@@ -121,13 +126,10 @@ def add_handlers(app: FastAPI, page: Callable[[Request, int, str, str], Response
 
     @app.exception_handler(Exception)
     async def _failed(request: Request, error: Exception) -> Response:
-        """Handle what is left; the framework then logs it, and sends no headers of its own."""
-        found = outage(error)
-        refusal = Refusal(500, "fault", FAULT) if found is None else refusal_of(found)
+        """Handle what is left; the framework then logs it."""
         html = "text/html" in request.headers.get("accept", "")
-        made = page(request, *refusal) if html else error_response(*refusal)
-        made.headers.update(HEADERS | {"x-request-id": REQUEST_ID.get()})
-        return made
+        refusal = fault_of(error)
+        return page(request, *refusal) if html else error_response(*refusal)
 
 
 def _first(errors: Sequence[Mapping[str, object]]) -> str:

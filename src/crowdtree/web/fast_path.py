@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Mapping
 
 from pydantic import BaseModel, ValidationError
@@ -18,14 +19,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store import Refused
-from crowdtree.web.auth import worker_hash
-from crowdtree.web.errors import HttpError, error_response, refusal_of
+from crowdtree.store.owner.tokens import hashed
+from crowdtree.web.auth import bearer, worker_hash
+from crowdtree.web.errors import HttpError, error_response, fault_of, refusal_of
 from crowdtree.web.limits import SMALL
 from crowdtree.web.request_metrics import ROUTE
 from crowdtree.web.services import assignments
 from crowdtree.web.state import AppState
 
 __all__ = ["FastPath"]
+
+log = logging.getLogger("crowdtree.web")
 
 BODIES: dict[str, type[BaseModel]] = {
     "/api/worker/next": assignments.Asked,
@@ -54,9 +58,11 @@ class FastPath:
         scope[ROUTE] = scope["path"]
         messages: list[Message] = []
         try:
-            if not _is_small_json(scope):
+            headers = dict(scope["headers"])
+            if not _is_small_json(headers):
                 raise HttpError(415, "json", "expected JSON")
-            who = await worker_hash(Request(scope))
+            token = bearer(headers.get(b"authorization", b"").decode("latin-1"))
+            who = hashed(token) if token else await worker_hash(Request(scope))
             async with asyncio.timeout(SOON):
                 while not messages or messages[-1].get("more_body"):
                     messages.append(await receive())
@@ -74,6 +80,10 @@ class FastPath:
             made = await self._result(given, who, Request(scope, receive))
         except CrowdtreeError as error:
             await error_response(*refusal_of(error))(scope, receive, send)
+            return
+        except Exception as error:
+            log.exception("%s failed", scope["path"])
+            await error_response(*fault_of(error))(scope, receive, send)
             return
         text = TEXT.encode(made).encode()
         headers = [
@@ -94,9 +104,8 @@ class FastPath:
         raise TypeError(type(given))
 
 
-def _is_small_json(scope: Scope) -> bool:
+def _is_small_json(headers: Mapping[bytes, bytes]) -> bool:
     """Whether the headers announce JSON that need not be limited."""
-    headers = dict(scope["headers"])
     length = headers.get(b"content-length", b"")
     return (
         headers.get(b"content-type", b"").startswith(b"application/json")

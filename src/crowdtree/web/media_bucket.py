@@ -7,15 +7,16 @@ Credentials, region and the address of the service are those of the AWS tools: v
 
 from __future__ import annotations
 
+import mimetypes
 import os
 import re
 import secrets
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from crowdtree.errors import CrowdtreeError, one_line
@@ -90,10 +91,10 @@ class Bucket:
             )
         part.unlink()
 
-    def find(self, campaign: Campaign, name: str, kind: str) -> str | None:
+    def find(self, campaign: Campaign, name: str, kind: str, own: bool) -> str | None:
         """Sign an address of a file, which works for some minutes."""
-        given = file_name(campaign.secret, name)
-        if GIVEN_NAME.fullmatch(name):
+        given = file_name(campaign.secret, name) if own else name
+        if own and GIVEN_NAME.fullmatch(name):
             # most of these are names that workers get; a file may be called so by itself
             try:
                 self._exists(self._key(campaign.id, name))
@@ -125,16 +126,16 @@ class Bucket:
     def uploaded(self, campaign: Campaign) -> Callable[[str], bool]:
         """List the files once."""
         with self._calls():
-            there = set(self._keys(campaign.id))
+            there = set(self._keys(self._key(campaign.id)))
         return lambda name: self._key(campaign.id, file_name(campaign.secret, name)) in there
 
     def place(self, number: int) -> str:
         """Name the folder of a campaign."""
         return f"{self.address}/{number}"
 
-    def _keys(self, number: int) -> Iterator[str]:
+    def _keys(self, prefix: str) -> Iterator[str]:
         pages = self._client.get_paginator("list_objects_v2").paginate(
-            Bucket=self.name, Prefix=self._key(number)
+            Bucket=self.name, Prefix=prefix
         )
         return (one["Key"] for page in pages for one in page.get("Contents", ()))
 
@@ -158,14 +159,46 @@ class Bucket:
         """Delete all files of a campaign."""
         try:
             with self._calls():
-                keys = list(self._keys(number))
-                for first in range(0, len(keys), AT_ONCE):
-                    gone = [{"Key": key} for key in keys[first : first + AT_ONCE]]
-                    self._client.delete_objects(Bucket=self.name, Delete={"Objects": gone})
+                keys = list(self._keys(self._key(number)))
+            self._delete(keys)
         except Unavailable:
             return self.place(number)
-        self._exists.cache_clear()
         return ""
+
+    def _delete(self, keys: Sequence[str]) -> None:
+        with self._calls():
+            for first in range(0, len(keys), AT_ONCE):
+                gone = [{"Key": key} for key in keys[first : first + AT_ONCE]]
+                self._client.delete_objects(Bucket=self.name, Delete={"Objects": gone})
+        self._exists.cache_clear()
+
+    # what backups need: files by campaign and name that workers get
+
+    def stored(self) -> list[tuple[int, str]]:
+        """List the files of all campaigns."""
+        with self._calls():
+            names = [key.removeprefix(self._prefix) for key in self._keys(self._prefix)]
+        found = (name.split("/") for name in names)
+        return [(int(part[0]), part[1]) for part in found if len(part) == 2 and part[0].isdecimal()]
+
+    @contextmanager
+    def read(self, number: int, name: str) -> Iterator[IO[bytes]]:
+        """Open a file."""
+        with self._calls():
+            found = self._client.get_object(Bucket=self.name, Key=self._key(number, name))
+            with found["Body"] as body:
+                yield body
+
+    def write(self, file: IO[bytes], number: int, name: str) -> None:
+        """Store a file."""
+        kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        more = {"ContentType": kind, "Metadata": {}}
+        with self._calls():
+            self._client.upload_fileobj(file, self.name, self._key(number, name), ExtraArgs=more)
+
+    def delete(self, files: Iterable[tuple[int, str]]) -> None:
+        """Delete files."""
+        self._delete([self._key(*file) for file in files])
 
 
 def _client(place: str) -> Any:

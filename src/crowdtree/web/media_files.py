@@ -32,8 +32,8 @@ class MediaFiles(Protocol):
     def keep(self, part: Path, campaign: Campaign, name: str, kind: str) -> None:
         """Store a file that was received; it replaces one of the same name."""
 
-    def find(self, campaign: Campaign, name: str, kind: str) -> Path | str | None:
-        """Find a file by its own name or by the one that workers get: a path, or an address."""
+    def find(self, campaign: Campaign, name: str, kind: str, own: bool) -> Path | str | None:
+        """Find a file by the name that workers get, or with `own` by its own: a path or address."""
 
     def uploaded(self, campaign: Campaign) -> Callable[[str], bool]:
         """Whether a file was uploaded, as of now."""
@@ -93,18 +93,18 @@ class Folder:
         """Give a file its name."""
         os.replace(part, self._of(campaign.id) / name)
 
-    def find(self, campaign: Campaign, name: str, kind: str) -> Path | None:  # noqa: ARG002
+    def find(self, campaign: Campaign, name: str, kind: str, own: bool) -> Path | None:  # noqa: ARG002
         """Find a file; the names of a folder are kept until it changes."""
         folder = self._of(campaign.id)
-        if (folder / name).is_file():
+        if own and (folder / name).is_file():
             return folder / name
         if not folder.is_dir():
             return None
         changed = folder.stat().st_mtime_ns
         known = self._names.get(campaign.id)
         if known is None or known[0] != changed:
-            own = [path.name for path in folder.iterdir()]
-            known = (changed, {file_name(campaign.secret, each): each for each in own})
+            there = [path.name for path in folder.iterdir()]
+            known = (changed, {file_name(campaign.secret, each): each for each in there})
             self._names[campaign.id] = known
         found = known[1].get(name)
         return None if found is None else folder / found

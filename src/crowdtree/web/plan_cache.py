@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
@@ -46,8 +47,9 @@ class PlanCache:
         self.by_policy: WeakKeyDictionary[AnyPolicy, Promise] = WeakKeyDictionary()
         """The same by object, because writing out a large policy as a key is slow."""
         self.certificates: OrderedDict[str, CertificateCost] = OrderedDict()
-        self.people: OrderedDict[str, dict[int, float]] = OrderedDict()
-        self.pending: dict[AnyPolicy, asyncio.Task[Promise]] = {}
+        self.extra: WeakKeyDictionary[AnyPolicy, dict[int, float]] = WeakKeyDictionary()
+        """Answers per item in addition, by the least number of people per label."""
+        self.pending: dict[tuple[AnyPolicy, int], asyncio.Task[None]] = {}
 
     def known(self, problem: JsonObject) -> Offer | None:
         """The choices for a stored problem, if they are cached."""
@@ -88,29 +90,34 @@ class PlanCache:
             return await asyncio.to_thread(promise_of, policy)
         return await self.process.run(make_promise, policy)
 
-    async def promise_soon(self, policy: AnyPolicy) -> Promise | None:
-        """What a policy is expected to do, or nothing while that is being computed."""
-        quick = isinstance(policy, PlanPolicy) or _policy_key(policy) in self.promises
-        if policy in self.by_policy or quick:
-            return await self.promise(policy)
-        if policy not in self.pending:
-            task = asyncio.create_task(self.promise(policy))
-            self.pending[policy] = task
-            task.add_done_callback(lambda done: self._settled(policy, done))
+    async def promise_soon(self, policy: AnyPolicy, people: int = 1) -> Promise | None:
+        """What a policy does with a least number of people per label; nothing while computed."""
+        extra = self.extra.get(policy, {}).get(people, 0.0 if people == 1 else None)
+        quick = policy in self.by_policy or isinstance(policy, PlanPolicy)
+        if extra is not None and (quick or _policy_key(policy) in self.promises):
+            found = await self.promise(policy)
+            return replace(found, answers=found.answers + extra) if extra else found
+        if (policy, people) not in self.pending:
+            task = asyncio.create_task(self._prepare(policy, people))
+            self.pending[policy, people] = task
+            task.add_done_callback(lambda done: self._settled((policy, people), done))
         return None
 
-    def _settled(self, policy: AnyPolicy, done: asyncio.Task[Promise]) -> None:
-        self.pending.pop(policy, None)
+    async def _prepare(self, policy: AnyPolicy, people: int) -> None:
+        await self.promise(policy)
+        await self.people_costs(policy, [people])
+
+    def _settled(self, key: tuple[AnyPolicy, int], done: asyncio.Task[None]) -> None:
+        self.pending.pop(key, None)
         if not done.cancelled():
             done.exception()  # mark it as retrieved; the next request tries again
 
     async def people_costs(self, policy: AnyPolicy, people: Sequence[int]) -> dict[int, float]:
         """Answers per item that least numbers of people take in addition, in that process."""
-        key = f"{_policy_key(policy)} {people}"
-        if key not in self.people:
-            made = await self.process.run(people_costs, policy, people)
-            _remember(self.people, key, made, MOST_PROMISES)
-        return self.people[key]
+        known = self.extra.setdefault(policy, {1: 0.0})
+        if missing := [n for n in people if n not in known]:
+            known |= await self.process.run(people_costs, policy, missing)
+        return {n: known[n] for n in people}
 
     async def certificate(self, policy: AnyPolicy, bound: float, items: int) -> CertificateCost:
         """What a certificate costs, by simulation in the separate process."""

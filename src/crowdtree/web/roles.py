@@ -67,6 +67,7 @@ ROUTES: dict[str, OwnerRole] = {
     "POST /c/{number}/preview/api/worker/release": "viewer",
     "POST /c/{number}/preview/api/worker/report": "viewer",
     "POST /c/{number}/preview/api/worker/skip": "viewer",
+    "POST /c/{number}/preview/api/worker/training": "viewer",
     "POST /c/{number}/preview/work/next": "viewer",
     "POST /c/{number}/preview/work/undo": "viewer",
     # secrets, and what only leads to changes

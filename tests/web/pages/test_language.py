@@ -218,20 +218,43 @@ def test_owners_replace_texts_in_a_language(app: Lab) -> None:
     assert "Schau <em>gut</em> hin." in page
     data = re.search(r"data-texts='(.*?)'", page)
     assert data is not None
-    assert json.loads(data[1])["texts"]["thanks"] == "Tschüs"
+    assert json.loads(data[1])["thanks"] == "Tschüs"
     english = html(app, "/work?lang=en", **worker.headers)
     assert "Jawohl" not in english
     assert "<p>Look.</p>" in english
+
+
+def test_auditors_read_classes_as_the_owner_named_them(app: Lab) -> None:
+    names = {"de": {"class:c1": "Amsel", "explanation:c1": "schwarz"}, "en": {"class:c1": "Bird"}}
+    number = app.campaign(settings={"texts": names})
+    made = app.post(f"/api/campaigns/{number}/audit/links", {"name": "Ann"}).json()
+    head = {"authorization": f"Bearer {made['token']}"}
+    german, spanish = (html(app, f"/check?lang={code}", **head) for code in ("de", "es"))
+    assert '<input type="radio" name="truth" value="c1">' in german
+    assert 'Amsel <span class="small">schwarz</span>' in german
+    assert ">Bird</span>" in spanish  # the language of the campaign
+    assert ">c2</span>" in german
+
+
+@pytest.mark.parametrize("key", ["class:robin", "question:robin", "explanation:T1"])
+def test_texts_for_unknown_names_are_refused(app: Lab, key: str) -> None:
+    number = app.campaign()
+    body = {"texts": {"de": {key: "x"}}}
+    path = f"/api/campaigns/{number}/settings"
+    found = app.client.patch(path, json=body, headers=app.owner)
+    assert found.status_code == 422
+    assert f"texts: de: '{key}' names no" in found.json()["message"]
 
 
 def test_the_page_of_texts_saves_one_language(app: Lab) -> None:
     number = app.campaign(settings={"texts": {"es": {"help": "Socorro"}}})
     assert "Weiß nicht" in app.get(f"/c/{number}/texts?lang=de").text
     sent = {"text-answer.skip": " Keine Ahnung ", "text-help": "", "text-question:T1": "Rot?"}
+    sent["text-class:c2"] = "Rotkehlchen"
     path = f"/c/{number}/texts?lang=de"
     assert app.client.post(path, data=sent, headers=app.owner).status_code == 200
     settings = app.get(f"/api/campaigns/{number}/definition").json()["settings"]
-    german = {"answer.skip": "Keine Ahnung", "question:T1": "Rot?"}
+    german = {"answer.skip": "Keine Ahnung", "question:T1": "Rot?", "class:c2": "Rotkehlchen"}
     assert settings["texts"] == {"es": {"help": "Socorro"}, "de": german}
     wrong = app.client.post(path, data={"text-count.of": "{x}"}, headers=app.owner)
     assert wrong.status_code == 422

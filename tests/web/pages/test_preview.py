@@ -62,6 +62,28 @@ def test_the_pages_of_workers_and_of_previews_are_the_same_otherwise(app: Lab) -
     assert real.partition(begin)[2] == shown.partition(begin)[2] != ""
 
 
+def test_the_training_is_previewed_once_per_load_of_the_page(app: Lab) -> None:
+    gold = "task,text,gold,explanation\ng0,Gold 0,c1,It has a tail.\ng1,Gold 1,c4,\ni,One,,\n"
+    number = app.campaign(gold, start=False, settings={"training": 2})
+    here = f"/c/{number}/preview"
+    before = rows(app)
+    for _ in range(2):  # loaded again, it begins anew
+        assert app.get(here).status_code == 200
+        for place in (1, 2):
+            assert app.post(f"{here}/work/next").json()["reason"] == "training"
+            found = app.get(f"{here}/work/training").json()
+            assert (found["total"], found["task"]["number"]) == (2, place)
+            assert found["task"]["item"]["text"] == f"Gold {place - 1}"
+            answer = {"number": place, "answer": "skip"}
+            told = app.post(f"{here}/api/worker/training", answer).json()
+            assert (told["correct"], told["of_class"]) == (None, place == 2)
+        assert app.get(f"{here}/work/training").json()["task"] is None
+        assert app.post(f"{here}/work/next").json()["task"] is not None
+    beyond = app.post(f"{here}/api/worker/training", {"number": 3, "answer": "yes"})
+    assert beyond.status_code == 409
+    assert rows(app) == before
+
+
 def test_a_draft_without_items_shows_an_example(app: Lab) -> None:
     made = app.post("/api/campaigns", {"policy": {"example": "table1", "workers": 8}})
     found = app.post(f"/c/{made.json()['id']}/preview/work/next").json()

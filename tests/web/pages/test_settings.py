@@ -32,8 +32,9 @@ def test_numbers_are_read_as_people_write_them():
 
 
 def test_every_setting_has_a_field_and_is_written_as_it_is_read():
-    # pages of their own; only for programs
+    # pages of their own; only for programs; buttons
     elsewhere = {"examples", "texts", "leases_per_worker", "person_dependence"}
+    elsewhere |= {"signing_key", "oldest_signing_key"}
     assert {*FIELDS, *FLAGS, *WORDS} | elsewhere >= set(Settings.model_fields)
     form = (WEB / "templates" / "share.html").read_text()
     for name in (*FIELDS, *FLAGS, *WORDS):

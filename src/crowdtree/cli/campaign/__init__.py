@@ -18,7 +18,7 @@ from crowdtree.cli.campaign.export import (
 from crowdtree.cli.campaign.items import items_verb
 from crowdtree.cli.campaign.revise import revise_verb
 from crowdtree.cli.campaign.sign_link import sign_link_verb
-from crowdtree.cli.campaign.status import pause_verb, start_verb, status_verb
+from crowdtree.cli.campaign.status import finish_verb, pause_verb, start_verb, status_verb
 from crowdtree.cli.campaign.verify import verify_verb
 from crowdtree.cli.groups import make_group
 
@@ -31,6 +31,7 @@ campaign_app = make_group(
     items_verb,
     start_verb,
     pause_verb,
+    finish_verb,
     status_verb,
     revise_verb,
     exclude_verb,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -116,7 +117,8 @@ def create_verb(
 
 
 def _named(file: str) -> str:
-    return "Standard input" if file == STANDARD_INPUT else file
+    """The name of a campaign without one: that of its file, without folder and extension."""
+    return "Standard input" if file == STANDARD_INPUT else Path(file).stem
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:

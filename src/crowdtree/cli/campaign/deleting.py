@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -66,10 +65,10 @@ def erase_worker_verb(
 
       crowdtree campaign erase-worker 1 --worker 7
     """
-    erase = import_server("crowdtree.store.owner.deleting").erase_worker
+    erase = import_server("crowdtree.web.services.deleting").erase_worker
     who = worker_number(worker)
     with opened(database) as store:
-        store.write(partial(erase, number=number, worker=who, now=store.clock()))
+        erase(store, number, who)
 
     def show(console: Any) -> None:
         console.print(f"Personal data of w{who} deleted.")

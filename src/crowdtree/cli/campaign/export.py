@@ -170,4 +170,4 @@ def _said(target: Target, what: str, rows: int) -> None:
         console.print(f"{plural(rows, noun)}.")
 
     found = {"written": path, "rows": rows}
-    render.emit(target.as_json, found, show, [target.output], then.get(what, ""))
+    render.emit(target.as_json, found, show, [target.output], then.get(what, "") if rows else "")

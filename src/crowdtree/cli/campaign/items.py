@@ -1,8 +1,10 @@
-"""The verb `campaign items`."""
+"""The verb `campaign items`: add items from a file, or list those that there are."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -17,33 +19,113 @@ from crowdtree.cli.campaign.database import (
     opened,
     opened_media,
 )
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, with_options
 from crowdtree.cli.streams import STANDARD_INPUT
+from crowdtree.errors import CrowdtreeError
 from crowdtree.files.items import item_format
-from crowdtree.text import plural
+from crowdtree.text import percent, plural, short
 
 __all__ = ["items_verb"]
 
 
+WORDS = ("text", "markdown", "alt", "image", "audio", "video")
+"""Columns that say what an item is; the first that it has is listed."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """Which items to list."""
+
+    text: Annotated[
+        str, typer.Option("--search", metavar="TEXT", help="List items that contain TEXT.")
+    ] = ""
+    find: Annotated[
+        str, typer.Option("--name", metavar="TEXT", help="List items whose name begins with TEXT.")
+    ] = ""
+    status: Annotated[
+        Literal["new", "open", "labelled", "set aside", "gold", "withdrawn"] | None,
+        typer.Option("--status", help="List items with this status.", show_default=False),
+    ] = None
+    label: Annotated[
+        str, typer.Option("--label", metavar="CLASS", help="List items with this label.")
+    ] = ""
+
+
+@with_options
 def items_verb(
     number: Number,
+    search: Search,
     file: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help="Items: .csv, .tsv, .xlsx or .jsonl, or - for stdin."),
-    ],
+        str | None,
+        typer.Argument(
+            metavar="FILE",
+            help="Items to add: .csv, .tsv, .xlsx or .jsonl, or - for stdin. Without it, the "
+            "items of the campaign are listed.",
+            show_default=False,
+        ),
+    ] = None,
+    most: Annotated[
+        int, typer.Option("--most", metavar="N", min=1, max=100_000, help="List up to N items.")
+    ] = 50,
     media: MediaPlace = None,
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Add items to a campaign from a table (CSV, XLSX) or a JSON-lines file.
+    """Add items to a campaign from a table (CSV, XLSX) or a JSON-lines file, or list its items.
 
     Items that the campaign has stay as they are. Lines whose item is there with other content are
     reported, and so are files that items show but that were never uploaded.
 
-    Example:
+    Examples:
 
       crowdtree campaign items 1 birds.csv
+
+      crowdtree campaign items 1 --status "set aside" --search robin
     """
+    if file is None:
+        _list(number, search, most, database, as_json)
+    elif search != Search():
+        raise CrowdtreeError("items: expected a file to add, or options to list items, got both")
+    else:
+        _add(number, file, media, database, as_json)
+
+
+def _list(number: int, search: Search, most: int, database: str, as_json: bool) -> None:
+    queries = import_server("crowdtree.store.queries.items")
+    wish = {name: (value or "").strip() for name, value in asdict(search).items()}
+    with opened(database) as store:
+        found = store.read(partial(queries.page_of_items, number=number, most=most, **wish))
+
+    def show(console: Any) -> None:
+        from rich.table import Table
+
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for name in ("item", "status", "label", "wrong", "content"):
+            table.add_column(name, no_wrap=name == "status")
+        for row in found["items"]:
+            table.add_row(*_cells(row))
+        if found["items"]:
+            console.print(table, markup=False)
+        console.print(f"{plural(len(found['items']), 'item')}.")
+        if found["next"]:
+            console.print(f"There may be more: --most {most * 10} lists them.")
+
+    render.emit(as_json, dict(found), show)
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """An item in the list: its name, status, label, chance that it is wrong, and content."""
+    by_hand, known = row["corrected"], row["gold"]
+    label = row["label"] if row["status"] == "labelled" else None
+    note = " (by hand)" if by_hand else " (known)" if known else ""
+    wrong = row["posterior_error"] if label and not note else None
+    words = (str(row["item"].get(name) or "") for name in WORDS)
+    content = short(next(filter(None, words), ""), 60)
+    shown = "" if row["status"] == "withdrawn" else f"{by_hand or known or label or ''}{note}"
+    return row["task"], row["status"], shown, "" if wrong is None else percent(wrong), content
+
+
+def _add(number: int, file: str, media: str | None, database: str, as_json: bool) -> None:
     items = import_server("crowdtree.web.services.items")
     source = inputs.source_of(file)
     single_line = file == STANDARD_INPUT and source.name.endswith(".json")

@@ -40,7 +40,8 @@ def sign_link_verb(
     derived = import_server("crowdtree.store.derived")
     rows = import_server("crowdtree.store.db.campaign_row")
     with opened(database) as store:
-        key = derived.signing_key(store.read(lambda c: rows.get_campaign(c, number)).secret)
+        campaign = store.read(lambda c: rows.get_campaign(c, number))
+    key = derived.signing_key(campaign.secret, campaign.settings.signing_key)
     links = {
         participant: sign_link(link, key, participant, seconds=days * DAY, once=once)
         for participant in participants

@@ -1,4 +1,4 @@
-"""The verbs `campaign start`, `campaign pause` and `campaign status`."""
+"""The verbs `campaign start`, `campaign pause`, `campaign finish` and `campaign status`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from crowdtree.cli.campaign.database import (
 from crowdtree.cli.options import AsJson
 from crowdtree.cli.render.status import status_lines
 
-__all__ = ["pause_verb", "start_verb", "status_verb"]
+__all__ = ["finish_verb", "pause_verb", "start_verb", "status_verb"]
 
 
 def start_verb(
@@ -57,6 +57,20 @@ def pause_verb(number: Number, database: Database = HERE, as_json: AsJson = Fals
     """
     then = next_step(database, "campaign", "start", number)
     _move(number, "paused", database, as_json, then)
+
+
+def finish_verb(number: Number, database: Database = HERE, as_json: AsJson = False) -> None:
+    """Finish a campaign now: open items get the best label so far.
+
+    The server does it within seconds, or when it runs next. Items that nobody was asked about are
+    set aside.
+
+    Example:
+
+      crowdtree campaign finish 1
+    """
+    then = next_step(database, "campaign", "status", number)
+    _move(number, "finishing", database, as_json, then)
 
 
 def _move(number: int, status: str, database: str, as_json: bool, then: str) -> None:

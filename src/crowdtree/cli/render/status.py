@@ -31,9 +31,10 @@ def _money(row: dict[str, Any]) -> str:
     if not row["price"]:
         return ""
     of = f" of {row['budget']:,.2f}" if row["budget"] is not None else ""
+    unit = f" {row['currency']}" if row.get("currency") else ""
     left = row["forecast"]["cost_left"]
     ahead = f", about {left:,.2f} remaining" if left else ""
-    return f"spent {row['spent']:,.2f}{of}{ahead}"
+    return f"spent {row['spent']:,.2f}{of}{unit}{ahead}"
 
 
 def _ahead(row: dict[str, Any]) -> str:

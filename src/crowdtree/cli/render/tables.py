@@ -92,7 +92,8 @@ def show_policies(console: Any, rows: Any) -> None:
             "states (Dawid-Skene: observed).[/]"
         )
     console.print(
-        "[dim]The floor (Fano) is at each policy's own error; no policy can go below it.[/]\n"
+        "[dim]x floor: answers divided by the fewest with which any policy can reach that error "
+        "(Fano's inequality).[/]\n"
     )
 
 

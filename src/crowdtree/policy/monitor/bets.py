@@ -7,6 +7,7 @@ follow the errors that are to be noticed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from crowdtree.policy.base import FloatArray
 from crowdtree.policy.monitor.past import Said
 from crowdtree.policy.revising import Table
 
-__all__ = ["ALIKE", "CHANCES", "DEPENDENCES", "SHARES", "Bets", "ItemBets", "Key"]
+__all__ = ["ALIKE", "CHANCES", "DEPENDENCES", "SHARES", "After", "Bets", "ItemBets", "Key"]
 
 MULTIPLES = (1 / 2, 2 / 3, 3 / 2, 2.0, 3.0)
 """Errors, in multiples of those of the table, that it is compared with."""
@@ -57,6 +58,8 @@ class _Asked(NamedTuple):
 class ItemBets:
     """Likelihood of the answers about an item: under the table, and of each alternative.
 
+    Items with the same answers share one, so it is not changed once it is complete.
+
     Attributes
     ----------
     rows
@@ -74,6 +77,17 @@ class ItemBets:
         self.log_ratios: FloatArray = np.zeros(classes * len(CHANCES))
         self.counts: dict[int, list[int]] = {}
         """Yeses and answers per question."""
+        self.after: dict[Said, After] = {}
+        """What follows from one more answer, where that was computed before."""
+
+    def copy(self) -> ItemBets:
+        """Copy everything but what follows from it."""
+        made = copy(self)
+        made.chance, made.logs, made.cells = self.chance.copy(), self.logs.copy(), self.cells.copy()
+        made.place = self.place.copy()
+        made.counts = {question: counts.copy() for question, counts in self.counts.items()}
+        made.after = {}
+        return made
 
     @property
     def posterior(self) -> FloatArray:
@@ -99,6 +113,15 @@ class ItemBets:
     def add_like_table(self, added: Sequence[tuple[Key, int, int]]) -> None:
         """Add alternatives that agree with the table so far."""
         self.add(added, self.chance[:1].repeat(sum(count for _, _, count in added), axis=0))
+
+
+class After(NamedTuple):
+    """What follows from one more answer about an item."""
+
+    bets: ItemBets
+    bits: float
+    """How surprising the answer was under the table, in bits."""
+    expected_bits: float
 
 
 class Bets:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy.base import Answer, FloatArray, Policy, check_answer
-from crowdtree.policy.monitor.bets import ALIKE, CHANCES, SHARES, Bets, ItemBets, Key
+from crowdtree.policy.monitor.bets import ALIKE, CHANCES, SHARES, After, Bets, ItemBets, Key
 from crowdtree.policy.monitor.findings import find
 from crowdtree.policy.monitor.past import PEOPLE, Past, Remembered, Said
 from crowdtree.policy.monitor.records import Alarm, Finding, Revision, Score
@@ -25,6 +24,8 @@ GROWTH = 1.5
 """Growth of the number of answers after which a table is estimated again."""
 MOST_HELD = 300_000
 """Numbers that are held about items; those of others are computed again when needed."""
+ENTRY = 30
+"""Memory that an item takes by itself, in numbers; what is computed is shared with others."""
 _HIGHEST = 700.0  # logarithm of evidence beyond which more says nothing
 
 
@@ -109,7 +110,8 @@ class Monitor:
         self._scores: dict[Key, list[float]] = {}
         self._mass = np.zeros(len(self.table.prior))
         self._shares: list[_Shares] = []
-        self._held: OrderedDict[str, ItemBets] = OrderedDict()
+        self._held: dict[str, ItemBets] = {}  # the one that was answered last at the end
+        self._firsts: dict[int, ItemBets] = {}
         self._size = 0
         self._over: set[int] = set()  # places of keys whose alarms are known to have been raised
 
@@ -135,13 +137,12 @@ class Monitor:
         self.position = self.position + 1 if position is None else position
         said = Said(Answer(answer.question, answer.value), kind)
         held = self._take(item)
-        self._score(held, said)
+        after = self._after(held, said)
+        self._score(said, after)
         self._count(held, -1)
         self.past.add(item, self.position, said)
-        self._tell(held, said)
-        self._bets.refresh(held)
-        self._count(held, 1)
-        self._hold(item, held)
+        self._count(after.bets, 1)
+        self._hold(item, after.bets)
         self.answers += 1
         return self._new_alarms()
 
@@ -163,34 +164,68 @@ class Monitor:
         """Take the likelihood ratios of an item out of those that are held, or compute them."""
         found = self._held.pop(item, None)
         if found is not None:
-            self._size -= found.size
+            self._size -= ENTRY
             return found
-        found = ItemBets(self.table.prior, self._bets.classes)
         began, said = self.past.of(item)
         if began is None:
             self._begin_shares()
             self.items += 1
             began = self.position
-        shares = [made.share for made in self._shares if made.position <= began]
-        if shares:
-            key = ("prior", "")
-            found.add([(key, self._place(key, 1), 1)], shares[-1][None])
+        found = self._first(sum(made.position <= began for made in self._shares))
         for one in said:
-            self._tell(found, one)
-        self._bets.refresh(found)
+            found = self._after(found, one).bets
+        return found
+
+    def _first(self, shares: int) -> ItemBets:
+        """Likelihood ratios before any answer, where shares were estimated so many times."""
+        found = self._firsts.get(shares)
+        if found is None:
+            found = ItemBets(self.table.prior, self._bets.classes)
+            if shares:
+                key = ("prior", "")
+                found.add([(key, self._place(key, 1), 1)], self._shares[shares - 1].share[None])
+            self._bets.refresh(found)
+            self._firsts[shares] = found
+            self._size += found.size
+        return found
+
+    def _after(self, held: ItemBets, said: Said) -> After:
+        """What follows from one more answer."""
+        found = held.after.get(said)
+        if found is None:
+            bits = self._surprise(held, said)
+            made = held.copy()
+            needed = self._bets.needs(made, said)
+            if needed:
+                made.add_like_table(
+                    [(key, self._place(key, count), count) for key, count in needed]
+                )
+            self._bets.tell(made, said)
+            self._bets.refresh(made)
+            found = held.after[said] = After(made, *bits)
+            self._size += made.size
         return found
 
     def _hold(self, item: str, held: ItemBets) -> None:
         self._held[item] = held
-        self._size += held.size
-        while self._size > MOST_HELD and len(self._held) > 1:
-            self._size -= self._held.popitem(last=False)[1].size
+        self._size += ENTRY
+        if self._size > MOST_HELD:
+            self._forget()
 
-    def _tell(self, held: ItemBets, said: Said) -> None:
-        needed = self._bets.needs(held, said)
-        if needed:
-            held.add_like_table([(key, self._place(key, count), count) for key, count in needed])
-        self._bets.tell(held, said)
+    def _forget(self) -> None:
+        """Hold only the items that were answered last, and nothing that would follow."""
+        kept: dict[str, ItemBets] = {}
+        self._size, seen = 0, set[int]()
+        for item, held in reversed(self._held.items()):
+            size = ENTRY + (0 if id(held) in seen else held.size)
+            if kept and self._size + size > MOST_HELD // 2:
+                break
+            kept[item] = held
+            held.after.clear()
+            seen.add(id(held))
+            self._size += size
+        self._held = dict(reversed(kept.items()))
+        self._firsts.clear()
 
     def _count(self, held: ItemBets, sign: int) -> None:
         """Add an item to the sums over all items, or take it out."""
@@ -225,15 +260,19 @@ class Monitor:
             share = (strength * prior + self._mass) / (strength + self._mass.sum())
             self._shares.append(_Shares(self.position, share))
 
-    def _score(self, held: ItemBets, said: Said) -> None:
+    def _surprise(self, held: ItemBets, said: Said) -> tuple[float, float]:
+        """How surprising an answer is under the table, and an answer is expected to be, in bits."""
         share = self._bets.yes_given(held, said.answer.question)
         yes = min(max(float(held.posterior @ share), 1e-12), 1 - 1e-12)
         bits = -math.log2(yes), -math.log2(1 - yes)
+        return bits[0] if said.answer.value else bits[1], yes * bits[0] + (1 - yes) * bits[1]
+
+    def _score(self, said: Said, after: After) -> None:
         for key in (("question", str(said.answer.question)), ("kind", said.kind)):
             score = self._scores.setdefault(key, [0, 0.0, 0.0])
             score[0] += 1
-            score[1] += bits[0] if said.answer.value else bits[1]
-            score[2] += yes * bits[0] + (1 - yes) * bits[1]
+            score[1] += after.bits
+            score[2] += after.expected_bits
 
     # ---------------------------------------------------------------- what they say
 

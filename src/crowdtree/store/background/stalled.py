@@ -3,9 +3,10 @@
 An open item is stalled when it has a question to hand out, nobody holds a question of it, and
 nobody who is present may answer it: every active worker who was seen recently and has answers left
 has had the question (or the item, where a worker sees an item only once, or where it lacks other
-people's answers), or is dedicated to another question. Any present worker who may answer an item
-gets it sooner or later, so stalled items are exactly those that need somebody else. The owner sees
-their number; after ``give_up_seconds`` they are set aside.
+people's answers), is dedicated to another question, or is not known where the label waits for
+somebody who is (:mod:`~crowdtree.store.serving.newcomers`). Any present worker who may answer an
+item gets it sooner or later, so stalled items are exactly those that need somebody else. The owner
+sees their number; after ``give_up_seconds`` they are set aside.
 """
 
 from __future__ import annotations
@@ -46,28 +47,32 @@ UNLIMITED = 2**31 - 1
 
 
 class PresentWorker(NamedTuple):
-    """A worker who is present, and the question that a dedicated one answers."""
+    """A worker who is present; a dedicated one answers one question."""
 
     id: int
     question: int | None
+    known: str
+    """Why the worker is known; empty for others."""
 
 
 class Candidate(NamedTuple):
-    """An open question that nobody holds, and how many present workers have had it."""
+    """An open question that nobody holds, and how many who may be asked it have had it."""
 
     id: int
     item_id: int
     question: int
+    known_only: int
     had: int
 
 
 PRESENT = Query(
     PresentWorker,
-    """SELECT id, question FROM workers WHERE campaign_id = :campaign AND status = 'active'
+    """SELECT id, question, known FROM workers WHERE campaign_id = :campaign AND status = 'active'
     AND seen_at > :since AND answers < :most ORDER BY seen_at DESC LIMIT :limit""",
 )
 _HAD = f"""(SELECT count(DISTINCT leases.worker_id) FROM leases
     WHERE leases.item_id = open_questions.item_id AND {sql.TAKEN} AND leases.worker_id IN :present
+    AND (open_questions.known_only = 0 OR leases.worker_id IN :present_known)
     AND {AGAIN.format(people=":people")})"""
 _UNHELD = f"""NOT EXISTS (SELECT 1 FROM leases WHERE leases.item_id = open_questions.item_id
     AND {sql.ACTIVE})"""
@@ -75,9 +80,9 @@ _UNHELD = f"""NOT EXISTS (SELECT 1 FROM leases WHERE leases.item_id = open_quest
 
 CANDIDATES = Query(
     Candidate,
-    f"""SELECT id, item_id, question, {_HAD} AS had
+    f"""SELECT id, item_id, question, known_only, {_HAD} AS had
     FROM open_questions WHERE campaign_id = :campaign AND id > :after
-    AND (:all = 1 OR item_id IN :ids) AND known_only = 0 AND {_UNHELD} ORDER BY id LIMIT :most""",
+    AND (:all = 1 OR item_id IN :ids) AND {_UNHELD} ORDER BY id LIMIT :most""",
 )
 SOME_WAITING = Sql(
     """SELECT item_id FROM waiting WHERE campaign_id = :campaign AND item_id > :after
@@ -186,6 +191,7 @@ class StalledItems:
         after: int = 0,
         ids: Sequence[int] | None = None,
     ) -> list[Candidate]:
+        present = self._present(connection, campaign)
         return fetch(
             connection,
             CANDIDATES,
@@ -194,7 +200,8 @@ class StalledItems:
             after=after,
             all=int(ids is None),
             ids=list(ids or ()),
-            present=[worker.id for worker in self._present(connection, campaign)],
+            present=[worker.id for worker in present],
+            present_known=[worker.id for worker in present if worker.known],
             most=AT_ONCE,
         )
 
@@ -214,10 +221,11 @@ class StalledItems:
         """Separate stalled items from those that a present worker may answer."""
         present = self._present(connection, campaign)
 
-        def may_answer(question: int) -> int:
-            return sum(worker.question in (None, question) for worker in present)
+        def may_answer(row: Candidate) -> int:
+            asked = [worker for worker in present if worker.known or not row.known_only]
+            return sum(worker.question in (None, row.question) for worker in asked)
 
-        fine = {row.item_id for row in rows if row.had < may_answer(row.question)}
+        fine = {row.item_id for row in rows if row.had < may_answer(row)}
         stalled = sorted({row.item_id for row in rows} - fine)
         if not isinstance(campaign.policy, PlanPolicy):
             stalled = stalled[:MOST_REPLAYED]
@@ -248,6 +256,7 @@ class StalledItems:
             if any(
                 open_questions(campaign.policy, item, (), str(worker.id), campaign.rules)
                 for worker in present
+                if worker.known or item.least <= item.answers
             ):
                 found.add(row.id)
         return found

@@ -1,8 +1,8 @@
 """Backups: all tables and uploaded media of a server in one file, taken while it runs.
 
 The file is a ZIP archive. Every table is a member ``tables/NAME.jsonl``, every uploaded file a
-member ``media/CAMPAIGN/NAME``, and ``backup.json`` has the version of the tables and the SHA-256 of
-every member. Rows are written as JSON, so that a backup of SQLite restores
+member ``media/CAMPAIGN/NAME`` (see ``media``), and ``backup.json`` has the version of the tables
+and the SHA-256 of every member. Rows are written as JSON, so that a backup of SQLite restores
 into PostgreSQL and the other way round; tables of an older version are migrated after loading.
 """
 

@@ -5,61 +5,55 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import re
-import shutil
 import sqlite3
-import tempfile
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
+from typing import IO, cast
 
 import sqlalchemy as sa
 from alembic.util import CommandError
 from sqlalchemy.engine import Connection, Engine
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.files.private import open_private, private_folder
+from crowdtree.store.backup.media import Media, MediaMember, is_media, secrets_of, target_of
 from crowdtree.store.backup.tables import drop_tables, load, set_last_ids, table_names
 from crowdtree.store.backup.writing import CHUNK, FORMAT, MANIFEST, Manifest, member_of
 from crowdtree.store.db.engine import is_sqlite, make_engine, migrate_within
 
 __all__ = ["restore"]
 
-MEDIA = "media/"
-UPLOADED = re.compile(rf"{MEDIA}(\d+)/([^/\\\0]+)")
+MOST_MANIFEST = 2**28
+"""Bytes of the list of parts, which names every uploaded file."""
+MOST_LINE = 2**28
+"""Bytes of a row: a line without an end must not fill the memory."""
 DISCONNECTING = 20
 """Tenths of a second in which connections that are being closed may disappear."""
 
 
-def restore(
-    path: Path, database: str, media: Path | None, replace: bool = False, bucket: str = ""
-) -> Manifest:
-    """Load a backup into an empty database and folder, or with `replace` into any.
-
-    A backup with media is refused if the server is to use a `bucket`.
+def restore(path: Path, database: str, media: Media, replace: bool = False) -> Manifest:
+    """Load a backup into an empty database and folder or bucket, or with `replace` into any.
 
     Every checksum is compared before anything is replaced: if something is wrong, the database and
     the media stay as they were. Tables of an older version are migrated.
     """
     with _opened(path) as archive:
         manifest = _manifest(path, archive)
-        if bucket and any(name.startswith(MEDIA) for name in manifest["sha256"]):
-            raise CrowdtreeError(
-                f"{path}: it has uploaded media, which cannot be restored to {bucket}; restore "
-                "them to a folder (--media DIR), or leave them out (--no-media)"
-            )
+        files = {name: _member(path, name) for name in manifest["sha256"] if is_media(name)}
         engine = make_engine(database)
         try:
-            with _media(path, archive, manifest, media, replace) as put_media_in_place:
+            sizes = [archive.getinfo(name).file_size for name in files]
+            with target_of(media, sizes, replace) as target:
+                for name, member in files.items():
+                    target.take(member, _parts(path, archive, manifest, name, lines=False))
                 _check_unused(engine)
                 with engine.connect() as connection, connection.begin():
                     _check_empty(connection, replace)
                     _tables(path, archive, manifest, connection)
-                put_media_in_place()
+                    target.place(_opened_files(archive, files), secrets_of(connection))
+                target.finish()
         finally:
             engine.dispose()
     return manifest
@@ -82,9 +76,13 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
 
 def _manifest(path: Path, archive: zipfile.ZipFile) -> Manifest:
     try:
+        if archive.getinfo(MANIFEST).file_size > MOST_MANIFEST:
+            raise ValueError
         found = json.loads(archive.read(MANIFEST))
         known = found["format"] == FORMAT
-    except (KeyError, ValueError, TypeError):
+        if known and not _is_complete(found):
+            raise ValueError
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
         raise CrowdtreeError(f"{path}: is not a backup of crowdtree ({MANIFEST})") from None
     if not known:
         raise CrowdtreeError(
@@ -97,13 +95,28 @@ def _manifest(path: Path, archive: zipfile.ZipFile) -> Manifest:
     return cast(Manifest, found)
 
 
+def _is_complete(found: Manifest) -> bool:
+    """Whether a manifest has all that is read of it; somebody may have written it by hand."""
+    words = (found["crowdtree"], found["revision"], found["created_at"], *found["sha256"].values())
+    numbers = (*found["rows"].values(), *found["last_ids"].values())
+    return (
+        all(isinstance(value, str) for value in words)
+        and all(isinstance(value, int) for value in numbers)
+        and "campaigns" in found["rows"]
+        and {member_of(table) for table in found["rows"]} <= found["sha256"].keys()
+    )
+
+
 def _parts(
     path: Path, archive: zipfile.ZipFile, manifest: Manifest, name: str, lines: bool
 ) -> Iterator[bytes]:
     """Read a member by lines or chunks; raise at its end if its checksum is wrong."""
     digest = hashlib.sha256()
     with archive.open(name) as member:
-        for part in member if lines else iter(lambda: member.read(CHUNK), b""):
+        read = (lambda: member.readline(MOST_LINE)) if lines else (lambda: member.read(CHUNK))
+        for part in iter(read, b""):
+            if lines and len(part) == MOST_LINE:
+                raise CrowdtreeError(f"{path}: {name} has too long a line; use another backup")
             digest.update(part)
             yield part
     if digest.hexdigest() != manifest["sha256"][name]:
@@ -130,7 +143,7 @@ def _tables(
                 load(connection, table, lines)
             except CrowdtreeError:
                 raise
-            except (ValueError, TypeError, StopIteration):
+            except (ValueError, TypeError, StopIteration, RecursionError, sa.exc.ArgumentError):
                 raise CrowdtreeError(
                     f"{path}: {member_of(table)} cannot be read; use another backup"
                 ) from None
@@ -180,42 +193,16 @@ def _postgresql_in_use(engine: Engine) -> bool:
 # ------------------------------------------------------------------------------ media
 
 
-@contextlib.contextmanager
-def _media(
-    path: Path, archive: zipfile.ZipFile, manifest: Manifest, folder: Path | None, replace: bool
-) -> Iterator[Callable[[], None]]:
-    """Unpack the media in a folder of their own; what is yielded puts them in place."""
-    names = [name for name in manifest["sha256"] if name.startswith(MEDIA)]
-    if folder is None or not (names or folder.is_dir()):
-        yield lambda: None
-        return
-    private_folder(folder)
-    if not replace and _campaigns(folder):
-        raise CrowdtreeError(
-            f"{folder}: the folder of media is not empty; use another --media, or --replace to "
-            "delete what it has"
-        )
-    scratch = Path(tempfile.mkdtemp(dir=folder, prefix=".restore."))
+def _member(path: Path, name: str) -> MediaMember:
     try:
-        for name in names:
-            found = UPLOADED.fullmatch(name)
-            if found is None or found[2] in (".", ".."):
-                raise CrowdtreeError(f"{path}: {name[:80]!r} is not a name of uploaded media")
-            private_folder(scratch / found[1])
-            with open_private(scratch / found[1] / found[2]) as file:
-                file.writelines(_parts(path, archive, manifest, name, lines=False))
-        yield lambda: _put_in_place(scratch, folder)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        return MediaMember.of(name)
+    except CrowdtreeError as error:
+        raise CrowdtreeError(f"{path}: {error}") from None
 
 
-def _campaigns(folder: Path) -> list[Path]:
-    """Folders of campaigns; others are not ours."""
-    return [one for one in folder.iterdir() if one.name.isdecimal()]
-
-
-def _put_in_place(scratch: Path, folder: Path) -> None:
-    for old in _campaigns(folder):
-        shutil.rmtree(old)
-    for new in scratch.iterdir():
-        os.replace(new, folder / new.name)
+def _opened_files(
+    archive: zipfile.ZipFile, files: dict[str, MediaMember]
+) -> Iterator[tuple[MediaMember, IO[bytes]]]:
+    for name, member in files.items():
+        with archive.open(name) as file:
+            yield member, file

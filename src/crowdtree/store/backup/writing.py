@@ -9,13 +9,14 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import BinaryIO, NotRequired, TypedDict
+from typing import IO, BinaryIO, NotRequired, TypedDict
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.atomic import write_atomically
+from crowdtree.store.backup.media import Media, media_files, own_names
 from crowdtree.store.backup.tables import VERSION_TABLE, dump, last_ids, table_names
 from crowdtree.store.db.engine import make_engine, snapshot
 
@@ -54,10 +55,10 @@ def member_of(table: str) -> str:
     return f"tables/{table}.jsonl"
 
 
-def back_up(database: str, media: Path | None, path: Path, bucket: str = "") -> Manifest:
-    """Write the database and the folder of uploaded media to one file, which others cannot read.
+def back_up(database: str, media: Media, path: Path, left_out: str = "") -> Manifest:
+    """Write the database and the uploaded media to one file, which others cannot read.
 
-    Media in a `bucket` stay there; the file says where.
+    Media are in a folder or a bucket. The file says where those are that are `left_out`.
 
     The tables are one consistent state; a server may be writing at the same time. The database is
     not changed, also if it was written by an older version.
@@ -69,11 +70,12 @@ def back_up(database: str, media: Path | None, path: Path, bucket: str = "") -> 
         with zipfile.ZipFile(file, "w") as archive:
             with snapshot(engine) as connection:
                 made = _tables(connection, archive)
+                own = {} if media is None or isinstance(media, Path) else own_names(connection)
             # after the tables, so that every file that they name is there
-            for name, one in _media(media):
+            for name, one in media_files(media, own):
                 made["sha256"][name] = _member(archive, name, _chunks(one), zipfile.ZIP_STORED)
-            if bucket:
-                made["bucket"] = bucket
+            if left_out:
+                made["bucket"] = left_out
             archive.writestr(MANIFEST, json.dumps(made, indent=1))
             found.append(made)
 
@@ -132,21 +134,6 @@ def _member(archive: zipfile.ZipFile, name: str, parts: Iterable[bytes], method:
     return digest.hexdigest()
 
 
-def _media(folder: Path | None) -> Iterator[tuple[str, BinaryIO]]:
-    """Open the uploaded files in turn, without those that are still being uploaded."""
-    if folder is None or not folder.is_dir():
-        return
-    for path in sorted(folder.glob("*/*")):
-        if path.name.startswith(".") or not path.parent.name.isdecimal() or not path.is_file():
-            continue
-        try:
-            file = path.open("rb")
-        except FileNotFoundError:  # deleted meanwhile
-            continue
-        with file:
-            yield f"media/{path.parent.name}/{path.name}", file
-
-
-def _chunks(file: BinaryIO) -> Iterator[bytes]:
+def _chunks(file: IO[bytes]) -> Iterator[bytes]:
     while chunk := file.read(CHUNK):
         yield chunk

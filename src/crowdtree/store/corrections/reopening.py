@@ -9,7 +9,6 @@ from sqlalchemy.engine import Connection
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.corrections.common import (
     AT_ONCE,
-    EVER_ASKED,
     SET_STATUS,
     begin,
     find_items,
@@ -33,6 +32,11 @@ SET_ASIDE = Sql(
     f"""SELECT id FROM items WHERE campaign_id = :campaign AND status = {ItemStatus.SET_ASIDE:d}
     ORDER BY id LIMIT :most"""
 )
+STARTED = Sql(
+    """SELECT 1 FROM items WHERE id = :item AND (state IS NOT NULL
+    OR EXISTS (SELECT 1 FROM leases WHERE leases.item_id = items.id))"""
+)
+"""Whether an item was asked about, or was open without that: its label by hand was taken back."""
 
 
 def items_of_tasks(connection: Connection, number: int, tasks: Sequence[str]) -> list[int]:
@@ -102,20 +106,21 @@ def reopen(
 def _restore(unit: UnitOfWork, item: OpenItem, label: int, log: Sequence[sql.LogLine]) -> bool:
     """Reopen an item without a label, which nobody was asked about or which was withdrawn.
 
-    Returns whether only its status has to be written.
+    One that was started is replayed: its state may be that of an earlier policy. Returns whether
+    only the status has to be written.
     """
     number = item.campaign.id
     unit.dropped.append({"id": label})
     unit.withdrawals.append(sql.Withdrawal(number, item.id, label, unit.now))
     unit.count(number, item.status.label, -1)
-    asked = exists(unit.connection, EVER_ASKED, item=item.id)
-    if item.gold is not None or not (asked or item.corrected is not None):
+    started = exists(unit.connection, STARTED, item=item.id)
+    if item.gold is not None or not (started or item.corrected is not None):
         item.status = ItemStatus.NEW if item.gold is None else ItemStatus.GOLD
         unit.count(number, item.status.label)
         unit.opened[number] += item.gold is None
         return True
-    if not asked:
-        unit.count_start(item.campaign)
+    if not started and item.revision == item.campaign.revision:
+        unit.count_start(item.campaign)  # which revising it replaces
     item.status = ItemStatus.OPEN
     unit.count(number, item.status.label)
     revise(unit, item, log, None, reopen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -19,9 +19,13 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.files.private import make_private, open_private
 from crowdtree.store.db.tables import metadata
 
-__all__ = ["is_sqlite", "make_engine", "migrate", "migrate_within", "snapshot"]
+__all__ = ["empty_log", "is_sqlite", "make_engine", "migrate", "migrate_within", "snapshot"]
 
 BUSY_SECONDS = 30
+EMPTYING = 1000
+"""Milliseconds that emptying the log may hold up those who write, while others read."""
+PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON")
+"""How SQLite keeps data, and that it overwrites what is deleted."""
 READER_KIB = 2 * 1024
 """Page cache of a connection to SQLite; a server has several, and the system caches the file."""
 BESIDE = ("", "-wal", "-shm", "-journal")
@@ -44,7 +48,7 @@ def make_engine(url: str) -> Engine:
             f"database: {parsed.get_backend_name()!r} is not supported; "
             "use sqlite:///FILE or postgresql://USER@HOST/NAME"
         )
-    options = {"prepare_threshold": 1, "connect_timeout": 10}
+    options = {"prepare_threshold": 1, "connect_timeout": 10, "client_encoding": "utf8"}
     return sa.create_engine(
         parsed.set(drivername="postgresql+psycopg"),
         pool_size=5,
@@ -81,7 +85,7 @@ def _sqlite_engine(url: sa.URL) -> Engine:
     @sa.event.listens_for(engine, "connect")
     def _prepare(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
         connection.isolation_level = None  # transactions begin explicitly, in _begin
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        for pragma in PRAGMAS:
             connection.execute(f"PRAGMA {pragma}").close()
         connection.execute(f"PRAGMA cache_size={-READER_KIB}").close()
 
@@ -93,6 +97,22 @@ def _sqlite_engine(url: sa.URL) -> Engine:
         connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
 
     return engine
+
+
+def empty_log(engine: Engine) -> None:
+    """Empty the write-ahead log of SQLite, which has what was deleted, unless it is being read."""
+    if not is_sqlite(engine):
+        return
+    connection = engine.raw_connection()
+    cursor = connection.cursor()
+    try:
+        cursor.execute(f"PRAGMA busy_timeout={EMPTYING}")
+        with suppress(sqlite3.OperationalError):
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        cursor.execute(f"PRAGMA busy_timeout={1000 * BUSY_SECONDS}")
+    finally:
+        cursor.close()
+        connection.close()
 
 
 def _keep_private(path: Path) -> None:
@@ -131,6 +151,7 @@ def migrate_within(connection: Connection, revision: str = "head") -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     if not is_sqlite(connection):
+        _check_encoding(connection)
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
     config.attributes["connection"] = connection
     if revision == "base":
@@ -150,6 +171,19 @@ def snapshot(engine: Engine) -> Iterator[Connection]:
             connection = connection.execution_options(isolation_level="REPEATABLE READ")
         with connection.begin():
             yield connection
+
+
+def _check_encoding(connection: Connection) -> None:
+    """Refuse a PostgreSQL database that cannot hold every text.
+
+    A machine without a locale makes databases that know no encoding.
+    """
+    found = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
+    if found != "UTF8":
+        raise CrowdtreeError(
+            f"database: expected the encoding UTF8, got {found}; make it with "
+            "createdb --encoding UTF8 --template template0 NAME"
+        )
 
 
 def _check_tables(connection: Connection) -> None:

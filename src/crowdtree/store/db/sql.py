@@ -12,7 +12,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Generic, Protocol, TypeVar, cast
+from itertools import starmap
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from sqlalchemy.engine import Connection
 
@@ -71,6 +72,8 @@ class Sql:
         lite = text.replace("{of items}", f"IN (SELECT value FROM json_each(:ids) {_LEASED})")
         lite = re.sub(r"\{[^}]*\}", "", lite)
         self.sqlite = re.sub(r"IN :(\w+)", r"IN (SELECT value FROM json_each(:\1))", lite)
+        self.lists = tuple(sorted(set(re.findall(r"json_each\(:(\w+)\)", self.sqlite))))
+        """Names whose values are lists, which SQLite gets as JSON."""
         # An array, not a join or an OR, so that PostgreSQL uses the index for any number of items.
         meant = f"= ANY(ARRAY(SELECT unnest(:ids::bigint[]) {_LEASED}))"
         text = text.replace("{of items}", meant)
@@ -170,24 +173,32 @@ class Pending(Generic[R]):
 
     def rows(self) -> list[R]:
         """Read the rows."""
-        row = self._row
-        return [row(*columns) for columns in self._cursor.fetchall()]
+        return list(starmap(self._row, self._cursor.fetchall()))
 
 
 def _driver(connection: Connection) -> Driver:
-    return cast(Driver, connection.connection.dbapi_connection)
+    found: Any = connection.connection.dbapi_connection
+    driver: Driver = found  # a call of `cast` would take half as long as the rest
+    return driver
 
 
-def _run(connection: Connection, sql: Sql, values: Values) -> Cursor:
+def _run(connection: Connection, sql: Sql, values: dict[str, Any]) -> Cursor:
     """Run a statement on the driver's own connection, inside the open transaction."""
     driver = _driver(connection)
-    if is_sqlite(connection):
-        made = {
-            name: (json.dumps(value) if value else "[]") if isinstance(value, list) else value
-            for name, value in values.items()
-        }
-        return driver.execute(sql.sqlite, made)
-    return driver.execute(sql.postgresql, values)
+    if not is_sqlite(connection):
+        return driver.execute(sql.postgresql, values)
+    for name in sql.lists:
+        values[name] = _as_json(values[name])
+    return driver.execute(sql.sqlite, values)
+
+
+def _as_json(values: list[int] | list[str]) -> str:
+    """Write a list; numbers are written by Python as JSON has them, in a tenth of the time.
+
+    >>> _as_json([1, 2]), _as_json(["a"]), _as_json([])
+    ('[1, 2]', '["a"]', '[]')
+    """
+    return json.dumps(values) if values and type(values[0]) is str else str(values)
 
 
 def run(connection: Connection, sql: Sql, **values: object) -> None:

@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.campaign import check_people
 from crowdtree.errors import CrowdtreeError
+from crowdtree.languages import CLASS, EXPLANATION, NAMED, QUESTION
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.activity import Actor, note
 from crowdtree.store.db.campaign_row import (
@@ -52,6 +53,10 @@ VERBS = {"running": "start", "paused": "pause", "finishing": "finish", "finished
 MOST_NAME = 200
 ENGINE_SETTINGS = ("most_skips", "people_per_item", "person_dependence")
 """Settings that are rules of the engine, under which the log is replayed."""
+KEYS = ("signing_key", "oldest_signing_key")
+"""Settings that only grow, so that a key that was revoked stays so."""
+MOST_KEYS = 10
+"""Keys that are accepted at the same time."""
 
 
 def create(
@@ -86,6 +91,16 @@ def check_policy(policy: AnyPolicy, settings: Settings) -> None:
     unknown = set(settings.examples) - set(policy.problem.questions)
     if unknown:
         raise CrowdtreeError(f"settings: examples: {sorted(unknown)[0]!r} is not a question")
+    named = {f"{QUESTION}{name}" for name in policy.problem.questions}
+    named |= {f"{kind}{name}" for kind in (CLASS, EXPLANATION) for name in policy.problem.classes}
+    for code, texts in settings.texts.items():
+        for key in texts:
+            if key.startswith(NAMED) and key not in named:
+                what = "question" if key.startswith(QUESTION) else "class"
+                raise CrowdtreeError(f"settings: texts: {code}: {key[:60]!r} names no {what}")
+    if not 0 <= settings.signing_key - settings.oldest_signing_key < MOST_KEYS:
+        least, most = max(0, settings.signing_key - MOST_KEYS + 1), settings.signing_key
+        raise CrowdtreeError(f"settings: oldest_signing_key: expected {least} to {most}")
     if settings.budget is not None and settings.price == 0:
         raise CrowdtreeError("settings: budget: set a price per answer as well")
     if settings.least_answers > (settings.answers_per_worker or settings.least_answers):
@@ -142,6 +157,9 @@ def change_settings(
                 f"settings: {name}: cannot change after the start: labels and items set aside so "
                 "far depend on it"
             )
+    for name in KEYS:
+        if getattr(settings, name) < getattr(old, name):
+            raise CrowdtreeError(f"settings: {name}: expected at least {getattr(old, name)}")
     check_policy(policy, settings)
     connection.execute(
         campaigns.update()

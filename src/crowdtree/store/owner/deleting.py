@@ -17,9 +17,12 @@ from crowdtree.store.db.tables import (
     answers,
     audits,
     campaigns,
+    corrections,
     credentials,
+    exclusions,
     items,
     metadata,
+    revisions,
     webhooks,
     workers,
 )
@@ -31,6 +34,10 @@ ERASED = "personal data deleted"
 IN_USE = ("running", "finishing")
 PARENTS = {"worker_id": workers, "webhook_id": webhooks, "item_id": items, "audit_id": audits}
 """Columns by which a row belongs to a campaign, where it does not name the campaign."""
+REASONS = (exclusions, revisions, corrections)
+"""Tables with what owners wrote about workers."""
+LEAST_ID = 6
+"""Characters of an id that is deleted inside of texts too; a shorter one may be another word."""
 
 
 class Deleted(TypedDict):
@@ -57,7 +64,13 @@ def erase_worker(connection: Connection, number: int, worker: int, now: float) -
     nothing = {"name": "", "external_id": None, "network": "", "details": "{}"}
     connection.execute(workers.update().where(mine).values(**nothing, status_reason=ERASED))
     names = {text: f"w{worker}" for text in known if text}
-    _forget(connection, number, names | _forget_reports(connection, worker))
+    own = known.external_id if len(known.external_id or "") >= LEAST_ID else ""
+    said = names | _forget_reports(connection, worker)
+    _forget(connection, number, said, {own: f"w{worker}"} if own else {})
+    for table in REASONS if own else ():
+        named = (table.c.campaign_id == number, table.c.reason.contains(own, autoescape=True))
+        shorter = sa.func.replace(table.c.reason, own, f"w{worker}")
+        connection.execute(table.update().where(*named).values(reason=shorter))
     note(connection, now, "erase worker", number, {"worker": worker})
 
 
@@ -75,30 +88,35 @@ def _forget_reports(connection: Connection, worker: int) -> dict[str, str]:
     return reasons
 
 
-def _forget(connection: Connection, number: int, texts: Mapping[str, str]) -> None:
-    """Replace values in the activity log of a campaign."""
+def _forget(
+    connection: Connection, number: int, texts: Mapping[str, str], parts: Mapping[str, str]
+) -> None:
+    """Replace values, and parts of them, in the activity log of a campaign."""
     rows = connection.execute(
         sa.select(activity.c.id, activity.c.detail).where(activity.c.campaign_id == number)
     ).all()
     for row in rows:
         detail = json.loads(row.detail)
-        if (found := _replaced(detail, texts)) != detail:
+        if (found := _replaced(detail, texts, parts)) != detail:
             changed = activity.update().where(activity.c.id == row.id)
             connection.execute(changed.values(detail=json.dumps(found)))
 
 
-def _replaced(value: object, texts: Mapping[str, str]) -> object:
-    """Replace strings in JSON.
+def _replaced(value: object, texts: Mapping[str, str], parts: Mapping[str, str]) -> object:
+    """Replace strings in JSON, and parts of strings.
 
-    >>> _replaced({"Ann": ["Ann", "Annette", 1]}, {"Ann": "w7"})
-    {'w7': ['w7', 'Annette', 1]}
+    >>> _replaced({"Ann": ["Ann", "Annette", "5f3c8a guessed"]}, {"Ann": "w7"}, {"5f3c8a": "w7"})
+    {'w7': ['w7', 'Annette', 'w7 guessed']}
     """
     if isinstance(value, str):
-        return texts.get(value, value)
+        value = texts.get(value, value)
+        for part, other in parts.items():
+            value = value.replace(part, other)
+        return value
     if isinstance(value, list):
-        return [_replaced(each, texts) for each in value]
+        return [_replaced(each, texts, parts) for each in value]
     if isinstance(value, dict):
-        return {texts.get(key, key): _replaced(each, texts) for key, each in value.items()}
+        return {texts.get(key, key): _replaced(each, texts, parts) for key, each in value.items()}
     return value
 
 

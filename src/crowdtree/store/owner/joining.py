@@ -81,9 +81,11 @@ def _check_id(connection: Connection, campaign: Campaign, visitor: Visitor, now:
         )
     if wanted != "signed" and not visitor.signature:
         return
-    key = signing_key(campaign.secret)
+    settings = campaign.settings
+    numbers = range(settings.signing_key, settings.oldest_signing_key - 1, -1)
+    keys = (signing_key(campaign.secret, number) for number in numbers)
     proof = (visitor.expires, visitor.nonce, visitor.signature)
-    if not verify_participant(key, given, *proof, now):
+    if not any(verify_participant(key, given, *proof, now) for key in keys):
         raise Refused("participant.unsigned")
     if visitor.nonce and not tokens.use_once(connection, visitor.signature, campaign.id, now):
         raise Refused("participant.used")

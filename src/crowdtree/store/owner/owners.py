@@ -6,13 +6,14 @@ owner link` prints, as an admin called `owner`.
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any, TypedDict, get_args
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.store.db.activity import SERVER, note
+from crowdtree.store.db.activity import COMMAND_LINE, SERVER, note
 from crowdtree.store.db.tables import credentials, owners
 from crowdtree.store.errors import NotFound
 from crowdtree.store.owner import tokens
@@ -36,6 +37,8 @@ __all__ = [
 
 ROLES: tuple[OwnerRole, ...] = get_args(OwnerRole)
 """The roles; each may do what those before it may."""
+RESERVED = (ROOT, SERVER, "worker", COMMAND_LINE.address)
+"""Names of others in the activity log, and what stands there instead of one."""
 
 
 class OwnerRow(TypedDict):
@@ -64,7 +67,7 @@ def add(connection: Connection, name: str, role: OwnerRole, now: float) -> int:
     name = " ".join(name.split())
     if not name or not storable(name) or not name.isprintable():
         raise CrowdtreeError("owner: expected a name of 1 to 200 printable characters")
-    if name.casefold() in (ROOT, SERVER) or _is_id(name):
+    if _key(name) in RESERVED or _is_id(name):
         raise CrowdtreeError(f"owner: {name!r} is taken; choose another name")
     row = _called(connection, name)
     if row is None:
@@ -83,7 +86,16 @@ def add(connection: Connection, name: str, role: OwnerRole, now: float) -> int:
 def _called(connection: Connection, name: str) -> sa.Row[Any] | None:
     """Find somebody by the name, in any case; the databases differ in what they call the same."""
     rows = connection.execute(sa.select(owners))
-    return next((row for row in rows if row.name.casefold() == name.casefold()), None)
+    return next((row for row in rows if _key(row.name) == _key(name)), None)
+
+
+def _key(name: str) -> str:
+    """What is the same for names that look the same.
+
+    >>> _key("Ann") == _key("\uff21nn")
+    True
+    """
+    return unicodedata.normalize("NFKC", name).casefold()
 
 
 def _is_id(name: str) -> bool:
@@ -107,7 +119,7 @@ def _name(connection: Connection, owner: int | None) -> str:
 def find(connection: Connection, name: str) -> int | None:
     """Find the id of an owner by the name; none is whoever runs the server."""
     wanted = " ".join(name.split())
-    if wanted.casefold() == ROOT:
+    if _key(wanted) == ROOT:
         return None
     row = _called(connection, wanted)
     if row is None or row.revoked_at is not None:

@@ -12,7 +12,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.campaign import after_undos
+from crowdtree.errors import CrowdtreeError
 from crowdtree.files.items import MEDIA
+from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.engine import is_sqlite
 from crowdtree.store.db.states import ITEM_STATUSES, ItemStatus
 from crowdtree.store.db.tables import answers, checks, items, labels, workers
@@ -27,12 +29,14 @@ __all__ = [
     "DividedVote",
     "HistoryLine",
     "ItemListing",
+    "ItemPage",
     "ItemTrace",
     "divided",
     "fates_now",
     "item_trace",
     "items_with_media",
     "last_answer_at",
+    "page_of_items",
     "some_items",
     "votes_so_far",
 ]
@@ -177,6 +181,36 @@ def _page(
 def _listing(found: dict[str, Any]) -> ItemListing:
     columns = json.loads(found.pop("payload"))
     return cast(ItemListing, found | {"status": ItemStatus(found["status"]).label, "item": columns})
+
+
+class ItemPage(TypedDict):
+    """A page of items with the names of their classes, and where the next page begins."""
+
+    items: list[JsonObject]
+    next: str | None
+
+
+def page_of_items(
+    connection: Connection,
+    number: int,
+    *,
+    label: str = "",
+    most: int = PAGE,
+    **wish: str,
+) -> ItemPage:
+    """Read a page of :func:`some_items` with classes by name; `label` is a class."""
+    classes = get_campaign(connection, number).classes
+    if label and label not in classes:
+        known = ", ".join(classes)
+        raise CrowdtreeError(f"label: expected a class, got {label[:50]!r}; choose from {known}")
+    place = classes.index(label) if label else None
+    rows = some_items(connection, number, label=place, most=most, **wish)
+    found: list[JsonObject] = []
+    for row in rows:
+        given = {"gold": row["gold"], "label": row["label"], "corrected": row["corrected"]}
+        named = {name: None if at is None else classes[at] for name, at in given.items()}
+        found.append({**row, **named})
+    return {"items": found, "next": str(rows[-1]["cursor"]) if len(rows) == most else None}
 
 
 # ------------------------------------------------------------------------------ one item

@@ -64,9 +64,10 @@ TAKEN_BACK = Query(
     Line, f"{_LINE} WHERE lease_id = :lease AND id < :before ORDER BY id DESC LIMIT 1"
 )
 ITEMS = Sql(
-    """SELECT id FROM items WHERE campaign_id = :campaign AND id > :after
+    """SELECT id FROM items WHERE +campaign_id = :campaign AND id > :after
     ORDER BY id LIMIT :most"""
 )
+"""The sign keeps SQLite from sorting all items of the campaign for every page."""
 ASKED_BEFORE = Sql("SELECT 1 FROM answers WHERE item_id = :item AND id <= :after LIMIT 1")
 
 

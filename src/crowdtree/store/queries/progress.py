@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
 import sqlalchemy as sa
@@ -17,7 +17,7 @@ from crowdtree.store.queries.monitoring import Monitored, monitored
 from crowdtree.store.queries.revisions import Revision, last_revision
 from crowdtree.store.settings import MICRO
 
-__all__ = ["Forecast", "Progress", "progress"]
+__all__ = ["Forecast", "Progress", "is_stuck", "progress"]
 
 RECENT = 500
 FATES = ("counted", "gold", "skipped", "surplus", "late", "over budget")
@@ -80,6 +80,8 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
     estimated = counts.get("estimated", 0)
     rate = _rate(connection, number, now)
     left = _answers_left(items, given["counted"], closed)
+    waiting_items = _waiting_items(connection, number)
+    stuck = is_stuck(items, waiting_items)
     return {
         "id": number,
         "name": campaign.name,
@@ -87,7 +89,7 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
         "status_reason": campaign.status_reason,
         "items": {**items, "total": sum(items.values()) - items["gold"] - items["withdrawn"]},
         "undecided": counts.get("undecided", 0),
-        "waiting_for_workers": _waiting_items(connection, number),
+        "waiting_for_workers": waiting_items,
         "waiting_for_known": counts.get("held", 0),
         "answers": {**given, "expired_leases": counts.get("expired", 0)},
         "answers_per_item": counts.get("taken", 0) / estimated if estimated else None,
@@ -107,7 +109,7 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
         "forecast": {
             "answers_left": left,
             "answers_per_minute": None if rate is None else 60 * rate,
-            "seconds_left": left / rate if left is not None and rate else None,
+            "seconds_left": left / rate if left is not None and rate and not stuck else None,
             "cost_left": None if left is None else left * settings.price,
         },
     }
@@ -125,6 +127,11 @@ def _with_corrections(
         )
         found[f"label:{row['by_hand']}"] += row["items"]
     return found
+
+
+def is_stuck(items: Mapping[str, int], waiting_items: int) -> bool:
+    """Whether all items in work wait for more workers, so that the present rate says nothing."""
+    return 0 < items["new"] + items["open"] <= waiting_items
 
 
 def _waiting_items(connection: Connection, number: int) -> int:

@@ -41,10 +41,12 @@ COUNTED, SURPLUS, LATE, NO_LINE = range(4)
 """Fates of answers as numbers, in the order of `FATES`; anything else is not plain."""
 PLAIN = (ItemStatus.NEW, ItemStatus.OPEN, ItemStatus.LABELLED)
 NUMBERS = itemgetter("node", "yes", "no", "first", "answers")
-STATE = {"node", "yes", "no", "first", "answers", "log_posterior"}
+POSTERIOR = itemgetter("log_posterior")
+STATE = frozenset({"node", "yes", "no", "first", "answers", "log_posterior"})
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-_MINE = "item_id BETWEEN :first AND :last AND {table}.campaign_id = :campaign"
+_MINE = "item_id BETWEEN :first AND :last AND +{table}.campaign_id = :campaign"
+"""The sign keeps SQLite from going through all rows of the campaign for every page."""
 LINES = Sql(
     f"""SELECT leases.item_id, leases.id, leases.worker_id, leases.question, leases.state,
     leases.attempts, COALESCE(answers.id, 0), COALESCE(answers.value, -1),
@@ -241,12 +243,11 @@ class PlainReplay:
         place = np.nonzero(~stateless & asked)[0]
         try:
             states = json.loads(f"[{','.join(rows[k].state or '' for k in place.tolist())}]")
-            known = all(isinstance(state, dict) and state.keys() == STATE for state in states)
-            if not known or len(states) != len(place):
+            if len(states) != len(place) or not set(map(frozenset, states)) <= {STATE}:
                 return good
             numbers = np.array(list(map(NUMBERS, states)), dtype=np.float64)
             numbers = numbers.reshape(len(place), 5)
-            stored = np.array([s["log_posterior"] for s in states], dtype=np.float64)
+            stored = np.array(list(map(POSTERIOR, states)), dtype=np.float64)
         except (TypeError, ValueError):
             return good
         replayed = walked.log_posterior[place]
@@ -274,9 +275,10 @@ class PlainReplay:
         agrees &= labels.answers == walked.answers[place]
         reasons = np.where(np.isin(leaf, list(plan.handed_over)), policy.handing_over, "leaf")
         agrees &= reasons == np.array(labels.reason, dtype=np.str_)
-        said = np.ascontiguousarray(walked.said)
-        for k in np.nonzero(agrees)[0].tolist():
-            agrees[k] = self._same_path(said[place[k]].tobytes(), labels.path[k])
+        each = np.nonzero(agrees)[0]
+        said = [row.tobytes() for row in walked.said[place[each]]]
+        paths = map(labels.path.__getitem__, each.tolist())
+        agrees[each] = list(map(self._same_path, said, paths))
         good[place] = agrees
         return good
 
@@ -362,8 +364,8 @@ class PlainReplay:
         tallies["estimated"] += int(good.sum())
         tallies["taken"] += int(labels.answers[good].sum())
         tallies["error_nanos"] += int(nanos[good].sum())
-        handed = sum(labels.reason[k] in HANDED_OVER for k in np.nonzero(good)[0].tolist())
-        tallies["undecided"] += handed
+        handed = np.isin(np.array(labels.reason, dtype=np.str_), HANDED_OVER)
+        tallies["undecided"] += int((handed & good).sum())
         for label in np.unique(labels.label[good]).tolist():
             mine = good & (labels.label == label)
             tallies[f"label:{label}"] += int(mine.sum())

@@ -21,8 +21,9 @@ AT_ONCE = 500
 ITEMS_AFTER = Query(
     ItemRow,
     f"""SELECT {", ".join(ItemRow._fields)} FROM items
-    WHERE campaign_id = :campaign AND id > :after ORDER BY id LIMIT :most""",
+    WHERE +campaign_id = :campaign AND id > :after ORDER BY id LIMIT :most""",
 )
+"""The sign keeps SQLite from sorting all items of the campaign for every page."""
 LABELS = Query(
     LabelLine,
     """SELECT campaign_id, item_id, label, posterior_error, reason, answers, path, at FROM labels

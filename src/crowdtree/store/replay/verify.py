@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TypedDict
 
 import numpy as np
@@ -483,11 +484,12 @@ def _open(campaign: ServedCampaign, item: ItemState, stored: StoredItem) -> Iter
             yield "is new, but has answers"
         return
     policy = campaign.policy
-    expected = Counter(open_questions(policy, item, held, rules=campaign.rules))
     known_only = item.least > item.answers
     if any(row.known_only != known_only for row in stored.questions):
         yield f"has questions that {'are not' if known_only else 'are'} for known workers only"
-    if there != expected:
+    choices = _could_be_open(campaign, item, held)
+    expected = next(choices)
+    if there != expected and there not in choices:
         yield f"has {dict(there)} open and {held} held, expected {dict(expected)} open"
     total = Counter(open_questions(policy, item, (), rules=campaign.rules))
     if isinstance(policy, PlanPolicy) and Counter(held) - total:
@@ -497,3 +499,22 @@ def _open(campaign: ServedCampaign, item: ItemState, stored: StoredItem) -> Iter
         most = min(policy.width, most - item.answers)
         if len(held) + there.total() > most:
             yield f"has {len(held) + there.total()} questions open or held, at most {most} matter"
+
+
+def _could_be_open(
+    campaign: ServedCampaign, item: ItemState, held: Sequence[int]
+) -> Iterator[Counter[int]]:
+    """Questions that may be open beside those held, first those that the engine asks for now.
+
+    An adaptive policy with several questions out chooses each beside the others. A question that
+    is handed out since they were chosen does not change the rest, though the engine might now
+    choose another beside it.
+    """
+    policy, rules = campaign.policy, campaign.rules
+    wide = isinstance(policy, AdaptivePolicy) and policy.width > 1
+    for n in range(len(held), -1 if wide else len(held) - 1, -1):
+        for before in combinations(held, n):
+            chosen = Counter(open_questions(policy, item, before, rules=rules))
+            since = Counter(held) - Counter(before)
+            if since <= chosen:
+                yield chosen - since

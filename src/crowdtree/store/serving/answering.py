@@ -21,6 +21,9 @@ from crowdtree.store.serving.unit_of_work import UnitOfWork
 
 __all__ = ["submit_all"]
 
+MOST_ATTEMPTS = 10
+"""Times that a question can be answered: the log keeps each, and the activity each report."""
+
 
 def submit_all(unit: UnitOfWork, requests: Sequence[Submit | Undo]) -> None:
     """Take answers, skips and undos, in order."""
@@ -256,6 +259,8 @@ def _undo(unit: UnitOfWork, worker: Worker, request: Undo) -> Undone:
     key_used = fetch_one(unit.connection, sql.ANSWER_BY_KEY, lease=lease.id, key=request.key)
     if key_used is not None:
         raise Refused("nothing.key")
+    if lease.attempts >= MOST_ATTEMPTS:
+        raise Refused("late.often")
     full_price = item.campaign.settings.price_micros
     budget = unit.budgets.get(item.campaign.id)
     more = full_price - last.price  # what the question may cost when it is handed out again

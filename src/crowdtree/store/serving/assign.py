@@ -12,7 +12,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from crowdtree.campaign import counted_answers, open_questions
@@ -59,10 +59,13 @@ class Chosen(NamedTuple):
     question: int
 
 
-def assign_all(unit: UnitOfWork, requests: Sequence[Next]) -> None:
-    """Assign questions: in a batch where possible, then one request at a time."""
+def assign_all(unit: UnitOfWork, requests: Sequence[Next], others: Iterable[str] = ()) -> None:
+    """Assign questions: in a batch where possible, then one request at a time.
+
+    `others` are the tokens of workers whom the transaction also concerns: one query loads all.
+    """
     hashes = sorted({request.token_hash for request in requests})
-    workers = send(unit.connection, sql.WORKERS, hashes=hashes)
+    workers = send(unit.connection, sql.WORKERS, hashes=sorted({*hashes, *others}))
     leases = send(unit.connection, search.HELD, hashes=hashes)
     offers = request_offers(unit, hashes)
     unit.read_workers(workers)

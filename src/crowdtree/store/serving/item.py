@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, cast
 
@@ -228,15 +228,15 @@ class OpenItem:
                 self.closed or not policy.wants(self.item.state, lease.question)
             ):
                 lease.become(LeaseState.WITHDRAWN)
-        before = self.needed
+        before: Mapping[int, int] | None = self.needed
         if before is None:
-            before = Counter({q: row.needed for q, row in self.questions.items()})
+            before = {q: row.needed for q, row in self.questions.items()}
         self.needed = Counter()
         if not self.closed:
             self.needed.update(
                 open_questions(policy, self.item, self.outstanding, rules=self.campaign.rules)
             )
-        return sum((self.needed - before).values())
+        return sum(max(0, count - before.get(q, 0)) for q, count in self.needed.items())
 
     def question_changes(self) -> Iterator[QuestionChange]:
         """Compare the open questions with their rows."""
@@ -269,18 +269,13 @@ def item_state(
     campaign: ServedCampaign, task: str, state: str | None, log: Iterable[LogLine], least: int
 ) -> ItemState:
     """Make the engine's view of an item from its row and its part of the log."""
-    if state is None:
-        blank = start_item(campaign.policy, task)
-    else:
-        blank = ItemState(task, campaign.policy.load(json.loads(state)))
     lines = engine_lines(log)
     fates = after_undos([line.lease_id for line in lines], [line.current_fate for line in lines])
-    return replace(
-        blank,
-        events=tuple(event_of(task, line) for line in lines),
-        fates=cast(tuple[Fate, ...], tuple(fates)),
-        least=least,
-    )
+    events = tuple(event_of(task, line) for line in lines)
+    told = cast(tuple[Fate, ...], tuple(fates))
+    if state is None:
+        return replace(start_item(campaign.policy, task), events=events, fates=told, least=least)
+    return ItemState(task, campaign.policy.load(json.loads(state)), None, events, told, least)
 
 
 def engine_lines(log: Iterable[LogLine]) -> list[LogLine]:

@@ -49,6 +49,8 @@ def lease_seconds(settings: Settings, lapses: int) -> float:
     >>> [lease_seconds(Settings(), lapses) for lapses in (0, 1, 2, 9)]
     [600.0, 300.0, 150.0, 30.0]
     """
+    if not lapses:
+        return settings.lease_seconds
     least = min(LEAST_SECONDS, settings.lease_seconds)
     return max(least, settings.lease_seconds / 2.0 ** min(lapses, MOST_HALVINGS))
 

@@ -74,7 +74,11 @@ class UnitOfWork(Changes):
 
     def load(self, hashes: Iterable[str], leases: Sequence[int]) -> None:
         """Load the workers behind tokens, and lock and load the items of leases."""
-        workers = send(self.connection, sql.WORKERS, hashes=sorted(set(hashes)))
+        missing = sorted(set(hashes) - self.workers.keys())
+        if not missing:
+            self.read_items(self.request_items((), leases))
+            return
+        workers = send(self.connection, sql.WORKERS, hashes=missing)
         # Budgets must be locked before items. Where no known campaign has one, request everything
         # at once; if another process has just added a budget, the worst case is a deadlock, which
         # is retried.
@@ -100,9 +104,9 @@ class UnitOfWork(Changes):
             expired = worker.expires_at is not None and worker.expires_at <= self.now
             if worker.role == "worker" and not expired:
                 self.workers[worker.token_hash] = worker
-                self.cache.workers[worker.token_hash] = KnownWorker(
-                    worker.id, number, worker.question
-                )
+                if worker.token_hash not in self.cache.workers:
+                    known = KnownWorker(worker.id, number, worker.question)
+                    self.cache.workers[worker.token_hash] = known
                 self.cache.last_questions[worker.id] = worker.last_question
                 if worker.known:
                     self.cache.known.add(worker.id)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import time
+from collections import Counter
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -21,9 +23,9 @@ from crowdtree.store.serving.item import ServedCampaign
 
 __all__ = ["apply_judgements", "outcome_counts", "relearn"]
 
-AT_ONCE = 5000
-SECONDS_AT_ONCE = 0.2
-"""How long one transaction recomputes records from the log; the others wait for the next."""
+AT_ONCE = 1000
+"""Judgements of one transaction, for which answers wait some 10 ms. Records that are recomputed
+from the log take as many as they have; once there are that many, the others wait for the next."""
 UNRELIABLE = "reliability"
 """First word of the reason where the server paused a worker."""
 MOST_COMPARED = 1000
@@ -35,6 +37,13 @@ class Skill(NamedTuple):
 
     skill: float
     precision: float
+
+
+class Judged(NamedTuple):
+    """A worker and new evidence, in order."""
+
+    record: WorkerRecord
+    judgements: list[Judgement]
 
 
 SKILLS = Query(
@@ -79,22 +88,24 @@ def apply_judgements(connection: Connection, cache: ServingCache) -> bool:
         state.id: cache.campaign(connection, state)
         for state in fetch(connection, sql.CAMPAIGNS, ids=numbers)
     }
-    trackers = {number: WorkerTracker(campaign.problem) for number, campaign in campaigns.items()}
-    spreads = {number: _spread(connection, number) for number in numbers}
-    rows, later = [], []
-    end = time.monotonic() + SECONDS_AT_ONCE
+    judged: dict[int, list[Judged]] = {number: [] for number in numbers}
+    later, read = [], 0
     for record in records:
         judgements: list[Judgement] | None = by_worker[record.id]
         if any(judgement.gold == RELEARN for judgement in by_worker[record.id]):
-            if time.monotonic() > end:
+            if read > AT_ONCE:
                 later.append(relearn(record.id))
                 continue
             excluded = campaigns[record.campaign_id].has_excluded(record.id)
             record, judgements = _blank(record, excluded), _from_log(connection, record.id)
+            read += len(judgements or ())
         if judgements is not None:
-            number = record.campaign_id
-            made = _learned(campaigns[number], trackers[number], record, judgements)
-            used = used_skill(made.skill, made.precision, spreads[number])
+            judged[record.campaign_id].append(Judged(record, judgements))
+    rows = []
+    for number, found in judged.items():
+        spread = _spread(connection, number)
+        for made in _learned(campaigns[number], found):
+            used = used_skill(made.skill, made.precision, spread)
             rows.append(made._replace(used_skill=used))
     run_many(connection, sql.SAVE_RECORD, (row._asdict() for row in rows))
     paused = [row.id for row in rows if row.status == "paused"]
@@ -139,21 +150,29 @@ def _from_log(connection: Connection, worker: int) -> list[Judgement] | None:
     return None
 
 
-def _learned(
-    campaign: ServedCampaign,
-    tracker: WorkerTracker,
-    record: WorkerRecord,
-    judgements: list[Judgement],
-) -> WorkerRecord:
-    """Learn from judgements, and pause a worker who is not reliable enough."""
-    entry = tracker.resume(record.id, record.skill, record.precision)
-    for row in judgements:
-        mass = _posterior(campaign.problem, row.cls, row.error)
-        tracker.update(record.id, row.question, row.value, mass)
-        counts = outcome_counts(campaign.problem, row.question, row.value, row.cls, row.gold == 1)
-        record = record._replace(**{n: getattr(record, n) + by for n, by in counts.items()})
-    record = record._replace(skill=entry.skill, precision=entry.precision)
-    return _paused_if_unreliable(campaign, record)
+def _learned(campaign: ServedCampaign, judged: list[Judged]) -> list[WorkerRecord]:
+    """Learn from judgements, and pause workers who are not reliable enough."""
+    problem = campaign.problem
+    tracker = WorkerTracker(problem)
+    entries = [tracker.resume(r.id, r.skill, r.precision) for r, _ in judged]
+    for turn in zip_longest(*(found.judgements for found in judged)):  # one answer of each worker
+        given = [row for row in turn if row is not None]
+        tracker.update_all(
+            [row.worker_id for row in given],
+            [row.question for row in given],
+            [row.value for row in given],
+            _posteriors(problem, [row.cls for row in given], [row.error for row in given]),
+        )
+    made = []
+    for (record, judgements), entry in zip(judged, entries, strict=True):
+        counts: Counter[str] = Counter()
+        for row in judgements:
+            gold = row.gold == 1
+            counts.update(outcome_counts(problem, row.question, row.value, row.cls, gold))
+        changes = {name: getattr(record, name) + by for name, by in counts.items()}
+        record = record._replace(skill=entry.skill, precision=entry.precision, **changes)
+        made.append(_paused_if_unreliable(campaign, record))
+    return made
 
 
 def outcome_counts(
@@ -172,10 +191,13 @@ def outcome_counts(
     return {asked: 1, right: int(value == truth)}
 
 
-def _posterior(problem: Problem, cls: int, error: float) -> NDArray[np.float64]:
-    """Posterior of a labelled item: the label's error is spread evenly over the other classes."""
-    made = np.full(problem.n_classes, error / (problem.n_classes - 1))
-    made[cls] = 1 - error
+def _posteriors(
+    problem: Problem, cls: Sequence[int], error: Sequence[float]
+) -> NDArray[np.float64]:
+    """Posteriors of labelled items: a label's error is spread evenly over the other classes."""
+    errors = np.asarray(error)
+    made = np.repeat(errors[:, None] / (problem.n_classes - 1), problem.n_classes, axis=1)
+    made[np.arange(len(errors)), cls] = 1 - errors
     return made
 
 

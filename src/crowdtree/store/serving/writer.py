@@ -174,7 +174,8 @@ class BatchWriter:
     def _questions(self, unit: UnitOfWork, requests: list[AnyCommand]) -> None:
         asked = [request for request in requests if isinstance(request, Next)]
         if asked:
-            assign_all(unit, asked)
+            given = [r.token_hash for r in requests if isinstance(r, Submit | Undo)]
+            assign_all(unit, asked, given)
             if is_sqlite(unit.connection):
                 _finish(asked)
 

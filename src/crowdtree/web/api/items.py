@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
-from sqlalchemy.engine import Connection
 
-from crowdtree.store.db.campaign_row import get_campaign
-from crowdtree.store.queries.items import PAGE, some_items
+from crowdtree.store.queries.items import PAGE, page_of_items
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import OWNER_ONLY
-from crowdtree.web.errors import HttpError
 from crowdtree.web.requests import Number, state_of
 from crowdtree.web.routing import GuardedRoute
 
@@ -42,29 +39,6 @@ async def list_items(
     same), `label` a class. Pass `next` as `after` to read the next page; it is null at the end.
     """
 
-    def read(connection: Connection) -> JsonObject:
-        classes = get_campaign(connection, number).classes
-        if label and label not in classes:
-            raise HttpError(422, "input", f"label: expected a class, got {label[:50]!r}.")
-        rows = some_items(
-            connection,
-            number,
-            status=status,
-            label=classes.index(label) if label else None,
-            find=find,
-            text=text,
-            after=after,
-            most=most,
-        )
-        found: list[JsonObject] = [
-            {**row, **{name: _class(classes, row[name]) for name in ("gold", "label", "corrected")}}
-            for row in rows
-        ]
-        following = str(rows[-1]["cursor"]) if len(rows) == most else None
-        return {"items": found, "next": following}
-
-    return await state_of(request).store.aread(read)
-
-
-def _class(classes: list[str], place: int | None) -> str | None:
-    return None if place is None else classes[place]
+    wish = {"find": find, "text": text, "status": status, "label": label, "after": after}
+    store = state_of(request).store
+    return dict(await store.aread(lambda c: page_of_items(c, number, most=most, **wish)))

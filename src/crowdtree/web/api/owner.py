@@ -227,9 +227,13 @@ def _link(request: Request, kind: str, token: str) -> dict[str, str]:
 
 @router.get("/{number}/signing-key")
 async def read_signing_key(request: Request, number: Number) -> dict[str, str]:
-    """Read the key with which participant ids in join links are signed; keep it secret."""
+    """Read the key with which participant ids in join links are signed; keep it secret.
+
+    The setting `signing_key` is its number: the next number is a new key. Links that were signed
+    before work until `oldest_signing_key` is raised.
+    """
     found = await state_of(request).store.aread(lambda c: get_campaign(c, number))
-    return {"key": signing_key(found.secret)}
+    return {"key": signing_key(found.secret, found.settings.signing_key)}
 
 
 @router.get("/{number}/items/{item}")

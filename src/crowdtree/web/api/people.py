@@ -13,7 +13,6 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from crowdtree.store import Refused
 from crowdtree.store.owner import owners
-from crowdtree.store.owner.deleting import erase_worker
 from crowdtree.store.owner.tokens import OwnerRole
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
@@ -165,5 +164,5 @@ async def delete_campaign(request: Request, number: Number, wish: Confirmed) -> 
 async def erase(request: Request, number: Number, worker: Number) -> dict[str, bool]:
     """Delete the personal data of a worker, who is blocked; the answers stay under a number."""
     state = state_of(request)
-    await state.store.awrite(lambda c: erase_worker(c, number, worker, state.now))
+    await asyncio.to_thread(deleting.erase_worker, state.store, number, worker)
     return {"done": True}

@@ -57,8 +57,9 @@ def _examples() -> dict[str, str]:
     found = {}
     for name in sorted(files.EXAMPLES):
         problem = files.example(name)
-        what = "animals" if name == "animals" else "classes"
-        found[name] = f"{problem.n_classes} {what}, {plural(problem.n_questions, 'question')}"
+        title = "Table 1 of the paper" if name == "table1" else name.capitalize()
+        size = plural(problem.n_classes, "class", "classes")
+        found[name] = f"{title}: {size}, {plural(problem.n_questions, 'question')}"
     return found
 
 

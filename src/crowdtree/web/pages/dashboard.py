@@ -61,7 +61,7 @@ async def live(request: Request, number: Number) -> Response:
 async def _picture(state: AppState, number: int) -> Picture:
     campaign = await state.store.aread(lambda c: get_campaign(c, number))
     policy = state.policy(campaign)
-    promise = await state.plans.promise_soon(policy)
+    promise = await state.plans.promise_soon(policy, campaign.settings.people_per_item)
     return await state.store.aread(lambda c: look(c, campaign, policy, promise, state.now))
 
 

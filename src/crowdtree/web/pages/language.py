@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fastapi import Request
 from starlette.responses import Response
 
-from crowdtree.languages import ENGLISH, QUESTION, Catalogue, Text, accepted, catalogues, preferred
+from crowdtree.languages import CLASS, ENGLISH, Catalogue, Text, accepted, catalogues, preferred
 from crowdtree.store import Settings
 from crowdtree.web.requests import state_of
 
@@ -48,15 +48,6 @@ class Speech:
         """All texts, for the script of the page."""
         return {**self.catalogue.texts, **self.changes}
 
-    @property
-    def questions(self) -> dict[str, str]:
-        """Texts of questions in this language, by the name of the question."""
-        return {
-            key.removeprefix(QUESTION): text
-            for key, text in self.changes.items()
-            if key.startswith(QUESTION)
-        }
-
     def own(self, key: str, text: str) -> str:
         """A text of the owner, in this language if there is one."""
         return self.changes.get(key) or text
@@ -86,8 +77,15 @@ def speech_of(request: Request, settings: Settings | None = None) -> Speech:
     browser = accepted(request.headers.get("accept-language", "")[:MOST_HEADER])
     default = [] if settings is None else [settings.language]
     code = preferred([*chosen, *browser, *default]) or ENGLISH
-    changes = {} if settings is None else settings.texts.get(code, {})
+    changes = {} if settings is None else _changes(settings, code)
     return Speech(catalogues()[code], {key: text for key, text in changes.items() if text})
+
+
+def _changes(settings: Settings, code: str) -> dict[str, str]:
+    """The owner's texts; classes without a name in a language have that of the campaign's own."""
+    base = settings.texts.get(settings.language or ENGLISH, {})
+    names = {key: text for key, text in base.items() if key.startswith(CLASS)}
+    return {**names, **settings.texts.get(code, {})}
 
 
 def keep_language(request: Request, response: Response) -> None:

@@ -15,7 +15,7 @@ from crowdtree.policy import PlanPolicy
 from crowdtree.store.background.certifying import ASKING, WAITING
 from crowdtree.store.db.campaign_row import Campaign, tally
 from crowdtree.store.queries.items import Divided, divided, last_answer_at
-from crowdtree.store.queries.progress import Progress, progress
+from crowdtree.store.queries.progress import Progress, is_stuck, progress
 from crowdtree.store.queries.reports import reported_items
 from crowdtree.store.queries.workers import paused_workers, some_workers
 from crowdtree.store.types import AnyPolicy, JsonObject
@@ -201,6 +201,8 @@ def _forecast(facts: Progress, promise: Promise | None) -> Forecast:
         left = promise.answers * (items["new"] + items["open"] / 2)
     rate = facts["forecast"]["answers_per_minute"]
     seconds = 60 * left / rate if rate and left is not None else None
+    if is_stuck(items, facts["waiting_for_workers"]):
+        seconds = None
     if not items["new"] + items["open"]:
         left, seconds = 0.0, 0.0
     return Forecast(left, None if left is None else left * facts["price"], seconds)
@@ -228,6 +230,8 @@ def _headline(seen: Situation, notes: int) -> tuple[str, str]:
     if seen.is_quiet:
         quiet = duration(seen.now - seen.last_answer)
         return "worry", f"No answer for {quiet}. Are workers still there?"
+    if is_stuck(seen.facts["items"], seen.facts["waiting_for_workers"]):
+        return "worry", "Waiting for more people: those who are here may answer nothing more."
     when = seen.forecast.seconds
     about = "" if when is not None and when < 55 else "about "
     rest = "" if when is None else f", done in {about}{duration(when)} at this pace"

@@ -8,12 +8,14 @@ from starlette.responses import Response
 
 from crowdtree.store import Refused
 from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.preparing import Learner, feedback, learner, next_lesson
 from crowdtree.store.serving.commands import HandedOut
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.web.pages.base import PageRoute
 from crowdtree.web.pages.worker import ready, work_page
 from crowdtree.web.requests import Number, state_of
+from crowdtree.web.services.assignments import Practised
 from crowdtree.web.services.previews import (
     previewed_question,
     previewed_state,
@@ -21,6 +23,9 @@ from crowdtree.web.services.previews import (
 )
 
 __all__ = ["router"]
+
+TRAINED = "crowdtree_practised"
+"""Cookie with the number of training items that the preview has shown, as nothing is stored."""
 
 
 async def _there(request: Request, number: Number) -> None:
@@ -41,25 +46,55 @@ async def page(request: Request, number: Number, owner: OwnerNeeded) -> Response
     campaign = await state_of(request).store.aread(lambda c: get_campaign(c, number))
     me, standing = previewed_worker(campaign), previewed_state()
     where = f"/c/{number}/preview"
-    return work_page(request, "preview.html", campaign, me, standing, csrf=owner.csrf, where=where)
+    made = work_page(request, "preview.html", campaign, me, standing, csrf=owner.csrf, where=where)
+    made.delete_cookie(TRAINED, path=where)
+    return made
 
 
 @router.post("/work/next")
 async def next_question(request: Request, number: Number) -> JsonObject:
-    """Show a random question about a random item."""
+    """Show a random question about a random item, after the training."""
     state = state_of(request)
 
     def look(connection: Connection) -> HandedOut:
         campaign = get_campaign(connection, number)
+        me = _learner(request, connection, number)
+        if me.trained < len(me.lessons):
+            return {"task": None, "reason": "training", "more": False}
         return previewed_question(connection, campaign, state.policy(campaign))
 
     return ready(dict(await state.store.aread(look)))
 
 
 @router.get("/work/training")
-async def training() -> JsonObject:
-    """Leave the training out, because it goes by what a worker has done."""
-    return {"total": 0, "done": 0, "task": None}
+async def training(request: Request, number: Number) -> JsonObject:
+    """Show the next training item."""
+    store = state_of(request).store
+    found = await store.aread(lambda c: next_lesson(c, _learner(request, c, number)))
+    return ready(dict(found))
+
+
+@router.post("/api/worker/training")
+async def practise(
+    request: Request, response: Response, number: Number, given: Practised
+) -> JsonObject:
+    """Show the right answer to a training item."""
+    store = state_of(request).store
+    answer = None if given.answer == "skip" else given.answer
+    me = await store.aread(lambda c: _learner(request, c, number))
+    found = await store.aread(lambda c: feedback(c, me, given.number, answer))
+    done = str(max(me.trained, given.number))
+    path = f"/c/{number}/preview"
+    secure = state_of(request).options.secure_cookies
+    response.set_cookie(TRAINED, done, path=path, samesite="lax", secure=secure, httponly=True)
+    return dict(found)
+
+
+def _learner(request: Request, connection: Connection, number: int) -> Learner:
+    """The owner as somebody who has practised as often as the preview has shown."""
+    said = request.cookies.get(TRAINED, "")
+    trained = int(said) if said.isdecimal() and len(said) < 4 else 0
+    return learner(connection, get_campaign(connection, number), trained)
 
 
 @router.get("/api/worker/state")

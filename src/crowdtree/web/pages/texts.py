@@ -6,7 +6,16 @@ from fastapi import APIRouter, Request
 from sqlalchemy.engine import Connection
 from starlette.responses import Response
 
-from crowdtree.languages import ENGLISH, OWN, QUESTION, Text, catalogues, preferred
+from crowdtree.languages import (
+    CLASS,
+    ENGLISH,
+    EXPLANATION,
+    OWN,
+    QUESTION,
+    Text,
+    catalogues,
+    preferred,
+)
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.store.merging import merge, read_seen, seen_of
 from crowdtree.store.owner import campaigns
@@ -37,6 +46,7 @@ async def shown(request: Request, number: Number, owner: OwnerNeeded, lang: str 
         languages=[(other, made.name) for other, made in catalogues().items()],
         own={name: getattr(campaign.settings, name) for name in OWN},
         questions=_questions(state.policy(campaign)),
+        classes=_classes(state.policy(campaign)),
         texts=[(key, _form(text), isinstance(text, str)) for key, text in found.texts.items()],
         changed=campaign.settings.texts.get(code, {}),
         seen=seen_of(_fields(campaign, state.policy(campaign), code)),
@@ -72,7 +82,7 @@ async def save(request: Request, number: Number, lang: str) -> Response:
 
 def _fields(campaign: Campaign, policy: AnyPolicy, code: str) -> dict[str, str]:
     """The fields of the form: the owner's texts in a language, by key."""
-    keys = (*OWN, *_questions(policy), *catalogues()[ENGLISH].texts)
+    keys = (*OWN, *_questions(policy), *_classes(policy), *catalogues()[ENGLISH].texts)
     return dict.fromkeys(keys, "") | campaign.settings.texts.get(code, {})
 
 
@@ -80,6 +90,16 @@ def _questions(policy: AnyPolicy) -> dict[str, str]:
     """Texts of the questions that are asked, by the key under which they are translated."""
     problem = policy.problem
     return {f"{QUESTION}{problem.questions[q]}": problem.text(q) for q in asked_questions(policy)}
+
+
+def _classes(policy: AnyPolicy) -> dict[str, str]:
+    """Names and explanations of the classes, by the key under which they are translated."""
+    problem = policy.problem
+    explained = problem.descriptions or [""] * problem.n_classes
+    found: dict[str, str] = {}
+    for name, text in zip(problem.classes, explained, strict=True):
+        found |= {f"{CLASS}{name}": name, f"{EXPLANATION}{name}": text}
+    return found
 
 
 def _form(text: Text) -> str:

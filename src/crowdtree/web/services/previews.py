@@ -12,13 +12,13 @@ import secrets
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.policy import PlanPolicy
 from crowdtree.store.db.campaign_row import Campaign
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.db.tables import items
 from crowdtree.store.queries.workers import WorkerState
 from crowdtree.store.serving.commands import HandedOut
 from crowdtree.store.serving.item import shown_item
+from crowdtree.store.serving.training import asked_questions
 from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.web.services.assignments import WorkerReport, report_of
 
@@ -30,7 +30,7 @@ EXAMPLE = {"text": "One of your items will be here."}
 
 def previewed_question(connection: Connection, campaign: Campaign, policy: AnyPolicy) -> HandedOut:
     """A question about an item, as workers get it."""
-    problem, question = policy.problem, random.choice(_questions(policy))
+    problem, question = policy.problem, random.choice(asked_questions(policy))
     return {
         "task": {
             "lease": f"0.{secrets.token_hex(8)}",
@@ -41,13 +41,6 @@ def previewed_question(connection: Connection, campaign: Campaign, policy: AnyPo
         "reason": "",
         "more": True,
     }
-
-
-def _questions(policy: AnyPolicy) -> list[int]:
-    """The questions that workers may get."""
-    if isinstance(policy, PlanPolicy):
-        return sorted({int(question) for question in policy.plan.tree.question})
-    return list(range(policy.problem.n_questions))
 
 
 def _item(connection: Connection, campaign: Campaign) -> JsonObject:

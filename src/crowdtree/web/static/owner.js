@@ -270,6 +270,7 @@ async function uploaded(form) {
   }
   if (files.length) done.textContent = `${names.length} of ${files.length} uploaded`;
   if (names.length && form.each.checked) await made(form, names, problem);
+  else if (names.length && !problem.textContent) location.reload(); // what is missing has changed
 }
 
 // Make an item of each uploaded file, named after it.

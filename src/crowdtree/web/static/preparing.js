@@ -1,10 +1,15 @@
 // What comes before the first question: consent, instructions, and training with feedback.
 
 import { send } from "./api.js";
-import { asked, say } from "./texts.js";
+import { asked, own, say } from "./texts.js";
 
 const find = (id) => document.getElementById(id);
 const mark = document.body.dataset.consent;
+
+function put(id, text) {
+  find(id).textContent = text;
+  find(id).hidden = !text;
+}
 
 // Show the consent and then the instructions, where there are any; `then` goes on.
 export function introduce(screen, { begun, begin, failed }, then) {
@@ -90,8 +95,8 @@ export class Training {
     find("feedback-verdict").textContent = say(verdict);
     find("feedback-verdict").className = found.correct ? "good" : "bad";
     find("feedback-answer").textContent = say("training.answer", { answer: say(`answer.${found.right}`) });
-    find("feedback-why").textContent = found.explanation;
-    find("feedback-why").hidden = !found.explanation;
+    put("feedback-class", own(`class:${found.truth}`, ""));
+    put("feedback-why", found.of_class ? own(`explanation:${found.truth}`, found.explanation) : found.explanation);
     this.ask(false);
     find("voice").textContent = `${asked(this.task.question)} ${find("feedback").innerText}`;
     find("continue").focus();

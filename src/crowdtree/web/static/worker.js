@@ -100,7 +100,7 @@ function count() {
   find("undo").disabled = !undoable;
   find("between-undo").hidden = !undoable;
   find("last").textContent = undoable
-    ? say("undo.what", { answer: say(`answer.${last.answer}`), question: asked(last.task.question) })
+    ? say("undo.what", { answer: say(`answer.${last.answer}`), question: `\u2068${asked(last.task.question)}\u2069` })
     : say("undo.nothing");
   summarise(standing, given);
 }

@@ -1,0 +1,178 @@
+"""How far the evidence of a yes/no table is discounted before a probability is stated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.calibration import FEW, Calibration
+from crowdtree.learning.dependence import mean_of
+from crowdtree.learning.judging import Judge
+from crowdtree.learning.refits import FOLDS, Another, refits_of, sheet_of
+from crowdtree.loss import Decision
+from crowdtree.stats import normal_quantile
+
+if TYPE_CHECKING:
+    from crowdtree.learning.model import Learned
+
+__all__ = ["ASSUMED", "TableDiscount"]
+
+MOST_ITEMS = 4_000
+"""Items that an interval is made of; more would not change it."""
+DRAWS = 200
+"""Calibrations that an interval of the accuracy is made of."""
+ASSUMED = Calibration(dependence=0.1)
+"""Calibration where no class is known."""
+
+
+@dataclass(frozen=True, eq=False)
+class TableDiscount:
+    """How far the evidence about an item of a table is discounted before it is stated.
+
+    The counterpart of :class:`crowdtree.learning.dependence.Worth`, which is about answers to one
+    question. `log_posterior`, `answers` and `truth` are those of items of known class, whose class
+    the posteriors did not use; `spread` is that of the scale between people, where each item was
+    answered by one.
+    """
+
+    log_prior: NDArray[np.float64]
+    log_posterior: NDArray[np.float64]
+    answers: NDArray[np.int64]
+    truth: NDArray[np.int64]
+    spread: float = 0.0
+    weight: NDArray[np.float64] | None = None
+    """Weight of each item; None where all are alike."""
+
+    @classmethod
+    def of(cls, learned: Learned) -> TableDiscount:
+        """From the known items of a result, each left out of the table that it is tried on."""
+        prior = learned.problem.prior
+        log_prior = np.log(prior / prior.sum())
+        refits = refits_of(learned, sheet_of(learned).worker, FOLDS, 0)
+        nothing = np.zeros((0, len(prior)))
+        held = np.concatenate([[], *(part.held for part in refits.parts)]).astype(np.intp)
+        posterior = np.concatenate([nothing, *(part.posterior for part in refits.parts)])
+        count = np.diff(learned.answers.start)[held]
+        truth = learned.gold[held].astype(np.int64)
+        weight = None if learned.gold_weight is None else learned.gold_weight[held]
+        made = cls(log_prior, _log(posterior), count, truth, weight=weight)
+        if not refits.by_person:
+            return made
+        person = np.unique(sheet_of(learned).worker[held], return_inverse=True)[1]
+        alone = made.calibration.scale_of(
+            log_prior, made.log_posterior, count, made.truth, np.ones(len(held)), person
+        )
+        return replace(made, spread=Another.of(*alone).sd)
+
+    @property
+    def known(self) -> int:
+        """Items of known class behind it."""
+        return len(self.truth)
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """What is stated by."""
+        if not self.known:
+            return ASSUMED
+        rows = (self.log_posterior, self.answers, self.truth)
+        made = Calibration.fit(self.log_prior, *rows, self.weight)
+        return replace(made, spread=self.spread)
+
+    def updated(
+        self,
+        posterior: NDArray[np.float64],
+        answers: NDArray[Any],
+        truth: NDArray[Any],
+        weight: NDArray[np.float64] | None = None,
+    ) -> TableDiscount:
+        """After more items of known class, whose class the posteriors did not use."""
+        both = None
+        if weight is not None or self.weight is not None:
+            parts = ((self.weight, self.truth), (weight, truth))
+            both = np.concatenate([np.ones(len(t)) if w is None else w for w, t in parts])
+        return TableDiscount(
+            self.log_prior,
+            np.concatenate([self.log_posterior, _log(posterior)]),
+            np.concatenate([self.answers, answers]),
+            np.concatenate([self.truth, truth]),
+            self.spread,
+            both,
+        )
+
+    def stated(self, posterior: NDArray[np.float64], answers: NDArray[Any]) -> NDArray[np.float64]:
+        """Probabilities to state."""
+        return self._discounted(self.calibration, _log(posterior), answers)
+
+    def judged(
+        self,
+        posterior: NDArray[np.float64],
+        answers: NDArray[Any],
+        level: float,
+        judge: Judge,
+        made: Decision,
+    ) -> tuple[float, float, float]:
+        """Mean of what a judge says of the labels of some items, and its interval.
+
+        From 20 known items on it is what is stated about these items, corrected by how far that is
+        off on the known ones: it then holds whatever the calibration is worth. Below, and where
+        each item was answered by one person, it is an average over what the calibration may be.
+        """
+        if self.known < FEW or self.spread:
+            return self._averaged(posterior, answers, level, judge, made)
+        stated, known = (
+            self._discounted(self.calibration, *rows)
+            for rows in ((_log(posterior), answers), (self.log_posterior, self.answers))
+        )
+        value, variance = judge.expected(stated, made)
+        labelled = judge.decide(self.log_posterior, known)
+        gap = judge.found(self.truth, labelled) - judge.expected(known, labelled)[0]
+        much = np.ones(len(gap)) if self.weight is None else self.weight
+        count = float(much.sum())
+        mean = float(value.mean() + much @ gap / count)
+        # one more item, as off as any
+        doubt = (float(much @ gap**2) + 0.25 * judge.most**2) / (count + 1) / count
+        chance = float(variance.sum()) / len(value) ** 2
+        half = normal_quantile(level) * float(np.sqrt(doubt + chance))
+        low, mean, high = np.clip([mean - half, mean, mean + half], 0, judge.most).tolist()
+        return mean, low, high
+
+    def _averaged(
+        self,
+        posterior: NDArray[np.float64],
+        answers: NDArray[Any],
+        level: float,
+        judge: Judge,
+        made: Decision,
+    ) -> tuple[float, float, float]:
+        rng = np.random.default_rng(0)
+        if len(posterior) > MOST_ITEMS:
+            some = rng.choice(len(posterior), MOST_ITEMS, replace=False)
+            posterior, answers = posterior[some], answers[some]
+            made = Decision(made.label[some], made.risk[some], made.referred[some])
+        draws = Calibration.draws(
+            self.log_prior, self.log_posterior, self.answers, self.truth, DRAWS
+        )
+        factor = np.exp(self.spread * rng.standard_normal(DRAWS)).tolist()  # another person's scale
+        logs = _log(posterior)
+        values = (
+            judge.expected(
+                self._discounted(replace(draw, scale=min(draw.scale * much, 100.0)), logs, answers),
+                made,
+            )
+            for draw, much in zip(draws, factor, strict=True)
+        )
+        return mean_of(values, np.ones(DRAWS), level, judge.most)
+
+    def _discounted(
+        self, calibration: Calibration, log_posterior: NDArray[np.float64], answers: NDArray[Any]
+    ) -> NDArray[np.float64]:
+        """Stated probability of each class."""
+        return np.exp(calibration.discounted(self.log_prior, log_posterior, answers))
+
+
+def _log(posterior: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.log(np.maximum(posterior, 1e-300))
