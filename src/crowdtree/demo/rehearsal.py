@@ -30,10 +30,8 @@ __all__ = ["Person", "people", "rehearse", "served"]
 
 START_SECONDS = 60.0
 STILL_SECONDS = 180.0
-"""Seconds without an answer after which a rehearsal is aborted.
-
-A campaign ends when the server has compared its last answers with the table, which takes long on
-a busy machine.
+"""Seconds without an answer after which a rehearsal is aborted. A campaign ends when the server
+has compared its last answers with the table, which takes long on a busy machine.
 """
 WAIT_SECONDS = 1.0
 """That a worker waits for an open question, and for more work after there was none."""
