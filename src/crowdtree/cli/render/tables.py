@@ -92,8 +92,7 @@ def show_policies(console: Any, rows: Any) -> None:
             "states (Dawid-Skene: observed).[/]"
         )
     console.print(
-        "[dim]x floor: answers divided by the fewest with which any policy can reach that error "
-        "(Fano's inequality).[/]\n"
+        "[dim]x floor: answers / the fewest that any policy needs for that error (Fano).[/]\n"
     )
 
 
