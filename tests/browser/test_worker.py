@@ -239,7 +239,7 @@ def test_a_picture_can_be_enlarged_and_others_cannot_load_it(open_page, campaign
     shot(page, "work-zoom")
     page.click("#zoom >> text=Close")
     expect(page.locator("#zoom")).to_be_hidden()
-    path = str(image.get_attribute("src"))
+    path = str(image.first.get_attribute("src"))
     assert page.request.get(path).ok
     assert page.request.get(f"/media/{made.number}/bird%20one.png").status == 404  # its own name
     stranger = open_page(owner=False)
