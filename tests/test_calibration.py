@@ -400,6 +400,7 @@ def test_more_answers_never_make_an_undecided_item_look_worse():
 # ---------------------------------------------------------------- Learn then Test
 
 
+@pytest.mark.slow
 def test_a_guarantee_is_kept_in_most_draws():
     """Over many calibration sets the error among new items exceeds the target in at most 10 %."""
     policy = AdaptivePolicy(PROBLEM, 0.2, 12, repeats=1, strict=False)
