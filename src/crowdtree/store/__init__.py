@@ -19,8 +19,10 @@ import asyncio
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -106,6 +108,7 @@ class Store:
         self.answers = BatchWriter(self.engine, cache, changed=self._changed)
         self.questions = self.answers
         self.audits = AuditCache()
+        self._results: _Results | None = None
         self.alone = is_sqlite(self.engine)
         """Whether this is the only process that serves the database."""
         if not self.alone:
@@ -155,19 +158,10 @@ class Store:
     async def aask(self, command: Command[T]) -> T:
         """Run a command and wait for its result, on an event loop."""
         loop = asyncio.get_running_loop()
+        if self._results is None or self._results.loop is not loop:
+            self._results = _Results(loop)
         future: asyncio.Future[None] = loop.create_future()
-
-        def resolve() -> None:
-            if not future.done():
-                future.set_result(None)
-
-        def notify() -> None:
-            try:
-                loop.call_soon_threadsafe(resolve)
-            except RuntimeError:  # the loop is closed: nobody waits any more
-                return
-
-        command.done = notify
+        command.done = partial(self._results.put, future)
         self.put(command)
         await future
         return _result(command)
@@ -207,6 +201,30 @@ class Store:
     async def check_writable(self) -> None:
         """Write to the database, changing nothing, or raise :class:`Unavailable`."""
         await self.awrite(_rewrite)
+
+
+class _Results:
+    """Futures of an event loop that a writer has done; those of a batch wake the loop once."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._done: deque[asyncio.Future[None]] = deque()
+        self._called = False
+
+    def put(self, future: asyncio.Future[None]) -> None:
+        """Resolve a future soon; called from the writer's thread."""
+        self._done.append(future)
+        if not self._called:
+            self._called = True
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self.loop.call_soon_threadsafe(self._resolve)
+
+    def _resolve(self) -> None:
+        self._called = False  # before looking: what comes later is another call
+        while self._done:
+            future = self._done.popleft()
+            if not future.done():
+                future.set_result(None)
 
 
 def _rewrite(connection: Connection) -> None:

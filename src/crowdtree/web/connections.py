@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections import Counter, OrderedDict, defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 else:
     BaseProtocol = AutoHTTPProtocol
 
-__all__ = ["GuardedProtocol", "SilentConnections"]
+__all__ = ["WHOLE", "GuardedProtocol", "SilentConnections"]
 
 log = logging.getLogger("crowdtree.web")
 SILENT_SECONDS = 10.0
@@ -36,6 +36,8 @@ MOST_PER_ADDRESS = 256
 MOST_SILENT = 1024
 SWEEP_SECONDS = 1.0
 LOG_SECONDS = 60.0
+WHOLE = "crowdtree.whole"
+"""Key of a scope: whether the whole body came with the headers."""
 
 
 class SilentConnections:
@@ -104,8 +106,43 @@ class SilentConnections:
 SILENT: WeakKeyDictionary[ServerState, SilentConnections] = WeakKeyDictionary()
 
 
+class JoinedWrites:
+    """A transport that sends the head of a response together with the beginning of its body.
+
+    uvicorn writes one after the other; each write takes a system call and wakes the client.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._head = b""
+        self.is_closing = transport.is_closing
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Write a part of a response; a head waits until the event loop goes on."""
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.write(head + data)
+        elif data.startswith(b"HTTP/"):
+            self._head = data
+            self._loop.call_soon(self._flush)
+        else:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Write what waits, and close the connection."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._head:
+            self.write(b"")
+
+
 class GuardedProtocol(BaseProtocol):
-    """uvicorn's protocol with limits on silent connections."""
+    """uvicorn's protocol with limits on silent connections, and fewer writes."""
 
     def __init__(self, config: Any, server_state: ServerState, *more: Any, **named: Any) -> None:
         super().__init__(config, server_state, *more, **named)
@@ -116,7 +153,7 @@ class GuardedProtocol(BaseProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""
-        super().connection_made(transport)
+        super().connection_made(cast(asyncio.Transport, JoinedWrites(transport, self.loop)))
         if self.client:
             self.address = network(self.client[0])
         self.silent.add(self)
@@ -128,6 +165,7 @@ class GuardedProtocol(BaseProtocol):
         cycle = self.cycle
         if cycle is not before:
             self.silent.discard(self)
+            cycle.scope[WHOLE] = not cycle.more_body
         elif (cycle is None or cycle.response_complete) and self not in self.silent.since:
             self.silent.add(self)
 
