@@ -5,7 +5,7 @@ Each is a bet against a person who answers with care; see :mod:`crowdtree.learni
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -186,20 +186,21 @@ def _usual_time(voices: Voices, some: NDArray[np.bool_]) -> float | None:
     return float(np.median(own))
 
 
-def _started_anywhere(bets: Iterable[float]) -> Iterator[float]:
+def _started_anywhere(bets: Iterable[float]) -> FloatArray:
     """Log of a bet that may start at any answer, after each answer.
 
     Capital ``1 / (t (t + 1))`` waits for answer t, so that somebody who changes is found as well.
     """
-    log_capital = -np.inf
-    for t, told in enumerate(bets, start=1):
-        log_capital = float(np.logaddexp(log_capital, -np.log(t * (t + 1.0))) + told)
-        yield log_capital
+    told = np.fromiter(bets, dtype=np.float64)
+    total = np.cumsum(told)
+    t = np.arange(1.0, len(told) + 1)
+    started = told - total - np.log(t * (t + 1))  # what a start at t has not gained before
+    return np.asarray(total + np.logaddexp.accumulate(started))
 
 
-def _best(bets: list[Iterator[float]]) -> float:
+def _best(bets: list[FloatArray]) -> float:
     """Greatest value over time of the average of bets; -inf without any."""
     if not bets:
         return -np.inf
-    values = np.array([list(bet) for bet in bets])
+    values = np.array(bets)
     return float((np.logaddexp.reduce(values, axis=0) - np.log(len(values))).max(initial=-np.inf))

@@ -40,20 +40,19 @@ class Voices:
         self.problem, self.answers = problem, answers
         self.prior = problem.prior / problem.prior.sum()
         self.workers = sorted({a.worker for a in answers})
-        self.question, self.value, self.worker, self.seconds = (
-            np.array([getattr(a, name) for a in answers])
-            for name in ("question", "value", "worker", "seconds")
-        )
-        self.voice = np.zeros(len(answers), dtype=np.int64)
+        columns = list(zip(*answers, strict=True)) or [()] * len(Answered._fields)
+        self.question, self.worker, self.value, self.seconds = map(np.array, columns[1:5])
         self.voices: list[tuple[int, int, int | None]] = []
         """Item (a number of its own for a gold answer), worker and known class of each voice."""
+        voice: list[int] = []
         place: dict[tuple[int, int], int] = {}
-        for k, a in enumerate(answers):
-            key = (a.item if a.gold is None else -k - 1, a.worker)
-            if key not in place:
-                place[key] = len(self.voices)
-                self.voices.append((*key, a.gold))
-            self.voice[k] = place[key]
+        for k, (item, _, worker, _, _, gold) in enumerate(answers):
+            key = (item if gold is None else -k - 1, worker)
+            number = place.setdefault(key, len(self.voices))
+            if number == len(self.voices):
+                self.voices.append((*key, gold))
+            voice.append(number)
+        self.voice = np.array(voice, dtype=np.int64)
         found = {item: place for place, item in enumerate({item for item, _, _ in self.voices})}
         self.n_items = len(found)
         self.where = np.array([found[item] for item, _, _ in self.voices], dtype=np.int64)
@@ -115,8 +114,9 @@ class Voices:
         counts, total, voices = self.spoken(partners)
         others = total[self.where] - np.where(counts[:, None], self.plain, 0.0)
         believed = self.doubted(others)
-        for number in np.flatnonzero(self.is_gold):
-            believed[number] = np.eye(self.problem.n_classes)[self.voices[number][2]]
+        gold = np.flatnonzero(self.is_gold)
+        truths = [self.voices[number][2] for number in gold]
+        believed[gold] = np.eye(self.problem.n_classes)[np.array(truths, dtype=np.int64)]
         return believed, voices[self.where] - counts > 0
 
     def spoken(self, partners: set[int]) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:

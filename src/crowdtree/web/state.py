@@ -162,7 +162,7 @@ class AppState:
         self.media = open_media(self.options.media)
         self.maintenance = Maintenance(self.store.clock)
         self.stalled = StalledItems(self.store.clock)
-        self.watching = Watching(self.store.clock)
+        self.watching = Watching(self.store.clock, self.changed.is_set)
         self.readiness = Readiness(self.store)
         self.trusting = Trusting(self.store.clock)
 

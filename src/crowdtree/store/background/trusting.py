@@ -19,7 +19,7 @@ from crowdtree.learning.trust import Answered, Suspicion, Trust, assess
 from crowdtree.store.corrections.excluding import exclude
 from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import get_campaign, touch
-from crowdtree.store.db.sql import Query, Sql, fetch, fetch_ids, run
+from crowdtree.store.db.sql import Query, Sql, fetch_ids, fetch_sorted, run
 from crowdtree.store.db.statements import RELEASE_LEASES
 from crowdtree.store.db.states import STANDS, ItemStatus
 from crowdtree.store.db.tables import campaigns, workers
@@ -40,8 +40,8 @@ VOUCHED = ("invited", "owner")
 MOST_ANSWERS = 20_000
 """Last answers of a campaign that are looked at."""
 RELEASED_AT_ONCE = 100
-SHARE = 50
-"""A look is repeated after this many times its own duration, if there are new answers."""
+SHARE = 100
+"""A look is repeated after this many times its processor time, if there are new answers."""
 LEAST_SECONDS, MOST_SECONDS = 2.0, 60.0
 """Between two looks: at least, and at most, for the sake of labels that wait."""
 
@@ -97,10 +97,11 @@ class Trusting:
             last = store.read(partial(_last, number=number))
             if begin < must and last == self.seen.get(number, 0):
                 continue
+            used = time.thread_time()
             opened[number] = self.look(store, number, settings)
             self.seen[number] = last
             end = time.monotonic()
-            wait = max(LEAST_SECONDS, SHARE * (end - begin))
+            wait = max(LEAST_SECONDS, SHARE * (time.thread_time() - used))
             self.due[number] = (end + wait, end + max(wait, MOST_SECONDS))
         return opened
 
@@ -204,7 +205,7 @@ def _assessed(connection: Connection, number: int) -> tuple[Trust, set[int]]:
     mine = sa.select(*columns).where(workers.c.campaign_id == number, workers.c.known != "")
     known = {row.id: row.known for row in connection.execute(mine)}
     vouched = [worker for worker, why in known.items() if why in VOUCHED]
-    lines = fetch(connection, LINES, campaign=number, most=MOST_ANSWERS)[::-1]
+    lines = fetch_sorted(connection, LINES, campaign=number, most=MOST_ANSWERS)
     problem = get_campaign(connection, number).make_policy().problem
     trust = assess(problem, _timed(lines), vouched, known)
     return trust, {line.worker_id for line in lines}

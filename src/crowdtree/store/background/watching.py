@@ -50,8 +50,10 @@ log = logging.getLogger("crowdtree.store")
 
 _Row = sa.Row[Any]
 AT_ONCE = 1000
-SECONDS_AT_ONCE = 0.1
+SECONDS_AT_ONCE = 0.25
 """How long a look compares answers, of each campaign."""
+SLICE_SECONDS, REST_SECONDS = 0.001, 0.009
+"""While answers come in, so much is computed at a time, and requests go on for so long after it."""
 CLAIM_SECONDS = 30.0
 """How long a process that is gone keeps others from reading the log of its campaigns."""
 FEW_FINDINGS = 3
@@ -125,7 +127,11 @@ class Seen:
 class Watching:
     """Reads the logs of running campaigns. Of several processes, one reads each log."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, clock: Callable[[], float], busy: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.busy = busy
+        """Whether answers come in, which have priority."""
         self.cache = ServingCache(clock, np.random.default_rng(0))
         self.name = secrets.token_hex(8)
         self.watched: dict[int, Watched] = {}
@@ -221,7 +227,8 @@ class Watching:
         campaign = self.cache.campaign(connection, state)
         watched, past = self._monitor(connection, campaign)
         stored = _stored_revisions(connection, campaign, watched)
-        end = time.monotonic() + SECONDS_AT_ONCE
+        begin = time.monotonic()
+        end = begin + SECONDS_AT_ONCE
         lines = lines_after(connection, row.id, watched.position, self.complete, AT_ONCE)
         made: Revision | None = None
         for line in lines:
@@ -231,8 +238,12 @@ class Watching:
                 watched.monitor.adopt(stored[line.id])
             elif watched.monitor.due and row.status == "running":
                 made = watched.monitor.revise()
-            if made is not None or time.monotonic() > end:
+            now = time.monotonic()
+            if made is not None or now > end:
                 break
+            if now > begin + SLICE_SECONDS and self.busy():
+                time.sleep(REST_SECONDS)
+                begin = time.monotonic()
         if not lines and watched.position <= row.last_answer_id:
             return None
         # Nothing to read after the choice of a table passes over the lines before it.

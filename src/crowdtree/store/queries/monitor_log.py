@@ -19,7 +19,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.policy import Answer
 from crowdtree.policy.monitor import Monitor, PastItem, Said
 from crowdtree.store.db.campaign_row import get_campaign, read_policy
-from crowdtree.store.db.sql import Query, Sql, exists, fetch, fetch_ids, fetch_one
+from crowdtree.store.db.sql import Query, Sql, exists, fetch, fetch_ids, fetch_one, fetch_sorted
 from crowdtree.store.db.statements import EXCLUSIONS
 from crowdtree.store.db.tables import revisions
 from crowdtree.store.types import AnyPolicy
@@ -41,6 +41,8 @@ class Line(NamedTuple):
     value: int | None
     kind: str
     fate: str
+    first: int = 0
+    """Whether it is known to be the first about its item."""
 
     @property
     def counted(self) -> bool:
@@ -53,10 +55,14 @@ class Line(NamedTuple):
         return Answer(self.question, int(self.value or 0))
 
 
-_LINE = f"SELECT {', '.join(Line._fields)} FROM answers"
+_COLUMNS = ", ".join(Line._fields[:-1])
+_LINE = f"SELECT {_COLUMNS} FROM answers"
 LINES = Query(
     Line,
-    f"""{_LINE} WHERE campaign_id = :campaign AND id > :after AND id <= :last
+    f"""SELECT {_COLUMNS}, CASE WHEN EXISTS (SELECT 1 FROM answers AS earlier
+        WHERE earlier.item_id = answers.item_id AND earlier.id < answers.id)
+    THEN 0 ELSE 1 END AS first
+    FROM answers WHERE campaign_id = :campaign AND id > :after AND id <= :last
     ORDER BY id LIMIT :most""",
 )
 LINES_OF_ITEMS = Query(Line, f"{_LINE} WHERE item_id IN :ids AND id < :before ORDER BY item_id, id")
@@ -102,7 +108,7 @@ def lines_after(
     connection: Connection, number: int, after: int, last: int, most: int = AT_ONCE
 ) -> list[Line]:
     """Read the next lines of a log, up to one."""
-    return fetch(connection, LINES, campaign=number, after=after, last=last, most=most)
+    return fetch_sorted(connection, LINES, campaign=number, after=after, last=last, most=most)
 
 
 class LoggedPast:
@@ -112,6 +118,8 @@ class LoggedPast:
         self.connection, self.campaign, self.after = connection, campaign, tested.after
         self.before = tested.after + 1
         """Id of the first line that is not there yet."""
+        self.empty = False
+        """Whether the item that is being looked at has no lines so far."""
         made = fetch(connection, EXCLUSIONS, campaign=campaign) if tested.revision else []
         self.exclusions = [found for found in made if found.holds(tested.revision)]
 
@@ -136,6 +144,8 @@ class LoggedPast:
 
     def of(self, item: str) -> PastItem:
         """Find the answers about an item."""
+        if self.empty:
+            return PastItem(None, [])
         return self._past(self._lines([int(item)]))
 
     def items(self) -> Iterator[Sequence[Answer]]:
@@ -172,7 +182,7 @@ class LoggedPast:
 
 def take(monitor: Monitor, past: LoggedPast, line: Line) -> None:
     """Show a line of the log to a monitor, if it changes what has counted."""
-    past.before = line.id
+    past.before, past.empty = line.id, bool(line.first)
     item = str(line.item_id)
     if line.counted:
         if not past.left_out(line):
