@@ -8,6 +8,7 @@ same state and the same questions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -129,7 +130,7 @@ def check_answer(problem: Problem, answer: Answer) -> None:
         )
     if answer.value not in (0, 1):
         raise CrowdtreeError(f"answer: expected 0 (no) or 1 (yes), got {answer.value!r}")
-    if not np.isfinite(answer.skill):
+    if not math.isfinite(answer.skill):
         raise CrowdtreeError(f"answer: expected a finite skill of the worker, got {answer.skill}")
 
 
@@ -153,8 +154,8 @@ def product(left: FloatArray, right: FloatArray) -> FloatArray:
 
 def normalised(log_posterior: FloatArray) -> FloatArray:
     """Shift logarithms so that the probabilities along the last axis add up to 1; read-only."""
-    top = log_posterior.max(axis=-1, keepdims=True)
-    total = np.exp(log_posterior - top).sum(axis=-1, keepdims=True)
+    top = np.maximum.reduce(log_posterior, axis=-1, keepdims=True)
+    total = np.add.reduce(np.exp(log_posterior - top), axis=-1, keepdims=True)
     shifted: FloatArray = log_posterior - (top + np.log(total))
     shifted.flags.writeable = False
     return shifted

@@ -130,7 +130,7 @@ class PlanPolicy(Calibrated):
 
     def wants(self, state: PlanState, question: int) -> bool:
         """Whether this is the question of the node where the item stands."""
-        return state.node >= 0 and int(self.plan.tree.question[state.node]) == question
+        return state.node >= 0 and self._questions[state.node] == question
 
     def update(self, state: PlanState, answer: Answer) -> PlanState:
         """Count a vote, and continue at the next node once the majority is decided."""
@@ -192,12 +192,12 @@ class PlanPolicy(Calibrated):
 
     def _majority(self, state: PlanState) -> int:
         """Verdict of the votes at the node, however few answers the item has."""
-        if self.voted.vote == "majority" and state.yes + state.no > self.voted.votes[state.node]:
+        if self.voted.vote == "majority" and state.yes + state.no > self._votes[state.node]:
             return -1 if state.yes == state.no else int(state.yes > state.no)
         need_no, need_yes = self._needed(state)
         if self._stops_early:
             return 0 if need_no <= 0 else 1 if need_yes <= 0 else -1
-        if state.yes + state.no < int(self.voted.votes[state.node]):
+        if state.yes + state.no < self._votes[state.node]:
             return -1
         return int(need_yes <= 0)
 
@@ -238,13 +238,23 @@ class PlanPolicy(Calibrated):
         longer = np.where(yes == no, -1, yes > no)  # a vote that went on for `least_answers`
         return np.where(yes + no > votes, longer, found)
 
-    @property
+    @cached_property
+    def _questions(self) -> list[int]:
+        """Question of each node, as numbers of Python, which are faster one at a time."""
+        return [int(question) for question in self.plan.tree.question]
+
+    @cached_property
+    def _votes(self) -> list[int]:
+        """Votes of each node."""
+        return [int(votes) for votes in self.voted.votes]
+
+    @cached_property
     def _stops_early(self) -> bool:
         return self.stopping == "curtailed" or self.voted.vote == "margin"
 
     def _needed(self, state: PlanState) -> tuple[int, int]:
         """Answers that no, and that yes, still lacks to win (at most 0 for the winner)."""
-        votes = int(self.voted.votes[state.node])
+        votes = self._votes[state.node]
         if self.voted.vote == "margin":
             return votes - (state.no - state.yes), votes - (state.yes - state.no)
         # An even vote that ties goes to the first answer: given a tie, a fair coin.
@@ -259,14 +269,14 @@ class PlanPolicy(Calibrated):
         """Hand out the votes that the node is sure to need, or label the item at a leaf."""
         if state.node < 0:
             return self.conclude(state, "leaf")
-        question = int(self.plan.tree.question[state.node])
+        question = self._questions[state.node]
         if question in exclude:
             return Ask(())
         if self._stops_early:
             sure = max(1, min(self._needed(state)))
         else:
-            sure = max(1, int(self.voted.votes[state.node]) - state.yes - state.no)
-        return Ask((question,) * max(0, sure - list(outstanding).count(question)))
+            sure = max(1, self._votes[state.node] - state.yes - state.no)
+        return Ask((question,) * max(0, sure - outstanding.count(question)))
 
     def conclude(self, state: PlanState, reason: str) -> Label:
         """Give the plan's label at a leaf, else the best label on present evidence."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hmac
 import secrets
+from functools import lru_cache
 
 from crowdtree.store.settings import Settings
 
@@ -31,6 +32,7 @@ def _derived(secret: str, purpose: str, text: str = "") -> bytes:
     return hmac.digest(secret.encode(), f"{purpose}:{text}".encode(), "sha256")
 
 
+@lru_cache(maxsize=4096)  # an item is shown to several people, one soon after the other
 def item_name(secret: str, task: str) -> str:
     """Name an item for workers, so that its name says nothing about it.
 

@@ -165,7 +165,8 @@ class GuardedProtocol(BaseProtocol):
         cycle = self.cycle
         if cycle is not before:
             self.silent.discard(self)
-            cycle.scope[WHOLE] = not cycle.more_body
+            scope: dict[str, Any] = cast(Any, cycle.scope)
+            scope[WHOLE] = not cycle.more_body
         elif (cycle is None or cycle.response_complete) and self not in self.silent.since:
             self.silent.add(self)
 

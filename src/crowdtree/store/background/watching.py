@@ -50,7 +50,7 @@ log = logging.getLogger("crowdtree.store")
 
 _Row = sa.Row[Any]
 AT_ONCE = 1000
-SECONDS_AT_ONCE = 0.25
+SECONDS_AT_ONCE = 0.1
 """How long a look compares answers, of each campaign."""
 SLICE_SECONDS, REST_SECONDS = 0.001, 0.009
 """While answers come in, so much is computed at a time, and requests go on for so long after it."""

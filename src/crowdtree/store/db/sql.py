@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from itertools import starmap
 from operator import itemgetter
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from sqlalchemy.engine import Connection
 
@@ -47,8 +47,6 @@ PACK = 500
 
 class Row(Protocol):
     """A NamedTuple: made from the columns of a row in order."""
-
-    _fields: ClassVar[tuple[str, ...]]
 
     def __init__(self, *columns: object) -> None: ...
 
@@ -99,7 +97,7 @@ class Query(Sql, Generic[R]):
     @cached_property
     def packed(self) -> str:
         """The statement for SQLite with the rows as JSON, many per row, in any order."""
-        columns = ", ".join(self.row._fields)
+        columns = ", ".join(cast(Any, self.row)._fields)
         numbered = f"SELECT *, row_number() OVER () / {PACK} AS pack FROM ({self.sqlite})"
         return f"SELECT json_group_array(json_array({columns})) FROM ({numbered}) GROUP BY pack"
 
@@ -236,7 +234,8 @@ def fetch_sorted(connection: Connection, query: Query[R], **values: Any) -> list
     which takes longer than the query. So it gets some hundred rows at a time.
     """
     if not is_sqlite(connection):
-        return sorted(fetch(connection, query, **values), key=itemgetter(0))
+        rows: list[Any] = fetch(connection, query, **values)
+        return sorted(rows, key=itemgetter(0))
     packs = _driver(connection).execute(query.packed, values).fetchall()
     found = [row for (pack,) in packs for row in json.loads(cast(str, pack))]
     found.sort(key=itemgetter(0))

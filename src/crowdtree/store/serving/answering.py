@@ -68,12 +68,11 @@ def _submit(unit: UnitOfWork, worker: Worker, request: Submit) -> Taken:
 
 def _leased(unit: UnitOfWork, worker: Worker, token: str) -> tuple[OpenItem, Lease]:
     number, nonce = split_lease(token)
-    for item in unit.items.values():
-        lease = item.leases.get(number)
-        if lease is not None and lease.worker_id == worker.id:
-            if secrets.compare_digest(lease.nonce, nonce):
-                return item, lease
-            break
+    item = unit.leased.get(number)
+    if item is not None:
+        lease = item.leases[number]
+        if lease.worker_id == worker.id and secrets.compare_digest(lease.nonce, nonce):
+            return item, lease
     raise Refused("gone")
 
 

@@ -81,6 +81,8 @@ CONCLUDED = (FINISHED, NO_WORKERS, CORRECTED)
 """Reasons of labels that were given on the evidence so far, not by the policy."""
 SET_ASIDE = ("skipped", NEVER_ASKED, NO_WORKERS)
 """Reasons of items that are set aside; all others are labelled or withdrawn."""
+ENDED = (ItemStatus.LABELLED, ItemStatus.SET_ASIDE, ItemStatus.WITHDRAWN)
+"""Statuses of items that are no longer asked about."""
 UNLABELLED = (NEVER_ASKED, WITHDRAWN)
 """Reasons of entries without a class and a stated error."""
 
@@ -180,7 +182,7 @@ class OpenItem:
     @property
     def closed(self) -> bool:
         """Whether the item has its label, was set aside or withdrawn."""
-        return self.status in (ItemStatus.LABELLED, ItemStatus.SET_ASIDE, ItemStatus.WITHDRAWN)
+        return self.status in ENDED
 
     @property
     def held(self) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from crowdtree.store.db import statements as sql
+from crowdtree.store.db.engine import is_sqlite
 from crowdtree.store.db.labels import write_labels
 from crowdtree.store.db.sql import Pending, exists, fetch, run, send, send_many
 from crowdtree.store.db.statements import Worker
@@ -68,6 +69,8 @@ class UnitOfWork(Changes):
     campaigns: dict[int, ServedCampaign] = field(default_factory=dict)
     budgets: dict[int, Budget] = field(default_factory=dict)
     items: dict[int, OpenItem] = field(default_factory=dict)
+    leased: dict[int, OpenItem] = field(default_factory=dict)
+    """Items by the leases that were loaded with them."""
     unfinished: dict[int, bool] = field(default_factory=dict)
 
     # ---------------------------------------------------------------- loading
@@ -155,7 +158,8 @@ class UnitOfWork(Changes):
                 self.items[row.id] = self._open_item(row, log[row.id])
         for lease in leases:
             if lease.item_id in new:
-                self.items[lease.item_id].leases[lease.id] = lease
+                self.leased[lease.id] = item = self.items[lease.item_id]
+                item.leases[lease.id] = lease
         for question in questions:
             if question.item_id in new:
                 self.items[question.item_id].questions[question.question] = question
@@ -270,9 +274,7 @@ class UnitOfWork(Changes):
 
     def _write_leases(self) -> None:
         leases = (lease for item in self.items.values() for lease in item.leases.values())
-        names = ("id", "state", "attempts", "given_at", "expires_at")
-        changed = ({name: getattr(x, name) for name in names} for x in leases if x.changed)
-        send_many(self.connection, sql.SAVE_LEASE, changed)
+        send_many(self.connection, sql.SAVE_LEASE, (vars(x) for x in leases if x.changed))
 
     def write_questions(self, items: Iterable[OpenItem]) -> None:
         """Write the open questions of items."""
@@ -295,7 +297,7 @@ class UnitOfWork(Changes):
         """Write what the workers did."""
         deltas = sorted(self.deltas.items())
         ids = sorted({*self.deltas, *self.lapses})
-        if len(ids) > 1:  # lock workers by id to avoid deadlocks
+        if len(ids) > 1 and not is_sqlite(self.connection):  # by id, to avoid deadlocks
             run(self.connection, sql.LOCK_WORKERS, ids=ids)
         lapses = sorted(self.lapses.items())
         send_many(

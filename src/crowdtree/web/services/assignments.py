@@ -55,7 +55,7 @@ class Asked(BaseModel):
     """A request for a question."""
 
     model_config = ConfigDict(extra="forbid")
-    holding: Annotated[list[Lease], Field(max_length=100)] = []
+    holding: Annotated[tuple[Lease, ...], Field(max_length=100)] = ()
     wait: Annotated[float, Field(ge=0, le=25)] = 0.0
 
 
@@ -159,7 +159,7 @@ async def find_question(
     end = time.monotonic() + asked.wait
     tries = 0
     while True:
-        wish = Next(who, tuple(asked.holding))
+        wish = Next(who, asked.holding)
         found = await state.store.aask(wish)
         left = end - time.monotonic()
         over = left <= 0.01 or state.stopping
