@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -17,9 +18,10 @@ import sqlalchemy as sa
 from crowdtree.store import Store
 from crowdtree.store.background import stalled, trusting, watching
 from crowdtree.store.db import assignment
+from crowdtree.store.db import sql as sql_text
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.engine import is_sqlite, make_engine, migrate
-from crowdtree.store.db.sql import Query
+from crowdtree.store.db.sql import Query, fetch_sorted
 from crowdtree.store.db.tables import leases
 from crowdtree.store.queries import monitor_log
 from crowdtree.store.replay import plain, stored
@@ -54,6 +56,25 @@ def test_a_page_of_items_is_read_without_going_through_the_campaign(tmp_path: Pa
             told = " | ".join(row[3] for row in plan)
             assert "TEMP B-TREE" not in told, told
             assert re.search(r"\((rowid|item_id)>\?", plan[0][3]), told
+
+
+class Pair(NamedTuple):
+    id: int
+    word: str | None
+
+
+def test_rows_read_some_at_a_time_are_those_of_the_query(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """WITH RECURSIVE n(id) AS (SELECT 0 UNION ALL SELECT id + 1 FROM n WHERE id < 9)
+        SELECT id, CASE WHEN id = 7 THEN NULL ELSE 'ä"' END AS word FROM n
+        ORDER BY id DESC LIMIT :most"""
+    with Store(url).opened() as store:
+        for pack, most in itertools.product((1, 2, 500), (0, 1, 5)):
+            monkeypatch.setattr(sql_text, "PACK", pack)
+            query = Query(Pair, text)
+            found = store.read(lambda c, q=query, n=most: fetch_sorted(c, q, most=n))
+            assert found == [Pair(k, None if k == 7 else 'ä"') for k in range(10 - most, 10)]
 
 
 def test_leases_of_a_worker_are_found_by_index(tmp_path: Path) -> None:

@@ -168,6 +168,25 @@ def test_errors_twice_the_assumed_are_noticed_and_the_table_revised(url: str) ->
         assert 0.15 < found["q"]["estimate"] < 0.25
 
 
+def test_rests_while_answers_come_in_change_nothing(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(watching, "REST_SECONDS", 0.0)
+    asked: list[int] = []
+
+    def busy() -> bool:
+        asked.append(1)
+        return True
+
+    with live(f"sqlite:///{tmp_path / 'x.db'}", 0.1, n=20) as game:
+        game.watching = Watching(game.clock, busy)
+        game.work(every=7, most=40)
+        found = game.watching.watched[game.number].monitor
+        assert (found.evidence, found.items) == (monitored(game).evidence, monitored(game).items)
+        assert asked
+
+
 def test_a_right_table_raises_no_alarm(tmp_path: Any) -> None:
     with live(f"sqlite:///{tmp_path / 'x.db'}", 0.1) as game:
         game.work(every=5)

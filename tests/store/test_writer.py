@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import Any
 
 import pytest
+
+import aside
 
 pytest.importorskip(
     "sqlalchemy", reason="the server is not installed: pip install crowdtree[serve]"
@@ -42,6 +45,15 @@ def test_a_campaign_ends_with_every_item_labelled_once(url: str, kind: str) -> N
         found = store.read(lambda c: verify(c, number))
         assert found["agrees"], found["differences"]
         assert found["labelled"] == 30
+
+
+def test_all_who_wait_on_an_event_loop_get_their_own_result() -> None:
+    async def play(store: Store) -> list[int]:
+        return await asyncio.gather(*(store.awrite(lambda _, k=k: k) for k in range(300)))
+
+    with Store("sqlite://").opened() as store:
+        for _ in range(2):  # each time on a loop of its own
+            assert aside.run(play(store)) == list(range(300))
 
 
 def test_many_threads_never_go_beyond_a_quota(url: str) -> None:

@@ -9,11 +9,11 @@ to the framework with what has been read, so that limits and errors are in one p
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -40,7 +40,6 @@ BODIES: dict[str, type[BaseModel]] = {
 
 SOON = 1.0
 """Seconds for a body; one that takes longer is read after the token was looked up."""
-TEXT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class FastPath:
@@ -81,7 +80,7 @@ class FastPath:
         self, given: BaseModel, who: str, scope: Scope, receive: Receive, send: Send
     ) -> None:
         try:
-            made = await self._result(given, who, Request(scope, receive))
+            made = await self._result(given, who, scope, receive)
         except CrowdtreeError as error:
             await error_response(*refusal_of(error))(scope, receive, send)
             return
@@ -89,7 +88,7 @@ class FastPath:
             log.exception("%s failed", scope["path"])
             await error_response(*fault_of(error))(scope, receive, send)
             return
-        text = TEXT.encode(made).encode()
+        text = to_json(made)
         headers = [
             (b"content-length", str(len(text)).encode()),
             (b"content-type", b"application/json"),
@@ -97,9 +96,14 @@ class FastPath:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": text})
 
-    async def _result(self, given: BaseModel, who: str, request: Request) -> Mapping[str, object]:
+    async def _result(
+        self, given: BaseModel, who: str, scope: Scope, receive: Receive
+    ) -> Mapping[str, object]:
         if isinstance(given, assignments.Asked):
-            gone = request.is_disconnected
+
+            def gone() -> Awaitable[bool]:
+                return Request(scope, receive).is_disconnected()
+
             return await assignments.find_question(self.state, given, who, gone)
         if isinstance(given, assignments.Answered):
             return await assignments.submit_answer(self.state, given, who)
