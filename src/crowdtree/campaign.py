@@ -172,6 +172,7 @@ class ItemState:
     """Everything about one item: its events, their fates, and the policy's state.
 
     `least` is the number of answers that it takes before its label, beside what the rules ask for.
+    `asked` is what the policy asks with nothing outstanding, where that has been computed.
     """
 
     item: str
@@ -180,6 +181,7 @@ class ItemState:
     events: tuple[Event, ...] = ()
     fates: tuple[Fate, ...] = ()
     least: int = 0
+    asked: Ask | None = None
 
     @property
     def answers(self) -> int:
@@ -241,10 +243,12 @@ def advance(policy: Policy[Any], item: ItemState, event: Event, rules: Rules = R
     if event.kind == "undo":
         return _undo(policy, item, event, rules)
     fate, state = _fate(policy, item, event, rules)
-    fates, label = (*item.fates, fate), item.label
-    if label is None:
-        label = _settled(policy, state, _closed(events, fates, rules))
-    return ItemState(item.item, state, label, events, fates, item.least)
+    fates, found = (*item.fates, fate), item.label
+    if found is not None:
+        return ItemState(item.item, state, found, events, fates, item.least)
+    decided = _settled(policy, state, _closed(events, fates, rules))
+    label, asked = (decided, None) if isinstance(decided, Label) else (None, decided)
+    return ItemState(item.item, state, label, events, fates, item.least, asked)
 
 
 def _ruled(policy: Policy[Any], item: ItemState, rules: Rules) -> Policy[Any]:
@@ -300,18 +304,19 @@ def counted_answers(item: ItemState, rules: Rules = RULES) -> Iterator[tuple[Eve
             earlier[event.worker] += 1
 
 
-def _settled(policy: Policy[Any], state: Any, closed: frozenset[int]) -> Label | None:
-    """Label of a state: the policy's, or its best guess when only closed questions are left."""
+def _settled(policy: Policy[Any], state: Any, closed: frozenset[int]) -> Label | Ask:
+    """Label of a state: the policy's, or its best guess when only closed questions are left.
+
+    Else what the policy asks where nothing is closed.
+    """
     found = policy.ask(state)
-    if isinstance(found, Label):
-        return found
-    if closed and closed.issuperset(found.questions):
-        found = policy.ask(state, exclude=closed)
-        if isinstance(found, Label):
-            return found
-        if not found.questions:
+    if isinstance(found, Ask) and closed and closed.issuperset(found.questions):
+        open_ones = policy.ask(state, exclude=closed)
+        if isinstance(open_ones, Label):
+            return open_ones
+        if not open_ones.questions:
             return policy.conclude(state, "skipped")
-    return None
+    return found
 
 
 def stands(fate: str) -> bool:
@@ -475,7 +480,9 @@ def open_questions(
             and (stands(fate) or fate == "excluded")
             and (fate == "skipped" or not rules.same_worker)
         }
-    found = policy.ask(item.state, outstanding, frozenset(exclude))
+    found: Ask | Label | None = None if outstanding or exclude else item.asked
+    if found is None:
+        found = policy.ask(item.state, outstanding, frozenset(exclude))
     return found.questions if isinstance(found, Ask) else ()
 
 

@@ -55,7 +55,7 @@ class AdaptiveState:
     yes: IntArray
     no: IntArray
 
-    @property
+    @cached_property
     def answers(self) -> int:
         """Answers so far."""
         return int(self.yes.sum() + self.no.sum())

@@ -6,6 +6,7 @@ import ipaddress
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache
 
 __all__ = ["RateLimit", "network"]
 
@@ -69,6 +70,7 @@ class RateLimit:
             self.left.popitem(last=False)
 
 
+@lru_cache(maxsize=4096)
 def network(address: str) -> str:
     """Name the network of an address: with IPv6 one customer has a whole /64.
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from crowdtree.campaign import counted_answers, open_questions
-from crowdtree.policy import Ask, PlanPolicy
+from crowdtree.policy import PlanPolicy
 from crowdtree.problem import DASH
 from crowdtree.store.db import assignment as search
 from crowdtree.store.db import statements as sql
@@ -347,8 +347,7 @@ def _take(unit: UnitOfWork, row: search.Choice) -> Chosen:
 
 
 def _new_item(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> Chosen | None:
-    found = campaign.policy.ask(campaign.policy.start())
-    questions = found.questions if isinstance(found, Ask) else ()
+    questions = campaign.first_questions
     mine = [q for q in questions if worker.may_answer(q)]
     if not mine:
         return None

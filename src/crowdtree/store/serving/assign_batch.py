@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from crowdtree.policy import Ask, PlanPolicy
+from crowdtree.policy import PlanPolicy
 from crowdtree.store.db import assignment as search
 from crowdtree.store.db.assignment import Grant
 from crowdtree.store.db.engine import is_sqlite
@@ -160,8 +160,7 @@ class _Assignment:
         return False
 
     def _start_item(self, worker: Worker, campaign: ServedCampaign, lease: _LeaseJson) -> bool:
-        first = campaign.policy.ask(campaign.policy.start())
-        questions = list(first.questions) if isinstance(first, Ask) else []
+        questions = list(campaign.first_questions)
         mine = [q for q in questions if worker.may_answer(q)]
         new = self.offers.new.get(campaign.id)
         if not mine or not new:

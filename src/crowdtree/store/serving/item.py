@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple, Protocol, cast
 
 from crowdtree.campaign import (
@@ -125,6 +126,16 @@ class ServedCampaign:
     def problem(self) -> Problem:
         """The campaign's problem."""
         return self.policy.problem
+
+    @cached_property
+    def blank(self) -> ItemState:
+        """An item without a name, about which nothing is known."""
+        return start_item(self.policy, "")
+
+    @cached_property
+    def first_questions(self) -> tuple[int, ...]:
+        """What is asked first about an item."""
+        return open_questions(self.policy, self.blank)
 
     def excludes(self, line: LogLine) -> bool:
         """Whether a line of the log is excluded in the campaign's revision."""
@@ -276,7 +287,7 @@ def item_state(
     events = tuple(event_of(task, line) for line in lines)
     told = cast(tuple[Fate, ...], tuple(fates))
     if state is None:
-        return replace(start_item(campaign.policy, task), events=events, fates=told, least=least)
+        return replace(campaign.blank, item=task, events=events, fates=told, least=least)
     return ItemState(task, campaign.policy.load(json.loads(state)), None, events, told, least)
 
 
