@@ -34,6 +34,7 @@ from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.store import Next, Refused, Settings, Store, Submit
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.trusting import Trusting
+from crowdtree.store.background.watching import Watching
 from crowdtree.store.corrections.excluding import exclude
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.tables import answers, items, labels, workers
@@ -91,6 +92,7 @@ class Run:
     attack: str = ""
     gold: bool = True
     seed: int = 0
+    adapt: bool | None = None
     attackers: int = ATTACKERS
     honest: int = HONEST
     now: float = 1_000_000.0
@@ -105,8 +107,9 @@ class Run:
         self.store = Store("sqlite://", clock=lambda: self.now, rng=self.seed)
         self.maintenance = Maintenance(self.store.clock)
         self.trusting = Trusting(self.store.clock)
+        self.watching = Watching(self.store.clock)
         gold_rate = 0.1 if self.gold else 0.0
-        self.settings = Settings(gold_rate=gold_rate, gold_first=3 * self.gold, adapt=False)
+        self.settings = Settings(gold_rate=gold_rate, gold_first=3 * self.gold, adapt=self.adapt)
         self.number = self.store.write(
             lambda c: campaigns.create(c, "sybils", self.policy, self.settings, self.now)
         )
@@ -209,6 +212,8 @@ class Run:
     def look(self) -> None:
         """Do what the server does in the background."""
         self.trusting.look(self.store, self.number, self.settings)
+        while self.watching.round(self.store):
+            pass
         while self.store.write(self.maintenance.round):
             pass
 
@@ -258,8 +263,7 @@ class Run:
             self.store.write(
                 lambda c: exclude(c, self.number, bad, self.now, reason="attackers", block=True)
             )
-        while self.store.write(self.maintenance.round):
-            pass
+        self.look()
         if self.store.read(partial(get_campaign, number=self.number)).status != "running":
             try:
                 self.store.write(
@@ -267,6 +271,7 @@ class Run:
                 )
             except ct.CrowdtreeError:
                 return  # nothing is left to do
+        self.look()
         self.work([p for p in self.people if not p.attack])
 
     def checked(self) -> bool:
@@ -279,9 +284,11 @@ ATTACKS = ("colluding", "random", "always yes", "fast", "patient", "turncoat", "
 """The last are honest people who err as often as is tolerated, for comparison."""
 
 
-def measure(kind: str, gold: bool, attack: str, seed: int) -> dict[str, Any]:
+def measure(
+    kind: str, gold: bool, attack: str, seed: int, adapt: bool | None = None
+) -> dict[str, Any]:
     """Run one campaign, and once more after the owner has excluded the attackers."""
-    run = Run(kind, attack, gold, seed)
+    run = Run(kind, attack, gold, seed, adapt)
     try:
         run.work(run.people)
         found = {"policy": kind, "gold": gold, "seed": seed, "attack": attack or "none"}

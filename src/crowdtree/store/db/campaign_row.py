@@ -13,7 +13,7 @@ from crowdtree.files.documents import problem_from_dict, problem_to_dict
 from crowdtree.policy import policy_from_dict
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.sql import run_many
-from crowdtree.store.db.tables import campaigns, tallies
+from crowdtree.store.db.tables import answers, campaigns, tallies
 from crowdtree.store.errors import NotFound
 from crowdtree.store.settings import Settings, stored_settings
 from crowdtree.store.types import AnyPolicy, JsonObject
@@ -26,6 +26,7 @@ __all__ = [
     "definition_of",
     "flow",
     "get_campaign",
+    "last_line",
     "list_campaigns",
     "read_policy",
     "tally",
@@ -161,3 +162,9 @@ def add_to_tallies(connection: Connection, number: int, counts: dict[str, int]) 
         if value
     ]
     run_many(connection, sql.ADD_TALLY, rows)
+
+
+def last_line(connection: Connection, number: int) -> int:
+    """Find the last line of the log of a campaign; 0 if there is none."""
+    mine = answers.c.campaign_id == number
+    return connection.execute(sa.select(sa.func.max(answers.c.id)).where(mine)).scalar_one() or 0

@@ -263,7 +263,7 @@ def _visited(
         what = f"{line.kind} of worker {line.worker_id} was {fate}"
         if over and fate != "late":
             differences.append(f"{what} after the item was closed")
-        item = advance(campaign.policy, item, event_of(stored.task, line), campaign.rules)
+        item = advance(campaign.policy, item, event_of(campaign, stored.task, line), campaign.rules)
         if item.fates[-1] != fate:
             differences.append(f"{what}, replayed {item.fates[-1]}")
         visited.append(item)
@@ -288,7 +288,7 @@ def _revised(
     lines = _revised_lines(stored)
     fates = fates_to_replay(campaign, lines, stored.reopened_after)
     for line, fate in zip(lines, fates, strict=True):
-        item, event = visited[-1], event_of(stored.task, line)
+        item, event = visited[-1], event_of(campaign, stored.task, line)
         if fate == "excluded":
             item = replace(item, events=(*item.events, event), fates=(*item.fates, fate))
         else:

@@ -27,6 +27,7 @@ from crowdtree.problem import Problem
 from crowdtree.store.db.statements import Exclusion, GoldItem, Lease, LogLine, OpenQuestion
 from crowdtree.store.db.states import ItemStatus, LeaseState
 from crowdtree.store.derived import file_name, item_name
+from crowdtree.store.reliability import Level, carried_skill
 from crowdtree.store.serving.commands import Task
 from crowdtree.store.settings import Settings
 from crowdtree.store.types import AnyPolicy, JsonObject
@@ -116,6 +117,8 @@ class ServedCampaign:
     secret: str = field(default="", repr=False)
     exclusions: Sequence[Exclusion] = ()
     """All that were ever made, those that were lifted included."""
+    levels: Sequence[Level] = ()
+    """Tables that skills are relative to, by revision; none of those from before they were kept."""
     status: str = "draft"
     status_reason: str = ""
 
@@ -130,6 +133,14 @@ class ServedCampaign:
             found.holds(self.revision) and found.covers(line.worker_id, line.id)
             for found in self.exclusions
         )
+
+    def carried(self, skill: float, line: int) -> float:
+        """Skill of an answer under the table of the campaign's revision."""
+        if not skill or not self.levels:
+            return skill
+        levels = [found for found in self.levels if found.revision <= self.revision]
+        known = bool(levels) and levels[-1].revision == self.revision
+        return carried_skill(skill, line, levels) if known else skill
 
     def has_excluded(self, worker: int) -> bool:
         """Whether answers of a worker are excluded in the campaign's revision."""
@@ -271,7 +282,7 @@ def item_state(
     """Make the engine's view of an item from its row and its part of the log."""
     lines = engine_lines(log)
     fates = after_undos([line.lease_id for line in lines], [line.current_fate for line in lines])
-    events = tuple(event_of(task, line) for line in lines)
+    events = tuple(event_of(campaign, task, line) for line in lines)
     told = cast(tuple[Fate, ...], tuple(fates))
     if state is None:
         return replace(start_item(campaign.policy, task), events=events, fates=told, least=least)
@@ -313,7 +324,7 @@ def revised_fate(told: str, fate: str) -> str | None:
     return fate if fate != told and (stands(fate) or fate == "excluded") else None
 
 
-def event_of(task: str, line: LogLine) -> Event:
+def event_of(campaign: ServedCampaign, task: str, line: LogLine) -> Event:
     """Read a line of the log as an event of the engine."""
     return Event(
         task,
@@ -322,7 +333,7 @@ def event_of(task: str, line: LogLine) -> Event:
         line.value,
         cast(Kind, line.kind),
         f"{line.lease_id}:{line.key}",
-        line.skill,
+        campaign.carried(line.skill, line.id),
         line.weight,
     )
 

@@ -65,7 +65,7 @@ def replayed(
     the item by hand (`corrected`): nobody is asked about it any more.
     """
     lines = engine_lines(log)
-    events = tuple(event_of(task, line) for line in lines)
+    events = tuple(event_of(campaign, task, line) for line in lines)
     fates = fates_to_replay(campaign, lines, reopened_after)
     item = ItemState(task, None, None, events, fates)
     item = replay_item(campaign.policy, item, campaign.rules)
