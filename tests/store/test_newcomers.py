@@ -324,7 +324,7 @@ REASONS = sa.select(labels.c.reason, labels.c.answers)
 def test_an_item_does_not_wait_forever_for_people_who_are_known_no_longer(
     url: str, policy: Any, most: int
 ) -> None:
-    """It took one more answer of each of them, 39 to 47 with an adaptive policy of 9."""
+    """It took one more answer of each of them, without a limit."""
     lab = Newcomers(url, policy, n=1)
     with lab.store.opened():
         lab.work(lab.join(), lab.join())

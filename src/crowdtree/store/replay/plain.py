@@ -368,11 +368,14 @@ class PlainReplay:
         """Add the ways of items through the tree."""
         tallies = self.sums.tallies
         tallies[flow("in", 0, 0)] += int(begun.sum())
-        for item, left, came in walked.moves:
-            for way, nodes in (("out", left), ("in", came)):
-                there = np.unique(nodes[begun[item]], return_counts=True)
-                for node, count in zip(*(numbers.tolist() for numbers in there), strict=True):
-                    tallies[flow(way, node, 0)] += count
+        if not walked.moves:
+            return
+        item, left, came = map(np.concatenate, zip(*walked.moves, strict=True))
+        leaves = len(self.question) + 1
+        for way, nodes in (("out", left), ("in", came)):
+            count = np.bincount(nodes[begun[item]] + leaves)
+            for place in np.nonzero(count)[0].tolist():
+                tallies[flow(way, place - leaves, 0)] += int(count[place])
 
     def _add_labels(self, labels: _Labels, good: Bools) -> None:
         tallies, nanos = self.sums.tallies, np.rint(labels.error * 1e9).astype(np.int64)
