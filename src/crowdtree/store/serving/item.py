@@ -16,14 +16,16 @@ from crowdtree.campaign import (
     Rules,
     advance,
     after_undos,
+    counted_answers,
     open_questions,
     replay_item,
     stands,
     start_item,
 )
 from crowdtree.files.items import MEDIA, is_address, visible
-from crowdtree.policy import Label
+from crowdtree.policy import Label, PlanPolicy
 from crowdtree.problem import Problem
+from crowdtree.store.db.campaign_row import flow
 from crowdtree.store.db.statements import Exclusion, GoldItem, Lease, LogLine, OpenQuestion
 from crowdtree.store.db.states import ItemStatus, LeaseState
 from crowdtree.store.derived import file_name, item_name
@@ -44,6 +46,7 @@ __all__ = [
     "NO_WORKERS",
     "OUTSIDE_ENGINE",
     "SET_ASIDE",
+    "UNCONFIRMED",
     "UNLABELLED",
     "WITHDRAWN",
     "OpenItem",
@@ -54,6 +57,7 @@ __all__ = [
     "fates_to_replay",
     "item_state",
     "make_task",
+    "moves_of",
     "path_of",
     "revised_fate",
     "shown_item",
@@ -66,6 +70,8 @@ OUTSIDE_ENGINE = ("gold", "over budget")
 """Fates of answers that the engine is not shown."""
 NO_WORKERS = "no workers"
 """Reason of an item that was set aside because nobody was left who could answer."""
+UNCONFIRMED = "unconfirmed"
+"""Reason of an item that was set aside because its label waited in vain for somebody known."""
 NEVER_ASKED = "never asked"
 """Reason of an item that was set aside because the campaign was finished before it was asked."""
 FINISHED = "finished"
@@ -79,8 +85,8 @@ WITHDRAWN = "withdrawn"
 FINAL = (FINISHED, CHECKED)
 """Reasons of labels that no other policy changes."""
 CONCLUDED = (FINISHED, NO_WORKERS, CORRECTED)
-"""Reasons of labels that were given on the evidence so far, not by the policy."""
-SET_ASIDE = ("skipped", NEVER_ASKED, NO_WORKERS)
+"""Reasons of labels that were given on the evidence so far, and are kept in a revision."""
+SET_ASIDE = ("skipped", NEVER_ASKED, NO_WORKERS, UNCONFIRMED)
 """Reasons of items that are set aside; all others are labelled or withdrawn."""
 UNLABELLED = (NEVER_ASKED, WITHDRAWN)
 """Reasons of entries without a class and a stated error."""
@@ -177,6 +183,8 @@ class OpenItem:
     revision: int
     revised_after: int
     reopened_after: int
+    reopened_at: int = 0
+    """Events before it was reopened last."""
     corrected: int | None = None
     """Class that the owner gave it by hand."""
     leases: dict[int, Lease] = field(default_factory=dict)
@@ -336,6 +344,22 @@ def event_of(campaign: ServedCampaign, task: str, line: LogLine) -> Event:
         campaign.carried(line.skill, line.id),
         line.weight,
     )
+
+
+def moves_of(campaign: ServedCampaign, item: ItemState) -> Iterator[str]:
+    """Names of the tallies in which the way of an item through the tree counts once each."""
+    policy, revision = campaign.policy, campaign.revision
+    if not isinstance(policy, PlanPolicy):
+        return
+    policy = policy.at_least(max(policy.least_answers, item.least))
+    state = policy.start()
+    yield flow("in", state.node, revision)
+    for _, answer in counted_answers(item, campaign.rules):
+        before = state.node
+        state = policy.update(state, answer)
+        if state.node != before:
+            yield flow("out", before, revision)
+            yield flow("in", state.node, revision)
 
 
 def path_of(names: Sequence[str], item: ItemState) -> list[Votes]:
