@@ -92,7 +92,6 @@ class Run:
     attack: str = ""
     gold: bool = True
     seed: int = 0
-    adapt: bool | None = None
     attackers: int = ATTACKERS
     honest: int = HONEST
     now: float = 1_000_000.0
@@ -109,7 +108,7 @@ class Run:
         self.trusting = Trusting(self.store.clock)
         self.watching = Watching(self.store.clock)
         gold_rate = 0.1 if self.gold else 0.0
-        self.settings = Settings(gold_rate=gold_rate, gold_first=3 * self.gold, adapt=self.adapt)
+        self.settings = Settings(gold_rate=gold_rate, gold_first=3 * self.gold)
         self.number = self.store.write(
             lambda c: campaigns.create(c, "sybils", self.policy, self.settings, self.now)
         )
@@ -284,11 +283,9 @@ ATTACKS = ("colluding", "random", "always yes", "fast", "patient", "turncoat", "
 """The last are honest people who err as often as is tolerated, for comparison."""
 
 
-def measure(
-    kind: str, gold: bool, attack: str, seed: int, adapt: bool | None = None
-) -> dict[str, Any]:
+def measure(kind: str, gold: bool, attack: str, seed: int) -> dict[str, Any]:
     """Run one campaign, and once more after the owner has excluded the attackers."""
-    run = Run(kind, attack, gold, seed, adapt)
+    run = Run(kind, attack, gold, seed)
     try:
         run.work(run.people)
         found = {"policy": kind, "gold": gold, "seed": seed, "attack": attack or "none"}
