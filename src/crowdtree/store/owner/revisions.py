@@ -33,6 +33,8 @@ def revise(
 ) -> int:
     """Replace the policy of a running or paused campaign; returns the number of the revision.
 
+    The server itself may revise a finished one, after answers to it were excluded.
+
     Answers from now on are taken under the new policy. Items that were asked about are replayed
     under it in the background (:mod:`crowdtree.store.background.revising`), or before their next
     answer: labels are kept, corrected, replaced or withdrawn. The present policy again is no new
