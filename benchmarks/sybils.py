@@ -34,6 +34,7 @@ from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.store import Next, Refused, Settings, Store, Submit
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.trusting import Trusting
+from crowdtree.store.background.watching import Watching
 from crowdtree.store.corrections.excluding import exclude
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.tables import answers, items, labels, workers
@@ -105,8 +106,9 @@ class Run:
         self.store = Store("sqlite://", clock=lambda: self.now, rng=self.seed)
         self.maintenance = Maintenance(self.store.clock)
         self.trusting = Trusting(self.store.clock)
+        self.watching = Watching(self.store.clock)
         gold_rate = 0.1 if self.gold else 0.0
-        self.settings = Settings(gold_rate=gold_rate, gold_first=3 * self.gold, adapt=False)
+        self.settings = Settings(gold_rate=gold_rate, gold_first=3 * self.gold)
         self.number = self.store.write(
             lambda c: campaigns.create(c, "sybils", self.policy, self.settings, self.now)
         )
@@ -209,6 +211,8 @@ class Run:
     def look(self) -> None:
         """Do what the server does in the background."""
         self.trusting.look(self.store, self.number, self.settings)
+        while self.watching.round(self.store):
+            pass
         while self.store.write(self.maintenance.round):
             pass
 
@@ -258,8 +262,7 @@ class Run:
             self.store.write(
                 lambda c: exclude(c, self.number, bad, self.now, reason="attackers", block=True)
             )
-        while self.store.write(self.maintenance.round):
-            pass
+        self.look()
         if self.store.read(partial(get_campaign, number=self.number)).status != "running":
             try:
                 self.store.write(
@@ -267,6 +270,7 @@ class Run:
                 )
             except ct.CrowdtreeError:
                 return  # nothing is left to do
+        self.look()
         self.work([p for p in self.people if not p.attack])
 
     def checked(self) -> bool:
