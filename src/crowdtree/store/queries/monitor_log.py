@@ -51,7 +51,7 @@ class Line(NamedTuple):
     value: int | None
     kind: str
     fate: str
-    first: int = 0
+    first: int
     """Whether it is known to be the first about its item."""
 
     @property
@@ -66,7 +66,7 @@ class Line(NamedTuple):
 
 
 _COLUMNS = ", ".join(Line._fields[:-1])
-_LINE = f"SELECT {_COLUMNS} FROM answers"
+_LINE = f"SELECT {_COLUMNS}, 0 AS first FROM answers"
 LINES = Query(
     Line,
     f"""SELECT {_COLUMNS}, CASE WHEN EXISTS (SELECT 1 FROM answers AS earlier
