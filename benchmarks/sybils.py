@@ -92,6 +92,7 @@ class Run:
     attack: str = ""
     gold: bool = True
     seed: int = 0
+    table: int = 0
     attackers: int = ATTACKERS
     honest: int = HONEST
     now: float = 1_000_000.0
@@ -99,7 +100,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng([self.seed, 1])
-        self.problem = table()
+        self.problem = table(self.table)
         self.right = AnswerModel.of(self.problem).yes > 0.5
         self.policy = policy_of(self.kind, self.problem)
         self.truth = np.random.default_rng([self.seed, 2]).integers(8, size=ITEMS + GOLD_ITEMS)
@@ -283,12 +284,13 @@ ATTACKS = ("colluding", "random", "always yes", "fast", "patient", "turncoat", "
 """The last are honest people who err as often as is tolerated, for comparison."""
 
 
-def measure(kind: str, gold: bool, attack: str, seed: int) -> dict[str, Any]:
+def measure(kind: str, gold: bool, attack: str, seed: int, number: int = 0) -> dict[str, Any]:
     """Run one campaign, and once more after the owner has excluded the attackers."""
-    run = Run(kind, attack, gold, seed)
+    run = Run(kind, attack, gold, seed, number)
     try:
         run.work(run.people)
-        found = {"policy": kind, "gold": gold, "seed": seed, "attack": attack or "none"}
+        found: dict[str, Any] = {"policy": kind, "gold": gold, "seed": seed, "table": number}
+        found |= {"attack": attack or "none"}
         found |= run.facts()
         if attack:
             run.exclude_attackers()
@@ -355,15 +357,16 @@ def main() -> None:
     parser.add_argument("--attacks", nargs="*", default=["none", *ATTACKS])
     parser.add_argument("--policies", nargs="*", default=["adaptive", "plan"])
     parser.add_argument("--gold", type=int, nargs="*", default=[1, 0])
+    parser.add_argument("--tables", type=int, nargs="*", default=[0], help="tables, by their seeds")
     parser.add_argument("--summary", type=Path, nargs="*", help="files of earlier lines to pool")
     options = parser.parse_args()
     if options.summary:
         lines = [line for path in options.summary for line in path.read_text().splitlines()]
         print(summary([json.loads(line) for line in lines]))
         return
-    for case in product(options.seeds, options.policies, options.gold, options.attacks):
-        seed, kind, gold, attack = case
-        found = measure(kind, bool(gold), attack.replace("none", ""), seed)
+    parts = (options.tables, options.seeds, options.policies, options.gold, options.attacks)
+    for number, seed, kind, gold, attack in product(*parts):
+        found = measure(kind, bool(gold), attack.replace("none", ""), seed, number)
         print(json.dumps(found), flush=True)
 
 
