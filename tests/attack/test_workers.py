@@ -230,6 +230,26 @@ def test_idle_joins_do_not_hold_the_budget(app: Lab) -> None:
     assert app.store.read(lambda c: verify(c, number))["agrees"]
 
 
+def test_idle_people_who_ask_again_let_others_go_first(app: Lab) -> None:
+    number = app.campaign(settings={"price": 0.1, "budget": 0.8})
+    idle = [joined(app, number) for _ in range(8)]
+    assert all(worker.next()["task"] for worker in idle)
+    honest = app.worker(number)
+    app.clock.now += 61
+    assert honest.next()["reason"] == "wait"
+    assert app.store.ask(ExpireLeases()) == 8
+    for _ in range(7):
+        found = [worker.next() for worker in idle]
+        assert {(one["reason"], one["more"]) for one in found} == {("wait", True)}
+        app.clock.now += 4
+        assert honest.work("no")["fate"] == "counted"
+    for _ in range(3):
+        app.clock.now += 25
+        assert idle[0].next()["reason"] == "wait"
+    app.clock.now += 25  # two minutes since they asked again
+    assert idle[0].next()["task"]
+
+
 def test_leases_of_those_who_let_them_expire_shrink(app: Lab) -> None:
     number = app.campaign()
     worker = app.worker(number)

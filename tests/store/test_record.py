@@ -17,6 +17,7 @@ from crowdtree.campaign import Event, Rules, advance, start_item
 from crowdtree.store import ExpireLeases, Next, Store, Submit, Undo
 from crowdtree.store.db.tables import answers, labels, leases, workers
 from crowdtree.store.replay.verify import verify
+from crowdtree.store.serving import assign
 from crowdtree.store.serving.record import FULL_RECORD, skip_weight
 from storelab import filled, plan_policy
 
@@ -81,7 +82,9 @@ def test_weights_are_in_the_log_and_replayed(store: Store) -> None:
     assert differences(store, number)
 
 
-def test_leases_of_the_idle_are_taken_back_when_somebody_waits(store: Store) -> None:
+def test_leases_of_the_idle_are_taken_back_when_somebody_waits(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     number, hashes = filled(store, 50, price=0.1, budget=0.8)
     for who in hashes[:8]:
         assert store.ask(Next(who))["task"]
@@ -94,6 +97,8 @@ def test_leases_of_the_idle_are_taken_back_when_somebody_waits(store: Store) -> 
     assert store.read(lambda c: c.execute(lapses).scalars().all()) == [1] * 8
     task = store.ask(Next(hashes[8]))["task"]
     store.ask(Submit(hashes[8], task["lease"], "answer", 1, "k"))
+    assert store.ask(Next(hashes[0]))["reason"] == "wait"  # lets others go first
+    monkeypatch.setattr(assign, "yield_seconds", lambda *_: 0.0)
     shorter = store.ask(Next(hashes[0]))["task"]
     assert shorter["seconds"] == 300
     store.ask(Submit(hashes[0], shorter["lease"], "answer", 1, "k"))

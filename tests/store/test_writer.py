@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -19,17 +22,12 @@ import sqlalchemy as sa
 import crowdtree as ct
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import AdaptivePolicy
-from crowdtree.store import (
-    Store,
-    Transaction,
-    Unavailable,
-)
-from crowdtree.store.db.tables import (
-    answers,
-    items,
-)
+from crowdtree.store import Next, Store, Submit, Transaction, Unavailable
+from crowdtree.store.db.sql import transaction
+from crowdtree.store.db.tables import answers, items
 from crowdtree.store.owner import tokens
 from crowdtree.store.replay.verify import verify
+from crowdtree.store.serving import writer
 from serving import Postgres
 from storelab import filled, work
 
@@ -104,6 +102,30 @@ def test_a_failing_call_changes_nothing_and_affects_no_other(url: str) -> None:
         with pytest.raises(ZeroDivisionError):
             store.ask(Transaction(lambda _: 1 // 0))
         assert store.read(lambda c: verify(c, number))["items"] == 10
+
+
+def test_after_a_failure_no_question_is_given_that_is_not_saved(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full disk each lease would be lost, and the answer to it refused as not open."""
+    with Store(str(tmp_path / "x.db"), rng=0).opened() as store:
+        _, hashes = filled(store)
+        leases = [store.ask(Next(who))["task"]["lease"] for who in hashes[:2]]
+
+        @contextmanager
+        def full(connection: Any) -> Iterator[None]:
+            with transaction(connection):
+                yield
+                raise sqlite3.OperationalError("database or disk is full")
+
+        monkeypatch.setattr(writer, "transaction", full)
+        store.ask(Next(hashes[2]))
+        with pytest.raises(Unavailable, match="disk of the database is full"):
+            store.ask(Next(hashes[2]))
+        monkeypatch.undo()
+        assert store.ask(Next(hashes[2]))["task"] is not None
+        for who, lease in zip(hashes, leases, strict=False):
+            assert store.ask(Submit(who, lease, "answer", 1, "k"))["fate"] == "counted"
 
 
 def test_answers_cannot_be_written_twice(url: str) -> None:

@@ -2,8 +2,9 @@
 
 On SQLite there is one writer, because the database allows only one. Its transaction is flushed to
 disk before any answer in it is acknowledged; questions are acknowledged before the flush, because
-a lease that is lost in a crash does no harm. On PostgreSQL answers and questions have a writer
-each, so that handing out questions never waits for a flush.
+a lease that is lost in a crash does no harm. After a failure they are not, because on a full disk
+every lease would be lost, and the answer to it refused. On PostgreSQL answers and questions have a
+writer each, so that handing out questions never waits for a flush.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ CACHE_KIB = 16 * 1024
 """Page cache of the writer on SQLite."""
 OUTAGE_SECONDS = 0.2
 """Pause after a failure of the database, before the next batch."""
+CAREFUL_SECONDS = 60.0
+"""For how long after a failure questions are acknowledged only when they are saved."""
 RETRIED = ("DeadlockDetected", "SerializationFailure", "LockNotAvailable")
 """Errors after which the same transaction may succeed."""
 BAD_COMMAND = {"IntegrityError", "DataError"}
@@ -80,6 +83,7 @@ class BatchWriter:
         self.connection: Connection | None = None
         self.flushing: bool | None = None
         """Whether commits of the connection wait for the disk; ``None`` if that is not known."""
+        self.careful_until = 0.0
         self.errors = database_errors()
         self.thread = threading.Thread(target=self._serve, name="crowdtree-writer", daemon=True)
         self.thread.start()
@@ -146,6 +150,7 @@ class BatchWriter:
         self._drop()
         _finish(requests, unavailable(error))
         if is_outage(error):
+            self.careful_until = time.monotonic() + CAREFUL_SECONDS
             time.sleep(OUTAGE_SECONDS)
 
     def _commit(self, requests: list[AnyCommand]) -> None:
@@ -176,7 +181,7 @@ class BatchWriter:
         if asked:
             given = [r.token_hash for r in requests if isinstance(r, Submit | Undo)]
             assign_all(unit, asked, given)
-            if is_sqlite(unit.connection):
+            if is_sqlite(unit.connection) and time.monotonic() >= self.careful_until:
                 _finish(asked)
 
     def _answers(self, unit: UnitOfWork, requests: list[AnyCommand]) -> None:
