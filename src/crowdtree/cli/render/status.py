@@ -62,6 +62,9 @@ def _attention(row: dict[str, Any]) -> str:
         found.append(f"answers of {plural(row['excluded_workers'], 'worker')} excluded")
     if row.get("waiting_for_workers"):
         found.append(f"{plural(row['waiting_for_workers'], 'item')} waiting for more workers")
+    if row.get("waiting_for_known"):
+        text = f"{plural(row['waiting_for_known'], 'label')} waiting for people who are known"
+        found.append(f"{text} (invite some by personal links)")
     return f"check: {', '.join(found)}" if found else ""
 
 
