@@ -359,9 +359,9 @@ def _waiting_notes(seen: Situation) -> Iterator[Note]:
     people = seen.campaign.settings.people_per_item
     if seen.facts["workers"]["active"] < people:
         text += f" A label takes the answers of {people} people."
-    if seconds is not None:
-        text += f" After {duration(seconds)} without an answer an item is set aside, "
-        text += "with its best label."
+    end = "" if seconds is None else f"after {duration(seconds)}, or "
+    best = "it gets its best label" if waiting == 1 else "they get their best labels"
+    text += f" Without more answers {best} so far {end}when you finish the campaign."
     yield Note(text, f"{seen.link}/share", "Invite more people")
 
 
