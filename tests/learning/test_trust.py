@@ -70,27 +70,6 @@ def test_people_who_answer_wrongly_are_suspected_and_never_known(gold: float) ->
     assert len(found.known) >= 3
 
 
-def coin(rng: np.random.Generator, _question: int, _cls: int, _right: bool) -> bool:
-    return bool(rng.random() < 0.5)
-
-
-def test_spammers_are_not_excused_by_a_table_that_was_estimated_from_their_answers() -> None:
-    said = crowd(0, [(honest(), 1.0)] * 14 + [(coin, 1.0)] * 6, n_items=800)
-    estimated = PROBLEM.replace(worker_error=(14 * 0.15 + 6 * 0.5) / 20)
-    assert assess(estimated, said).suspected == {}
-    found = assess(estimated, said, given=PROBLEM).suspected
-    assert len(found) >= 3
-    assert min(found) >= 14
-
-
-def test_an_estimated_table_counts_where_everybody_errs_more_often_than_the_owner_says() -> None:
-    said = crowd(2, [(honest(2.0), 1.0)] * 20, n_items=800)
-    found = assess(PROBLEM.replace(worker_error=0.3), said, given=PROBLEM)
-    assert found == assess(PROBLEM.replace(worker_error=0.3), said)
-    assert found.suspected == {}
-    assert found.known
-
-
 def test_somebody_who_turns_hostile_is_found() -> None:
     said = crowd(2, [(honest(), 1.0)] * 10)
     right = [a for a in said if a.worker == 0]

@@ -30,8 +30,6 @@ __all__ = ["Answered", "Suspicion", "Trust", "assess", "speaks_for"]
 
 KNOWN = np.log(20.0)
 """Evidence from which a person is known: one in twenty who answer blindly gets there."""
-FITS = np.log(200.0)
-"""Evidence from which known people err as the owner's table says, not as an estimated one."""
 LOST = 0.0
 """Evidence below which somebody is no longer known."""
 
@@ -49,7 +47,6 @@ def assess(
     answers: Iterable[Answered],
     vouched: Iterable[int] = (),
     known: Iterable[int] = (),
-    given: Problem | None = None,
 ) -> Trust:
     """Find who is known and who is suspected.
 
@@ -63,10 +60,6 @@ def assess(
         Workers for whom the owner vouches.
     known
         Workers who were known so far: they stay known until the evidence speaks against them.
-    given
-        The table of the owner, where `problem` was estimated from the answers. Spammers make
-        everybody look careless in such an estimate, and would be excused by it: where the answers
-        of known people fit the owner's table better, it is used instead.
 
     Examples
     --------
@@ -78,13 +71,8 @@ def assess(
     >>> found.known, {who: why.rule for who, why in found.suspected.items()}
     ({1: 'agreement', 2: 'agreement'}, {3: 'wrong'})
     """
-    said = list(answers)
+    voices = Voices(problem, list(answers))
     before, trusted = set(known), set(vouched)
-    voices = Voices(problem, said)
-    if given is not None:
-        other = Voices(given, said)
-        people = {w for one in (voices, other) for w in _known(one, trusted, before, set())}
-        voices = other if _fit(other, people) - _fit(voices, people) >= FITS else voices
     found = Trust()
     while True:  # without the suspects, others may be known, and others suspected
         found.known = _known(voices, trusted, before, set(found.suspected))
@@ -106,13 +94,6 @@ def speaks_for(problem: Problem, answers: Iterable[tuple[int, int]], label: int)
     for question, value in answers:
         told += np.log(yes[question] if value else 1 - yes[question])
     return bool(told[label] - np.log(problem.prior @ np.exp(told)) > 1e-12)
-
-
-def _fit(voices: Voices, known: set[int]) -> float:
-    """Log likelihood of the answers of known people, each compared with the others."""
-    believed, there = voices.beliefs(known)
-    mine = there & np.isin(np.array(voices.workers)[voices.who], list(known))
-    return float(np.log((believed * np.exp(voices.plain)).sum(axis=1))[mine].sum())
 
 
 def _known(

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.learning.trust import Answered, Suspicion, Trust, assess
-from crowdtree.store.corrections.excluding import exclude, next_table
+from crowdtree.store.corrections.excluding import exclude
 from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import get_campaign, touch
 from crowdtree.store.db.sql import Query, Sql, fetch, fetch_ids, run
@@ -205,10 +205,8 @@ def _assessed(connection: Connection, number: int) -> tuple[Trust, set[int]]:
     known = {row.id: row.known for row in connection.execute(mine)}
     vouched = [worker for worker, why in known.items() if why in VOUCHED]
     lines = fetch(connection, LINES, campaign=number, most=MOST_ANSWERS)[::-1]
-    campaign = get_campaign(connection, number)
-    problem, given = campaign.make_policy().problem, next_table(connection, campaign).policy.problem
-    estimated = not np.array_equal(problem.worker_error, given.worker_error)
-    trust = assess(problem, _timed(lines), vouched, known, given if estimated else None)
+    problem = get_campaign(connection, number).make_policy().problem
+    trust = assess(problem, _timed(lines), vouched, known)
     return trust, {line.worker_id for line in lines}
 
 
