@@ -34,6 +34,7 @@ from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.store import Next, Refused, Settings, Store, Submit
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.trusting import Trusting
+from crowdtree.store.background.watching import Watching
 from crowdtree.store.corrections.excluding import exclude
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.tables import answers, items, labels, workers
@@ -91,6 +92,7 @@ class Run:
     attack: str = ""
     gold: bool = True
     seed: int = 0
+    table: int = 0
     attackers: int = ATTACKERS
     honest: int = HONEST
     now: float = 1_000_000.0
@@ -98,15 +100,16 @@ class Run:
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng([self.seed, 1])
-        self.problem = table()
+        self.problem = table(self.table)
         self.right = AnswerModel.of(self.problem).yes > 0.5
         self.policy = policy_of(self.kind, self.problem)
         self.truth = np.random.default_rng([self.seed, 2]).integers(8, size=ITEMS + GOLD_ITEMS)
         self.store = Store("sqlite://", clock=lambda: self.now, rng=self.seed)
         self.maintenance = Maintenance(self.store.clock)
         self.trusting = Trusting(self.store.clock)
+        self.watching = Watching(self.store.clock)
         gold_rate = 0.1 if self.gold else 0.0
-        self.settings = Settings(gold_rate=gold_rate, gold_first=3 * self.gold, adapt=False)
+        self.settings = Settings(gold_rate=gold_rate, gold_first=3 * self.gold)
         self.number = self.store.write(
             lambda c: campaigns.create(c, "sybils", self.policy, self.settings, self.now)
         )
@@ -209,6 +212,8 @@ class Run:
     def look(self) -> None:
         """Do what the server does in the background."""
         self.trusting.look(self.store, self.number, self.settings)
+        while self.watching.round(self.store):
+            pass
         while self.store.write(self.maintenance.round):
             pass
 
@@ -258,8 +263,7 @@ class Run:
             self.store.write(
                 lambda c: exclude(c, self.number, bad, self.now, reason="attackers", block=True)
             )
-        while self.store.write(self.maintenance.round):
-            pass
+        self.look()
         if self.store.read(partial(get_campaign, number=self.number)).status != "running":
             try:
                 self.store.write(
@@ -267,6 +271,7 @@ class Run:
                 )
             except ct.CrowdtreeError:
                 return  # nothing is left to do
+        self.look()
         self.work([p for p in self.people if not p.attack])
 
     def checked(self) -> bool:
@@ -279,12 +284,13 @@ ATTACKS = ("colluding", "random", "always yes", "fast", "patient", "turncoat", "
 """The last are honest people who err as often as is tolerated, for comparison."""
 
 
-def measure(kind: str, gold: bool, attack: str, seed: int) -> dict[str, Any]:
+def measure(kind: str, gold: bool, attack: str, seed: int, number: int = 0) -> dict[str, Any]:
     """Run one campaign, and once more after the owner has excluded the attackers."""
-    run = Run(kind, attack, gold, seed)
+    run = Run(kind, attack, gold, seed, number)
     try:
         run.work(run.people)
-        found = {"policy": kind, "gold": gold, "seed": seed, "attack": attack or "none"}
+        found: dict[str, Any] = {"policy": kind, "gold": gold, "seed": seed, "table": number}
+        found |= {"attack": attack or "none"}
         found |= run.facts()
         if attack:
             run.exclude_attackers()
@@ -351,15 +357,16 @@ def main() -> None:
     parser.add_argument("--attacks", nargs="*", default=["none", *ATTACKS])
     parser.add_argument("--policies", nargs="*", default=["adaptive", "plan"])
     parser.add_argument("--gold", type=int, nargs="*", default=[1, 0])
+    parser.add_argument("--tables", type=int, nargs="*", default=[0], help="tables, by their seeds")
     parser.add_argument("--summary", type=Path, nargs="*", help="files of earlier lines to pool")
     options = parser.parse_args()
     if options.summary:
         lines = [line for path in options.summary for line in path.read_text().splitlines()]
         print(summary([json.loads(line) for line in lines]))
         return
-    for case in product(options.seeds, options.policies, options.gold, options.attacks):
-        seed, kind, gold, attack = case
-        found = measure(kind, bool(gold), attack.replace("none", ""), seed)
+    parts = (options.tables, options.seeds, options.policies, options.gold, options.attacks)
+    for number, seed, kind, gold, attack in product(*parts):
+        found = measure(kind, bool(gold), attack.replace("none", ""), seed, number)
         print(json.dumps(found), flush=True)
 
 

@@ -70,6 +70,28 @@ def test_people_who_answer_wrongly_are_suspected_and_never_known(gold: float) ->
     assert len(found.known) >= 3
 
 
+def coins(rng: np.random.Generator, _question: int, _cls: int, _right: bool) -> bool:
+    return bool(rng.random() < 0.5)
+
+
+def test_a_table_in_which_attackers_have_a_part_does_not_protect_them() -> None:
+    said = crowd(5, [(honest(), 1.0)] * 20 + [(coins, 1.0)] * 5, gold=0.1, n_items=1200)
+    estimated = PROBLEM.replace(worker_error=0.8 * 0.15 + 0.2 * 0.5)
+    assert not assess(estimated, said).suspected
+    found = assess(estimated, said, assumed=PROBLEM)
+    assert len({w for w in found.suspected if w >= 20}) >= 2
+    assert {w for w in found.suspected if w < 20} == set()
+
+
+def test_nobody_is_suspected_because_everybody_errs_more_than_was_assumed() -> None:
+    """People who err three times as often as the table says: at most 2 % of 500."""
+    estimated = PROBLEM.replace(worker_error=0.3)
+    assumed = PROBLEM.replace(worker_error=0.1)
+    crowds = [crowd(seed, [(honest(2.0), 1.0)] * 25) for seed in range(20)]
+    paused = [len(assess(estimated, said, assumed=assumed).suspected) for said in crowds]
+    assert sum(paused) <= 10
+
+
 def test_somebody_who_turns_hostile_is_found() -> None:
     said = crowd(2, [(honest(), 1.0)] * 10)
     right = [a for a in said if a.worker == 0]

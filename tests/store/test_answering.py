@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 pytest.importorskip(
@@ -18,12 +20,13 @@ from crowdtree.store import (
     Submit,
     Undo,
 )
+from crowdtree.store.db.campaign_row import add_to_tallies, flows, tally
 from crowdtree.store.db.tables import (
     answers,
     workers,
 )
 from crowdtree.store.replay.verify import verify
-from storelab import ONE, filled, spent
+from storelab import ONE, Small, filled, spent
 from weblab import Lab
 
 
@@ -72,6 +75,25 @@ def test_an_overdue_answer_that_cannot_be_paid_is_kept_unpaid(app: Lab) -> None:
     assert spent(app, number) == 0.1
     assert slow.call("undo", key="u").status_code == 409
     assert app.store.read(lambda c: verify(c, number))["differences"] == []
+
+
+def test_an_undo_takes_back_the_move_in_the_tree(small: Callable[..., Small]) -> None:
+    """It counted as another move, so that nodes had items that passed without being there."""
+    lab = small(rows=1)
+    lab.start()
+    who = lab.worker()
+    lab.answer(who, 0)
+    there = {"0": {"in": 1, "out": 1}, "1": {"in": 1, "out": 0}}
+    assert lab.store.read(lambda c: flows(tally(c, lab.number), 0)) == there
+    lab.store.ask(Undo(who, "u"))
+    counts = lab.store.read(lambda c: tally(c, lab.number))
+    assert flows(counts, 0) == {"0": {"in": 1, "out": 0}, "1": {"in": 0, "out": 0}}
+    assert lab.store.read(lambda c: verify(c, lab.number))["differences"] == []
+    more = dict.fromkeys(["in:0", "out:0", "in:1", "out:1"], 1)
+    for differences in (0, 2):  # an earlier version stored one move there and back per undo
+        lab.store.write(lambda c: add_to_tallies(c, lab.number, more))
+        found = lab.store.read(lambda c: verify(c, lab.number))["differences"]
+        assert len(found) == differences
 
 
 def test_skips_and_undone_answers_cost_nothing(app: Lab) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -476,3 +477,31 @@ def test_a_table_that_the_server_estimated_is_estimated_anew(tmp_path: Any) -> N
         game.include(*game.ids())
         game.settle()
         assert game.read(sa.select(campaigns.c.revision))[0][0] >= number + 3
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_after_an_exclusion_the_table_is_estimated_from_the_others(
+    finished: bool, tmp_path: Any
+) -> None:
+    """At once, without waiting for another alarm, and in a finished campaign as well."""
+    policy = AdaptivePolicy(TABLE, target_error=0.02, max_answers=12, strict=False)
+    game = Court(f"sqlite:///{tmp_path / 'x.db'}", policy, n=25, adapt=True, budget=None, price=0)
+    rng = random.Random(0)
+    with game.store.opened():
+        while sum(game.answer(who, int(rng.random() < 0.5)) for who in game.workers):
+            game.watching.round(game.store)
+        game.settle()
+        if finished:
+            game.write(lambda c: owner.set_status(c, game.number, "finishing", game.clock()))
+            game.settle()
+            assert game.read(sa.select(campaigns.c.status)) == [("finished",)]
+        number = game.exclude(game.ids()[0])["revision"]
+        while game.watching.round(game.store):
+            pass
+        game.settle()
+        made = sa.select(revisions.c.reason, revisions.c.actor, revisions.c.problem)
+        rows = game.read(made.where(revisions.c.number >= number).order_by(revisions.c.number))
+        back, again = rows[:2]
+        assert json.loads(again.reason)["why"] == "exclusion"
+        assert (back.actor, again.actor) == ("owner", "server")
+        assert back.problem != again.problem

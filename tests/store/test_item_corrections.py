@@ -23,7 +23,7 @@ from crowdtree.store.corrections import withdrawing
 from crowdtree.store.corrections.editing import edit_item, edit_texts
 from crowdtree.store.corrections.labelling import correct
 from crowdtree.store.db.activity import list_activity
-from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.db.campaign_row import get_campaign, touch
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.db.tables import (
     answers,
@@ -116,6 +116,13 @@ class Square(Desk):
         joined = (join_openly(self.store, self.number, self.clock()) for _ in range(4))
         self.workers += [hashed(token) for token in joined]
 
+    def change_known(self, connection: sa.Connection) -> None:
+        """Let half of the people be known, whoever was before."""
+        known = self.rng.sample(self.ids(), len(self.workers) // 2)
+        change = sa.case((workers.c.id.in_(known), "agreement"), else_="")
+        connection.execute(workers.update().values(known=change))
+        touch(connection, self.number)
+
     def disturb(self) -> str:
         """Let something happen, of the background and of the owner included."""
         dice = self.rng.random()
@@ -129,7 +136,10 @@ class Square(Desk):
                 self.write(lambda c, f=found: self.stalled.apply(c, f))
             return "wait"
         try:
-            if dice < 0.16:
+            if dice < 0.14:
+                self.write(self.change_known)
+                return "known"
+            if dice < 0.18:
                 status = self.rng.choice(["finishing", "paused", "running", "running"])
                 self.write(lambda c: owner.set_status(c, self.number, status, self.clock()))
                 return status

@@ -21,18 +21,29 @@ from crowdtree.rng import generator
 from crowdtree.simulation import Crowd, simulate
 from crowdtree.store import Next, Settings, Store, Submit
 from crowdtree.store.background.maintenance import Maintenance
-from crowdtree.store.background.stalled import AWAY_SECONDS, StalledItems
+from crowdtree.store.background.stalled import AWAY_SECONDS, Findings, StalledItems
 from crowdtree.store.background.trusting import Trusting
-from crowdtree.store.corrections.excluding import include
+from crowdtree.store.corrections.excluding import exclude, include
+from crowdtree.store.corrections.reopening import reopen
 from crowdtree.store.db.activity import list_activity
-from crowdtree.store.db.campaign_row import tally
-from crowdtree.store.db.tables import answers, items, labels, open_questions, waiting, workers
+from crowdtree.store.db.campaign_row import tally, touch
+from crowdtree.store.db.tables import (
+    answers,
+    credentials,
+    items,
+    labels,
+    open_questions,
+    waiting,
+    workers,
+)
+from crowdtree.store.db.tables import campaigns as status_of
 from crowdtree.store.owner import campaigns, people, tokens
 from crowdtree.store.replay.verify import verify
 from storelab import join_openly
 
 PROBLEM = ct.Problem(["a", "b"], None, ["q", "r"], [[0, 1], [0, 1]], 0.1)
 ADAPTIVE = AdaptivePolicy(PROBLEM, target_error=0.15, max_answers=10, strict=False)
+SHORT = AdaptivePolicy(PROBLEM, target_error=0.15, max_answers=4, strict=False)
 PLAN = PlanPolicy(ct.design(PROBLEM), "curtailed")
 
 
@@ -92,6 +103,16 @@ class Newcomers:
         self.trusting.look(self.store, self.number, self.settings)
         while self.store.write(self.maintenance.round):
             pass
+
+    def demote(self, who: str) -> None:
+        """Make somebody a stranger again, as :class:`Trusting` does when evidence is lost."""
+        mine = sa.select(credentials.c.worker_id).where(credentials.c.token_hash == who)
+
+        def apply(connection: sa.Connection) -> None:
+            connection.execute(workers.update().where(workers.c.id.in_(mine)).values(known=""))
+            touch(connection, self.number)
+
+        self.store.write(apply)
 
     def rows(self, statement: Any) -> list[Any]:
         return list(self.store.read(lambda c: c.execute(statement).all()))
@@ -273,6 +294,114 @@ def test_a_label_against_which_known_people_speak_does_not_wait_for_all_of_them(
         assert (lab.labelled, lab.held) == (1, 0)
         assert len(lab.rows(sa.select(answers.c.id))) == 5, "known people outnumber strangers"
         lab.agrees()
+
+
+def forgotten(lab: Newcomers) -> bool:
+    """Let somebody known get a question and answer it as a stranger; false if there is none."""
+    who = lab.invite()
+    task = lab.store.ask(Next(who))["task"]
+    if task is None:
+        return False
+    lab.demote(who)
+    lab.count += 1
+    lab.store.ask(Submit(who, task["lease"], "answer", lab.count % 2, f"k{lab.count}"))
+    return True
+
+
+def wait_in_vain(lab: Newcomers) -> int:
+    """Let known people who are forgotten answer as long as they get questions; counts them."""
+    taken = 0
+    while taken < 40 and forgotten(lab):
+        taken += 1
+    lab.agrees()
+    return taken
+
+
+REASONS = sa.select(labels.c.reason, labels.c.answers)
+
+
+@pytest.mark.parametrize(("policy", "most"), [(SHORT, 4), (PLAN, 2)], ids=["adaptive", "plan"])
+def test_an_item_does_not_wait_forever_for_people_who_are_known_no_longer(
+    url: str, policy: Any, most: int
+) -> None:
+    """It took one more answer of each of them, without a limit."""
+    lab = Newcomers(url, policy, n=1)
+    with lab.store.opened():
+        lab.work(lab.join(), lab.join())
+        assert 2 + wait_in_vain(lab) == 2 * most + 1
+        assert lab.rows(REASONS) == [("unconfirmed", 2 * most + 1)]
+        counts = lab.store.read(lambda c: tally(c, lab.number))
+        assert (counts["set aside"], counts.get("labelled", 0), lab.held) == (1, 0, 0)
+        lab.look()
+        (status,) = lab.rows(sa.select(status_of.c.status, status_of.c.status_reason))
+        assert status.status == "paused", "strangers must not finish a campaign"
+        assert "because nobody known supports their labels" in status.status_reason
+        lab.agrees()
+
+
+@pytest.mark.parametrize("policy", [SHORT, PLAN], ids=["adaptive", "plan"])
+def test_an_item_that_waited_in_vain_is_reopened(url: str, policy: Any) -> None:
+    lab = Newcomers(url, policy, n=1, finish_by_itself=False)
+    with lab.store.opened():
+        lab.work(lab.join(), lab.join())
+        first = 2 + wait_in_vain(lab)
+        lab.store.write(lambda c: reopen(c, lab.number, lab.now))
+        assert (lab.rows(REASONS), lab.held) == ([], 1)
+        lab.agrees()
+        assert wait_in_vain(lab) == first, "it waits as long as before"
+        assert lab.rows(REASONS) == [("unconfirmed", 2 * first)]
+        lab.store.write(lambda c: reopen(c, lab.number, lab.now))
+        lab.work(*(lab.invite() for _ in range(9)))
+        ((reason, _),) = lab.rows(REASONS)
+        assert reason != "unconfirmed"
+        lab.agrees()
+
+
+@pytest.mark.parametrize("policy", [SHORT, PLAN], ids=["adaptive", "plan"])
+def test_an_item_that_waited_in_vain_is_replayed_without_excluded_answers(
+    url: str, policy: Any
+) -> None:
+    lab = Newcomers(url, policy, n=1, finish_by_itself=False)
+    with lab.store.opened():
+        lab.work(lab.join(), lab.join())
+        wait_in_vain(lab)
+        said = lab.rows(sa.select(answers.c.worker_id).order_by(answers.c.id))
+        last = [row.worker_id for row in said[-2:]]
+        before = lab.rows(REASONS)
+        lab.store.write(lambda c: exclude(c, lab.number, last, lab.now))
+        lab.agrees()
+        lab.look()
+        assert (lab.rows(REASONS), lab.held) == ([], 1), "fewer answers are left"
+        lab.agrees()
+        lab.store.write(lambda c: include(c, lab.number, last, lab.now))
+        lab.look()
+        assert lab.rows(REASONS) == before
+        lab.agrees()
+        change = {"provisional": False, "pause_suspects": False}
+        lab.store.write(lambda c: campaigns.change_settings(c, lab.number, policy, change, lab.now))
+        lab.store.write(lambda c: reopen(c, lab.number, lab.now))
+        ((reason, _),) = lab.rows(REASONS)
+        assert reason in ("target", "budget", "leaf")
+        lab.agrees()
+
+
+def test_verify_knows_how_long_an_item_may_wait(tmp_path: Any) -> None:
+    lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", SHORT, n=1)
+    with lab.store.opened():
+        lab.work(lab.join(), lab.join())
+        forgotten(lab)
+        assert lab.held == 1
+        stalled = StalledItems(lab.store.clock)
+        stalled.began = -1e9
+        found = Findings(lab.number, expired=[1])
+        lab.now += AWAY_SECONDS + 1
+        assert lab.store.write(partial(stalled.apply, found=found)) == 1
+        lab.agrees()
+        lab.store.write(lambda c: c.execute(labels.update().values(reason="unconfirmed")))
+        found = lab.store.read(partial(verify, number=lab.number))["differences"]
+        assert found == [
+            "item 'i0': is set aside as unconfirmed, but 3 answers are not enough for that"
+        ]
 
 
 def test_without_the_setting_nothing_waits(tmp_path: Any) -> None:

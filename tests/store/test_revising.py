@@ -42,12 +42,14 @@ from crowdtree.store.db.tables import (
     revisions,
     webhooks,
     withdrawals,
+    workers,
 )
 from crowdtree.store.owner import campaigns as owner
 from crowdtree.store.owner import people, tokens
 from crowdtree.store.owner.revisions import revise
 from crowdtree.store.queries.export import label_rows
 from crowdtree.store.queries.revisions import list_revisions
+from crowdtree.store.reliability import level_of
 from crowdtree.store.replay.verify import verify
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.item import ServedCampaign
@@ -363,6 +365,28 @@ def test_webhooks_follow_labels_that_change(labelled: Game) -> None:
     assert again["labels"] == labelled.store.read(
         lambda c: label_rows(c, labelled.number, TABLE.classes)
     )
+
+
+@pytest.mark.parametrize("skill", [0.5, -0.5])
+def test_a_skill_is_carried_over_to_the_table_of_a_revision(skill: float, tmp_path: Any) -> None:
+    """Where the table has moved towards a person, as much less of the skill is their own."""
+    hasty = AdaptivePolicy(TABLE, target_error=0.3, max_answers=5, strict=False)
+    game = Game(f"sqlite:///{tmp_path / 'x.db'}", hasty, n=6)
+    game.write(lambda c: c.execute(workers.update().values(used_skill=skill)).rowcount)
+    with game.store.opened():
+        game.all_answer(1)
+        game.revise(STRICT)
+        line = game.read(
+            sa.select(answers.c.id, answers.c.skill).where(answers.c.fate == "counted")
+        )[0]
+        assert line.skill == skill
+        change = level_of(WORSE) - level_of(TABLE)
+        assert -1 < change < -0.5
+        expected = 0.0 if skill < 0 else skill  # the person was not worse than everybody else
+        assert served(game).carried(line.skill, line.id) == expected
+        last = game.read(sa.select(sa.func.max(answers.c.id)))[0][0]
+        assert served(game).carried(skill, last + 1) == skill
+        assert game.differences() == []
 
 
 def test_set_aside_and_finished_items_stay(tmp_path: Any) -> None:

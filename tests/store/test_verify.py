@@ -242,6 +242,11 @@ def tamperings(game: Played) -> Iterator[tuple[str, list[Any]]]:
     for name in ("spent", "labelled", "open", "fate:counted", "asked:0", "taken", "error_nanos"):
         where = (tallies.c.campaign_id == game.number, tallies.c.name == name)
         yield f"tally {name}", [tallies.update().where(*where).values(value=tallies.c.value + 7)]
+    if isinstance(game.policy, PlanPolicy):
+        for names in (["in:0"], ["out:0"], ["in:1"], ["in:1", "out:1"], ["in:-1", "out:-1"]):
+            where = (tallies.c.campaign_id == game.number, tallies.c.name.in_(names))
+            change = tallies.update().where(*where).values(value=tallies.c.value + 99)
+            yield f"tallies {names}", [change]
     mine = budgets.c.campaign_id == game.number
     yield "budget spent", [budgets.update().where(mine).values(spent=budgets.c.spent - 1)]
     yield "budget reserved", [budgets.update().where(mine).values(reserved=0)]

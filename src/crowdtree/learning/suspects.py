@@ -19,6 +19,10 @@ SUSPECTED = np.log(200.0)
 """Evidence from which a person is suspected, by each of the rules: one honest person in 200."""
 LAX = 2.0
 """How many times as often as the table says a person may err without being suspected."""
+TIMES = (1.0, 1.5, 2.0, 3.0, 4.0)
+BETTER = 0.25
+"""Where the better quarter of the known people errs so many times as often as the table says,
+everybody may err twice as often as they do. Attackers change that only if they are most of them."""
 HOSTILE = 0.9
 """Error of somebody who answers wrongly on purpose."""
 SHARED = 0.2
@@ -43,42 +47,70 @@ class Suspicion(NamedTuple):
 
 
 def find_suspects(
-    voices: Voices, known: set[int], vouched: set[int], suspected: set[int]
+    voices: Voices, error: FloatArray, known: set[int], vouched: set[int], suspected: set[int]
 ) -> dict[int, Suspicion]:
     """Suspect workers, beside those who are suspected already.
+
+    `error` is that of a table which was not estimated from the same answers: one in which attackers
+    have a part tolerates them.
 
     Nobody is compared with others while somebody is wrong: without the wrong ones the others may
     look better.
     """
     rest = [w for w in voices.workers if w not in suspected]
-    found = _wrong(voices, rest, known)
+    found = _wrong(voices, error, rest, known)
     if found:
         return found
     strangers = [w for w in rest if w not in vouched]
     return _alike(voices, strangers, set(rest)) | _fast(voices, strangers)
 
 
-def _wrong(voices: Voices, workers: list[int], known: set[int]) -> dict[int, Suspicion]:
+def _wrong(
+    voices: Voices, error: FloatArray, workers: list[int], known: set[int]
+) -> dict[int, Suspicion]:
     """Suspect people who are wrong too often, compared with gold items and known people."""
-    error = voices.problem.worker_error
-    lax = voices.told(voices.yes(np.maximum(error, np.minimum(LAX * error, MOST_ERROR))))
-    against = voices.told(voices.yes(np.full_like(error, HOSTILE)))
     believed, there = voices.beliefs(known)
     there |= voices.is_gold
-    honest = np.log((believed * np.exp(lax)).sum(axis=1))
-    hostile = np.log((believed * np.exp(against)).sum(axis=1))
-    found = {}
-    for worker in workers:
-        mine = np.array(voices.by_worker[worker])
-        mine = mine[there[mine]]
-        bets = voices.blind[mine] - honest[mine], hostile[mine] - honest[mine]
-        if _best([_started_anywhere(map(float, bet)) for bet in bets]) >= SUSPECTED:
-            text = (
-                f"answers about {len(mine)} items are wrong too often, compared with gold "
-                "items and with people who are known"
-            )
-            found[worker] = Suspicion("wrong", text)
-    return found
+    mine = {worker: np.array(voices.by_worker[worker]) for worker in workers}
+    mine = {worker: found[there[found]] for worker, found in mine.items()}
+
+    def told(errors: FloatArray) -> FloatArray:
+        chance = np.exp(voices.told(voices.yes(errors)))
+        return np.asarray(np.log((believed * chance).sum(axis=1)))
+
+    def errs(times: float) -> FloatArray:
+        return told(np.maximum(error, np.minimum(times * error, MOST_ERROR)))
+
+    hostile = told(np.full_like(error, HOSTILE))
+
+    def beyond(times: float) -> list[int]:
+        honest = errs(times)
+        bets = {w: (voices.blind[k] - honest[k], hostile[k] - honest[k]) for w, k in mine.items()}
+        return [
+            worker
+            for worker, pair in bets.items()
+            if _best([_started_anywhere(map(float, bet)) for bet in pair]) >= SUSPECTED
+        ]
+
+    found = beyond(LAX)
+    if found:
+        theirs = [mine[worker] for worker in known & set(workers)]
+        usual = _usual_errors([errs(times) for times in TIMES], theirs)
+        found = beyond(LAX * usual) if usual > 1 else found
+    text = (
+        "answers about {} items are wrong too often, compared with gold items and with people who "
+        "are known"
+    )
+    return {worker: Suspicion("wrong", text.format(len(mine[worker]))) for worker in found}
+
+
+def _usual_errors(told: list[FloatArray], people: list[NDArray[np.int64]]) -> float:
+    """How many times as often as the table says the better quarter of some people errs."""
+    people = [mine for mine in people if len(mine) >= FEW_TIMES]
+    if len(people) < FEW_PEOPLE:
+        return 1.0
+    best = [TIMES[int(np.argmax([one[mine].sum() for one in told]))] for mine in people]
+    return float(np.quantile(best, BETTER, method="lower"))
 
 
 def _alike(voices: Voices, workers: list[int], partners: set[int]) -> dict[int, Suspicion]:

@@ -47,6 +47,7 @@ def assess(
     answers: Iterable[Answered],
     vouched: Iterable[int] = (),
     known: Iterable[int] = (),
+    assumed: Problem | None = None,
 ) -> Trust:
     """Find who is known and who is suspected.
 
@@ -60,6 +61,8 @@ def assess(
         Workers for whom the owner vouches.
     known
         Workers who were known so far: they stay known until the evidence speaks against them.
+    assumed
+        The table by which people are suspected, if the other was estimated from these answers.
 
     Examples
     --------
@@ -73,10 +76,11 @@ def assess(
     """
     voices = Voices(problem, list(answers))
     before, trusted = set(known), set(vouched)
+    error = np.asarray((assumed or problem).worker_error, dtype=np.float64)
     found = Trust()
     while True:  # without the suspects, others may be known, and others suspected
         found.known = _known(voices, trusted, before, set(found.suspected))
-        new = find_suspects(voices, set(found.known), trusted, set(found.suspected))
+        new = find_suspects(voices, error, set(found.known), trusted, set(found.suspected))
         if not new:
             return found
         found.suspected |= new

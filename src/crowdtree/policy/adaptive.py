@@ -258,6 +258,11 @@ class AdaptivePolicy(Guaranteed):
         return np.exp(self.stated(self.by_class(state.log_posterior), state.answers))
 
     @property
+    def most_answers(self) -> int:
+        """Answers that an item takes at most."""
+        return self.max_answers
+
+    @property
     def may_give_up(self) -> bool:
         """Whether some items may be labelled as undecided."""
         return self.undecided and bool(self.calibration) and 0 < self._error_to_reach < 1

@@ -72,6 +72,11 @@ class Policy(Protocol[S]):
         """The problem whose classes are labels and whose questions are asked."""
         ...
 
+    @property
+    def most_answers(self) -> int:
+        """Answers that an item takes at most, unless :meth:`at_least` requires more."""
+        ...
+
     def start(self) -> S:
         """State of an item about which nothing is known."""
         ...

@@ -99,6 +99,11 @@ class BatchPolicy(Calibrated):
         """Answers to each question, more where one of each would be fewer than `least_answers`."""
         return max(self.votes, -(-self.least_answers // self.problem.n_questions))
 
+    @property
+    def most_answers(self) -> int:
+        """Answers that every item takes."""
+        return self.votes * self.problem.n_questions
+
     def start(self) -> BatchState:
         """State of an item about which nothing is known."""
         none = np.zeros(self.problem.n_questions, dtype=np.int16)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crowdtree.learning.worker_tracker import SPREAD
 from crowdtree.problem import DASH, Problem
 
-__all__ = ["expected_right", "skill_variance", "used_skill"]
+__all__ = ["Level", "carried_skill", "expected_right", "level_of", "skill_variance", "used_skill"]
 
 LEAST_ERROR = 1e-4
 
@@ -27,11 +29,63 @@ def expected_right(problem: Problem, skill: float) -> float:
     >>> round(expected_right(problem, 0.0), 3), expected_right(problem, -2.0) < 0.5
     (0.8, True)
     """
-    error = np.clip(problem.worker_error[problem.outcome != DASH], LEAST_ERROR, 1 - LEAST_ERROR)
-    if not len(error):
+    log_odds = _log_odds(problem)
+    if not len(log_odds):
         return 0.5
-    odds = (1 - error) / error * math.exp(skill)
-    return float(np.mean(odds / (1 + odds)))
+    return float(np.mean(1 / (1 + np.exp(-log_odds - skill))))
+
+
+def level_of(problem: Problem) -> float:
+    """Mean log odds of a right answer, over the definite cells of the table.
+
+    >>> round(level_of(Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2)), 2)
+    1.39
+    """
+    log_odds = _log_odds(problem)
+    return float(np.mean(log_odds)) if len(log_odds) else 0.0
+
+
+def _log_odds(problem: Problem) -> NDArray[np.float64]:
+    error = np.clip(problem.worker_error[problem.outcome != DASH], LEAST_ERROR, 1 - LEAST_ERROR)
+    return np.asarray(np.log((1 - error) / error))
+
+
+class Level(NamedTuple):
+    """A revision, the line of the log after which it was in force, and the level of its table."""
+
+    revision: int
+    after: int
+    level: float
+
+
+def carried_skill(skill: float, line: int, levels: Sequence[Level]) -> float:
+    """Skill of an answer under the last of some tables, if it was given under an earlier one.
+
+    A skill is relative to a table. Where the table has moved towards the person, so much of the
+    skill is no longer their own: it is what the table now says about everybody.
+
+    Parameters
+    ----------
+    skill
+        The skill by which the answer was weighed when it came.
+    line
+        The answer's line of the log.
+    levels
+        The tables so far, in order.
+
+    Examples
+    --------
+    >>> levels = [Level(0, 0, 2.0), Level(1, 10, 1.5), Level(2, 20, 2.0)]
+    >>> [round(carried_skill(skill, 15, levels), 2) for skill in (0.8, 0.3, -0.3)]
+    [0.3, 0.0, -0.3]
+    >>> carried_skill(0.8, 5, levels)
+    0.8
+    """
+    then = next((found.level for found in reversed(levels) if found.after < line), None)
+    change = 0.0 if then is None else levels[-1].level - then
+    if skill * change <= 0:
+        return skill
+    return math.copysign(max(0.0, abs(skill) - abs(change)), skill)
 
 
 def skill_variance(skills: Sequence[float], precisions: Sequence[float]) -> float:

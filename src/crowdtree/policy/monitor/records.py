@@ -108,7 +108,8 @@ class Revision:
     after
         Answers after which it holds.
     reason
-        ``"alarm"``, or ``"answers"`` when many more have come since the last one.
+        ``"alarm"``, ``"answers"`` when many more have come since the last one, or ``"exclusion"``
+        when answers were excluded or included since.
     table
         The table, as :meth:`crowdtree.policy.revising.Table.to_dict` writes it.
 

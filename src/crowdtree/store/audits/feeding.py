@@ -16,6 +16,7 @@ from crowdtree.store.db.sql import Query, fetch
 from crowdtree.store.db.states import STANDS
 from crowdtree.store.db.tables import checks, items
 from crowdtree.store.owner.revisions import revise
+from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.types import AnyPolicy
 from crowdtree.text import plural
 
@@ -25,6 +26,7 @@ __all__ = ["asking_policy", "calibrate", "calibrated", "checked_truths"]
 class SaidAnswer(NamedTuple):
     """An answer about an item that was not taken back."""
 
+    id: int
     item_id: int
     question: int
     value: int
@@ -33,7 +35,7 @@ class SaidAnswer(NamedTuple):
 
 ANSWERS = Query(
     SaidAnswer,
-    f"""SELECT item_id, question, value, skill FROM answers WHERE item_id IN :ids
+    f"""SELECT id, item_id, question, value, skill FROM answers WHERE item_id IN :ids
     AND kind = 'answer' AND fate IN ('counted', 'surplus', 'late')
     AND COALESCE(revised_fate, '') <> 'excluded' AND {STANDS} ORDER BY id""",
 )
@@ -67,7 +69,9 @@ def calibrated(
     truths = checked_truths(connection, number)
     if row is None or not truths:
         raise CrowdtreeError(f"campaign {number}: no item has been checked yet; check some first")
-    drawn = read_checks(connection, row.id, get_campaign(connection, number).classes)
+    found = get_campaign(connection, number)
+    served = ServingCache(lambda: 0.0, np.random.default_rng(0)).campaign(connection, found.state)
+    drawn = read_checks(connection, row.id, found.classes)
     with cache.current(connection, row, drawn) as audit:
         weights = audit.weights
     query = sa.select(items.c.id, items.c.task).where(items.c.campaign_id == number)
@@ -75,7 +79,8 @@ def calibrated(
     ids = [item for item in truths if item in names]
     said: dict[int, list[Answer]] = {item: [] for item in ids}
     for line in fetch(connection, ANSWERS, ids=ids):
-        said[line.item_id].append(Answer(line.question, line.value, line.skill))
+        skill = served.carried(line.skill, line.id)
+        said[line.item_id].append(Answer(line.question, line.value, skill))
     truth = np.array([truths[item] for item in ids], dtype=np.int64)
     weight = [weights[names[item]] for item in ids]
     made = policy.calibrate_on(list(said.values()), truth, weight)

@@ -22,7 +22,7 @@ from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.db.tables import budgets, campaigns
 from crowdtree.store.owner.campaigns import set_status
 from crowdtree.store.serving.cache import ServingCache
-from crowdtree.store.serving.item import FINISHED, NEVER_ASKED
+from crowdtree.store.serving.item import FINISHED, NEVER_ASKED, UNCONFIRMED
 from crowdtree.store.serving.settle import settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 from crowdtree.store.serving.worker_quality import apply_judgements
@@ -44,14 +44,12 @@ ANY_UNREAD = Sql(
 SET_ASIDE = Sql(f"UPDATE items SET status = {ItemStatus.SET_ASIDE:d} WHERE id IN :ids")
 
 
-SKIPPED = Sql(
-    """SELECT count(*) FROM labels WHERE campaign_id = :campaign AND reason = 'skipped'"""
-)
-SKIPPED_AWAY = (
-    "most items were set aside because people could not tell; look at the items and the workers, "
-    "then reopen items or finish the campaign"
-)
-"""Why a campaign does not finish by itself."""
+BY_PEOPLE = {
+    "skipped": "people could not tell",
+    UNCONFIRMED: "nobody known supports their labels",
+}
+"""Reasons that workers can bring about, so that they must not finish a campaign, in words."""
+COUNT_REASON = Sql("SELECT count(*) FROM labels WHERE campaign_id = :campaign AND reason = :reason")
 
 
 class Maintenance:
@@ -137,9 +135,9 @@ class Maintenance:
         unfinished = exists(connection, sql.ANY_UNFINISHED, campaign=number)
         unfinished = unfinished or self._may_be_revised(connection, number, settings)
         over = settings.finish_by_itself and not unfinished
-        if over and _skipped_away(connection, number):
-            set_status(connection, number, "paused", now, SKIPPED_AWAY, "server")
-            note(connection, now, "skipped away", number, {"text": SKIPPED_AWAY}, "server")
+        if over and (text := _set_aside_by_people(connection, number)):
+            set_status(connection, number, "paused", now, text, "server")
+            note(connection, now, "skipped away", number, {"text": text}, "server")
             return False
         waiting = self.certifying.step(connection, number) if over else Standing("")
         if over and not waiting.reason:
@@ -170,7 +168,16 @@ class Maintenance:
         return settings.adapts(get_campaign(connection, number).policy["policy"])
 
 
-def _skipped_away(connection: Connection, number: int) -> bool:
-    """Whether more items were skipped until they were set aside than got a label."""
-    [skipped] = fetch_ids(connection, SKIPPED, campaign=number)
-    return skipped > tally(connection, number).get(ItemStatus.LABELLED.label, 0)
+def _set_aside_by_people(connection: Connection, number: int) -> str:
+    """Why a campaign does not finish by itself: workers had more items set aside than labelled."""
+    count = {
+        words: fetch_ids(connection, COUNT_REASON, campaign=number, reason=reason)[0]
+        for reason, words in BY_PEOPLE.items()
+    }
+    if sum(count.values()) <= tally(connection, number).get(ItemStatus.LABELLED.label, 0):
+        return ""
+    why = " or ".join(words for words, items in count.items() if items)
+    return (
+        f"most items were set aside because {why}; look at the items and the workers, then reopen "
+        "items or finish the campaign"
+    )

@@ -18,12 +18,13 @@ from sqlalchemy.engine import Connection
 from crowdtree.learning.trust import Answered, Suspicion, Trust, assess
 from crowdtree.store.corrections.excluding import exclude
 from crowdtree.store.db.activity import note
-from crowdtree.store.db.campaign_row import get_campaign, touch
+from crowdtree.store.db.campaign_row import get_campaign, last_line, touch
 from crowdtree.store.db.sql import Query, Sql, fetch, fetch_ids, run
 from crowdtree.store.db.statements import RELEASE_LEASES
 from crowdtree.store.db.states import STANDS, ItemStatus
 from crowdtree.store.db.tables import campaigns, workers
 from crowdtree.store.owner.people import SUSPECTED
+from crowdtree.store.queries.monitor_log import tested, tested_policy
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.newcomers import waits
 from crowdtree.store.serving.settle import settle
@@ -68,7 +69,6 @@ LINES = Query(
     AND COALESCE(answers.revised_fate, answers.fate) <> 'excluded' AND {STANDS}
     ORDER BY answers.id DESC LIMIT :most""",
 )
-LAST = Sql("SELECT MAX(id) FROM answers WHERE campaign_id = :campaign")
 HELD = Sql(
     f"""SELECT id FROM items WHERE campaign_id = :campaign AND status = {ItemStatus.OPEN:d}
     AND least > 0 AND id > :after ORDER BY id LIMIT :most {{skip items}}"""
@@ -94,7 +94,7 @@ class Trusting:
             may, must = self.due.get(number, (begin, begin))
             if begin < may:
                 continue
-            last = store.read(partial(_last, number=number))
+            last = store.read(partial(last_line, number=number))
             if begin < must and last == self.seen.get(number, 0):
                 continue
             opened[number] = self.look(store, number, settings)
@@ -194,10 +194,6 @@ def _concerned(connection: Connection) -> list[tuple[int, Settings]]:
     return [(row.id, stored_settings(row.settings)) for row in rows]
 
 
-def _last(connection: Connection, number: int) -> int:
-    return fetch_ids(connection, LAST, campaign=number)[0] or 0
-
-
 def _assessed(connection: Connection, number: int) -> tuple[Trust, set[int]]:
     """Assess the workers of a campaign; with those who are among the last answers."""
     columns = (workers.c.id, workers.c.known)
@@ -205,8 +201,11 @@ def _assessed(connection: Connection, number: int) -> tuple[Trust, set[int]]:
     known = {row.id: row.known for row in connection.execute(mine)}
     vouched = [worker for worker, why in known.items() if why in VOUCHED]
     lines = fetch(connection, LINES, campaign=number, most=MOST_ANSWERS)[::-1]
-    problem = get_campaign(connection, number).make_policy().problem
-    trust = assess(problem, _timed(lines), vouched, known)
+    campaign = get_campaign(connection, number)
+    problem = assumed = campaign.make_policy().problem
+    if campaign.revision:
+        assumed = tested_policy(connection, number, tested(connection, number).revision).problem
+    trust = assess(problem, _timed(lines), vouched, known, assumed)
     return trust, {line.worker_id for line in lines}
 
 

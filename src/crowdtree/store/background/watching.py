@@ -56,6 +56,8 @@ CLAIM_SECONDS = 30.0
 """How long a process that is gone keeps others from reading the log of its campaigns."""
 FEW_FINDINGS = 3
 MOST_TEXT = 2000
+EXCLUSION = "exclusion"
+"""Why a table is estimated again after answers were excluded or included."""
 
 
 class Snapshot(NamedTuple):
@@ -229,8 +231,8 @@ class Watching:
             watched.position = line.id
             if line.id in stored:
                 watched.monitor.adopt(stored[line.id])
-            elif watched.monitor.due and row.status == "running":
-                made = watched.monitor.revise()
+            elif reason := _due(watched, row.status):
+                made = watched.monitor.revise(reason)
             if made is not None or time.monotonic() > end:
                 break
         if not lines and watched.position <= row.last_answer_id:
@@ -340,6 +342,20 @@ def _to_watch() -> sa.Select[Any]:
     return sa.select(*columns).select_from(joined).where(sa.or_(running, ended))
 
 
+def _due(watched: Watched, status: str) -> str:
+    """Why the table is to be estimated now; empty if it is not.
+
+    After an exclusion it is estimated again at once, and in a finished campaign as well, but not
+    before all the answers that are left have been read.
+    """
+    estimate_at = watched.tested.estimate_at
+    monitor = watched.monitor
+    if estimate_at and not monitor.revisions:
+        due = monitor.adapt and monitor.answers and watched.position >= estimate_at
+        return EXCLUSION if due and status in ("running", "finished") else ""
+    return monitor.due if status == "running" else ""
+
+
 def _find(watched: Watched, now: bool) -> None:
     """Estimate what is wrong: after an alarm and a revision, then when answers have grown."""
     monitor = watched.monitor
@@ -349,9 +365,11 @@ def _find(watched: Watched, now: bool) -> None:
 
 def _words(watched: Watched, revision: Revision) -> str:
     """Say why the table was revised, and what the answers say."""
-    first = str(watched.monitor.alarms[0])
-    if revision.reason != "alarm":
-        first = f"estimated again from {revision.after:,} answers"
+    first = f"estimated again from {revision.after:,} answers"
+    if revision.reason == "alarm":
+        first = str(watched.monitor.alarms[0])
+    elif revision.reason == EXCLUSION:
+        first = "estimated again, because other answers count"
     said = [str(found) for found in watched.findings if found.differs]
     return "; ".join([first, *said[:FEW_FINDINGS]])[:MOST_TEXT]
 

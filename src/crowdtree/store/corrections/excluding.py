@@ -16,13 +16,18 @@ from sqlalchemy.engine import Connection
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.corrections.common import check_reason
 from crowdtree.store.db.activity import note
-from crowdtree.store.db.campaign_row import Campaign, definition_of, get_campaign
+from crowdtree.store.db.campaign_row import Campaign, get_campaign, last_line
 from crowdtree.store.db.sql import fetch
 from crowdtree.store.db.statements import EXCLUSIONS, Exclusion
 from crowdtree.store.db.tables import answers, exclusions, monitors
 from crowdtree.store.owner.people import check_worker, set_worker_status
 from crowdtree.store.owner.revisions import add_revision
-from crowdtree.store.queries.monitor_log import Tested, tested, tested_policy
+from crowdtree.store.queries.monitor_log import (
+    ESTIMATE_AT,
+    Tested,
+    tested,
+    tested_policy,
+)
 from crowdtree.store.types import AnyPolicy
 from crowdtree.text import plural
 
@@ -146,8 +151,7 @@ def planned(
     Workers without answers are passed over, unless nobody has given any.
     """
     _check(connection, campaign, workers)
-    mine = answers.c.campaign_id == campaign.id
-    last = connection.execute(sa.select(sa.func.max(answers.c.id)).where(mine)).scalar_one() or 0
+    last = last_line(connection, campaign.id)
     present = still_excluded(connection, campaign.id)
     found, answered = [], False
     for worker in dict.fromkeys(workers):
@@ -180,10 +184,15 @@ def still_excluded(connection: Connection, number: int) -> list[Exclusion]:
 
 
 class Table(NamedTuple):
-    """The policy of a revision, and the line of the log after which its table is tested."""
+    """The policy of a revision, and the line of the log after which its table is tested.
+
+    `estimated` says whether the server had estimated another table, from answers that count no
+    longer: then it does so again, from the others.
+    """
 
     policy: AnyPolicy
     after: int | None
+    estimated: bool = False
 
 
 def next_table(connection: Connection, campaign: Campaign) -> Table:
@@ -193,11 +202,11 @@ def next_table(connection: Connection, campaign: Campaign) -> Table:
     from the table that the owner or an audit made.
     """
     base = tested(connection, campaign.id) if campaign.revision else Tested(0, 0)
-    if base.revision < campaign.revision and not campaign.settings.adapts(
-        campaign.policy["policy"]
-    ):
+    revised = base.revision < campaign.revision
+    if revised and not campaign.settings.adapts(campaign.policy["policy"]):
         return Table(campaign.make_policy(), None)
-    return Table(tested_policy(connection, campaign.id, base.revision), base.after)
+    policy = tested_policy(connection, campaign.id, base.revision)
+    return Table(policy, base.after, revised or base.estimate_at > 0)
 
 
 def _check(connection: Connection, campaign: Campaign, workers: Sequence[int]) -> None:
@@ -224,10 +233,12 @@ def _revise(
     """Begin the revision in which the workers' answers are excluded or included."""
     check_reason(reason)
     text = f"answers of {plural(len(workers), 'worker')} {action}d"
-    said = {"text": f"{text}: {reason}" if reason else text, f"{action}d": workers}
+    text = f"{text}: {reason}" if reason else text
+    said: dict[str, object] = {"text": text, f"{action}d": workers}
     table = next_table(connection, campaign)
-    made = definition_of(table.policy)
-    revision = add_revision(connection, campaign, made, said, now, actor, table.after)
+    if table.estimated:
+        said[ESTIMATE_AT] = last_line(connection, campaign.id)
+    revision = add_revision(connection, campaign, table.policy, said, now, actor, table.after)
     note(connection, now, action, campaign.id, {"revision": revision, **said}, actor)
     # The monitor reads the log again, without the answers that no longer count.
     begun = {"last_answer_id": table.after or 0, "state": "", "answers": 0}

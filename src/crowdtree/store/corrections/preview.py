@@ -12,9 +12,10 @@ from sqlalchemy.engine import Connection
 from crowdtree.policy import Label
 from crowdtree.store.corrections.excluding import next_table, planned, still_excluded
 from crowdtree.store.db import statements as sql
-from crowdtree.store.db.campaign_row import Campaign, get_campaign
+from crowdtree.store.db.campaign_row import Campaign, get_campaign, last_line
 from crowdtree.store.db.sql import Query, Sql, fetch, fetch_ids
 from crowdtree.store.db.states import ItemStatus
+from crowdtree.store.reliability import Level, level_of
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.item import (
     OUTSIDE_ENGINE,
@@ -93,8 +94,16 @@ def preview(
     after = [*served.exclusions, *changed]
     if lift:
         after = [one for one in served.exclusions if one not in changed]
-    policy = next_table(connection, campaign).policy
-    made = replace(served, revision=campaign.revision + 1, policy=policy, exclusions=after)
+    table = next_table(connection, campaign)
+    following = campaign.revision + 1
+    level = Level(following, last_line(connection, number), level_of(table.policy.problem))
+    made = replace(
+        served,
+        revision=following,
+        policy=table.policy,
+        exclusions=after,
+        levels=[*served.levels, level],
+    )
     found: Preview = {
         "campaign": number,
         "workers": list(dict.fromkeys(workers)),
@@ -110,7 +119,7 @@ def preview(
     ids = ids[:MOST_ITEMS]
     for start in range(0, len(ids), AT_ONCE):
         _add(connection, served, made, ids[start : start + AT_ONCE], found)
-    found["text"] = _words(found, campaign, lift)
+    found["text"] = _words(found, campaign, lift, table.estimated)
     return found
 
 
@@ -153,7 +162,7 @@ def _count(
         found["replaced"] += after is not None and after.label != before.label
 
 
-def _words(found: Preview, campaign: Campaign, lift: bool) -> str:
+def _words(found: Preview, campaign: Campaign, lift: bool, estimated: bool) -> str:
     """Say what would change, for people."""
     if not found["answers"]:
         return "Nothing would change: no answer is affected."
@@ -171,5 +180,7 @@ def _words(found: Preview, campaign: Campaign, lift: bool) -> str:
         said.append(f"{plural(found['reopened'], 'item')} set aside would be asked about again.")
     if campaign.status == "finished" and found["withdrawn"] + found["reopened"]:
         said.append("The campaign would be paused, with these items open.")
+    if estimated:
+        said.append("Then the table is estimated again, which may change more labels.")
     said.append("What was paid stays paid.")
     return " ".join(said)

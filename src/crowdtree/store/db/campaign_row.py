@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
@@ -13,7 +14,7 @@ from crowdtree.files.documents import problem_from_dict, problem_to_dict
 from crowdtree.policy import policy_from_dict
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.sql import run_many
-from crowdtree.store.db.tables import campaigns, tallies
+from crowdtree.store.db.tables import answers, campaigns, tallies
 from crowdtree.store.errors import NotFound
 from crowdtree.store.settings import Settings, stored_settings
 from crowdtree.store.types import AnyPolicy, JsonObject
@@ -25,7 +26,9 @@ __all__ = [
     "add_to_tallies",
     "definition_of",
     "flow",
+    "flows",
     "get_campaign",
+    "last_line",
     "list_campaigns",
     "read_policy",
     "tally",
@@ -134,13 +137,28 @@ def touch(connection: Connection, number: int) -> None:
 # ------------------------------------------------------------------------------ tallies
 
 
-def flow(way: Literal["in", "out"], node: int | str, revision: int) -> str:
+def flow(way: str, node: int | str, revision: int) -> str:
     """Name the tally of items that entered or left a node of the tree of a revision.
 
     >>> flow("in", 3, 0), flow("out", -1, 2)
     ('in:3', 'out@2:-1')
     """
     return f"{way}@{revision}:{node}" if revision else f"{way}:{node}"
+
+
+def flows(counts: Mapping[str, int], revision: int) -> dict[str, dict[str, int]]:
+    """Items that entered and left each node of the tree of a revision, from tallies.
+
+    >>> flows({"in:0": 3, "out:0": 1, "in:-1": 1, "open": 2}, 0)
+    {'0': {'in': 3, 'out': 1}, '-1': {'in': 1, 'out': 0}}
+    """
+    found: dict[str, dict[str, int]] = {}
+    for name, value in counts.items():
+        begin, _, node = name.partition(":")
+        way = begin.partition("@")[0]
+        if way in ("in", "out") and name == flow(way, node, revision):
+            found.setdefault(node, {"in": 0, "out": 0})[way] = value
+    return found
 
 
 def tally(connection: Connection, number: int) -> dict[str, int]:
@@ -161,3 +179,9 @@ def add_to_tallies(connection: Connection, number: int, counts: dict[str, int]) 
         if value
     ]
     run_many(connection, sql.ADD_TALLY, rows)
+
+
+def last_line(connection: Connection, number: int) -> int:
+    """Find the last line of the log of a campaign; 0 if there is none."""
+    mine = answers.c.campaign_id == number
+    return connection.execute(sa.select(sa.func.max(answers.c.id)).where(mine)).scalar_one() or 0

@@ -138,6 +138,13 @@ class Exclusion(NamedTuple):
         return max(self.revision, self.lifted_revision or 0) > revision
 
 
+class Reason(NamedTuple):
+    """A revision of a campaign, and what is stored about why it was made."""
+
+    number: int
+    reason: str
+
+
 class BudgetRow(NamedTuple):
     """The budget of a campaign, in millionths."""
 
@@ -166,6 +173,9 @@ EXCLUSIONS = Query(
     Exclusion,
     """SELECT worker_id, first_answer_id, last_answer_id, revision, lifted_revision
     FROM exclusions WHERE campaign_id = :campaign ORDER BY id""",
+)
+REASONS = Query(
+    Reason, "SELECT number, reason FROM revisions WHERE campaign_id = :campaign ORDER BY number"
 )
 DEFINITION = Query(
     Definition, "SELECT problem, policy, settings, secret, revision FROM campaigns WHERE id = :id"

@@ -6,16 +6,16 @@ import json
 from collections.abc import Mapping
 from typing import Literal
 
-import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import Label, PlanPolicy
 from crowdtree.policy.spec import check_same_problem
 from crowdtree.store.db.activity import note
-from crowdtree.store.db.campaign_row import Campaign, definition_of, get_campaign
-from crowdtree.store.db.tables import answers, campaigns, revisions
+from crowdtree.store.db.campaign_row import Campaign, definition_of, get_campaign, last_line
+from crowdtree.store.db.tables import campaigns, revisions
 from crowdtree.store.owner.campaigns import check_policy
+from crowdtree.store.reliability import level_of
 from crowdtree.store.types import AnyPolicy
 
 __all__ = ["add_revision", "revise"]
@@ -32,6 +32,8 @@ def revise(
     actor: Literal["owner", "server"] = "owner",
 ) -> int:
     """Replace the policy of a running or paused campaign; returns the number of the revision.
+
+    The server itself may revise a finished one, after answers to it were excluded.
 
     Answers from now on are taken under the new policy. Items that were asked about are replayed
     under it in the background (:mod:`crowdtree.store.background.revising`), or before their next
@@ -54,16 +56,16 @@ def revise(
         Who revises.
     """
     found = get_campaign(connection, number, lock=True)
-    if found.status not in ("running", "paused"):
+    allowed = ("running", "paused") if actor == "owner" else ("running", "paused", "finished")
+    if found.status not in allowed:
         raise CrowdtreeError(
             f"campaign {number} is {found.status}: only a running or paused one can be revised"
         )
     present = found.make_policy()
     _check(found, present, policy)
-    made = definition_of(policy)
-    if made == definition_of(present):
+    if definition_of(policy) == definition_of(present):
         return found.revision
-    revision = add_revision(connection, found, made, reason, now, actor)
+    revision = add_revision(connection, found, policy, reason, now, actor)
     note(connection, now, "revise", number, {"revision": revision, **reason}, actor)
     return revision
 
@@ -71,7 +73,7 @@ def revise(
 def add_revision(
     connection: Connection,
     campaign: Campaign,
-    definition: Mapping[str, str],
+    policy: AnyPolicy,
     reason: Mapping[str, object],
     now: float,
     actor: Literal["owner", "server"],
@@ -83,7 +85,9 @@ def add_revision(
     by default after all that there are.
     """
     number = campaign.id
-    text = json.dumps(dict(reason))
+    definition = definition_of(policy)
+    last = last_line(connection, number)
+    text = json.dumps({**reason, "level": [last, level_of(policy.problem)]})
     if len(text) > MOST_REASON:
         raise CrowdtreeError(f"reason: expected at most {MOST_REASON} characters, got {len(text)}")
     if campaign.revision == 0:
@@ -92,9 +96,6 @@ def add_revision(
     connection.execute(
         revisions.update().where(mine, revisions.c.finished_at.is_(None)).values(finished_at=now)
     )
-    if after is None:
-        last = sa.select(sa.func.max(answers.c.id)).where(answers.c.campaign_id == number)
-        after = connection.execute(last).scalar_one() or 0
     revision = campaign.revision + 1
     connection.execute(
         revisions.insert().values(
@@ -103,7 +104,7 @@ def add_revision(
             at=now,
             actor=actor,
             reason=text,
-            after_answer_id=after,
+            after_answer_id=last if after is None else after,
             **definition,
         )
     )
@@ -124,6 +125,7 @@ def _add_first(connection: Connection, campaign: Campaign) -> None:
             number=0,
             at=at,
             actor="owner",
+            reason=json.dumps({"level": [0, level_of(campaign.make_policy().problem)]}),
             problem=json.dumps(campaign.problem),
             policy=json.dumps(campaign.policy),
             finished_at=at,

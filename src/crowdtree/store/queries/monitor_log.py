@@ -3,7 +3,7 @@
 Only answers that counted when they came are compared with the table. Items that were asked about
 before the table was chosen are left out: their later answers depend on earlier ones, by which the
 table may have been estimated. So are answers to an item after one that is excluded: what was asked
-then depends on it.
+then depends on it. For an estimate, which needs no guarantee, they count.
 """
 
 from __future__ import annotations
@@ -24,10 +24,20 @@ from crowdtree.store.db.statements import EXCLUSIONS
 from crowdtree.store.db.tables import revisions
 from crowdtree.store.types import AnyPolicy
 
-__all__ = ["Line", "LoggedPast", "Tested", "lines_after", "take", "tested", "tested_policy"]
+__all__ = [
+    "ESTIMATE_AT",
+    "Line",
+    "LoggedPast",
+    "Tested",
+    "lines_after",
+    "take",
+    "tested",
+    "tested_policy",
+]
 
 AT_ONCE = 1000
 ITEMS_AT_ONCE = 500
+ESTIMATE_AT = "estimate_at"
 
 
 class Line(NamedTuple):
@@ -76,6 +86,9 @@ class Tested(NamedTuple):
 
     revision: int
     after: int
+    estimate_at: int = 0
+    """Line at which the table is estimated again, because answers were excluded or included after
+    the server had estimated it."""
 
 
 def tested(connection: Connection, number: int) -> Tested:
@@ -83,8 +96,9 @@ def tested(connection: Connection, number: int) -> Tested:
     columns = (revisions.c.number, revisions.c.after_answer_id, revisions.c.reason)
     found = sa.select(*columns).where(revisions.c.campaign_id == number)
     for row in connection.execute(found.order_by(revisions.c.number.desc())):
-        if "last_answer_id" not in json.loads(row.reason):
-            return Tested(row.number, row.after_answer_id)
+        reason = json.loads(row.reason)
+        if "last_answer_id" not in reason:
+            return Tested(row.number, row.after_answer_id, reason.get(ESTIMATE_AT, 0))
     return Tested(0, 0)
 
 
@@ -145,7 +159,7 @@ class LoggedPast:
         while ids := fetch_ids(self.connection, ITEMS, after=last, **page):
             last = ids[-1]
             for _, lines in groupby(self._lines(ids), key=lambda line: line.item_id):
-                said = self._past(list(lines)).said
+                said = self._past([line for line in lines if not self._excluded(line)]).said
                 if said:
                     yield [one.answer for one in said]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypedDict
+from typing import TypedDict
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.store.db.campaign_row import flow, get_campaign, tally
+from crowdtree.store.db.campaign_row import flows, get_campaign, tally
 from crowdtree.store.db.states import ITEM_STATUSES
 from crowdtree.store.db.tables import answers, exclusions, waiting, workers
 from crowdtree.store.queries.corrections import count_corrected, replaced_labels
@@ -103,7 +103,7 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
         "monitor": monitored(connection, campaign),
         "labels": _labels(campaign.classes, counts),
         "precision": _precision(campaign.classes, counts),
-        "nodes": _nodes(counts, campaign.revision),
+        "nodes": flows(counts, campaign.revision),
         "workers": _workers(connection, number),
         "excluded_workers": _excluded_workers(connection, number),
         "forecast": {
@@ -179,18 +179,6 @@ def _precision(classes: Sequence[str], counts: dict[str, int]) -> dict[str, floa
         items = counts.get(f"label:{c}", 0)
         wrong = counts.get(f"label_nanos:{c}", 0) / 1e9
         found[name] = 1 - wrong / items if items else None
-    return found
-
-
-def _nodes(counts: dict[str, int], revision: int) -> dict[str, dict[str, int]]:
-    """Count items that entered and left each node (a leaf is ``~leaf``, below zero)."""
-    found: dict[str, dict[str, int]] = {}
-    ways: dict[str, Literal["in", "out"]] = {flow("in", "", revision): "in"}
-    ways[flow("out", "", revision)] = "out"
-    for name, value in counts.items():
-        begin, colon, node = name.partition(":")
-        if begin + colon in ways:
-            found.setdefault(node, {"in": 0, "out": 0})[ways[begin + colon]] = value
     return found
 
 

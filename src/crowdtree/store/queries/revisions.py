@@ -47,11 +47,13 @@ _SELECTED = sa.select(*(revisions.c[name] for name in Revision.__annotations__))
 
 
 def _read(row: sa.Row[tuple[object, ...]]) -> Revision:
+    reason = json.loads(row.reason)
+    reason.pop("level", None)  # what skills are relative to is the server's business
     return Revision(
         number=row.number,
         at=row.at,
         actor=row.actor,
-        reason=json.loads(row.reason),
+        reason=reason,
         after_answer_id=row.after_answer_id,
         finished_at=row.finished_at,
     )

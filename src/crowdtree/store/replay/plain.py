@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
@@ -26,6 +26,7 @@ from crowdtree.policy import Ask, PlanPolicy
 from crowdtree.policy.base import HANDED_OVER, label_errors, normalised
 from crowdtree.policy.plan import PlanState
 from crowdtree.problem import DASH
+from crowdtree.store.db.campaign_row import flow
 from crowdtree.store.db.sql import Sql, fetch_pieces
 from crowdtree.store.db.statements import ItemRow
 from crowdtree.store.db.states import LIVE_LEASES, ItemStatus, LeaseState
@@ -148,6 +149,8 @@ class _Walked:
     """The answers that counted, in order: twice the question plus the value plus 1."""
     wrong: Bools
     """Whether an answer has another fate than is stored."""
+    moves: list[tuple[Ints, Ints, Ints]] = field(default_factory=list)
+    """Items that moved on, the nodes that they left and those to which they came."""
 
 
 class PlainReplay:
@@ -188,6 +191,7 @@ class PlainReplay:
         open_rows = [row for rows in fetch_pieces(connection, OPEN, **span) for row in rows]
         good &= self._open(ids, status, open_rows, lines, walked)
         self._add(status, labels, lines, good)
+        self._add_moves(walked, good & (status != ItemStatus.NEW))
         return set(ids[good].tolist())
 
     def _walk(self, lines: _Lines, n: int) -> _Walked:
@@ -229,7 +233,9 @@ class PlainReplay:
             yes, no = yes + now.value, no + 1 - now.value
             verdict = policy.verdicts(node, found.answers[item], yes, no, first)
             over = verdict >= 0
+            left = node
             node = np.where(over, self.children[node, np.maximum(verdict, 0)], node)
+            found.moves.append((item[over], left[over], node[over]))
             found.node[item], found.first[item] = node, np.where(over, -1, first)
             found.yes[item], found.no[item] = np.where(over, 0, yes), np.where(over, 0, no)
             there = node >= 0
@@ -357,6 +363,19 @@ class PlainReplay:
         for name, count in zip(FATES, np.bincount(lines.fate, minlength=3).tolist(), strict=True):
             tallies[f"fate:{name}"] += count
         self._add_workers(lines, cls[lines.item])
+
+    def _add_moves(self, walked: _Walked, begun: Bools) -> None:
+        """Add the ways of items through the tree."""
+        tallies = self.sums.tallies
+        tallies[flow("in", 0, 0)] += int(begun.sum())
+        if not walked.moves:
+            return
+        item, left, came = map(np.concatenate, zip(*walked.moves, strict=True))
+        leaves = len(self.question) + 1
+        for way, nodes in (("out", left), ("in", came)):
+            count = np.bincount(nodes[begun[item]] + leaves)
+            for place in np.nonzero(count)[0].tolist():
+                tallies[flow(way, place - leaves, 0)] += int(count[place])
 
     def _add_labels(self, labels: _Labels, good: Bools) -> None:
         tallies, nanos = self.sums.tallies, np.rint(labels.error * 1e9).astype(np.int64)

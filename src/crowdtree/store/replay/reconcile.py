@@ -9,15 +9,15 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.campaign import ItemState, after_undos, stands
+from crowdtree.policy import PlanPolicy
 from crowdtree.policy.base import HANDED_OVER
-from crowdtree.problem import Problem
-from crowdtree.store.db.campaign_row import tally
+from crowdtree.store.db.campaign_row import flows, tally
 from crowdtree.store.db.sql import Sql, exists, fetch_ids
 from crowdtree.store.db.statements import RELEARN, REVISING
 from crowdtree.store.db.states import ITEM_STATUSES, LIVE_LEASES, ItemStatus
 from crowdtree.store.db.tables import budgets, judgements, workers
 from crowdtree.store.replay.stored import StoredItem
-from crowdtree.store.serving.item import FINISHED, ServedCampaign
+from crowdtree.store.serving.item import FINISHED, ServedCampaign, moves_of
 from crowdtree.store.serving.record import is_accepted
 from crowdtree.store.serving.worker_quality import outcome_counts
 
@@ -106,9 +106,9 @@ def check_references(connection: Connection, number: int) -> Iterator[str]:
 class Sums:
     """Sums over the log of a campaign, added up item by item."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.items = self.lines = self.labelled = self.live_leases = 0
+    def __init__(self, campaign: ServedCampaign) -> None:
+        self.campaign, self.problem = campaign, campaign.problem
+        self.items = self.lines = self.labelled = self.live_leases = self.undos = 0
         self.finished = False
         self.tallies: Counter[str] = Counter()
         self.workers: dict[int, Counter[str]] = defaultdict(Counter)
@@ -123,6 +123,9 @@ class Sums:
         self.live_leases += sum(lease.state in LIVE_LEASES for lease in stored.leases)
         self._add_label(stored)
         self._add_log(stored)
+        begun = stored.state is not None or bool(stored.leases)
+        if begun and stored.gold is None and stored.revision == self.campaign.revision:
+            self.tallies.update(moves_of(self.campaign, item))
         if stored.status == ItemStatus.LABELLED and stored.label is not None:
             for event, fate in zip(item.events, item.fates, strict=True):
                 if fate == "counted" and event.value is not None:
@@ -156,6 +159,7 @@ class Sums:
             self.tallies["spent"] += line.price
             worker["earned"] += line.price
             if line.kind == "undo":
+                self.undos += 1
                 continue
             self.tallies[f"asked:{line.question}"] += 1
             if not stands(now):
@@ -182,8 +186,26 @@ def check_sums(connection: Connection, campaign: ServedCampaign, sums: Sums) -> 
             there, expected = stored.get(name, 0), sums.tallies[name]
             if there != expected:
                 yield f"the tally {name!r} is {there}, the log gives {expected}"
+    yield from _check_flows(stored, campaign, sums)
     yield from _check_budget(connection, campaign, sums)
     yield from _check_workers(connection, campaign, sums)
+
+
+def _check_flows(stored: dict[str, int], campaign: ServedCampaign, sums: Sums) -> Iterator[str]:
+    """Compare how many items came to each node of the present tree, and left it."""
+    if not isinstance(campaign.policy, PlanPolicy):
+        return
+    there, expected = (flows(x, campaign.revision) for x in (stored, sums.tallies))
+    none = {"in": 0, "out": 0}
+    for node in sorted({*there, *expected}, key=int):
+        found, given = there.get(node, none), expected.get(node, none)
+        more = found["in"] - given["in"]
+        # Earlier versions counted an undo as another move, back from the node.
+        if more != found["out"] - given["out"] or not 0 <= more <= sums.undos:
+            yield (
+                f"node {node}: {found['in']} items came and {found['out']} left, the log gives "
+                f"{given['in']} and {given['out']}"
+            )
 
 
 def _check_budget(connection: Connection, campaign: ServedCampaign, sums: Sums) -> Iterator[str]:

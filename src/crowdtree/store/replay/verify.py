@@ -39,6 +39,7 @@ from crowdtree.store.serving.item import (
     NEVER_ASKED,
     OUTSIDE_ENGINE,
     SET_ASIDE,
+    UNCONFIRMED,
     WITHDRAWN,
     ServedCampaign,
     engine_lines,
@@ -47,10 +48,13 @@ from crowdtree.store.serving.item import (
     path_of,
     revised_fate,
 )
+from crowdtree.store.serving.newcomers import waited_in_vain
 
 __all__ = ["Verification", "verify"]
 
 MOST_REPORTED = 100
+BEFORE_THE_END = (*CONCLUDED, UNCONFIRMED)
+"""Reasons of labels that were given before the policy gave one."""
 CACHE_KIB = 64 * 1024
 """Page cache of SQLite: the check of a file goes back and forth between tables and indexes."""
 Report = Callable[[int, int], None]
@@ -111,7 +115,7 @@ def verify(
     served = _revisions(connection, campaign, differences)
     differences += _exclusions(campaign)
     done = not exists(connection, sql.REVISING, campaign=number)
-    sums = Sums(campaign.problem)
+    sums = Sums(campaign)
     quick = None
     if plain and not differences and PlainReplay.serves(campaign):
         quick = PlainReplay(campaign, sums)
@@ -242,7 +246,7 @@ def _visited(
     """Replay the log; returns every state of the item, the present one last."""
     visited = _revised(campaign, stored)
     differences += _revised_fates(stored, visited[-1])
-    concluded = stored.label is not None and stored.label.reason in (*CONCLUDED, WITHDRAWN)
+    concluded = stored.label is not None and stored.label.reason in (*BEFORE_THE_END, WITHDRAWN)
     over = False
     for line in stored.log:
         if line.id <= stored.revised_after:
@@ -263,7 +267,7 @@ def _visited(
         what = f"{line.kind} of worker {line.worker_id} was {fate}"
         if over and fate != "late":
             differences.append(f"{what} after the item was closed")
-        item = advance(campaign.policy, item, event_of(stored.task, line), campaign.rules)
+        item = advance(campaign.policy, item, event_of(campaign, stored.task, line), campaign.rules)
         if item.fates[-1] != fate:
             differences.append(f"{what}, replayed {item.fates[-1]}")
         visited.append(item)
@@ -288,7 +292,7 @@ def _revised(
     lines = _revised_lines(stored)
     fates = fates_to_replay(campaign, lines, stored.reopened_after)
     for line, fate in zip(lines, fates, strict=True):
-        item, event = visited[-1], event_of(stored.task, line)
+        item, event = visited[-1], event_of(campaign, stored.task, line)
         if fate == "excluded":
             item = replace(item, events=(*item.events, event), fates=(*item.fates, fate))
         else:
@@ -452,10 +456,14 @@ def _label(campaign: ServedCampaign, item: ItemState, stored: StoredItem) -> Ite
         yield "was closed because of a label by hand, but has none"
     if closed and (status == ItemStatus.SET_ASIDE) != (reason in SET_ASIDE):
         yield f"is {status.label} with reason {reason!r}"
+    if reason == UNCONFIRMED:
+        before = sum(line.id <= stored.reopened_after for line in engine_lines(stored.log))
+        if not waited_in_vain(campaign, item, before):
+            yield f"is set aside as {reason}, but {item.answers} answers are not enough for that"
     expected: Label | None = item.label
     if reason == CHECKED and stored.truth is not None:
         expected = Label(stored.truth, 0.0, CHECKED)
-    if expected is None and reason in CONCLUDED:
+    if expected is None and reason in BEFORE_THE_END:
         expected = campaign.policy.conclude(item.state, reason)
     if expected is None:
         if reason != NEVER_ASKED or stored.log or cls is not None or error is not None:

@@ -344,7 +344,7 @@ def _undo_in_engine(
     before = item.node
     item.take(Event(item.task, lease.question, mine[0], None, "undo", f"{lease.id}:{key}"))
     _close(unit, item)
-    unit.count_move(item.campaign, before, item.node)
+    unit.count_move(item.campaign, item.node, before, -1)  # the move that the answer made
 
 
 def _task(unit: UnitOfWork, item: OpenItem, lease: Lease) -> Task:

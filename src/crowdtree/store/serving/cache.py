@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from crowdtree.store.db import statements as sql
 from crowdtree.store.db.campaign_row import read_policy
 from crowdtree.store.db.sql import fetch, fetch_one
 from crowdtree.store.errors import NotFound
+from crowdtree.store.reliability import Level
 from crowdtree.store.serving.item import ServedCampaign
 from crowdtree.store.settings import stored_settings
 
@@ -101,4 +103,12 @@ class ServingCache:
             training=gold[: settings.training],
             secret=definition.secret,
             exclusions=fetch(connection, sql.EXCLUSIONS, campaign=state.id),
+            levels=_levels(connection, state.id) if definition.revision else (),
         )
+
+
+def _levels(connection: Connection, number: int) -> list[Level]:
+    """Read the levels of the tables of a campaign; earlier versions stored none."""
+    rows = fetch(connection, sql.REASONS, campaign=number)
+    reasons = [(row.number, json.loads(row.reason)) for row in rows]
+    return [Level(revision, *reason["level"]) for revision, reason in reasons if "level" in reason]

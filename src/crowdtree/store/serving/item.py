@@ -16,17 +16,20 @@ from crowdtree.campaign import (
     Rules,
     advance,
     after_undos,
+    counted_answers,
     open_questions,
     replay_item,
     stands,
     start_item,
 )
 from crowdtree.files.items import MEDIA, is_address, visible
-from crowdtree.policy import Label
+from crowdtree.policy import Label, PlanPolicy
 from crowdtree.problem import Problem
+from crowdtree.store.db.campaign_row import flow
 from crowdtree.store.db.statements import Exclusion, GoldItem, Lease, LogLine, OpenQuestion
 from crowdtree.store.db.states import ItemStatus, LeaseState
 from crowdtree.store.derived import file_name, item_name
+from crowdtree.store.reliability import Level, carried_skill
 from crowdtree.store.serving.commands import Task
 from crowdtree.store.settings import Settings
 from crowdtree.store.types import AnyPolicy, JsonObject
@@ -43,6 +46,7 @@ __all__ = [
     "NO_WORKERS",
     "OUTSIDE_ENGINE",
     "SET_ASIDE",
+    "UNCONFIRMED",
     "UNLABELLED",
     "WITHDRAWN",
     "OpenItem",
@@ -53,6 +57,7 @@ __all__ = [
     "fates_to_replay",
     "item_state",
     "make_task",
+    "moves_of",
     "path_of",
     "revised_fate",
     "shown_item",
@@ -65,6 +70,8 @@ OUTSIDE_ENGINE = ("gold", "over budget")
 """Fates of answers that the engine is not shown."""
 NO_WORKERS = "no workers"
 """Reason of an item that was set aside because nobody was left who could answer."""
+UNCONFIRMED = "unconfirmed"
+"""Reason of an item that was set aside because its label waited in vain for somebody known."""
 NEVER_ASKED = "never asked"
 """Reason of an item that was set aside because the campaign was finished before it was asked."""
 FINISHED = "finished"
@@ -78,8 +85,8 @@ WITHDRAWN = "withdrawn"
 FINAL = (FINISHED, CHECKED)
 """Reasons of labels that no other policy changes."""
 CONCLUDED = (FINISHED, NO_WORKERS, CORRECTED)
-"""Reasons of labels that were given on the evidence so far, not by the policy."""
-SET_ASIDE = ("skipped", NEVER_ASKED, NO_WORKERS)
+"""Reasons of labels that were given on the evidence so far, and are kept in a revision."""
+SET_ASIDE = ("skipped", NEVER_ASKED, NO_WORKERS, UNCONFIRMED)
 """Reasons of items that are set aside; all others are labelled or withdrawn."""
 UNLABELLED = (NEVER_ASKED, WITHDRAWN)
 """Reasons of entries without a class and a stated error."""
@@ -116,6 +123,8 @@ class ServedCampaign:
     secret: str = field(default="", repr=False)
     exclusions: Sequence[Exclusion] = ()
     """All that were ever made, those that were lifted included."""
+    levels: Sequence[Level] = ()
+    """Tables that skills are relative to, by revision; none of those from before they were kept."""
     status: str = "draft"
     status_reason: str = ""
 
@@ -130,6 +139,14 @@ class ServedCampaign:
             found.holds(self.revision) and found.covers(line.worker_id, line.id)
             for found in self.exclusions
         )
+
+    def carried(self, skill: float, line: int) -> float:
+        """Skill of an answer under the table of the campaign's revision."""
+        if not skill or not self.levels:
+            return skill
+        levels = [found for found in self.levels if found.revision <= self.revision]
+        known = bool(levels) and levels[-1].revision == self.revision
+        return carried_skill(skill, line, levels) if known else skill
 
     def has_excluded(self, worker: int) -> bool:
         """Whether answers of a worker are excluded in the campaign's revision."""
@@ -166,6 +183,8 @@ class OpenItem:
     revision: int
     revised_after: int
     reopened_after: int
+    reopened_at: int = 0
+    """Events before it was reopened last."""
     corrected: int | None = None
     """Class that the owner gave it by hand."""
     leases: dict[int, Lease] = field(default_factory=dict)
@@ -271,7 +290,7 @@ def item_state(
     """Make the engine's view of an item from its row and its part of the log."""
     lines = engine_lines(log)
     fates = after_undos([line.lease_id for line in lines], [line.current_fate for line in lines])
-    events = tuple(event_of(task, line) for line in lines)
+    events = tuple(event_of(campaign, task, line) for line in lines)
     told = cast(tuple[Fate, ...], tuple(fates))
     if state is None:
         return replace(start_item(campaign.policy, task), events=events, fates=told, least=least)
@@ -313,7 +332,7 @@ def revised_fate(told: str, fate: str) -> str | None:
     return fate if fate != told and (stands(fate) or fate == "excluded") else None
 
 
-def event_of(task: str, line: LogLine) -> Event:
+def event_of(campaign: ServedCampaign, task: str, line: LogLine) -> Event:
     """Read a line of the log as an event of the engine."""
     return Event(
         task,
@@ -322,9 +341,25 @@ def event_of(task: str, line: LogLine) -> Event:
         line.value,
         cast(Kind, line.kind),
         f"{line.lease_id}:{line.key}",
-        line.skill,
+        campaign.carried(line.skill, line.id),
         line.weight,
     )
+
+
+def moves_of(campaign: ServedCampaign, item: ItemState) -> Iterator[str]:
+    """Names of the tallies in which the way of an item through the tree counts once each."""
+    policy, revision = campaign.policy, campaign.revision
+    if not isinstance(policy, PlanPolicy):
+        return
+    policy = policy.at_least(max(policy.least_answers, item.least))
+    state = policy.start()
+    yield flow("in", state.node, revision)
+    for _, answer in counted_answers(item, campaign.rules):
+        before = state.node
+        state = policy.update(state, answer)
+        if state.node != before:
+            yield flow("out", before, revision)
+            yield flow("in", state.node, revision)
 
 
 def path_of(names: Sequence[str], item: ItemState) -> list[Votes]:

@@ -1,34 +1,55 @@
 """Labels that wait: those for which nobody speaks who is known.
 
 Such an item takes one more answer than it has (`least` in :class:`crowdtree.campaign.ItemState`),
-of somebody who is known. When its people become known, that is no longer asked for.
+of somebody who is known. When its people become known, that is no longer asked for. Known people
+may become strangers again, so the number of answers is limited (:func:`waited_in_vain`).
 """
 
 from __future__ import annotations
 
-from crowdtree.campaign import counted_answers
+from crowdtree.campaign import ItemState, counted_answers
 from crowdtree.learning.trust import speaks_for
 from crowdtree.policy import Label
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.sql import fetch_ids
 from crowdtree.store.serving.changes import Changes
-from crowdtree.store.serving.item import CORRECTED, FINAL, SET_ASIDE, OpenItem
+from crowdtree.store.serving.item import (
+    CORRECTED,
+    FINAL,
+    SET_ASIDE,
+    UNCONFIRMED,
+    OpenItem,
+    ServedCampaign,
+)
 
-__all__ = ["ready_label", "waits"]
+__all__ = ["ready_label", "waited_in_vain", "waits"]
 
 
 def ready_label(unit: Changes, item: OpenItem, label: Label | None) -> Label | None:
     """Label that an item gets, given the one by its answers; ``None`` if that has to wait.
 
-    The item is then replayed so that it takes another answer. Where nothing is left to ask, the
-    label is given.
+    The item is then replayed so that it takes another answer, or is set aside if it has waited in
+    vain. Where nothing is left to ask, the label is given.
     """
+    campaign = item.campaign
     while label is not None and waits(unit, item, label):
         before = item.item.answers
         label = item.require(before + 1)
         if item.item.answers == before:
+            if label is None and waited_in_vain(campaign, item.item, item.reopened_at):
+                return campaign.policy.conclude(item.item.state, UNCONFIRMED)
             break
     return label
+
+
+def waited_in_vain(campaign: ServedCampaign, item: ItemState, reopened_at: int) -> bool:
+    """Whether an item has more than twice the answers that its policy takes at most.
+
+    By then known people outnumber the others, unless some are known no longer. Answers count from
+    the event on before which the item was reopened.
+    """
+    own = max(campaign.policy.most_answers, campaign.rules.people)
+    return item.fates[reopened_at:].count("counted") > 2 * own
 
 
 def waits(unit: Changes, item: OpenItem, label: Label) -> bool:

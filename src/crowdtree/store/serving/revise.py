@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from crowdtree.campaign import ItemState, counted_answers, open_questions, replay_item
-from crowdtree.policy import Label, PlanPolicy
+from crowdtree.campaign import ItemState, open_questions, replay_item
+from crowdtree.policy import Label
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.states import ItemStatus, LeaseState
 from crowdtree.store.serving.changes import Changes
@@ -28,6 +28,7 @@ from crowdtree.store.serving.item import (
     engine_lines,
     event_of,
     fates_to_replay,
+    moves_of,
     revised_fate,
 )
 from crowdtree.store.serving.newcomers import ready_label
@@ -65,7 +66,7 @@ def replayed(
     the item by hand (`corrected`): nobody is asked about it any more.
     """
     lines = engine_lines(log)
-    events = tuple(event_of(task, line) for line in lines)
+    events = tuple(event_of(campaign, task, line) for line in lines)
     fates = fates_to_replay(campaign, lines, reopened_after)
     item = ItemState(task, None, None, events, fates)
     item = replay_item(campaign.policy, item, campaign.rules)
@@ -99,6 +100,8 @@ def revise(
     kept = None if reopen else before
     corrected = item.corrected is not None
     item.item = replayed(campaign, item.task, log, item.reopened_after, kept, corrected)
+    if reopen:
+        item.reopened_at = len(item.item.events)
     item.revision, item.changed = campaign.revision, True
     label = ready_label(unit, item, item.item.label)
     _note_fates(unit, item, log)
@@ -118,16 +121,8 @@ def _note_fates(unit: Changes, item: OpenItem, log: Sequence[sql.LogLine]) -> No
 
 def _count_moves(unit: Changes, item: OpenItem, by: int = 1) -> None:
     """Count the way of the item through the tree of the present policy."""
-    policy = item.campaign.policy
-    if not isinstance(policy, PlanPolicy):
-        return
-    policy = policy.at_least(max(policy.least_answers, item.item.least))
-    state = policy.start()
-    unit.count_start(item.campaign, by)
-    for _, answer in counted_answers(item.item, item.campaign.rules):
-        before = state.node
-        state = policy.update(state, answer)
-        unit.count_move(item.campaign, before, state.node, by)
+    for name in moves_of(item.campaign, item.item):
+        unit.count(item.campaign.id, name, by)
 
 
 def _relabel(

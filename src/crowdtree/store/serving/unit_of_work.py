@@ -20,7 +20,13 @@ from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.errors import Refused
 from crowdtree.store.serving.cache import KnownWorker
 from crowdtree.store.serving.changes import Changes
-from crowdtree.store.serving.item import CLOSED, OpenItem, ServedCampaign, item_state
+from crowdtree.store.serving.item import (
+    CLOSED,
+    OpenItem,
+    ServedCampaign,
+    engine_lines,
+    item_state,
+)
 from crowdtree.store.serving.revise import is_behind, revise
 
 __all__ = ["Budget", "PendingItems", "UnitOfWork"]
@@ -204,6 +210,7 @@ class UnitOfWork(Changes):
             row.revision,
             row.revised_after,
             row.reopened_after,
+            sum(line.id <= row.reopened_after for line in engine_lines(lines)),
             row.corrected,
         )
         if found.closed:

@@ -73,6 +73,7 @@ REASONS = {
     "finished": "the campaign was finished early",
     "never asked": "the campaign was finished before anybody was asked",
     "no workers": "no workers were left to answer",
+    "unconfirmed": "nobody known supports the label that the answers give",
     "checked": "an audit has found the true class",
     "corrected": "it was labelled by hand, so nobody is asked any more",
     "withdrawn": "it was withdrawn",

@@ -415,8 +415,8 @@ def _item_notes(seen: Situation) -> Iterator[Note]:
         )
     if aside:
         yield Note(
-            f"{plural(aside, 'item')} set aside: workers could not answer, or no workers were "
-            "left to ask.",
+            f"{plural(aside, 'item')} set aside: workers could not answer, no workers were left to "
+            "ask, or nobody known supports the label.",
             f"{seen.link}/items?status=set+aside",
             "See or reopen them",
         )
