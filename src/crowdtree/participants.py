@@ -16,13 +16,30 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["sign_link", "signature_of", "verify_participant"]
+__all__ = ["check_participant", "sign_link", "signature_of", "verify_participant"]
 
 DAY = 86_400.0
 MOST_DAYS = 3650
 MOST_DIGITS = 12
 MOST_ID = 200
 MOST_NONCE = 100
+
+
+def check_participant(participant: str) -> None:
+    """Refuse ids that look like another one: with invisible characters, or spaces at the ends.
+
+    >>> check_participant("ann@example.org")
+    >>> check_participant("ann ")
+    Traceback (most recent call last):
+    crowdtree.errors.CrowdtreeError: participant: expected an id of 1 to 200 visible characters, \
+without spaces at its ends, got 'ann '
+    """
+    visible = participant.isprintable() and participant == participant.strip()
+    if not 1 <= len(participant) <= MOST_ID or not visible:
+        raise CrowdtreeError(
+            f"participant: expected an id of 1 to {MOST_ID} visible characters, "
+            f"without spaces at its ends, got {participant[:MOST_ID]!a}"
+        )
 
 
 def signature_of(key: str, participant: str, expires: int, nonce: str = "") -> str:
@@ -75,8 +92,7 @@ def sign_link(
         raise CrowdtreeError(f"link: expected a join link, with /join/ in it, got {link!r}")
     if not key:
         raise CrowdtreeError("link: expected the campaign's signing key, got an empty one")
-    if not 1 <= len(participant) <= MOST_ID or "\x00" in participant:
-        raise CrowdtreeError(f"link: expected a participant id of 1 to {MOST_ID} characters")
+    check_participant(participant)
     if not 0 < seconds <= MOST_DAYS * DAY:
         days = seconds / DAY
         raise CrowdtreeError(f"link: expected more than 0 and up to {MOST_DAYS} days, got {days:g}")

@@ -13,6 +13,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 import sqlalchemy as sa
 
 from crowdtree.client import Client
+from crowdtree.errors import CrowdtreeError
 from crowdtree.participants import sign_link, signature_of
 from crowdtree.store.db.tables import workers
 from weblab import Lab, lab
@@ -56,6 +57,41 @@ def test_limits_on_people(app: Lab, name: str, code: int, words: str) -> None:
     assert app.worker(number).next()["task"]  # the owner invites whom they like
     app.clock.now += 3601
     assert (join(app, link).status_code == 303) == (name == "joins_per_hour")
+
+
+def test_blocked_workers_leave_room_for_others(app: Lab) -> None:
+    """Who fills a campaign with joins cannot keep others out once the owner has blocked them."""
+    number = app.campaign(settings={"most_workers": 2})
+    link, _ = opened(app, number)
+    assert [join(app, link).status_code for _ in range(3)] == [303, 303, 403]
+    page = app.client.get(f"/c/{number}", headers=app.owner).text
+    assert "Nobody else can join by the open link: 2 workers may take part." in page
+    first, *_ = app.get(f"/api/campaigns/{number}/workers").json()
+    app.post(f"/api/campaigns/{number}/workers/{first['id']}/block")
+    assert [join(app, link).status_code for _ in range(2)] == [303, 403]
+
+
+@pytest.mark.parametrize(
+    "variant",
+    ["ann ", " ann", "ann\n", "ann\u200b", "ann\u00a0", "an\u00adn", " ", "\u200b", "\x00"],
+)
+def test_ids_that_look_like_another_are_refused(app: Lab, variant: str) -> None:
+    number = app.campaign()
+    link, token = opened(app, number)
+    assert join(app, f"{link}?participant=ann").status_code == 303
+    app.client.cookies.clear()
+    refused = app.client.post("/api/join", json={"token": token, "participant": variant})
+    assert (refused.status_code, refused.json()["error"]) == (422, "input")
+    assert "visible characters" in refused.json()["message"]
+    with pytest.raises(CrowdtreeError, match="visible characters"):
+        sign_link(f"http://testserver{link}", "key", variant)
+
+
+def test_a_link_that_the_platform_has_not_filled_in_is_refused(app: Lab) -> None:
+    """Otherwise all who open it would be one worker."""
+    link, _ = opened(app, app.campaign())
+    refused = join(app, link + "?PROLIFIC_PID={{%25PROLIFIC_PID%25}}")
+    assert (refused.status_code, "carries no participant id" in refused.text) == (403, True)
 
 
 def test_addresses_are_told_apart_and_not_stored(app: Lab) -> None:

@@ -22,6 +22,7 @@ from crowdtree.store.db.tables import items, leases, workers
 from crowdtree.store.replay.verify import verify
 from crowdtree.store.serving.answering import MOST_ATTEMPTS
 from crowdtree.web.auth import WORKER_COOKIE, csrf_of
+from crowdtree.web.state import RELEASES_PER_HOUR
 from weblab import Lab, Worker, lab
 
 SECRETS = ("SECRET-TRUTH", "SECRET-LABEL", "SECRET-NOTE", "SECRET-NAME", "c4-is-gold", "gold-1")
@@ -199,6 +200,41 @@ def test_undo_does_not_tell_gold(app: Lab, votes: int) -> None:
         if status == 200:
             worker.answer(task["lease"], "yes", key=f"again{turn}")
     assert found[True] == found[False]
+
+
+@pytest.mark.parametrize(("taken_back", "status"), [(False, 409), (True, 200)])
+def test_undo_after_an_accomplice_does_not_tell_gold(
+    app: Lab, taken_back: bool, status: int
+) -> None:
+    """Nobody takes back an answer about an item that another has answered since, gold or not."""
+    settings = {"gold_first": 1, "gold_rate": 0.01}
+    lines = "task,gold\na,\ng,c4\n"
+    number = app.campaign(lines, example="table1", workers=40, settings=settings)
+    ann, ben = app.worker(number), app.worker(number)
+    for turn, gold in enumerate((True, False)):
+        leases = [worker.next()["task"]["lease"] for worker in (ann, ben)]
+        assert [is_gold(app, lease) for lease in leases] == [gold, gold]
+        for worker, lease in zip((ann, ben), leases, strict=True):
+            worker.answer(lease, "no")
+        if taken_back:
+            assert ben.call("undo", key=f"b{turn}").status_code == 200
+        assert ann.call("undo", key=f"a{turn}").status_code == status, gold
+        for worker, lease in zip((ann, ben), leases, strict=True):
+            worker.answer(lease, "no", key=f"again{turn}")  # refused where nothing was undone
+
+
+def test_gold_is_not_found_by_giving_questions_back(app: Lab) -> None:
+    """Beyond a limit the worker keeps the question, and sees the same one again."""
+    number = mixed(app)
+    worker = app.worker(number)
+    given = 0
+    for _ in range(RELEASES_PER_HOUR + 5):
+        lease = worker.next()["task"]["lease"]
+        given += worker.call("release", leases=[lease]).json()["released"]
+        app.store.ask(ExpireLeases())
+    assert given == RELEASES_PER_HOUR
+    assert worker.next()["task"]["lease"] == lease
+    assert worker.answer(lease, "no").json()["fate"] == "counted"
 
 
 # ------------------------------------------------------------------------------ idle and skipping

@@ -72,3 +72,9 @@ def test_status_shows_the_reason_of_a_pause() -> None:
     paused = row(status="paused", status_reason="the budget is spent")
     assert status_lines(paused)[0] == "3  Birds: paused (the budget is spent)"
     assert not any("pace" in line for line in status_lines(paused))
+    assert any("raise the budget" in line for line in status_lines(paused))
+
+
+def test_status_counts_labels_that_wait_for_known_people() -> None:
+    words = "2 labels waiting for people who are known (invite some by personal links)"
+    assert any(words in line for line in status_lines(row(waiting_for_known=2)))

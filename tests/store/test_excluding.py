@@ -33,6 +33,7 @@ from crowdtree.store.db.tables import (
     workers,
 )
 from crowdtree.store.owner import campaigns as owner
+from crowdtree.store.owner.people import invite
 from crowdtree.store.queries.export import answer_rows
 from store.test_revising import STRICT, TABLE, Game, policies
 
@@ -221,6 +222,20 @@ def test_later_answers_count_unless_the_worker_is_blocked(court: Court) -> None:
         court.store.ask(Next(court.workers[1]))
     last = sa.select(answers.c.worker_id, answers.c.revised_fate).order_by(answers.c.id.desc())
     assert court.read(last.limit(1)) == [(first, None)]
+    court.settle()
+
+
+def test_idle_accomplices_are_blocked_with_those_who_answered(court: Court) -> None:
+    """Somebody who has answered nothing does not keep an owner from excluding the others."""
+    made = (court.number, "", STRICT, False, court.clock())
+    idle = int(court.write(lambda c: invite(c, *made)[0]))
+    first = court.ids()[0]
+    assert court.exclude(first, idle, block=True)["changed"]
+    assert court.read(sa.select(exclusions.c.worker_id)) == [(first,)]
+    blocked = sa.select(workers.c.id).where(workers.c.status == "blocked").order_by(workers.c.id)
+    assert court.read(blocked) == [(first,), (idle,)]
+    with pytest.raises(CrowdtreeError, match="has given no answers"):
+        court.exclude(idle)
     court.settle()
 
 

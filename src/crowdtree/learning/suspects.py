@@ -193,7 +193,7 @@ def _fast(voices: Voices, workers: list[int]) -> dict[int, Suspicion]:
         bets = np.where(fast, np.log(hurries / reads), np.log((1 - hurries) / (1 - reads)))
         if _best([_started_anywhere(map(float, bets))]) >= SUSPECTED:
             text = (
-                f"{int(fast.sum())} of {len(fast)} answers took less than one {HASTE:.0f}th of "
+                f"{int(fast.sum())} of {len(fast)} answers took less than 1/{HASTE:.0f} of "
                 "the usual time: faster than a person can read"
             )
             found[worker] = Suspicion("fast", text)

@@ -31,6 +31,8 @@ __all__ = ["AppState", "Options", "Waiters"]
 HERE = Path(__file__).parent
 FAILURES_PER_MINUTE = 20
 """Failed logins allowed per address per minute."""
+RELEASES_PER_HOUR = 30
+"""How often per hour a worker can give questions back: pages do so when they are closed."""
 POLL_SECONDS = {True: 10.0, False: 3.0}
 """Seconds between polls of a waiting worker that nobody wakes: with a single server process, and
 with several, where another process may have opened a question."""
@@ -137,6 +139,7 @@ class AppState:
     options: Options
     waiters: Waiters = field(default_factory=Waiters)
     login_limit: RateLimit = field(default_factory=lambda: RateLimit(FAILURES_PER_MINUTE, 60.0))
+    release_limit: RateLimit = field(default_factory=lambda: RateLimit(RELEASES_PER_HOUR, 3600.0))
     join_limit: RateLimit = field(init=False)
     secret_key: SecretKey = field(init=False)
     templates: Environment | None = None

@@ -14,7 +14,7 @@ from crowdtree.policy.spec import revised_policy
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.owner.revisions import revise
 from crowdtree.web.pages.live import look
-from storelab import Small
+from storelab import Small, join_openly
 
 
 class LiveCampaign(Small):
@@ -58,6 +58,17 @@ def test_the_dashboard_shows_what_needs_attention(live):
     assert picture.mood == "worry"
     assert "No answer for 1 h" in picture.values["headline"]
     assert "The last answer came 1 h ago." in one.notes()
+
+
+def test_the_owner_is_told_that_strangers_decide(live):
+    one = live(provisional=True, gold_rate=0.0, gold_first=0)
+    one.start()
+    words = "labels follow the majority of those who joined"
+    assert words not in one.notes()
+    join_openly(one.store, one.number, one.clock.now)
+    assert words in one.notes()
+    one.worker()  # invited
+    assert words not in one.notes()
 
 
 def test_the_numbers_of_the_tree_add_up(live):

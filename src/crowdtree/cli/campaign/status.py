@@ -20,7 +20,7 @@ from crowdtree.cli.campaign.database import (
     opened_media,
 )
 from crowdtree.cli.options import AsJson
-from crowdtree.cli.render.status import status_lines
+from crowdtree.cli.render.status import BUDGET_SPENT, status_lines
 
 __all__ = ["finish_verb", "pause_verb", "start_verb", "status_verb"]
 
@@ -127,8 +127,8 @@ def _next(database: str, found: list[dict[str, Any]]) -> str:
     row = found[0]
     if not row["items"]["total"]:
         return next_step(database, "campaign", "items", row["id"], "items.csv")
-    if row["status"] in ("draft", "paused"):
+    if row["status"] in ("draft", "paused") and row["status_reason"] != BUDGET_SPENT:
         return next_step(database, "campaign", "start", row["id"])
-    if row["status"] == "running" and not row["items"]["labelled"]:
+    if row["status"] in ("running", "paused") and not row["items"]["labelled"]:
         return next_step(database, "serve")
     return next_step(database, "campaign", "labels", row["id"], "-o", "labels.csv")

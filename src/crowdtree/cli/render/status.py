@@ -6,7 +6,10 @@ from typing import Any
 
 from crowdtree.text import amount, duration, number, percent, plural
 
-__all__ = ["status_lines"]
+__all__ = ["BUDGET_SPENT", "status_lines"]
+
+BUDGET_SPENT = "the budget is spent"
+"""Why a campaign was paused that cannot go on as it is."""
 
 
 def status_lines(row: dict[str, Any]) -> list[str]:
@@ -48,6 +51,8 @@ def _ahead(row: dict[str, Any]) -> str:
 
 def _attention(row: dict[str, Any]) -> str:
     found = []
+    if row["status_reason"] == BUDGET_SPENT:
+        found.append("raise the budget on the page Links and settings, or finish")
     if row["items"]["set_aside"]:
         found.append(f"{plural(row['items']['set_aside'], 'item')} set aside")
     if row["items"].get("withdrawn"):
@@ -62,6 +67,9 @@ def _attention(row: dict[str, Any]) -> str:
         found.append(f"answers of {plural(row['excluded_workers'], 'worker')} excluded")
     if row.get("waiting_for_workers"):
         found.append(f"{plural(row['waiting_for_workers'], 'item')} waiting for more workers")
+    if row.get("waiting_for_known"):
+        text = f"{plural(row['waiting_for_known'], 'label')} waiting for people who are known"
+        found.append(f"{text} (invite some by personal links)")
     return f"check: {', '.join(found)}" if found else ""
 
 

@@ -146,11 +146,14 @@ def include(
 def planned(
     connection: Connection, campaign: Campaign, workers: Sequence[int], since: float | None
 ) -> list[Exclusion]:
-    """Work out which lines of the log an exclusion would cover; none where all are excluded."""
+    """Work out which lines of the log an exclusion would cover; none where all are excluded.
+
+    Workers without answers are passed over, unless nobody has given any.
+    """
     _check(connection, campaign, workers)
     last = last_line(connection, campaign.id)
     present = still_excluded(connection, campaign.id)
-    found = []
+    found, answered = [], False
     for worker in dict.fromkeys(workers):
         lines = sa.select(sa.func.min(answers.c.id)).where(
             answers.c.worker_id == worker, answers.c.kind != "undo"
@@ -159,14 +162,18 @@ def planned(
             lines = lines.where(answers.c.at >= since)
         first = connection.execute(lines).scalar_one()
         if first is None:
-            when = "" if since is None else " since then"
-            raise CrowdtreeError(f"worker {worker}: has given no answers{when}; nothing to exclude")
+            continue
+        answered = True
         for made in present:
             if made.worker_id == worker:
                 inside = answers.c.id.between(made.first_answer_id, made.last_answer_id)
                 lines = lines.where(sa.not_(inside))
         if connection.execute(lines.where(answers.c.id >= first)).scalar_one() is not None:
             found.append(Exclusion(worker, first, last, campaign.revision + 1, None))
+    if not answered:
+        when = "" if since is None else " since then"
+        names = ", ".join(map(str, dict.fromkeys(workers)))
+        raise CrowdtreeError(f"worker {names}: has given no answers{when}; nothing to exclude")
     return found
 
 

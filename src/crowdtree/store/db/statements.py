@@ -276,6 +276,7 @@ class Outcome(NamedTuple):
 class LastAnswer(NamedTuple):
     """A worker's last line of the log."""
 
+    id: int
     item_id: int
     lease_id: int
     question: int
@@ -392,9 +393,15 @@ ANSWER_BY_KEY = Query(
 )
 LAST_ANSWER = Query(
     LastAnswer,
-    """SELECT item_id, lease_id, question, kind, key, fate, price, value, overdue FROM answers
+    """SELECT id, item_id, lease_id, question, kind, key, fate, price, value, overdue FROM answers
     WHERE worker_id = :worker ORDER BY id DESC LIMIT 1""",
 )
+ANSWERED_SINCE = Sql(
+    f"""SELECT 1 FROM answers JOIN leases ON leases.id = answers.lease_id
+    WHERE answers.item_id = :item AND answers.id > :after AND answers.worker_id <> :worker
+    AND leases.state IN ({LeaseState.ANSWERED:d}, {LeaseState.SKIPPED:d}) LIMIT 1"""
+)
+"""Whether somebody else has answered or skipped a question about an item, and not undone it."""
 
 ITEM = Query(Item, "SELECT id, task, payload FROM items WHERE id = :id")
 GOLD_ITEMS = Query(

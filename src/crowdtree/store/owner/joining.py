@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.errors import CrowdtreeError
-from crowdtree.participants import verify_participant
+from crowdtree.participants import check_participant, verify_participant
 from crowdtree.store.db.campaign_row import Campaign
 from crowdtree.store.db.tables import workers
 from crowdtree.store.derived import network_mark, signing_key
 from crowdtree.store.errors import Refused
 from crowdtree.store.owner import tokens
-from crowdtree.store.owner.campaigns import MOST_NAME, storable
 from crowdtree.store.owner.people import add_worker
 from crowdtree.store.types import AnyPolicy
 
 __all__ = ["Visitor", "is_participant", "join"]
 
 HOUR = 3600.0
+PLACEHOLDER = "{{"
+"""Begins the id in a link that no platform has filled in, such as ``{{%PROLIFIC_PID%}}``."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,9 @@ def _check_id(connection: Connection, campaign: Campaign, visitor: Visitor, now:
         if wanted != "any":
             raise Refused("participant.missing")
         return
-    if not given or not storable(given):
-        raise CrowdtreeError(
-            f"participant: expected an id of 1 to {MOST_NAME} characters without NUL"
-        )
+    check_participant(given)
+    if given.startswith(PLACEHOLDER):
+        raise Refused("participant.missing")
     if wanted != "signed" and not visitor.signature:
         return
     settings = campaign.settings
@@ -109,7 +108,7 @@ def _check_limits(connection: Connection, campaign: Campaign, mark: str, now: fl
     settings = campaign.settings
     since = workers.c.joined_at > now - HOUR
     by_link = workers.c.network != ""
-    if _count(connection, campaign.id) >= settings.most_workers:
+    if _count(connection, campaign.id, workers.c.status != "blocked") >= settings.most_workers:
         raise Refused("full")
     if mark and (
         _count(connection, campaign.id, workers.c.network == mark) >= settings.workers_per_address

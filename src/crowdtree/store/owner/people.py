@@ -151,13 +151,12 @@ def set_worker_status(
     note(connection, now, f"worker {status}", number, {"worker": worker})
 
 
-def release(connection: Connection, token_hash: str, held: Sequence[str], now: float) -> int:
+def release(connection: Connection, worker: int, held: Sequence[str]) -> int:
     """Give back questions that a worker will not answer now; count them.
 
     ExpireLeases takes them back, with the money that is reserved for them. An answer that still
     arrives counts if the engine can use it.
     """
-    _, worker = tokens.worker_of(connection, token_hash, now)
     count = 0
     for lease in held:
         number, nonce = split_lease(lease)

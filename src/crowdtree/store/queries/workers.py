@@ -142,6 +142,13 @@ def paused_workers(connection: Connection, number: int) -> int:
     )
 
 
+def any_trusted(connection: Connection, number: int) -> bool:
+    """Whether the owner has invited somebody by a personal link, or vouched for somebody."""
+    mine = (workers.c.campaign_id == number, workers.c.status != "blocked")
+    trusted = sa.exists().where(*mine, workers.c.known.in_(("invited", "owner")))
+    return bool(connection.execute(sa.select(trusted)).scalar_one())
+
+
 class WorkerState(TypedDict):
     """How a worker stands, for the worker."""
 

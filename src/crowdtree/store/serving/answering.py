@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from crowdtree.campaign import Event, Kind, stands
 from crowdtree.policy import Answer, Label
 from crowdtree.store.db import statements as sql
-from crowdtree.store.db.sql import fetch, fetch_one
+from crowdtree.store.db.sql import exists, fetch, fetch_one
 from crowdtree.store.db.statements import Lease, Worker
 from crowdtree.store.db.states import LeaseState, lease_token, split_lease
 from crowdtree.store.errors import Refused
@@ -267,8 +267,8 @@ def _undo(unit: UnitOfWork, worker: Worker, request: Undo) -> Undone:
         raise Refused("late.money")
     if item.gold is None:
         _undo_in_engine(unit, worker, item, lease, request.key)
-    elif _would_label(item, lease.question, last.value):
-        raise Refused("late.finished")  # as for an ordinary item
+    else:
+        _refuse_as_ordinary(unit, worker, item, last)
     if item.gold is not None and last.value is not None:
         unit.judgements.append(
             sql.Judgement(worker.id, last.question, last.value, item.gold, 0.0, gold=sql.RELEARN)
@@ -300,11 +300,24 @@ def _record_undo(
     unit.answers.append(line)
 
 
-def _would_label(item: OpenItem, question: int, value: int | None) -> bool:
-    """Whether an answer to a gold item would have been the last to an ordinary one.
+def _refuse_as_ordinary(
+    unit: UnitOfWork, worker: Worker, item: OpenItem, last: sql.LastAnswer
+) -> None:
+    """Refuse to undo an answer to a gold item where that of an ordinary item could not be undone.
 
-    An undo that is always possible would tell the worker which items are gold.
+    An undo that is always possible would tell workers which items are gold.
     """
+    if _would_label(item, last.question, last.value):
+        raise Refused("late.finished")
+    facts = {"item": item.id, "worker": worker.id, "after": last.id}
+    if any(row.item_id == item.id for row in unit.answers) or exists(
+        unit.connection, sql.ANSWERED_SINCE, **facts
+    ):
+        raise Refused("late.others")
+
+
+def _would_label(item: OpenItem, question: int, value: int | None) -> bool:
+    """Whether an answer to a gold item would have been the last to an ordinary one."""
     policy = item.campaign.policy
     state = policy.start()
     if value is None or not policy.wants(state, question):

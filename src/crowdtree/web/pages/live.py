@@ -17,7 +17,7 @@ from crowdtree.store.db.campaign_row import Campaign, tally
 from crowdtree.store.queries.items import Divided, divided, last_answer_at
 from crowdtree.store.queries.progress import Progress, is_stuck, progress
 from crowdtree.store.queries.reports import reported_items
-from crowdtree.store.queries.workers import paused_workers, some_workers
+from crowdtree.store.queries.workers import any_trusted, paused_workers, some_workers
 from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.web.pages.monitoring import Shown, shown_monitor
 from crowdtree.web.pages.words import (
@@ -101,7 +101,9 @@ class Situation:
     votes: Votes
     last_answer: float | None
     paused: int
-    """Workers paused because of low reliability."""
+    """Workers whom the server paused."""
+    trusted: bool
+    """Whether the owner has invited somebody by a personal link, or vouched for somebody."""
     reported: int
     """Items without a label that workers reported."""
     now: float
@@ -139,6 +141,7 @@ def look(
         _with_texts(divided(connection, number_), policy),
         last_answer_at(connection, number_),
         paused_workers(connection, number_),
+        any_trusted(connection, number_),
         reported_items(connection, number_),
         now,
     )
@@ -329,10 +332,14 @@ def _audit_notes(seen: Situation) -> Iterator[Note]:
 
 
 def _worker_notes(seen: Situation) -> Iterator[Note]:
-    """Nobody is there, or nobody answers."""
+    """Nobody is there, nobody answers, or nobody else can join."""
     if seen.campaign.status != "running" or seen.campaign.status_reason:
         return
-    if not sum(seen.facts["workers"].values()):
+    people, most = seen.facts["workers"], seen.campaign.settings.most_workers
+    if people["active"] + people["paused"] >= most:
+        text = f"Nobody else can join by the open link: {plural(most, 'worker')} may take part."
+        yield Note(text, f"{seen.link}/share#most_workers", "Let more people join")
+    if not sum(people.values()):
         yield Note("Nobody has joined yet.", f"{seen.link}/share", "Share the links")
     elif seen.is_quiet:
         text = f"The last answer came {ago(seen.last_answer, seen.now)}."
@@ -349,18 +356,32 @@ def _waiting_notes(seen: Situation) -> Iterator[Note]:
         f"{plural(waiting, 'item')} {'waits' if waiting == 1 else 'wait'} for more workers: "
         "everybody who is here has answered, or may not answer."
     )
-    if seconds is not None:
-        text += f" After {duration(seconds)} without an answer an item is set aside, "
-        text += "with its best label."
+    people = seen.campaign.settings.people_per_item
+    if seen.facts["workers"]["active"] < people:
+        text += f" A label takes the answers of {people} people."
+    end = "" if seconds is None else f"after {duration(seconds)}, or "
+    best = "it gets its best label" if waiting == 1 else "they get their best labels"
+    text += f" Without more answers {best} so far {end}when you finish the campaign."
     yield Note(text, f"{seen.link}/share", "Invite more people")
 
 
 def _newcomer_notes(seen: Situation) -> Iterator[Note]:
-    """Labels that wait for somebody who is known."""
+    """Labels that wait for somebody who is known, or on which nobody known was asked for."""
+    settings, facts = seen.campaign.settings, seen.facts
+    checked = seen.trusted or (facts["items"]["gold"] and settings.asks_gold)
+    running = seen.campaign.status == "running" and bool(sum(facts["workers"].values()))
+    if running and settings.provisional and not checked:
+        yield Note(
+            "Nobody was invited by a personal link, and no check items are asked: labels follow "
+            "the majority of those who joined, whoever they are.",
+            f"{seen.link}/share",
+            "Invite people whom you trust",
+        )
     if waiting := seen.facts["waiting_for_known"]:
         text = (
             f"{plural(waiting, 'label')} {'waits' if waiting == 1 else 'wait'} until somebody is "
-            "known whose answers speak for it."
+            "known whose answers speak for it. If that takes long, invite one or two people whom "
+            "you trust by a personal link."
         )
         yield Note(text, f"{seen.link}/workers", "View the newcomers")
 
