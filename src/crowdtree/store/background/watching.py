@@ -361,7 +361,7 @@ def _due(watched: Watched, status: str) -> str:
     """
     estimate_at = watched.tested.estimate_at
     monitor = watched.monitor
-    if estimate_at and not monitor.revisions:
+    if estimate_at and not monitor.revised_after:
         due = monitor.adapt and monitor.answers and watched.position >= estimate_at
         return EXCLUSION if due and status in ("running", "finished") else ""
     return monitor.due if status == "running" else ""
