@@ -86,7 +86,7 @@ def test_wealth_is_a_supermartingale_in_every_tiny_audit(losses, stated, share, 
         assert below[t].max() <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("stated", ["informative", "zero"])
+@pytest.mark.parametrize("stated", [pytest.param("informative", marks=pytest.mark.slow), "zero"])
 def test_the_bound_holds_at_every_check_over_seeds(stated):
     held = []
     for seed in range(24):

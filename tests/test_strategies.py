@@ -35,7 +35,7 @@ def test_separability_agrees_with_the_designer(problem: Problem) -> None:
         lambda p: p.dash == "inapplicable" and (p.outcome == -1).any(),
         lambda p: not p.error_per_question and (p.worker_error == 0).any(),
         lambda p: p.error_per_question and len(set(p.worker_error[:, 0])) > 2,
-        lambda p: len(set(p.prior)) == p.n_classes == 7,
+        pytest.param(lambda p: len(set(p.prior)) == p.n_classes == 7, marks=pytest.mark.slow),
         lambda p: p.n_classes > 4 and len(set(p.prior)) == 1,
         lambda p: p.n_questions == 8,
         lambda p: not is_separable(p.outcome, p.dash),

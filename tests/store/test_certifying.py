@@ -147,9 +147,7 @@ def made() -> Any:
         one.store.close()
 
 
-@pytest.mark.parametrize(
-    "url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
-)
+@pytest.mark.slow
 def test_a_campaign_asks_again_until_its_bound_is_certified(url: str, made: Any) -> None:
     """People err five times as often as assumed: the first labels cannot be certified."""
     lab = made(url, n=80)
