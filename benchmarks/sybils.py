@@ -319,9 +319,9 @@ def summary(lines: list[dict[str, Any]]) -> str:
     for line in lines:
         rows.setdefault((line["policy"], line["gold"], line["attack"]), []).append(line)
     found = [
-        "| policy | gold | attack | labels | wrong | ratio (95 %) | wrong, attackers excluded | "
+        "| policy | gold | attack | wrong | ratio (95 %) | wrong, attackers excluded | "
         "ratio (95 %) | answers per item | attackers paused | honest people paused |",
-        "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "|---|---|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for (kind, gold, attack), some in rows.items():
         total = {
@@ -329,17 +329,12 @@ def summary(lines: list[dict[str, Any]]) -> str:
         }
         base = rows[kind, gold, "none"]
         alone = sum(line["wrong"] for line in base), sum(line["labelled"] for line in base)
-        cells = [
-            kind,
-            "yes" if gold else "no",
-            attack,
-            f"{total['labelled']} of {ITEMS * len(some)}",
-        ]
+        cells = [kind, "yes" if gold else "no", attack]
         for wrong, labelled in (("wrong", "labelled"), ("wrong without", "labelled without")):
             if wrong not in total:
                 cells += ["–", "–"]
                 continue
-            cells.append(f"{total[wrong]} ({total[wrong] / total[labelled]:.1%})")
+            cells.append(f"{total[wrong]} of {total[labelled]}")
             ratio = ratio_interval(total[wrong], total[labelled], *alone)
             cells.append("–" if attack == "none" else "{:.2f} ({:.2f} to {:.2f})".format(*ratio))
         cells.append(f"{total['answers'] / ITEMS / len(some):.1f}")
