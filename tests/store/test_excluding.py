@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -456,15 +459,22 @@ def test_verify_finds_exclusions_that_were_tampered_with(court: Court) -> None:
     assert any("excluded by no revision" in text for text in court.differences())
 
 
-def test_a_table_that_the_server_estimated_is_estimated_anew(tmp_path: Any) -> None:
-    """Answers that contradict the table lead to a revision; without them it is taken back."""
+@contextmanager
+def contradicted(folder: Path) -> Iterator[Court]:
+    """Make a campaign whose table the server has estimated, because its answers contradict it."""
     policy = AdaptivePolicy(TABLE, target_error=0.02, max_answers=12, strict=False)
-    game = Court(f"sqlite:///{tmp_path / 'x.db'}", policy, n=25, adapt=True, budget=None, price=0)
+    game = Court(f"sqlite:///{folder / 'x.db'}", policy, n=25, adapt=True, budget=None, price=0)
     rng = random.Random(0)
     with game.store.opened():
         while sum(game.answer(who, int(rng.random() < 0.5)) for who in game.workers):
             game.watching.round(game.store)
         game.settle()
+        yield game
+
+
+def test_a_table_that_the_server_estimated_is_estimated_anew(tmp_path: Any) -> None:
+    """Answers that contradict the table lead to a revision; without them it is taken back."""
+    with contradicted(tmp_path) as game:
         number = game.read(sa.select(campaigns.c.revision))[0][0]
         assert number >= 1
         game.exclude(*game.ids())
@@ -484,13 +494,7 @@ def test_after_an_exclusion_the_table_is_estimated_from_the_others(
     finished: bool, tmp_path: Any
 ) -> None:
     """At once, without waiting for another alarm, and in a finished campaign as well."""
-    policy = AdaptivePolicy(TABLE, target_error=0.02, max_answers=12, strict=False)
-    game = Court(f"sqlite:///{tmp_path / 'x.db'}", policy, n=25, adapt=True, budget=None, price=0)
-    rng = random.Random(0)
-    with game.store.opened():
-        while sum(game.answer(who, int(rng.random() < 0.5)) for who in game.workers):
-            game.watching.round(game.store)
-        game.settle()
+    with contradicted(tmp_path) as game:
         if finished:
             game.write(lambda c: owner.set_status(c, game.number, "finishing", game.clock()))
             game.settle()

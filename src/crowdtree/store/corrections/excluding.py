@@ -172,8 +172,9 @@ def planned(
             found.append(Exclusion(worker, first, last, campaign.revision + 1, None))
     if not answered:
         when = "" if since is None else " since then"
-        names = ", ".join(map(str, dict.fromkeys(workers)))
-        raise CrowdtreeError(f"worker {names}: has given no answers{when}; nothing to exclude")
+        names = list(map(str, dict.fromkeys(workers)))
+        who = f"worker {names[0]}: has" if len(names) == 1 else f"workers {', '.join(names)}: have"
+        raise CrowdtreeError(f"{who} given no answers{when}; nothing to exclude")
     return found
 
 
