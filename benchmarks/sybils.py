@@ -256,6 +256,12 @@ class Run:
             "status": self.store.read(partial(get_campaign, number=self.number)).status,
         }
 
+    def finish(self) -> None:
+        """Do what an owner does where strangers alone support the labels."""
+        if self.store.read(partial(get_campaign, number=self.number)).status_reason:
+            self.store.write(lambda c: campaigns.set_status(c, self.number, "finishing", self.now))
+            self.look()
+
     def exclude_attackers(self) -> None:
         """Do what an owner does who knows them."""
         bad = [p.worker for p in self.people if p.attack and p.said]
@@ -289,6 +295,7 @@ def measure(kind: str, gold: bool, attack: str, seed: int, number: int = 0) -> d
     run = Run(kind, attack, gold, seed, number)
     try:
         run.work(run.people)
+        run.finish()
         found: dict[str, Any] = {"policy": kind, "gold": gold, "seed": seed, "table": number}
         found |= {"attack": attack or "none"}
         found |= run.facts()

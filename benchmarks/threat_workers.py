@@ -85,6 +85,21 @@ def newcomers(lab: Lab) -> Finding:
     return Finding(before.closed and right, seen)
 
 
+@threat("four strangers label all items wrongly, without gold items and invited people")
+def majority(lab: Lab) -> Finding:
+    site = lab.shared
+    number = site.campaign(rows(20))
+    people = site.strangers(number, 4)
+    for worker in people:
+        worker.work(lie)
+    until(lambda: site.count_of(number, "labelled") == 20, 10)
+    until(lambda: site.progress(number)["status"] == "finished", 3)
+    found = site.progress(number)
+    told = people[0].next()["reason"]
+    seen = f"{found['items']['labelled']} of 20 items labelled, {found['status']}, workers are told"
+    return Finding(found["status"] == "running" and told == "finished", f"{seen} {told!r}")
+
+
 @threat("the owner excludes a worker's answers, and includes them again")
 def exclusion(lab: Lab) -> Finding:
     site = lab.shared

@@ -18,6 +18,7 @@ import crowdtree as ct
 from attack.routes import every_route
 from crowdtree.problem import DASH
 from crowdtree.store import ExpireLeases
+from crowdtree.store.db.campaign_row import LEFT_TO_OWNER, get_campaign
 from crowdtree.store.db.tables import items, leases, workers
 from crowdtree.store.replay.verify import verify
 from crowdtree.store.serving.answering import MOST_ATTEMPTS
@@ -449,6 +450,30 @@ def test_codes_are_personal_and_need_accepted_answers(app: Lab) -> None:
     for wrong in ({"completion_code": "C0DE"}, {"least_answers": 3}):
         path = f"/api/campaigns/{number}/settings"
         assert app.client.patch(path, json=wrong, headers=app.owner).status_code == 422
+
+
+def test_strangers_get_their_code_but_do_not_finish_a_campaign(app: Lab) -> None:
+    """The owner is told, looks at the labels, and finishes it; clients of workers end."""
+    settings = {"people_per_item": 2, "provisional": True, "completion_code": "C0DE"}
+    items = "task\n" + "".join(f"item {k}\n" for k in range(12))
+    number = app.campaign(items, settings=settings)
+    people = [joined(app, number) for _ in range(3)]
+    while sum(worker.work("no") is not None for worker in people):
+        app.clock.now += 5.0
+    state = app.client.app.state.crowdtree  # type: ignore[attr-defined]
+    campaign = app.store.read(lambda c: get_campaign(c, number))
+    state.trusting.look(app.store, number, campaign.settings)
+    maintained(app)
+    found = app.get(f"/api/campaigns/{number}").json()
+    assert (found["status"], found["status_reason"]) == ("running", LEFT_TO_OWNER)
+    assert found["items"]["labelled"] == 12
+    assert ended(people[0])["completion_code"] == "C0DE"
+    page = app.get(f"/c/{number}").text
+    assert "All items have their label; waiting for you to finish it" in page
+    assert "Check some labels" in page
+    assert app.post(f"/api/campaigns/{number}/finish").status_code == 200
+    maintained(app)
+    assert app.get(f"/api/campaigns/{number}").json()["status"] == "finished"
 
 
 def test_the_log_is_not_filled_by_changing_ones_mind(app: Lab) -> None:

@@ -14,7 +14,8 @@ from crowdtree.files import problem_to_dict
 from crowdtree.store import Next, Store, Submit
 from crowdtree.store.audits import checking
 from crowdtree.store.background.maintenance import Maintenance
-from crowdtree.store.db.campaign_row import get_campaign
+from crowdtree.store.db.campaign_row import LEFT_TO_OWNER, get_campaign
+from crowdtree.store.db.tables import workers
 from crowdtree.store.owner import people, tokens
 
 pytest.importorskip("fastapi", reason="needs the server's packages")
@@ -96,6 +97,20 @@ def test_a_definition_replaces_the_whole_policy(run: Any) -> None:
     assert (code, "wish.json: policy.target_error: input should be less than 1" in err) == (2, True)
     code, _, err = run("revise", "1", "none.json")
     assert (code, "none.json: no such file" in err) == (2, True)
+
+
+def test_a_campaign_that_waits_for_the_owner_says_so(run: Any) -> None:
+    run("create", "table.csv")
+    run("items", "1", "items.csv")
+    run("start", "1")
+    answer_everything()
+    with Store("crowdtree.db").opened() as store:
+        strangers = workers.update().values(known="majority")
+        store.write(lambda c: c.execute(strangers))
+        store.write(Maintenance(store.clock).round)
+    out = run("status", "1")[1]
+    assert f"1  table: running ({LEFT_TO_OWNER})" in out
+    assert out.endswith("Next: crowdtree campaign finish 1\n")
 
 
 def test_from_the_table_to_the_labels(run: Any) -> None:

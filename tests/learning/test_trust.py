@@ -136,8 +136,22 @@ def test_with_gold_a_burst_of_strangers_who_agree_is_not_known() -> None:
 def test_two_honest_strangers_become_known_by_each_other() -> None:
     problem = ct.Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1)
     said = [Answered(k, 0, w, k % 2, 4.0) for k in range(8) for w in (1, 2)]
-    assert assess(problem, said).known == {1: "agreement", 2: "agreement"}
+    assert assess(problem, said).known == {1: "majority", 2: "majority"}
     assert assess(problem, said[:4]).known == {}
+
+
+def test_whom_only_the_majority_knows_is_known_so_until_somebody_else_confirms_it() -> None:
+    """An invited person who has not answered confirms nobody; newcomers do not change that."""
+    problem = ct.Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1)
+
+    def answered(*workers: int, items: range = range(8)) -> list[Answered]:
+        return [Answered(k, 0, worker, k % 2, 4.0) for k in items for worker in workers]
+
+    before = assess(problem, answered(1, 2)).known
+    said = answered(1, 2, 3)
+    for more, why in ([], "majority"), (answered(9), "agreement"):
+        found = assess(problem, said + more, [9], before).known
+        assert found == {9: "vouched", **dict.fromkeys((1, 2, 3), why)}
 
 
 def test_an_answer_speaks_for_a_label_that_it_makes_likelier() -> None:

@@ -26,7 +26,7 @@ from crowdtree.store.background.trusting import Trusting
 from crowdtree.store.corrections.excluding import exclude, include
 from crowdtree.store.corrections.reopening import reopen
 from crowdtree.store.db.activity import list_activity
-from crowdtree.store.db.campaign_row import tally, touch
+from crowdtree.store.db.campaign_row import LEFT_TO_OWNER, get_campaign, tally, touch
 from crowdtree.store.db.tables import (
     answers,
     credentials,
@@ -37,6 +37,7 @@ from crowdtree.store.db.tables import (
     workers,
 )
 from crowdtree.store.db.tables import campaigns as status_of
+from crowdtree.store.errors import Refused
 from crowdtree.store.owner import campaigns, people, tokens
 from crowdtree.store.replay.verify import verify
 from storelab import join_openly
@@ -124,6 +125,11 @@ class Newcomers:
     @property
     def held(self) -> int:
         return self.store.read(lambda c: tally(c, self.number)).get("held", 0)
+
+    @property
+    def status(self) -> tuple[str, str]:
+        found = self.store.read(lambda c: get_campaign(c, self.number))
+        return found.status, found.status_reason
 
     def agrees(self) -> None:
         assert self.store.read(partial(verify, number=self.number))["differences"] == []
@@ -215,6 +221,63 @@ def test_a_burst_of_strangers_labels_nothing(url: str, policy: Any) -> None:
         friends = [lab.invite() for _ in range(6)]
         lab.work(*friends)
         assert lab.labelled == 20
+        lab.agrees()
+
+
+@pytest.mark.parametrize("policy", [ADAPTIVE, PLAN], ids=["adaptive", "plan"])
+def test_strangers_who_agree_do_not_finish_a_campaign(url: str, policy: Any) -> None:
+    """Nobody can tell them from people who are right, so the owner looks at the labels first."""
+    lab = Newcomers(url, policy, n=12)
+    with lab.store.opened():
+        strangers = [lab.join() for _ in range(3)]
+        lab.work(*strangers, wrong=True)
+        lab.look()
+        lab.look()
+        assert (lab.labelled, lab.status) == (12, ("running", LEFT_TO_OWNER))
+        assert {lab.store.ask(Next(who))["reason"] for who in strangers} == {"finished"}
+        with pytest.raises(Refused, match="This work is finished"):
+            lab.join()
+        said = lab.store.read(partial(list_activity, number=lab.number))
+        assert [entry["action"] for entry in said].count("left to owner") == 1
+        lab.invite()
+        lab.look()
+        assert lab.status == ("running", LEFT_TO_OWNER), "an invitation confirms nothing"
+        lab.agrees()
+        lab.store.write(lambda c: campaigns.set_status(c, lab.number, "finishing", lab.now))
+        lab.look()
+        assert lab.status == ("finished", "")
+        lab.agrees()
+
+
+@pytest.mark.parametrize("policy", [ADAPTIVE, PLAN], ids=["adaptive", "plan"])
+@pytest.mark.parametrize("confirmed", ["invited", "gold", "off"])
+def test_a_campaign_finishes_by_itself_where_more_than_the_majority_confirms_its_people(
+    url: str, policy: Any, confirmed: str
+) -> None:
+    gold = {"gold": 6, "gold_rate": 0.3, "gold_first": 4} if confirmed == "gold" else {}
+    lab = Newcomers(url, policy, n=12, provisional=confirmed != "off", **gold)
+    with lab.store.opened():
+        people = [lab.join() for _ in range(4)] + [lab.invite()] * (confirmed == "invited")
+        for _ in range(3):
+            lab.work(*people)
+            lab.look()
+        assert (lab.labelled, lab.status) == (12, ("finished", ""))
+        lab.agrees()
+
+
+def test_an_invitation_after_the_labels_does_not_confirm_them(url: str) -> None:
+    """The invited person answers about an item that came later; the others stay as they are."""
+    lab = Newcomers(url, ADAPTIVE, n=12)
+    with lab.store.opened():
+        lab.work(lab.join(), lab.join(), wrong=True)
+        lab.look()
+        more = [{"task": "i12", "payload": "{}", "gold": None}]
+        lab.store.write(lambda c: campaigns.add_items(c, lab.number, more))
+        lab.look()
+        assert lab.status == ("running", "")
+        lab.work(*(lab.invite() for _ in range(6)))
+        lab.look()
+        assert (lab.labelled, lab.status) == (13, ("running", LEFT_TO_OWNER))
         lab.agrees()
 
 

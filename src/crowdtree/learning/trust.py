@@ -11,12 +11,12 @@ often honest people are suspected is checked by simulation.
   as the table says (wrong), who reads (fast), or who answers alone, however carefully (alike).
 
 Where there are gold items or people for whom the owner vouches, other people count once they are
-known themselves. Without either, the majority decides.
+known themselves. Without either, the majority decides; whom only the majority knows is marked so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,7 +26,10 @@ from crowdtree.learning.voices import Answered, Voices
 from crowdtree.likelihood import AnswerModel
 from crowdtree.problem import Problem
 
-__all__ = ["Answered", "Suspicion", "Trust", "assess", "speaks_for"]
+__all__ = ["MAJORITY", "Answered", "Suspicion", "Trust", "assess", "speaks_for"]
+
+MAJORITY = "majority"
+"""Reason of those who are known to agree with most others, of whom nobody is known otherwise."""
 
 KNOWN = np.log(20.0)
 """Evidence from which a person is known: one in twenty who answer blindly gets there."""
@@ -46,7 +49,7 @@ def assess(
     problem: Problem,
     answers: Iterable[Answered],
     vouched: Iterable[int] = (),
-    known: Iterable[int] = (),
+    known: Mapping[int, str] | None = None,
     assumed: Problem | None = None,
 ) -> Trust:
     """Find who is known and who is suspected.
@@ -60,7 +63,8 @@ def assess(
     vouched
         Workers for whom the owner vouches.
     known
-        Workers who were known so far: they stay known until the evidence speaks against them.
+        Workers who were known so far, with the reason: they stay known until the evidence speaks
+        against them.
     assumed
         The table by which people are suspected, if the other was estimated from these answers.
 
@@ -72,10 +76,10 @@ def assess(
     >>> said += [Answered(k, 0, 3, 1 - k % 2, 5.0) for k in range(12)]
     >>> found = assess(problem, said)
     >>> found.known, {who: why.rule for who, why in found.suspected.items()}
-    ({1: 'agreement', 2: 'agreement'}, {3: 'wrong'})
+    ({1: 'majority', 2: 'majority'}, {3: 'wrong'})
     """
     voices = Voices(problem, list(answers))
-    before, trusted = set(known), set(vouched)
+    before, trusted = dict(known or {}), set(vouched)
     error = np.asarray((assumed or problem).worker_error, dtype=np.float64)
     found = Trust()
     while True:  # without the suspects, others may be known, and others suspected
@@ -101,7 +105,7 @@ def speaks_for(problem: Problem, answers: Iterable[tuple[int, int]], label: int)
 
 
 def _known(
-    voices: Voices, vouched: set[int], before: set[int], suspected: set[int]
+    voices: Voices, vouched: set[int], before: dict[int, str], suspected: set[int]
 ) -> dict[int, str]:
     """Workers who are known, with the reason."""
     found = dict.fromkeys(vouched - suspected, "vouched")
@@ -109,14 +113,17 @@ def _known(
     anchored = bool(vouched) or any(known is not None for _, _, known in voices.voices)
     rest = [w for w in voices.workers if w not in vouched and w not in suspected]
     if not anchored:
-        partners = _majority(voices, rest) or before & set(rest)
-        return _passed(voices, partners, partners, before, gold)
-    while True:
-        left = [worker for worker in rest if worker not in found]
-        new = _passed(voices, left, set(found), before, gold)
-        if not new:
-            return found
-        found |= new
+        partners = _majority(voices, rest) or set(before) & set(rest)
+        return dict.fromkeys(_passed(voices, partners, partners, set(before), gold), MAJORITY)
+    confirmed = {worker for worker, why in before.items() if why != MAJORITY}
+    for kept, why in ((confirmed, ""), (set(before), MAJORITY)):
+        while True:
+            left = [worker for worker in rest if worker not in found]
+            new = _passed(voices, left, set(found), kept, gold)
+            if not new:
+                break
+            found |= dict.fromkeys(new, why) if why else new
+    return found
 
 
 def _passed(

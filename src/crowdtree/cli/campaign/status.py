@@ -125,6 +125,9 @@ def _next(database: str, found: list[dict[str, Any]]) -> str:
     if not found:
         return next_step(database, "campaign", "create", "example:animals")
     row = found[0]
+    left_to_owner = import_server("crowdtree.store.db.campaign_row").LEFT_TO_OWNER
+    if row["status"] == "running" and row["status_reason"] == left_to_owner:
+        return next_step(database, "campaign", "finish", row["id"])
     if not row["items"]["total"]:
         return next_step(database, "campaign", "items", row["id"], "items.csv")
     if row["status"] in ("draft", "paused") and row["status_reason"] != BUDGET_SPENT:

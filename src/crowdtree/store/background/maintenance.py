@@ -11,16 +11,18 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.learning.trust import MAJORITY
 from crowdtree.store.background.certifying import ASKING, Certifying, Standing
 from crowdtree.store.background.revising import Revising
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.activity import note
-from crowdtree.store.db.campaign_row import add_to_tallies, get_campaign, tally
+from crowdtree.store.db.campaign_row import LEFT_TO_OWNER, add_to_tallies, get_campaign, tally
 from crowdtree.store.db.labels import write_labels
 from crowdtree.store.db.sql import Sql, exists, fetch_ids, run
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.db.tables import budgets, campaigns
 from crowdtree.store.owner.campaigns import set_status
+from crowdtree.store.queries.corrections import count_corrected
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.item import FINISHED, NEVER_ASKED, UNCONFIRMED
 from crowdtree.store.serving.settle import settle
@@ -50,6 +52,10 @@ BY_PEOPLE = {
 }
 """Reasons that workers can bring about, so that they must not finish a campaign, in words."""
 COUNT_REASON = Sql("SELECT count(*) FROM labels WHERE campaign_id = :campaign AND reason = :reason")
+CONFIRMED_ANSWERS = Sql(
+    f"""SELECT COALESCE(sum(answers), 0) FROM workers WHERE campaign_id = :campaign
+    AND known NOT IN ('', '{MAJORITY}') AND status <> 'blocked'"""
+)
 
 
 class Maintenance:
@@ -139,7 +145,7 @@ class Maintenance:
             set_status(connection, number, "paused", now, text, "server")
             note(connection, now, "skipped away", number, {"text": text}, "server")
             return False
-        waiting = self.certifying.step(connection, number) if over else Standing("")
+        waiting = self._standing(connection, number, settings) if over else Standing("")
         if over and not waiting.reason:
             if waiting.claims is not None:
                 note(connection, now, "certified", number, waiting.claims, "server")
@@ -151,6 +157,8 @@ class Maintenance:
             if waiting.out_of_reach:
                 detail = {"text": waiting.reason, **(waiting.claims or {})}
                 note(connection, now, "out of reach", number, detail, "server")
+            if waiting.reason == LEFT_TO_OWNER:
+                note(connection, now, "left to owner", number, {"text": waiting.reason}, "server")
         if over or settings.budget is None:
             return waiting.reason == ASKING
         budget = connection.execute(
@@ -161,6 +169,14 @@ class Maintenance:
             note(connection, now, "budget spent", number, actor="server")
         return False
 
+    def _standing(self, connection: Connection, number: int, settings: Settings) -> Standing:
+        """Why a campaign whose items are all labelled does not finish."""
+        found = self.certifying.step(connection, number)
+        open_to_all = settings.provisional and not found.reason and found.claims is None
+        if open_to_all and _rests_on_strangers(connection, number):
+            return Standing(LEFT_TO_OWNER)
+        return found
+
     def _may_be_revised(self, connection: Connection, number: int, settings: Settings) -> bool:
         """Whether answers are left that may still show that the table is wrong."""
         if not exists(connection, ANY_UNREAD, campaign=number):
@@ -168,13 +184,27 @@ class Maintenance:
         return settings.adapts(get_campaign(connection, number).policy["policy"])
 
 
+def _rests_on_strangers(connection: Connection, number: int) -> bool:
+    """Whether some labels have no answer of anybody whom more than the majority confirms.
+
+    That is so where such people gave fewer answers than there are labels. Labels by hand need none.
+    """
+    labelled = tally(connection, number).get(ItemStatus.LABELLED.label, 0)
+    confirmed = fetch_ids(connection, CONFIRMED_ANSWERS, campaign=number)[0]
+    return confirmed < labelled and confirmed < labelled - count_corrected(connection, number)
+
+
 def _set_aside_by_people(connection: Connection, number: int) -> str:
     """Why a campaign does not finish by itself: workers had more items set aside than labelled."""
+    counts = tally(connection, number)
+    labelled = counts.get(ItemStatus.LABELLED.label, 0)
+    if counts.get(ItemStatus.SET_ASIDE.label, 0) <= labelled:
+        return ""
     count = {
         words: fetch_ids(connection, COUNT_REASON, campaign=number, reason=reason)[0]
         for reason, words in BY_PEOPLE.items()
     }
-    if sum(count.values()) <= tally(connection, number).get(ItemStatus.LABELLED.label, 0):
+    if sum(count.values()) <= labelled:
         return ""
     why = " or ".join(words for words, items in count.items() if items)
     return (

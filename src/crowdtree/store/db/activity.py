@@ -40,6 +40,7 @@ EVENTS = {
     "certified": "certificate.reached",
     "out of reach": "certificate.out_of_reach",
     "skipped away": "campaign.skipped_away",
+    "left to owner": "campaign.left_to_owner",
 }
 """Actions that webhooks are told about, and the names of these events."""
 MOST_LISTED = 500

@@ -20,6 +20,7 @@ from crowdtree.store.settings import Settings, stored_settings
 from crowdtree.store.types import AnyPolicy, JsonObject
 
 __all__ = [
+    "LEFT_TO_OWNER",
     "Campaign",
     "CampaignStatus",
     "CampaignSummary",
@@ -36,6 +37,10 @@ __all__ = [
 ]
 
 CampaignStatus = Literal["draft", "running", "paused", "finishing", "finished"]
+LEFT_TO_OWNER = (
+    "waiting for you to finish it: only the majority of those who joined supports the labels"
+)
+"""Why a campaign whose items all have their label goes on running."""
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,9 @@ def set_status(
         and not waits
         and not exists(connection, sql.ANY_UNFINISHED, campaign=number)
     ):
-        raise CrowdtreeError(f"campaign {number} has no items left to label; add items first")
+        raise CrowdtreeError(
+            f"campaign {number} has no items left to label; add items, or finish it"
+        )
     # Pausing resets the give-up timers.
     connection.execute(waiting.delete().where(waiting.c.campaign_id == number))
     started, finished = found.started_at, found.finished_at

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.participants import check_participant, verify_participant
-from crowdtree.store.db.campaign_row import Campaign
+from crowdtree.store.db.campaign_row import LEFT_TO_OWNER, Campaign
 from crowdtree.store.db.tables import workers
 from crowdtree.store.derived import network_mark, signing_key
 from crowdtree.store.errors import Refused
@@ -103,7 +103,8 @@ def _known(connection: Connection, number: int, participant: str | None) -> int 
 
 def _check_limits(connection: Connection, campaign: Campaign, mark: str, now: float) -> None:
     """Refuse a new worker where the campaign is over or has enough people."""
-    if campaign.status in ("finishing", "finished"):
+    over = campaign.status in ("finishing", "finished")
+    if over or campaign.status_reason == LEFT_TO_OWNER:
         raise Refused("over")
     settings = campaign.settings
     since = workers.c.joined_at > now - HOUR

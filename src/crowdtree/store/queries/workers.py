@@ -48,8 +48,8 @@ class WorkerFacts(TypedDict):
     status: str
     status_reason: str
     known: str
-    """Why the worker is known (``invited``, ``owner``, ``gold`` or ``agreement``); empty for a
-    newcomer."""
+    """Why the worker is known (``invited``, ``owner``, ``gold``, ``agreement`` or ``majority``);
+    empty for a newcomer."""
     question: int | None
     answers: int
     accepted: int

@@ -24,6 +24,8 @@ EVENTS = {
     "worker.suspected": "worker suspected and paused",
     "certificate.reached": "bound certified",
     "certificate.out_of_reach": "bound out of reach",
+    "campaign.skipped_away": "most items set aside, paused",
+    "campaign.left_to_owner": "all labelled, waiting for you to finish",
     "campaign.finished": "the end",
 }
 

@@ -13,7 +13,7 @@ from crowdtree.advise import Promise
 from crowdtree.plots.live_tree import flow_numbers
 from crowdtree.policy import PlanPolicy
 from crowdtree.store.background.certifying import ASKING, WAITING
-from crowdtree.store.db.campaign_row import Campaign, tally
+from crowdtree.store.db.campaign_row import LEFT_TO_OWNER, Campaign, tally
 from crowdtree.store.queries.items import Divided, divided, last_answer_at
 from crowdtree.store.queries.progress import Progress, is_stuck, progress
 from crowdtree.store.queries.reports import reported_items
@@ -224,7 +224,7 @@ def _headline(seen: Situation, notes: int) -> tuple[str, str]:
     if status == "paused":
         why = seen.campaign.status_reason
         return "still", f"Paused{f': {why}' if why else ''}. Nobody is given questions."
-    if seen.campaign.status_reason not in ("", WAITING, ASKING):
+    if seen.campaign.status_reason not in ("", WAITING, ASKING, LEFT_TO_OWNER):
         return "worry", "All items have their label, but the wanted bound is out of reach."
     if seen.campaign.status_reason:
         return "still", f"All items have their label; {seen.campaign.status_reason}."
@@ -266,7 +266,7 @@ def _values(seen: Situation) -> dict[str, str]:
         "spent": money(facts["spent"], currency),
         "cost_total": money(facts["spent"] + (cost or 0.0), currency),
         "left": "–" if left is None or not running else count(left),
-        "finish": "–" if seconds is None or not running else brief(seconds),
+        "finish": brief(seconds) if seconds and running else "–",
         "pace": _pace(facts["forecast"]["answers_per_minute"], running),
         "active": count(facts["workers"]["active"]),
         "stopped": count(facts["workers"]["paused"] + facts["workers"]["blocked"]),
@@ -370,7 +370,15 @@ def _newcomer_notes(seen: Situation) -> Iterator[Note]:
     settings, facts = seen.campaign.settings, seen.facts
     checked = seen.trusted or (facts["items"]["gold"] and settings.asks_gold)
     running = seen.campaign.status == "running" and bool(sum(facts["workers"].values()))
-    if running and settings.provisional and not checked:
+    if running and seen.campaign.status_reason == LEFT_TO_OWNER:
+        yield Note(
+            "The campaign does not finish by itself: most labels rest on people who agree with "
+            "each other, but with nobody whom you invited and with no check items. Check some "
+            "labels, exclude whom you do not trust, then finish the campaign.",
+            f"{seen.link}/audit",
+            "Check some labels",
+        )
+    elif running and settings.provisional and not checked:
         yield Note(
             "Nobody was invited by a personal link, and no check items are asked: labels follow "
             "the majority of those who joined, whoever they are.",
