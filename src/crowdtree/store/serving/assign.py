@@ -222,6 +222,8 @@ def _refusal(
         return "holding"
     budget = unit.budgets.get(campaign.id)
     if budget is not None and not budget.allows(settings.price_micros):
+        if not unit.any_unfinished(campaign.id):
+            return "finished"
         return "wait" if budget.could_allow(settings.price_micros) else "budget"
     return "wait" if worker.lapses and _yields(unit, worker, campaign) else ""
 
