@@ -20,6 +20,7 @@ from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.rng import generator
 from crowdtree.simulation import Crowd, simulate
 from crowdtree.store import Next, Settings, Store, Submit
+from crowdtree.store.background import maintenance
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.stalled import AWAY_SECONDS, Findings, StalledItems
 from crowdtree.store.background.trusting import Trusting
@@ -294,6 +295,28 @@ def test_answers_about_other_items_confirm_no_label(url: str, excluded: bool) ->
         lab.look()
         assert lab.status[0] == ("running" if excluded else "finished")
         lab.agrees()
+
+
+def test_labels_are_not_counted_again_while_a_campaign_waits(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server looks every second, however many items there are."""
+    lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", ADAPTIVE, n=12)
+    looked: list[object] = []
+    for name in ("fetch_ids", "_set_aside_by_people"):
+        usual = getattr(maintenance, name)
+
+        def seen(connection: Any, what: Any, usual: Any = usual, **values: Any) -> Any:
+            looked.append(what)
+            return usual(connection, what, **values)
+
+        monkeypatch.setattr(maintenance, name, seen)
+    with lab.store.opened():
+        lab.work(lab.join(), lab.join())
+        for _ in range(3):
+            lab.look()
+            assert lab.status == ("running", LEFT_TO_OWNER)
+            assert looked == [lab.number, maintenance.ANY_ON_STRANGERS]
 
 
 def test_answers_of_an_erased_person_still_confirm_labels(url: str) -> None:

@@ -150,7 +150,8 @@ class Maintenance:
         unfinished = exists(connection, sql.ANY_UNFINISHED, campaign=number)
         unfinished = unfinished or self._may_be_revised(connection, number, settings)
         over = settings.finish_by_itself and not unfinished
-        if over and (text := _set_aside_by_people(connection, number)):
+        # counted once: while a campaign waits, nothing is set aside
+        if over and not said and (text := _set_aside_by_people(connection, number)):
             set_status(connection, number, "paused", now, text, "server")
             note(connection, now, "skipped away", number, {"text": text}, "server")
             return False
