@@ -341,6 +341,19 @@ def test_workers_get_to_the_end_where_the_budget_is_spent_too(url: str) -> None:
         assert {lab.store.ask(Next(who))["reason"] for who in strangers} == {"finished"}
 
 
+def test_nobody_is_paid_for_gold_while_a_campaign_waits(url: str) -> None:
+    """Who comes back when everything is labelled is at the end, whatever `gold_first` says."""
+    lab = Newcomers(url, ADAPTIVE, n=12, gold_first=3)
+    with lab.store.opened():
+        late = lab.join()
+        lab.work(lab.join(), lab.join())
+        lab.look()
+        assert lab.status == ("running", LEFT_TO_OWNER)
+        more = [{"task": f"i{k}", "payload": "{}", "gold": k % 2} for k in range(20, 28)]
+        lab.store.write(lambda c: campaigns.add_items(c, lab.number, more))
+        assert lab.store.ask(Next(late))["reason"] == "finished"
+
+
 def test_the_owner_is_told_once_by_several_processes(url: str) -> None:
     """Each has read the campaign before one of them wrote that it waits."""
     lab = Newcomers(url, ADAPTIVE, n=12)

@@ -278,7 +278,8 @@ def _is_gold_turn(
     rate = 1.0 if first else campaign.settings.gold_rate
     if not campaign.gold or not rate or unit.cache.rng.random() >= rate:
         return False
-    return worker.id not in unit.cache.idle  # do not pay for gold when there is nothing else to do
+    # do not pay for gold when there is nothing else to do
+    return worker.id not in unit.cache.idle and unit.any_unfinished(campaign.id)
 
 
 def _gold(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> Chosen | None:
