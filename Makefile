@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 OUT    ?= out
+unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, each of which would compile
 
 .PHONY: help setup dist demo serve docs test again lint bench bench-peers check-slow format clean
 

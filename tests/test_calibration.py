@@ -484,8 +484,8 @@ def test_people_are_left_out_where_each_item_has_one_person():
 
 
 def test_few_known_classes_give_a_warning():
-    values, truth = together(PROBLEM, 60, seed=1)
-    answers, gold = long_answers(PROBLEM, values, truth, np.full(60, "crowd"))
+    values, truth = together(PROBLEM, 30, seed=1)
+    answers, gold = long_answers(PROBLEM, values, truth, np.full(30, "crowd"))
     few = {i: gold[i] for i in range(12)}
     learned = ct.learn(answers, few, problem=PROBLEM)
     with pytest.warns(CrowdtreeWarning, match="items of known class; below 20"):

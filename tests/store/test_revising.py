@@ -573,7 +573,7 @@ def test_an_item_that_a_process_opens_under_the_old_policy_is_revised_by_its_fir
 # ------------------------------------------------------------------------------ alarms
 
 
-@pytest.mark.parametrize("seed", [0, 4])
+@pytest.mark.parametrize("seed", [0, pytest.param(4, marks=pytest.mark.slow)])
 def test_alarms_and_revisions_follow_from_the_log_whatever_happens(
     seed: int, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -183,11 +183,13 @@ class Maintenance:
 
     def _standing(self, connection: Connection, number: int, settings: Settings) -> Standing:
         """Why a campaign whose items are all labelled does not finish."""
-        found = self.certifying.step(connection, number)
-        open_to_all = settings.provisional and not found.reason and found.claims is None
-        if open_to_all and self._rests_on_strangers(connection, number):
+        if settings.certify is not None:
+            found = self.certifying.step(connection, number)
+            if found.reason or found.claims is not None:
+                return found
+        if settings.provisional and self._rests_on_strangers(connection, number):
             return Standing(LEFT_TO_OWNER)
-        return found
+        return Standing("")
 
     def _rests_on_strangers(self, connection: Connection, number: int) -> bool:
         """Whether some label has no answer of anybody whom more than the majority confirms."""
