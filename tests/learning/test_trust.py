@@ -154,6 +154,16 @@ def test_whom_only_the_majority_knows_is_known_so_until_somebody_else_confirms_i
         assert found == {9: "vouched", **dict.fromkeys((1, 2, 3), why)}
 
 
+def test_gold_answers_of_long_ago_keep_the_majority_from_deciding() -> None:
+    """Only the last answers are looked at; with `gold_first` alone none of them is about gold."""
+    problem = ct.Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1)
+    said = [Answered(k, 0, w, k % 2, 4.0) for k in range(8) for w in (1, 2)]
+    said += [Answered(k, 0, w, 1 - k % 2, 4.0) for k in range(8, 30) for w in (3, 4, 5)]
+    before = {1: "gold", 2: "agreement"}
+    assert assess(problem, said, (), before).known == before
+    assert assess(problem, said[16:], (), before).known == {}
+
+
 def test_an_answer_speaks_for_a_label_that_it_makes_likelier() -> None:
     problem = ct.Problem(["a", "b", "c"], None, ["q", "r"], [[0, 1, 1], [0, 0, 1]], 0.1)
     assert speaks_for(problem, [(0, 1)], 2)

@@ -20,10 +20,12 @@ from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.rng import generator
 from crowdtree.simulation import Crowd, simulate
 from crowdtree.store import Next, Settings, Store, Submit
+from crowdtree.store.background import maintenance
 from crowdtree.store.background.maintenance import Maintenance
 from crowdtree.store.background.stalled import AWAY_SECONDS, Findings, StalledItems
 from crowdtree.store.background.trusting import Trusting
 from crowdtree.store.corrections.excluding import exclude, include
+from crowdtree.store.corrections.labelling import correct
 from crowdtree.store.corrections.reopening import reopen
 from crowdtree.store.db.activity import list_activity
 from crowdtree.store.db.campaign_row import LEFT_TO_OWNER, get_campaign, tally, touch
@@ -39,6 +41,7 @@ from crowdtree.store.db.tables import (
 from crowdtree.store.db.tables import campaigns as status_of
 from crowdtree.store.errors import Refused
 from crowdtree.store.owner import campaigns, people, tokens
+from crowdtree.store.owner.deleting import erase_worker
 from crowdtree.store.replay.verify import verify
 from storelab import join_openly
 
@@ -265,20 +268,104 @@ def test_a_campaign_finishes_by_itself_where_more_than_the_majority_confirms_its
         lab.agrees()
 
 
-def test_an_invitation_after_the_labels_does_not_confirm_them(url: str) -> None:
-    """The invited person answers about an item that came later; the others stay as they are."""
+@pytest.mark.parametrize("excluded", [False, True], ids=["counted", "excluded"])
+def test_answers_about_other_items_confirm_no_label(url: str, excluded: bool) -> None:
+    """Invited people gave as many answers as there are labels, but none about the first ones."""
     lab = Newcomers(url, ADAPTIVE, n=12)
     with lab.store.opened():
-        lab.work(lab.join(), lab.join(), wrong=True)
+        strangers = [lab.join(), lab.join()]
+        lab.work(*strangers, wrong=True)
         lab.look()
-        more = [{"task": "i12", "payload": "{}", "gold": None}]
+        more = [{"task": f"i{k}", "payload": "{}", "gold": None} for k in range(12, 24)]
         lab.store.write(lambda c: campaigns.add_items(c, lab.number, more))
         lab.look()
         assert lab.status == ("running", "")
-        lab.work(*(lab.invite() for _ in range(6)))
+        lab.work(lab.invite(), lab.invite())
+        if excluded:
+            mine = sa.select(workers.c.id).where(workers.c.known == "invited")
+            who = [row.id for row in lab.rows(mine)]
+            lab.store.write(lambda c: exclude(c, lab.number, who, lab.now))
+            lab.look()
+            lab.work(*strangers, wrong=True)
         lab.look()
-        assert (lab.labelled, lab.status) == (13, ("running", LEFT_TO_OWNER))
+        assert (lab.labelled, lab.status) == (24, ("running", LEFT_TO_OWNER))
         lab.agrees()
+        by_hand = {f"i{k}": "ab"[k % 2] for k in range(12)}
+        lab.store.write(lambda c: correct(c, lab.number, by_hand, lab.now))
+        lab.look()
+        assert lab.status[0] == ("running" if excluded else "finished")
+        lab.agrees()
+
+
+def test_labels_are_not_counted_again_while_a_campaign_waits(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server looks every second, however many items there are."""
+    lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", ADAPTIVE, n=12)
+    looked: list[object] = []
+    for name in ("fetch_ids", "_set_aside_by_people"):
+        usual = getattr(maintenance, name)
+
+        def seen(connection: Any, what: Any, usual: Any = usual, **values: Any) -> Any:
+            looked.append(what)
+            return usual(connection, what, **values)
+
+        monkeypatch.setattr(maintenance, name, seen)
+    with lab.store.opened():
+        lab.work(lab.join(), lab.join())
+        for _ in range(3):
+            lab.look()
+            assert lab.status == ("running", LEFT_TO_OWNER)
+            assert looked == [lab.number, maintenance.ANY_ON_STRANGERS]
+
+
+def test_answers_of_an_erased_person_still_confirm_labels(url: str) -> None:
+    lab = Newcomers(url, ADAPTIVE, n=12)
+    with lab.store.opened():
+        lab.work(lab.invite(), lab.invite())
+        lab.store.write(lambda c: erase_worker(c, lab.number, 1, lab.now))
+        lab.store.write(lambda c: erase_worker(c, lab.number, 2, lab.now))
+        lab.look()
+        assert (lab.labelled, lab.status) == (12, ("finished", ""))
+
+
+def test_workers_get_to_the_end_where_the_budget_is_spent_too(url: str) -> None:
+    """They were told that the budget is spent, so that they got no code."""
+    lab = Newcomers(url, ADAPTIVE, n=12, price=0.01, budget=0.24)
+    with lab.store.opened():
+        strangers = [lab.join(), lab.join()]
+        lab.work(*strangers)
+        assert {lab.store.ask(Next(who))["reason"] for who in strangers} == {"budget"}
+        lab.look()
+        assert lab.status == ("running", LEFT_TO_OWNER)
+        assert {lab.store.ask(Next(who))["reason"] for who in strangers} == {"finished"}
+
+
+def test_nobody_is_paid_for_gold_while_a_campaign_waits(url: str) -> None:
+    """Who comes back when everything is labelled is at the end, whatever `gold_first` says."""
+    lab = Newcomers(url, ADAPTIVE, n=12, gold_first=3)
+    with lab.store.opened():
+        late = lab.join()
+        lab.work(lab.join(), lab.join())
+        lab.look()
+        assert lab.status == ("running", LEFT_TO_OWNER)
+        more = [{"task": f"i{k}", "payload": "{}", "gold": k % 2} for k in range(20, 28)]
+        lab.store.write(lambda c: campaigns.add_items(c, lab.number, more))
+        assert lab.store.ask(Next(late))["reason"] == "finished"
+
+
+def test_the_owner_is_told_once_by_several_processes(url: str) -> None:
+    """Each has read the campaign before one of them wrote that it waits."""
+    lab = Newcomers(url, ADAPTIVE, n=12)
+    with lab.store.opened():
+        lab.work(lab.join(), lab.join())
+        lab.trusting.look(lab.store, lab.number, lab.settings)
+        for process in (lab.maintenance, Maintenance(lab.store.clock)):
+            before = (lab.number, lab.settings, "")
+            lab.store.write(lambda c, p=process, b=before: p._check_running(c, *b))
+        assert lab.status == ("running", LEFT_TO_OWNER)
+        said = lab.store.read(partial(list_activity, number=lab.number))
+        assert [entry["action"] for entry in said].count("left to owner") == 1
 
 
 @pytest.mark.parametrize("policy", [ADAPTIVE, PLAN], ids=["adaptive", "plan"])
@@ -340,6 +427,8 @@ def test_an_item_that_nobody_known_can_answer_is_stalled(url: str, policy: Any) 
         assert stalled_now() == 0
         reasons = lab.rows(sa.select(labels.c.reason, labels.c.label.is_not(None)))
         assert reasons == [("no workers", True)] * 2
+        lab.look()
+        assert lab.status == ("running", LEFT_TO_OWNER), "one item has answers of strangers alone"
         lab.agrees()
 
 

@@ -31,6 +31,8 @@ __all__ = ["MAJORITY", "Answered", "Suspicion", "Trust", "assess", "speaks_for"]
 MAJORITY = "majority"
 """Reason of those who are known to agree with most others, of whom nobody is known otherwise."""
 
+GOLD = "gold"
+"""Reason of those who are known by their answers to gold items."""
 KNOWN = np.log(20.0)
 """Evidence from which a person is known: one in twenty who answer blindly gets there."""
 LOST = 0.0
@@ -110,13 +112,14 @@ def _known(
     """Workers who are known, with the reason."""
     found = dict.fromkeys(vouched - suspected, "vouched")
     gold = voices.gold()
-    anchored = bool(vouched) or any(known is not None for _, _, known in voices.voices)
+    asked = GOLD in before.values() or any(known is not None for _, _, known in voices.voices)
+    anchored = asked or bool(vouched)
     rest = [w for w in voices.workers if w not in vouched and w not in suspected]
     if not anchored:
         partners = _majority(voices, rest) or set(before) & set(rest)
-        return dict.fromkeys(_passed(voices, partners, partners, set(before), gold), MAJORITY)
-    confirmed = {worker for worker, why in before.items() if why != MAJORITY}
-    for kept, why in ((confirmed, ""), (set(before), MAJORITY)):
+        return dict.fromkeys(_passed(voices, partners, partners, before, gold), MAJORITY)
+    confirmed = {worker: why for worker, why in before.items() if why != MAJORITY}
+    for kept, why in ((confirmed, ""), (before, MAJORITY)):
         while True:
             left = [worker for worker in rest if worker not in found]
             new = _passed(voices, left, set(found), kept, gold)
@@ -130,7 +133,7 @@ def _passed(
     voices: Voices,
     workers: Iterable[int],
     partners: set[int],
-    before: set[int],
+    before: dict[int, str],
     gold: dict[int, float],
 ) -> dict[int, str]:
     """Those of some workers for whom there is enough evidence, with the reason."""
@@ -139,7 +142,8 @@ def _passed(
     for worker in workers:
         right = gold.get(worker, 0.0)
         if right + agreed.get(worker, 0.0) >= (LOST if worker in before else KNOWN):
-            found[worker] = "gold" if right >= KNOWN else "agreement"
+            tested = right >= KNOWN or before.get(worker) == GOLD  # by answers of long ago
+            found[worker] = GOLD if tested else "agreement"
     return found
 
 

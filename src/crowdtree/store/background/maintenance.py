@@ -19,12 +19,11 @@ from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import LEFT_TO_OWNER, add_to_tallies, get_campaign, tally
 from crowdtree.store.db.labels import write_labels
 from crowdtree.store.db.sql import Sql, exists, fetch_ids, run
-from crowdtree.store.db.states import ItemStatus
+from crowdtree.store.db.states import STANDS, ItemStatus, in_states
 from crowdtree.store.db.tables import budgets, campaigns
 from crowdtree.store.owner.campaigns import set_status
-from crowdtree.store.queries.corrections import count_corrected
 from crowdtree.store.serving.cache import ServingCache
-from crowdtree.store.serving.item import FINISHED, NEVER_ASKED, UNCONFIRMED
+from crowdtree.store.serving.item import CHECKED, FINISHED, NEVER_ASKED, UNCONFIRMED
 from crowdtree.store.serving.settle import settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 from crowdtree.store.serving.worker_quality import apply_judgements
@@ -52,10 +51,18 @@ BY_PEOPLE = {
 }
 """Reasons that workers can bring about, so that they must not finish a campaign, in words."""
 COUNT_REASON = Sql("SELECT count(*) FROM labels WHERE campaign_id = :campaign AND reason = :reason")
-CONFIRMED_ANSWERS = Sql(
-    f"""SELECT COALESCE(sum(answers), 0) FROM workers WHERE campaign_id = :campaign
-    AND known NOT IN ('', '{MAJORITY}') AND status <> 'blocked'"""
-)
+ON_STRANGERS = f"""SELECT items.id FROM items JOIN labels ON labels.item_id = items.id
+    WHERE items.campaign_id = :campaign AND items.corrected IS NULL AND labels.answers > 0
+    AND items.status {in_states(ItemStatus.LABELLED, ItemStatus.SET_ASIDE)}
+    AND labels.reason NOT IN ('{CHECKED}', {", ".join(f"'{reason}'" for reason in BY_PEOPLE)})
+    AND NOT EXISTS (SELECT 1 FROM answers JOIN workers ON workers.id = answers.worker_id
+    WHERE answers.item_id = items.id AND answers.kind = 'answer'
+    AND COALESCE(answers.revised_fate, answers.fate) = 'counted' AND {STANDS}
+    AND workers.known NOT IN ('', '{MAJORITY}'))"""
+"""Items with a label, but no answer of anybody whom more than the majority confirms. Those set
+aside because nobody was left count; labels by hand or by a check need no answers."""
+ANY_ON_STRANGERS = Sql(f"{ON_STRANGERS} LIMIT 1")
+IS_ON_STRANGERS = Sql(f"{ON_STRANGERS} AND items.id = :item")
 
 
 class Maintenance:
@@ -65,6 +72,8 @@ class Maintenance:
         self.cache = ServingCache(clock, np.random.default_rng(0))
         self.revising = Revising(self.cache)
         self.certifying = Certifying(self.cache)
+        self.on_strangers: dict[int, int] = {}
+        """An item of each campaign that was left to its owner, to look at first the next time."""
 
     def round(self, connection: Connection) -> bool:
         """Do one round; true when there is more to do at once."""
@@ -141,7 +150,8 @@ class Maintenance:
         unfinished = exists(connection, sql.ANY_UNFINISHED, campaign=number)
         unfinished = unfinished or self._may_be_revised(connection, number, settings)
         over = settings.finish_by_itself and not unfinished
-        if over and (text := _set_aside_by_people(connection, number)):
+        # counted once: while a campaign waits, nothing is set aside
+        if over and not said and (text := _set_aside_by_people(connection, number)):
             set_status(connection, number, "paused", now, text, "server")
             note(connection, now, "skipped away", number, {"text": text}, "server")
             return False
@@ -152,8 +162,10 @@ class Maintenance:
             set_status(connection, number, "finished", now, actor="server")
             return False
         if waiting.reason != said:
-            mine = campaigns.update().where(campaigns.c.id == number)
-            connection.execute(mine.values(status_reason=waiting.reason))
+            seen = {"id": number, "status": "running", "status_reason": said}
+            change = campaigns.update().filter_by(**seen).values(status_reason=waiting.reason)
+            if not connection.execute(change).rowcount:
+                return True  # another process was faster
             if waiting.out_of_reach:
                 detail = {"text": waiting.reason, **(waiting.claims or {})}
                 note(connection, now, "out of reach", number, detail, "server")
@@ -175,25 +187,24 @@ class Maintenance:
             found = self.certifying.step(connection, number)
             if found.reason or found.claims is not None:
                 return found
-        if settings.provisional and _rests_on_strangers(connection, number):
+        if settings.provisional and self._rests_on_strangers(connection, number):
             return Standing(LEFT_TO_OWNER)
         return Standing("")
+
+    def _rests_on_strangers(self, connection: Connection, number: int) -> bool:
+        """Whether some label has no answer of anybody whom more than the majority confirms."""
+        item = self.on_strangers.pop(number, None)
+        if item is None or not exists(connection, IS_ON_STRANGERS, campaign=number, item=item):
+            item = next(iter(fetch_ids(connection, ANY_ON_STRANGERS, campaign=number)), None)
+        if item is not None:
+            self.on_strangers[number] = item
+        return item is not None
 
     def _may_be_revised(self, connection: Connection, number: int, settings: Settings) -> bool:
         """Whether answers are left that may still show that the table is wrong."""
         if not exists(connection, ANY_UNREAD, campaign=number):
             return False
         return settings.adapts(get_campaign(connection, number).policy["policy"])
-
-
-def _rests_on_strangers(connection: Connection, number: int) -> bool:
-    """Whether some labels have no answer of anybody whom more than the majority confirms.
-
-    That is so where such people gave fewer answers than there are labels. Labels by hand need none.
-    """
-    labelled = tally(connection, number).get(ItemStatus.LABELLED.label, 0)
-    confirmed = fetch_ids(connection, CONFIRMED_ANSWERS, campaign=number)[0]
-    return confirmed < labelled and confirmed < labelled - count_corrected(connection, number)
 
 
 def _set_aside_by_people(connection: Connection, number: int) -> str:

@@ -37,9 +37,7 @@ __all__ = [
 ]
 
 CampaignStatus = Literal["draft", "running", "paused", "finishing", "finished"]
-LEFT_TO_OWNER = (
-    "waiting for you to finish it: only the majority of those who joined supports the labels"
-)
+LEFT_TO_OWNER = "waiting for you to finish it: some labels rest on strangers alone"
 """Why a campaign whose items all have their label goes on running."""
 
 

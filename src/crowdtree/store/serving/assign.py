@@ -222,6 +222,8 @@ def _refusal(
         return "holding"
     budget = unit.budgets.get(campaign.id)
     if budget is not None and not budget.allows(settings.price_micros):
+        if not unit.any_unfinished(campaign.id):
+            return "finished"
         return "wait" if budget.could_allow(settings.price_micros) else "budget"
     return "wait" if worker.lapses and _yields(unit, worker, campaign) else ""
 
@@ -276,7 +278,8 @@ def _is_gold_turn(
     rate = 1.0 if first else campaign.settings.gold_rate
     if not campaign.gold or not rate or unit.cache.rng.random() >= rate:
         return False
-    return worker.id not in unit.cache.idle  # do not pay for gold when there is nothing else to do
+    # do not pay for gold when there is nothing else to do
+    return worker.id not in unit.cache.idle and unit.any_unfinished(campaign.id)
 
 
 def _gold(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> Chosen | None:

@@ -372,8 +372,8 @@ def _newcomer_notes(seen: Situation) -> Iterator[Note]:
     running = seen.campaign.status == "running" and bool(sum(facts["workers"].values()))
     if running and seen.campaign.status_reason == LEFT_TO_OWNER:
         yield Note(
-            "The campaign does not finish by itself: most labels rest on people who agree with "
-            "each other, but with nobody whom you invited and with no check items. Check some "
+            "The campaign does not finish by itself: some labels rest on strangers alone, whom "
+            "neither check items nor people whom you invited confirm. Check some "
             "labels, exclude whom you do not trust, then finish the campaign.",
             f"{seen.link}/audit",
             "Check some labels",
