@@ -256,11 +256,13 @@ class Run:
             "status": self.store.read(partial(get_campaign, number=self.number)).status,
         }
 
-    def finish(self) -> None:
-        """Do what an owner does where strangers alone support the labels."""
-        if self.store.read(partial(get_campaign, number=self.number)).status_reason:
+    def finish(self) -> bool:
+        """Finish a campaign that waits for its owner; false if it has finished by itself."""
+        waits = bool(self.store.read(partial(get_campaign, number=self.number)).status_reason)
+        if waits:
             self.store.write(lambda c: campaigns.set_status(c, self.number, "finishing", self.now))
             self.look()
+        return waits
 
     def exclude_attackers(self) -> None:
         """Do what an owner does who knows them."""
@@ -295,9 +297,8 @@ def measure(kind: str, gold: bool, attack: str, seed: int, number: int = 0) -> d
     run = Run(kind, attack, gold, seed, number)
     try:
         run.work(run.people)
-        run.finish()
         found: dict[str, Any] = {"policy": kind, "gold": gold, "seed": seed, "table": number}
-        found |= {"attack": attack or "none"}
+        found |= {"attack": attack or "none", "waited": run.finish()}
         found |= run.facts()
         if attack:
             run.exclude_attackers()

@@ -91,8 +91,8 @@ class Settings(BaseModel):
     currency: Annotated[str, Field(max_length=8)] = ""
     """Shown next to amounts, such as EUR."""
     finish_by_itself: bool = True
-    """Whether the campaign finishes when its last item is labelled. Where only the majority of
-    those who joined supports the labels, it waits for the owner all the same."""
+    """Whether the campaign finishes when its last item is labelled. Where some labels
+    rest on strangers alone, it waits for the owner all the same."""
     adapt: bool | None = None
     """Whether the table is revised when the answers contradict it. None: where the policy chooses
     questions and stops by the table, which a plan does not."""
