@@ -30,7 +30,7 @@ from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.store import Next, Settings, Store, Unavailable
 from crowdtree.store.audits import checking
 from crowdtree.store.background.trusting import VOUCHED
-from crowdtree.store.db.campaign_row import get_campaign, list_campaigns, tally
+from crowdtree.store.db.campaign_row import LEFT_TO_OWNER, get_campaign, list_campaigns, tally
 from crowdtree.store.db.engine import make_engine
 from crowdtree.store.db.states import LeaseState
 from crowdtree.store.db.tables import (
@@ -374,8 +374,12 @@ class Look:
             return None
 
     def finished(self) -> bool:
-        """Whether every campaign is finished, and every revision: finished ones are revised too."""
-        left = sa.select(campaign_rows.c.id).where(campaign_rows.c.status != "finished")
+        """Whether every campaign is finished, and every revision: finished ones are revised too.
+
+        A campaign that waits for its owner has nothing left to ask.
+        """
+        open_ = campaign_rows.c.status_reason != LEFT_TO_OWNER
+        left = sa.select(campaign_rows.c.id).where(campaign_rows.c.status != "finished", open_)
         behind = sa.select(revisions.c.campaign_id).where(revisions.c.finished_at.is_(None))
         return self._rows(left) == [] and self._rows(behind) == []
 

@@ -319,6 +319,22 @@ def test_labels_are_not_counted_again_while_a_campaign_waits(
             assert looked == [lab.number, maintenance.ANY_ON_STRANGERS]
 
 
+def test_labels_that_the_owner_got_by_finishing_early_need_no_confirmation(url: str) -> None:
+    lab = Newcomers(url, ADAPTIVE, n=4)
+    with lab.store.opened():
+        lab.work(lab.join(), wrong=True)
+        lab.store.write(lambda c: campaigns.set_status(c, lab.number, "finishing", lab.now))
+        lab.look()
+        assert (lab.labelled, lab.status) == (4, ("finished", ""))
+        more = [{"task": "i4", "payload": "{}", "gold": None}]
+        lab.store.write(lambda c: campaigns.add_items(c, lab.number, more))
+        lab.store.write(lambda c: campaigns.set_status(c, lab.number, "running", lab.now))
+        lab.work(lab.invite(), lab.invite())
+        lab.look()
+        assert (lab.labelled, lab.status) == (5, ("finished", ""))
+        lab.agrees()
+
+
 def test_answers_of_an_erased_person_still_confirm_labels(url: str) -> None:
     lab = Newcomers(url, ADAPTIVE, n=12)
     with lab.store.opened():

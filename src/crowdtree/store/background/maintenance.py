@@ -23,7 +23,7 @@ from crowdtree.store.db.states import STANDS, ItemStatus, in_states
 from crowdtree.store.db.tables import budgets, campaigns
 from crowdtree.store.owner.campaigns import set_status
 from crowdtree.store.serving.cache import ServingCache
-from crowdtree.store.serving.item import CHECKED, FINISHED, NEVER_ASKED, UNCONFIRMED
+from crowdtree.store.serving.item import FINAL, FINISHED, NEVER_ASKED, UNCONFIRMED
 from crowdtree.store.serving.settle import settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 from crowdtree.store.serving.worker_quality import apply_judgements
@@ -54,13 +54,13 @@ COUNT_REASON = Sql("SELECT count(*) FROM labels WHERE campaign_id = :campaign AN
 ON_STRANGERS = f"""SELECT items.id FROM items JOIN labels ON labels.item_id = items.id
     WHERE items.campaign_id = :campaign AND items.corrected IS NULL AND labels.answers > 0
     AND items.status {in_states(ItemStatus.LABELLED, ItemStatus.SET_ASIDE)}
-    AND labels.reason NOT IN ('{CHECKED}', {", ".join(f"'{reason}'" for reason in BY_PEOPLE)})
+    AND labels.reason NOT IN ({", ".join(f"'{reason}'" for reason in (*FINAL, *BY_PEOPLE))})
     AND NOT EXISTS (SELECT 1 FROM answers JOIN workers ON workers.id = answers.worker_id
     WHERE answers.item_id = items.id AND answers.kind = 'answer'
     AND COALESCE(answers.revised_fate, answers.fate) = 'counted' AND {STANDS}
     AND workers.known NOT IN ('', '{MAJORITY}'))"""
 """Items with a label, but no answer of anybody whom more than the majority confirms. Those set
-aside because nobody was left count; labels by hand or by a check need no answers."""
+aside because nobody was left count; labels by the owner's hand, finish or audit do not."""
 ANY_ON_STRANGERS = Sql(f"{ON_STRANGERS} LIMIT 1")
 IS_ON_STRANGERS = Sql(f"{ON_STRANGERS} AND items.id = :item")
 
