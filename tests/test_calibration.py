@@ -606,6 +606,7 @@ def test_another_person_keeps_the_target_and_the_interval():
     assert everybody.high - everybody.low < told.high - told.low
 
 
+@pytest.mark.slow
 def test_a_plan_that_was_made_from_the_table_is_as_bad_as_left_out_items_show():
     from crowdtree.learning.optimism import optimism
 

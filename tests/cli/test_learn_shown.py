@@ -126,6 +126,7 @@ def test_nothing_is_written_when_something_cannot_be(option, name, words, leaves
     assert [file.name for file in tmp_path.iterdir()] == ["answers.csv"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default::crowdtree.CrowdtreeWarning")  # some cells err in half
 def test_how_sure_a_plans_error_is(animals, tmp_path, capsys):
     crowd, answers = animals

@@ -91,6 +91,7 @@ def test_constant_workers_beside_as_many_honest_ones_are_seen_through():
     assert flagged == {"0", "1", "2"}
 
 
+@pytest.mark.slow
 def test_passers_by_are_one_worker_to_the_model():
     rng = np.random.default_rng(5)
     truth = rng.integers(0, 2, 4000)

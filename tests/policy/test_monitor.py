@@ -266,7 +266,10 @@ def test_errors_where_the_table_says_that_nobody_errs_are_noticed():
     assert monitor.revise().apply(monitor.original).problem.worker_error[0, 0] > 0.02
 
 
-@pytest.mark.parametrize("kind", ["plan", "batch", "subtypes", "given", "calibrated"])
+@pytest.mark.parametrize(
+    "kind",
+    ["plan", "batch", "subtypes", "given", pytest.param("calibrated", marks=pytest.mark.slow)],
+)
 def test_every_policy_can_be_watched_and_revised(kind):
     problem = ct.example("table1")
     policies = {
