@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 OUT    ?= out
-unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, each of which would compile
+unexport PYTHONDONTWRITEBYTECODE  # or each of the tests' many processes compiles all modules
 
 .PHONY: help setup dist demo serve docs test again lint bench bench-peers check-slow format clean
 

@@ -11,7 +11,7 @@ often honest people are suspected is checked by simulation.
   as the table says (wrong), who reads (fast), or who answers alone, however carefully (alike).
 
 Where there are gold items or people for whom the owner vouches, other people count once they are
-known themselves. Without either, the majority decides; whom only the majority knows is marked so.
+known themselves. Without either, the majority decides; people whom it alone confirms are marked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ __all__ = ["MAJORITY", "Answered", "Suspicion", "Trust", "assess", "speaks_for"]
 
 MAJORITY = "majority"
 """Reason of those who are known to agree with most others, of whom nobody is known otherwise."""
-
 GOLD = "gold"
 """Reason of those who are known by their answers to gold items."""
 KNOWN = np.log(20.0)
