@@ -13,6 +13,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -281,25 +282,27 @@ def real_names() -> list[str]:
     return [path.name.removeprefix("crowd_") for path in paths]
 
 
-def read(name: str) -> Crowd:
-    """Read a real crowd of the data folder."""
+def files(name: str) -> tuple[Path, Path]:
+    """Answers and gold of a real crowd."""
     place = folder()
     if place is None:
         raise SystemExit(ABSENT)
-    path = next((place / f"crowd_{name}").glob("answers.csv*"))
-    answers = pl.read_csv(path, columns=["task", "worker", "label"], infer_schema=False)
-    gold = pl.read_csv(path.with_name("gold.csv"), infer_schema=False)
+    return next(
+        (place / f"crowd_{name}").glob("answers.csv*")
+    ), place / f"crowd_{name}" / "gold.csv"
+
+
+def read(name: str) -> Crowd:
+    """Read a real crowd of the data folder."""
+    answers, gold = (pl.read_csv(path, infer_schema=False) for path in files(name))
     labels = sorted({*answers["label"], *gold["label"]})
-    columns, codes = [], []
-    for column in ("task", "worker"):
-        names, code = np.unique(answers[column].to_numpy(), return_inverse=True)
-        columns.append([str(n) for n in names])
-        codes.append(code)
-    of_label = {label: code for code, label in enumerate(labels)}
-    of_task = {task: of_label[label] for task, label in gold.select("task", "label").iter_rows()}
-    label = np.array([of_label[name] for name in answers["label"]])
-    truth = np.array([of_task.get(task, -1) for task in columns[0]])
-    return Crowd(name, *codes, label, truth, *columns, labels)
+    code = {label: number for number, label in enumerate(labels)}
+    known = {task: code[label] for task, label in gold.select("task", "label").iter_rows()}
+    tasks, task = np.unique(answers["task"].to_numpy(), return_inverse=True)
+    workers, worker = np.unique(answers["worker"].to_numpy(), return_inverse=True)
+    label = np.array([code[name] for name in answers["label"]])
+    truth = np.array([known.get(name, -1) for name in tasks])
+    return Crowd(name, task, worker, label, truth, tasks.tolist(), workers.tolist(), labels)
 
 
 def load(name: str, again: int = 0) -> Crowd:
