@@ -19,6 +19,7 @@ is left out of what ``learn`` knows from other crowds (``prior_without``).
 - *workers*: of those with 20 or more answers to items of known class, how many have a 95 %
   interval that holds the share of these answers that is wrong. Where all classes are known, that
   is the very error rate of what they did; *bias* is the mean of stated less observed error.
+  *shares*: the same for the share of every class among the items of known class.
 """
 
 from __future__ import annotations
@@ -114,6 +115,15 @@ def workers(learned: Any, crowd: Crowd) -> Row:
     return {"workers_held": int(sum(held)), "workers": len(held), "workers_bias": mean}
 
 
+def shares(learned: Any, crowd: Crowd) -> Row:
+    """Intervals of the class shares against the shares among the items of known class."""
+    names = np.array(crowd.labels)[crowd.truth[crowd.truth >= 0]]
+    ends = learned.intervals.prior
+    observed = np.array([(names == name).mean() for name in learned.classes])
+    inside = (ends.low <= observed) & (observed <= ends.high)
+    return {"shares_held": int(inside.sum()), "shares": len(inside)}
+
+
 def known_items(learned: Any, crowd: Crowd, method: Row, count: int, draws: int, fit: bool) -> Row:
     """Calibration and the interval with known items: means over random draws of them."""
     gold, rng, rows = crowd.gold, np.random.default_rng(count), []
@@ -137,7 +147,8 @@ def measure_learn(crowd: Crowd, method: Row, draws: int, fit: bool) -> Row:
         learned = ct.learn(crowd.frame, **method)
         stated, right = statements(learned, crowd)
         row = {"seconds": time.process_time() - start, **calibration(stated, right)}
-        row |= interval(learned, float(right.mean())) | workers(learned, crowd)
+        row |= interval(learned, float(right.mean()))
+        row |= workers(learned, crowd) | shares(learned, crowd)
         sizes = [n for n in KNOWN if draws and len(right) - n >= MIN_OTHERS]
         row["known"] = {str(n): known_items(learned, crowd, method, n, draws, fit) for n in sizes}
     return row
@@ -201,6 +212,8 @@ def summary(found: dict[str, Row], name: str) -> list[str]:
     total, held = (sum(r[key] for r in rows.values()) for key in ("workers", "workers_held"))
     few = min(((r["workers_held"] / r["workers"], c) for c, r in rows.items() if r["workers"]),
               default=(1.0, "none"))  # fmt: skip
+    within, classes = (sum(r[key] for r in rows.values()) for key in ("shares_held", "shares"))
+    lines.append(f"  class shares: {within} of {classes} intervals hold")
     lines.append(f"  workers: {held} of {total} intervals hold ({100 * held / max(total, 1):.1f} %;"
                  f" worst {few[1]} {100 * few[0]:.0f} %)")  # fmt: skip
     return lines

@@ -24,9 +24,7 @@ another optimum on some crowds.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable
@@ -34,11 +32,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from scipy.special import digamma, expit, gammaln, log_expit, logsumexp
 
 from benchmarks.crowds import Crowd, choose, load
+from benchmarks.learn_speed import measure
 
 STEPS = 200
 CLOSE = 1e-6
@@ -243,18 +243,14 @@ def accuracy(posterior: np.ndarray, truth: np.ndarray) -> float:
 def crowdkit(python: str, method: str, crowd: Crowd) -> float:
     """Accuracy of crowd-kit's version, run by another Python; nan if it fails."""
     with tempfile.TemporaryDirectory() as place:
-        source, target = Path(place, "answers.csv"), Path(place, "labels.csv")
-        names = {"task": crowd.task, "worker": crowd.worker, "label": crowd.label}
-        np.savetxt(source, np.stack(list(names.values()), axis=1), "%d", ",",
-                   header=",".join(names), comments="")  # fmt: skip
-        script = Path(__file__).with_name("learn_peers.py")
-        command = [python, str(script), CROWDKIT[method], str(source), str(target)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800)
-        if done.returncode or "failed" in json.loads(done.stdout.strip().splitlines()[-1]):
-            return float("nan")
-        task, label = np.loadtxt(target, int, delimiter=",", skiprows=1).T
-    truth = crowd.truth[task]
-    return 100 * float((label == truth)[truth >= 0].mean())
+        source = str(Path(place, "answers.parquet"))
+        codes = {"task": crowd.task, "worker": crowd.worker, "label": crowd.label}
+        pl.DataFrame(codes).write_parquet(source)
+        found, pairs = measure(CROWDKIT[method], source, python)
+    if "failed" in found:
+        return float("nan")
+    known = crowd.truth >= 0
+    return 100 * float((pairs[:, 1] == crowd.truth)[known].mean())
 
 
 def main() -> None:
