@@ -50,7 +50,11 @@ Row = dict[str, Any]
 
 @contextmanager
 def prior_without(name: str) -> Iterator[None]:
-    """Leave a crowd out of what ``learn`` knows from other crowds, where it can be left out."""
+    """Leave a crowd out of what ``learn`` knows from other crowds, where it can be left out.
+
+    ``crowdtree.learning.crowd_prior.leave_out(name)`` is a context manager that does nothing for a
+    crowd that was not learned from, such as a simulated one.
+    """
     try:
         prior = importlib.import_module("crowdtree.learning.crowd_prior")
     except ModuleNotFoundError:
@@ -257,6 +261,9 @@ def report(found: dict[str, Row], methods: list[str]) -> Iterator[str]:
         for method in [m for m in methods if m not in PEERS]:
             yield f"  {method}:"
             yield from summary(some, method)
+            behind = {c: standing({c: row}, methods)[method]["gap"] for c, row in some.items()}
+            low = [f"{c} {gap:+.1f}" for c, gap in behind.items() if gap < -2]
+            yield f"  more than 2 points below the best peer: {', '.join(low) or 'none'}"
 
 
 def main() -> None:
