@@ -25,9 +25,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.learn_calibration import crowds
+from benchmarks.crowds import files, real_names
 from benchmarks.learn_docs import put, table
-from benchmarks.realdata import folder
 from crowdtree.audit import Audit, kernels
 from crowdtree.audit.forecast import ledger_of
 from crowdtree.audit.ledger import allowed_wrong
@@ -131,10 +130,11 @@ class Labelled(NamedTuple):
 
 
 @cache
-def crowd_labels(place: Path) -> dict[str, Labelled]:
+def crowd_labels() -> dict[str, Labelled]:
     """Labels of every crowd, replayed as a campaign."""
     made = {}
-    for name, (answers, path) in crowds(place).items():
+    for name in real_names():
+        answers, path = files(name)
         learned, gold = campaign(answers), read_gold(path)
         said = learned.labels
         items = [task for task in said if task in gold]
@@ -190,11 +190,11 @@ def spread(checks: Floats) -> str:
     return f"{low:.0f} to {high:.0f}"
 
 
-def crowds_table(place: Path) -> str:
+def crowds_table() -> str:
     head = ["crowd", "items", "answers", "stated", "truth", *(f"bound after {n}" for n in SIZES),
             *(f"estimate after {n}" for n in SIZES), "bound held", "interval held"]  # fmt: skip
     rows = []
-    for name, (items, labels, errors, truth, each) in crowd_labels(place).items():
+    for name, (items, labels, errors, truth, each) in crowd_labels().items():
         wrong = [a != b for a, b in zip(labels, truth, strict=True)]
         share = float(np.mean(wrong))
         held, inside, tries = 0, 0, 0
@@ -235,15 +235,12 @@ def main() -> None:
     options.add_argument("--only", choices=["settings", "crowds"])
     chosen = options.parse_args()
     warnings.simplefilter("ignore")
-    place = folder()
     tables = {}
     if chosen.only != "crowds":
-        made = settings()
-        if place is not None:
-            made |= crowd_settings(place)
+        made = settings() | crowd_settings()
         tables["settings"] = settings_table(made, chosen.replays)
-    if chosen.only != "settings" and place is not None:
-        tables["crowds"] = crowds_table(place)
+    if chosen.only != "settings" and real_names():
+        tables["crowds"] = crowds_table()
     if chosen.write:
         text = PAGE.read_text(encoding="utf-8")
         for mark, content in tables.items():
@@ -251,10 +248,10 @@ def main() -> None:
         PAGE.write_text(text, encoding="utf-8")
 
 
-def crowd_settings(place: Path) -> dict[str, Setting]:
+def crowd_settings() -> dict[str, Setting]:
     """Real crowds of 700 items or more; the bound is one and a half times the true error."""
     made = {}
-    for name, (items, labels, errors, truth, _) in crowd_labels(place).items():
+    for name, (items, labels, errors, truth, _) in crowd_labels().items():
         if len(items) >= 700:
             wrong = np.array([a != b for a, b in zip(labels, truth, strict=True)])
             made[name] = Setting(

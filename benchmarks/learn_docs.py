@@ -1,6 +1,6 @@
 """Write the tables and figures of ``docs/measured/learning.md`` from the results of the benchmarks.
 
-``python -m benchmarks.learn_docs [--folder out/bench]`` reads ``learn_calibration.json``,
+``python -m benchmarks.learn_docs [--folder out/bench]`` reads ``learn_labels.json``,
 ``learn_end_to_end*.json`` and ``learn_speed.json``, as their ``--json`` wrote them. Each table
 is between two marks; the text around them is written by hand. A table without a file is
 kept.
@@ -14,7 +14,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from benchmarks.learn_end_to_end import summary
+from benchmarks import learn_end_to_end
+from benchmarks.learn_labels import KNOWN, standing, summary
 from crowdtree.plots.curves import curve_chart
 from crowdtree.plots.vega import draw_chart
 
@@ -34,6 +35,8 @@ DRAWN = {
     "scikit-learn tree": ("plain", "baseline"),
     "logistic regression": ("dashed", "baseline"),
 }
+LAST_ROWS = {"accuracy": "mean", "rank": "average rank", "gap": "mean gap to the best peer",
+             "worst": "worst gap"}  # fmt: skip
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -42,59 +45,49 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def labels(found: dict[str, Any]) -> str:
-    """Stated and observed accuracy, calibration and intervals of every crowd."""
+    """What the default of ``learn`` states about real and simulated crowds, and what is right."""
     head = ["crowd", "right, %", "stated, %", "95 % interval", "calibration error", "by chance",
-            "log loss", "with 50 known: calibration error", "by chance", "log loss",
-            "workers held", "shares held"]  # fmt: skip
-    rows = []
-    for name, row in found.items():
-        gold = row["gold"]
-        rows.append([
-            name, f"{row['accuracy']:.1f}", f"{row['stated']:.1f}",
-            f"{row['low']:.1f} to {row['high']:.1f}", f"{row['calibration']:.1f}",
-            f"{row['noise']:.1f}", f"{row['log_loss']:.3f}", f"{gold['calibration']:.1f}",
-            f"{gold['noise']:.1f}", f"{gold['log_loss']:.3f}", "{} of {}".format(*row["workers"]),
-            "{} of {}".format(*row["shares"]),
-        ])  # fmt: skip
-    every = list(found.values())
-    known = [row["gold"] for row in every]
-    held = [row["workers"][0] / row["workers"][1] for row in every if row["workers"][1]]
-    shares = [sum(row["shares"][i] for row in every) for i in (0, 1)]
-    rows.append([
-        "**mean**", mean(every, "accuracy", 1), mean(every, "stated", 1), "",
-        mean(every, "calibration", 1), mean(every, "noise", 1), mean(every, "log_loss", 3),
-        mean(known, "calibration", 1), mean(known, "noise", 1), mean(known, "log_loss", 3),
-        f"{100 * sum(held) / len(held):.1f} %", f"{shares[0]} of {shares[1]}",
-    ])  # fmt: skip
-    return table(head, rows)
+            *(f"{n} known: error, held, width" for n in KNOWN), "workers held", "bias"]  # fmt: skip
+    parts = []
+    for title, some in kinds(found):
+        ours = {name: row["methods"]["learn"] for name, row in some.items()}
+        rows = []
+        for name, row in ours.items():
+            rows.append([
+                name, f"{row['accuracy']:.1f}", f"{row['stated']:.1f}",
+                f"{row['low']:.1f} to {row['high']:.1f}", f"{row['calibration']:.1f}",
+                f"{row['chance']:.1f}", *(known(row["known"].get(str(n))) for n in KNOWN),
+                f"{row['workers_held']} of {row['workers']}", f"{row['workers_bias']:+.1f}",
+            ])  # fmt: skip
+        lines = "\n".join(f"- {line.strip()}" for line in summary(some, "learn"))
+        parts.append(f"**{title}**\n\n{table(head, rows)}\n\nMean and worst crowd:\n\n{lines}")
+    return "\n\n".join(parts)
 
 
-def mean(rows: list[dict[str, Any]], key: str, digits: int) -> str:
-    return f"{sum(row[key] for row in rows) / len(rows):.{digits}f}"
+def kinds(found: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Real and simulated crowds, each with its title; a kind without crowds is left out."""
+    chosen = {"Real crowds": False, "Simulated crowds": True}
+    parts = [(title, {n: r for n, r in found.items() if r["simulated"] == simulated})
+             for title, simulated in chosen.items()]  # fmt: skip
+    return [part for part in parts if part[1]]
+
+
+def known(row: dict[str, Any] | None) -> str:
+    return f"{row['calibration']:.1f}, {100 * row['held']:.0f} %, {row['width']:.1f}" if row else ""
 
 
 def peers(found: dict[str, Any]) -> str:
-    """Accuracy and log loss of all methods; the last with a temperature of other crowds."""
-    methods = [name for name in next(iter(found.values()))["peers"] if "tempered" not in name]
-    rows = []
-    for name, row in found.items():
-        cells = [f"{row['accuracy']:.2f} / {row['log_loss']:.3f}"]
-        for method in methods:
-            plain, tempered = (row["peers"][key] for key in (method, f"{method}, tempered"))
-            cells.append(
-                f"{plain['accuracy']:.2f} / {plain['log_loss']:.3f} / {tempered['log_loss']:.3f}"
-            )
-        rows.append([name, *cells])
-    ranks = [accuracy_ranks(row, methods) for row in found.values()]
-    means = [f"{sum(rank[i] for rank in ranks) / len(ranks):.2f}" for i in range(len(ranks[0]))]
-    rows.append(["**average rank of the accuracy**", *means])
-    return table(["crowd", "crowdtree", *methods], rows)
-
-
-def accuracy_ranks(row: dict[str, Any], methods: list[str]) -> list[int]:
-    accuracy = [row["accuracy"], *(row["peers"][method]["accuracy"] for method in methods)]
-    rounded = [round(value, 2) for value in accuracy]
-    return [1 + sum(other > value for other in rounded) for value in rounded]
+    """Accuracy of all methods on every crowd, their ranks, and the gap to the best peer."""
+    methods = list(next(iter(found.values()))["methods"])
+    parts = []
+    for title, some in kinds(found):
+        rows = [[name, *(f"{row['methods'][m]['accuracy']:.1f}" for m in methods)]
+                for name, row in some.items()]  # fmt: skip
+        final = standing(some, methods)
+        for key, text in LAST_ROWS.items():
+            rows.append([f"**{text}**", *(f"{final[m][key]:.2f}" for m in methods)])
+        parts.append(f"**{title}**\n\n{table(['accuracy, %', *methods], rows)}")
+    return "\n\n".join(parts)
 
 
 def end_to_end(found: dict[str, Any]) -> str:
@@ -103,7 +96,7 @@ def end_to_end(found: dict[str, Any]) -> str:
     for name, result in found.items():
         rows = []
         for method, right in result["right"].items():
-            mean, error, answers = summary(right, result["asked"][method])
+            mean, error, answers = learn_end_to_end.summary(right, result["asked"][method])
             cells = [f"{100 * m:.1f} ± {100 * s:.1f} ({a:.1f})"
                      for m, s, a in zip(mean, error, answers, strict=True)]  # fmt: skip
             if method.endswith("all answers"):
@@ -123,7 +116,9 @@ def draw(name: str, result: dict[str, Any]) -> None:
     """Error over the answers that were taken, of those who may ask more and more."""
     rows = []
     for method, (dash, kind) in DRAWN.items():
-        mean, error, answers = summary(result["right"][method], result["asked"][method])
+        mean, error, answers = learn_end_to_end.summary(
+            result["right"][method], result["asked"][method]
+        )
         for m, s, a in zip(mean, error, answers, strict=True):
             row = {"series": method, "kind": kind, "dash": dash, "x": float(a), "y": float(1 - m)}
             rows.append(row | {"low": float(1 - m - s), "high": float(1 - m + s)})
@@ -136,35 +131,16 @@ def draw(name: str, result: dict[str, Any]) -> None:
 
 
 def speed(found: dict[str, Any]) -> str:
-    """Side by side, the ratios, and time against answers."""
-    runs = found["runs"]
+    """Time and memory of every run, and how time grows."""
     rows = [
-        [name, f"{run['seconds']:.2f}", f"{run['cpu']:.2f}", f"{run['memory'] / 2**20:.0f} MB",
-         f"{100 * run['right']:.3f} %"]
-        for name, run in runs.items()
+        [name, "fails", "", "", "", ""] if "failed" in run else
+        [name, f"{run['cpu']:.2f}", f"{run['seconds']:.2f}", f"{run['peak'] / 2**20:.0f} MB",
+         f"{run['memory'] / 2**20:.0f} MB", f"{100 * run['right']:.2f} %"]
+        for name, run in found["runs"].items()
     ]  # fmt: skip
-    parts = [table(["method", "seconds", "of processor", "memory above the input", "right"], rows)]
-    ratios = []
-    for mine, theirs in (("dawid-skene", "DawidSkene"), ("hierarchical", "GLAD")):
-        a, b = runs[f"crowdtree {mine}"], runs.get(f"crowd-kit {theirs}", {})
-        if "seconds" in b:
-            ratios.append([
-                f"{mine} against {theirs}", f"{b['seconds'] / a['seconds']:.1f}",
-                f"{b['cpu'] / a['cpu']:.1f}", f"{a['memory'] / max(b['memory'], 1):.2f}",
-            ])  # fmt: skip
-    parts.append(
-        table(["comparison", "times faster", "by processor time", "of its memory"], ratios)
-    )
-    lines = [
-        [f"{p['rows']:,}", f"{p['seconds']:.2f}", f"{p['cpu']:.2f}", f"{p['peak'] / 2**20:.0f} MB",
-         str(p["steps"]), f"{100 * p['right']:.3f} %"]
-        for p in found["slope"]
-    ]  # fmt: skip
-    head = ["answers, from Parquet", "seconds", "of processor", "peak of memory", "steps", "right"]
-    parts.append(table(head, lines))
-    if "power" in found:
-        parts.append(f"Processor time grows as answers^{found['power']:.2f}.")
-    return "\n\n".join(parts)
+    head = ["run", "s of processor", "s", "peak of memory", "above the input", "right"]
+    power = f"\n\nProcessor time grows as answers^{found['power']:.2f}." if "power" in found else ""
+    return table(head, rows) + power
 
 
 def put(text: str, mark: str, made: str) -> str:
@@ -180,11 +156,9 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=ROOT / "out" / "bench")
     folder = parser.parse_args().folder
     text = PAGE.read_text()
-    if (folder / "learn_calibration.json").exists():
-        found = json.loads((folder / "learn_calibration.json").read_text())
-        text = put(text, "labels", labels(found))
-        if all("peers" in row for row in found.values()):
-            text = put(text, "peers", peers(found))
+    if (folder / "learn_labels.json").exists():
+        found = json.loads((folder / "learn_labels.json").read_text())
+        text = put(put(text, "labels", labels(found)), "peers", peers(found))
     sets: dict[str, Any] = {}
     for path in sorted(folder.glob("learn_end_to_end*.json")):
         sets |= json.loads(path.read_text())

@@ -6,6 +6,7 @@ of one core. Truths are drawn anew for every crowd, in three shapes: as the mode
 workers far below the others; easy and hard cells), and otherwise (skills with the tails of
 Student's t of 4 degrees of freedom; errors spread evenly).
 
+Crowds have many yes/no questions; one question with several labels is in ``learn_labels.py``.
 Coverage is pooled over crowds. Two intervals of the coverage itself are printed: the binomial one
 (Wilson), and one from the spread between crowds, which does not take the cells of one crowd for
 independent; they share the uncertainty about the typical worker, so prefer the second.
@@ -17,8 +18,6 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import expit, logit
-from scipy.stats import beta
 
 from crowdtree.learning import learn
 from tests.learn_crowds import (
@@ -26,7 +25,6 @@ from tests.learn_crowds import (
     Crowd,
     crowd_error,
     gold_of,
-    labelled,
     many_questions,
     with_spammer,
 )
@@ -44,55 +42,16 @@ def asked(rng, shape: str) -> Crowd:
     return many_questions(rng, 300, 15, 6, 40, 16, shape)
 
 
-def named(each: int, labels: int = 2) -> Callable[..., Crowd]:
-    return lambda rng, shape: labelled(rng, 500, 50, each, labels, shape)
-
-
-SETTINGS: dict[str, tuple] = {
-    "many questions, all gold, table known": (
-        asked, lambda c: learn(c.answers, c.gold, problem=c.problem)
-    ),
-    "many questions, no gold, table known": (asked, lambda c: learn(c.answers, problem=c.problem)),
-    "many questions, all gold, no table": (asked, lambda c: learn(c.answers, c.gold)),
-    "many questions, quarter gold, no table": (asked, lambda c: learn(c.answers, quarter(c))),
-    "one question, all gold, 5 per item": (named(5), lambda c: learn(c.answers, c.gold)),
-    "one question, quarter gold, 5 per item": (named(5), lambda c: learn(c.answers, quarter(c))),
-    "one question, no gold, 5 per item": (named(5), lambda c: learn(c.answers)),
-    "one question, no gold, 10 per item": (named(10), lambda c: learn(c.answers)),
-    "four labels, all gold, 5 per item": (named(5, 4), lambda c: learn(c.answers, c.gold)),
-    "four labels, no gold, 5 per item": (named(5, 4), lambda c: learn(c.answers)),
-}  # fmt: skip
-
-
-def label_errors(learned, crowd: Crowd) -> tuple[np.ndarray, np.ndarray]:
-    """Share of wrong answers that is to be expected, by class and by worker, of one question."""
-    a = learned.answers
-    truth = np.array([int(crowd.gold[str(task)]) for task in a.tasks.tolist()])[a.task]
-    miss = np.diag(crowd.error) if len(crowd.error) > 1 else crowd.error[0]
-    order = np.array([int(name) for name in a.workers])
-    chance = expit(logit(miss[truth]) - crowd.skill[order[a.worker]])
-    by_class = np.bincount(truth, chance, len(miss)) / np.maximum(np.bincount(truth), 1)
-    return by_class, np.bincount(a.worker, chance) / np.bincount(a.worker)
-
-
-def labels_covered(learned, crowd: Crowd) -> list[np.ndarray]:
-    """The same for one question; workers by their error, with the intervals that are reported."""
-    by_class, by_worker = label_errors(learned, crowd)
-    wrong, right = learned.fit.wrong[0], learned.fit.right[0]
-    low, high = beta.ppf([[0.025], [0.975]], wrong, right)
-    ends = np.array([(w.error_low, w.error_high) for w in learned.workers.values()])
-    shares, share = learned.intervals.prior, crowd.problem.prior
-    return [
-        (low <= by_class) & (by_class <= high),
-        (ends[:, 0] <= by_worker) & (by_worker <= ends[:, 1]),
-        (shares.low <= share) & (share <= shares.high),
-    ]
+SETTINGS: dict[str, Callable] = {
+    "all gold, table known": lambda c: learn(c.answers, c.gold, problem=c.problem),
+    "no gold, table known": lambda c: learn(c.answers, problem=c.problem),
+    "all gold, no table": lambda c: learn(c.answers, c.gold),
+    "quarter gold, no table": lambda c: learn(c.answers, quarter(c)),
+}
 
 
 def covered(learned, crowd: Crowd) -> list[np.ndarray]:
     """Whether each interval holds the truth: cells with a known outcome, skills, class shares."""
-    if learned.kind == "labels":
-        return labels_covered(learned, crowd)
     told = learned.problem.outcome == crowd.problem.outcome
     (low, high), shares = learned.intervals.worker_error, learned.intervals.prior
     error = crowd_error(crowd)
@@ -133,13 +92,11 @@ def row(title: str, kind: str, parts: list[np.ndarray]) -> None:
 
 def coverage(runs: int) -> None:
     pooled: dict[tuple[str, str], list] = {}
-    for number, (title, (make, fit)) in enumerate(SETTINGS.items()):
+    for number, (title, fit) in enumerate(SETTINGS.items()):
         for shape in SHAPES:
             # every setting has crowds of its own: pooled rows are then independent
-            # one question has two cells per crowd, so it has more crowds
-            count = runs if make is asked else 3 * runs
-            seeds = np.random.SeedSequence([number, SHAPES.index(shape)]).spawn(count)
-            crowds = (make(np.random.default_rng(seed), shape) for seed in seeds)
+            seeds = np.random.SeedSequence([number, SHAPES.index(shape)]).spawn(runs)
+            crowds = (asked(np.random.default_rng(seed), shape) for seed in seeds)
             scores = [covered(fit(crowd), crowd) for crowd in crowds]
             for kind, parts in zip(KINDS, zip(*scores, strict=True), strict=True):
                 pooled.setdefault((title, kind), []).append(list(parts))
@@ -203,50 +160,6 @@ def bias(runs: int) -> None:
                 _bias_row(known, fit, classes, spammer, runs)
 
 
-KNOWN_ITEMS = (400, 60, 0)
-"""Items of known class, of 400, in :func:`label_bias`."""
-
-
-def label_bias(runs: int) -> None:
-    """The same for one question of 2, 4 and 10 labels, a tenth of the workers spammers or none."""
-    print(
-        f"\none question: learned / actual error of {runs} crowds per row, 400 items, 30 workers,"
-    )
-    print("6 answers per item; in the intervals are shared errors, of which there are none here")
-    for known in KNOWN_ITEMS:
-        for labels in (2, 4, 10):
-            for spammer in SPAMMERS:
-                ratio, hits = [], ([], [], [])
-                for seed in range(runs):
-                    rng = np.random.default_rng([labels, seed, 1])
-                    crowd = labelled(rng, 400, 30, 6, labels)
-                    said = _spam(rng, crowd.answers, labels, spammer)
-                    some = dict(list(crowd.gold.items())[:known]) or None
-                    names = [str(k) for k in range(labels)]
-                    learned = learn({**crowd.answers, "label": said}, some, classes=names)
-                    truth = np.array([int(crowd.gold[str(t)]) for t in crowd.answers["task"]])
-                    ratio.append(learned.typical_error / np.mean(said != truth))
-                    if spammer == "none":
-                        for part, hit in zip(hits, labels_covered(learned, crowd), strict=True):
-                            part.append(hit)
-                covered_ = " ".join(f"{100 * np.concatenate(h).mean():5.1f}" for h in hits if h)
-                print(
-                    f"{known:4} known, {labels:2} labels, spammers {spammer:9} median "
-                    f"{np.median(ratio):.3f} ({min(ratio):.3f} to {max(ratio):.3f})   {covered_}",
-                    flush=True,
-                )
-
-
-def _spam(rng, answers: dict, labels: int, kind: str) -> np.ndarray:
-    """Labels with three workers of thirty who answer at random, or always the same."""
-    said, bad = answers["label"].copy(), answers["worker"] < 3
-    if kind == "random":
-        said[bad] = rng.integers(0, labels, int(bad.sum()))
-    elif kind == "constant":
-        said[bad] = 0
-    return said
-
-
 def _bias_row(known: str, fit: Callable, classes: int, spammer: str, runs: int) -> None:
     ratio, settled, hits = [], 0, ([], [], [])
     for seed in range(runs):
@@ -278,13 +191,11 @@ def main() -> None:
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=20, help="crowds per setting and shape")
-    parser.add_argument("--only", choices=["coverage", "slope", "bias", "labels"])
+    parser.add_argument("--only", choices=["coverage", "slope", "bias"])
     chosen = parser.parse_args()
     start = time.process_time()
     if chosen.only in (None, "bias"):
         bias(chosen.runs)
-    if chosen.only in (None, "labels"):
-        label_bias(chosen.runs)
     if chosen.only in (None, "coverage"):
         coverage(chosen.runs)
     if chosen.only in (None, "slope"):

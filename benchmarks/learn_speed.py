@@ -1,29 +1,108 @@
-"""Speed and memory on simulated crowds, compared with crowd-kit's, measured in one run.
+"""Processor time and memory of ``learn``, and how they grow with the number of answers.
 
-``CROWDKIT_PYTHON=... python -m benchmarks.learn_speed --json out/bench/learn_speed.json``;
-CROWDKIT_PYTHON names a Python with crowd-kit. Every run is a process of its own that reads the
-same Parquet file and is warmed up on 1,000 answers first. GLAD runs whole (about six minutes);
-``--glad N`` stops it after N steps, and ``--glad 0`` leaves it out. ``learn_docs.py`` writes the
-page from the JSON.
+``python -m benchmarks.learn_speed [--ten-million] [--json out/bench/learn_speed.json]``. Cases: 50
+labels with 3,000 answers; 250,000 and 1,000,000 answers with two labels; with ``--ten-million``
+also 10,000,000. Every run is a process of its own, warmed up on 1,000 answers before the clock
+starts. With CROWDKIT_PYTHON, a Python that has crowd-kit, its Dawid-Skene runs on the million
+answers, too, and with ``--glad`` its GLAD, which takes minutes. ``learn_docs.py`` writes the page.
 """
 
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import polars as pl
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def crowd(answers: int, seed: int = 0) -> tuple[pl.DataFrame, np.ndarray]:
-    """Tasks x 10 of 1,000 workers, binary, errors from Beta(2, 6)."""
-    rng = np.random.default_rng(seed)
+class Meter:
+    """Seconds, processor seconds, the peak of memory, and the peak above that at the start.
+
+    The peak that the kernel keeps is set back first (Linux), so that a higher peak of the warm-up
+    does not hide it; where that is not allowed, the growth of the peak is reported.
+    """
+
+    def __enter__(self) -> "Meter":
+        try:
+            Path("/proc/self/clear_refs").write_text("5")
+            self._status = Path("/proc/self/status").read_text
+            self._start = self._read("VmRSS")
+        except OSError:
+            self._status = None
+            self._start = self._read("")
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        wall, cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
+        peak = self._read("VmHWM")
+        self.found = {"seconds": wall, "cpu": cpu, "peak": peak, "memory": peak - self._start}
+
+    def _read(self, key: str) -> int:
+        if self._status is None:
+            return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        line = next(line for line in self._status().splitlines() if line.startswith(key))
+        return 1024 * int(line.split()[1])
+
+
+def run(method: str, source: str, target: str) -> dict[str, Any]:
+    """Label the answers of a CSV or Parquet file: by ``learn[:METHOD]`` or a class of crowd-kit."""
+    kind, _, option = method.partition(":")
+    if kind == "learn":
+        import polars as pl
+
+        from crowdtree import learn
+
+        frame = pl.read_parquet(source)
+        chosen = {"method": option} if option else {}
+
+        def fit(part: Any) -> Any:
+            return learn(part, **chosen).labels
+    else:
+        import pandas as pd
+        from crowdkit import aggregation
+
+        frame = pd.read_parquet(source) if source.endswith("parquet") else pd.read_csv(source)
+        seed = {"random_state": 0} if method == "MACE" else {}
+
+        def fit(part: Any) -> Any:
+            return getattr(aggregation, method)(**seed).fit_predict(part)
+
+    try:
+        fit(frame.head(1000))
+        with Meter() as meter:
+            labels = fit(frame)
+    except Exception as problem:  # report the failure as a result
+        return {"failed": f"{type(problem).__name__}: {str(problem)[:90]}"}
+    pairs = np.array([[int(task), int(label)] for task, label in labels.items()])
+    pairs[pairs[:, 0].argsort()].tofile(target)
+    return meter.found
+
+
+def measure(
+    method: str, source: str, python: str = sys.executable
+) -> tuple[dict[str, Any], np.ndarray]:
+    """Run in a process of its own; give the figures and (task, label) sorted by task."""
+    target = source + ".labels"
+    command = [python, "-P", __file__, "--run", method, source, target]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    if done.returncode:
+        return {"failed": (done.stderr.strip().splitlines() or ["no word"])[-1][:90]}, np.empty(0)
+    found = json.loads(done.stdout.strip().splitlines()[-1])
+    return found, np.empty(0) if "failed" in found else np.fromfile(target, int).reshape(-1, 2)
+
+
+def binary(answers: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Ten answers about each item by 1,000 workers, two labels, errors from Beta(2, 6)."""
+    rng = np.random.default_rng(0)
     tasks, workers, each = answers // 10, 1000, 10
     truth = rng.integers(0, 2, tasks).astype(np.int8)
     error = rng.beta(2, 6, workers)
@@ -31,147 +110,72 @@ def crowd(answers: int, seed: int = 0) -> tuple[pl.DataFrame, np.ndarray]:
     first = rng.integers(0, workers, tasks, dtype=np.int32)
     worker = ((first[:, None] + np.arange(each, dtype=np.int32) * 97) % workers).ravel()
     label = truth[task] ^ (rng.random(answers, dtype=np.float32) < error[worker])
-    return pl.DataFrame({"task": task, "worker": worker, "label": label.astype(np.int8)}), truth
+    return {"task": task, "worker": worker, "label": label.astype(np.int8)}, truth
 
 
-def ours(method: str, source: str) -> dict:
-    """Run in a fresh process: a warm-up compiles or loads the kernels, then the clock starts."""
-    code = f"""
-import json
-import polars as pl
-from crowdtree.learning import learn
-from benchmarks.learn_peers import Meter
-frame = pl.read_parquet({source!r})
-learn(frame.head(1000), method={method!r}).intervals
-with Meter() as meter:
-    learned = learn(frame, method={method!r})
-best = learned.posterior.argmax(axis=1).astype('int8')
-best.tofile({source + ".labels"!r})
-print(json.dumps(dict(meter.found, steps=len(learned.trace))))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
-    )
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    result = json.loads(done.stdout)
-    result["labels"] = np.fromfile(source + ".labels", dtype=np.int8)
-    return result
+def fifty() -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Three answers about each of 1,000 items, 50 labels."""
+    from benchmarks.crowds import simulate
+
+    crowd = simulate("families_50")
+    return {"task": crowd.task, "worker": crowd.worker, "label": crowd.label}, crowd.truth
 
 
-def peer(python: str, method: str, source: str, iterations: int | None = None) -> dict:
-    target = source + ".csv"
-    script = Path(__file__).with_name("learn_peers.py")
-    extra = [] if iterations is None else [str(iterations)]
-    done = subprocess.run(
-        [python, str(script), method, source, target, *extra], capture_output=True, text=True,
-        check=True,
-    )  # fmt: skip
-    result = json.loads(done.stdout.strip().splitlines()[-1])
-    if "failed" not in result:
-        table = pl.read_csv(target).sort("task")
-        result["labels"] = table["label"].to_numpy()
-    return result
+def cases(sizes: list[int], method: str, python: str | None, glad: bool) -> dict[str, Any]:
+    """All runs, as they are printed."""
+    import polars as pl
+
+    found: dict[str, Any] = {"runs": {}}
+    with tempfile.TemporaryDirectory() as folder:
+        for title, size in [("50 labels, ", 0), *(("", size) for size in sizes)]:
+            answers, truth = binary(size) if size else fifty()
+            source = str(Path(folder, "answers.parquet"))
+            pl.DataFrame(answers).write_parquet(source)
+            rows = len(answers["task"])
+            peers = [("DawidSkene", python), *([("GLAD", python)] if glad else [])]
+            if not python or size != 1_000_000:
+                peers = []
+            for name, where in [(method, sys.executable), *peers]:
+                result, pairs = measure(name, source, where)
+                if "failed" not in result:
+                    result |= {"rows": rows, "right": float((pairs[:, 1] == truth).mean())}
+                found["runs"][f"{name}, {title}{rows:,} answers"] = result
+                print(f"{name}, {title}{rows:,} answers: {shown(result)}", flush=True)
+            del answers
+    own = [r for name, r in found["runs"].items() if name.startswith(f"{method}, ")
+           and "50 labels" not in name and "failed" not in r]  # fmt: skip
+    if len(own) > 1:
+        x, y = np.log([[r["rows"], r["cpu"]] for r in own]).T
+        found["power"] = float(np.polyfit(x, y, 1)[0])
+        print(f"processor time grows as answers^{found['power']:.2f}")
+    return found
 
 
-def show(name: str, result: dict, truth: np.ndarray) -> None:
-    """Print a run, and put its accuracy in the place of its labels."""
+def shown(result: dict[str, Any]) -> str:
     if "failed" in result:
-        print(f"{name:38} fails: {result['failed']}")
-        return
-    result["right"] = float((result.pop("labels") == truth).mean())
-    print(
-        f"{name:38}{result['seconds']:9.2f} s {result['cpu']:9.2f} s of processor "
-        f"{result['memory'] / 2**20:8.0f} MB above the input {100 * result['right']:8.3f} % right",
-        flush=True,
-    )
+        return f"fails: {result['failed']}"
+    return (f"{result['cpu']:.2f} s of processor ({result['seconds']:.2f} s), peak "
+            f"{result['peak'] / 2**20:.0f} MB, {result['memory'] / 2**20:.0f} MB above the input, "
+            f"{100 * result['right']:.3f} % right")  # fmt: skip
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--glad", type=int, default=-1, help="steps; -1: until it is done")
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--slope", type=int, nargs="*", default=[250_000, 1_000_000, 4_000_000,
-                                                                 20_000_000])  # fmt: skip
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--answers", type=int, nargs="*", default=[250_000, 1_000_000])
+    parser.add_argument("--ten-million", action="store_true")
+    parser.add_argument("--method", default="learn", help="learn, or learn:METHOD")
+    parser.add_argument("--glad", action="store_true", help="also run crowd-kit's GLAD")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--run", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    python = os.environ.get("CROWDKIT_PYTHON")
-    with tempfile.TemporaryDirectory() as folder:
-        found = side_by_side(given.rows, folder, python, given.glad)
-        found |= slope(given.slope, folder)
+    if given.run:
+        print(json.dumps(run(*given.run)))
+        return
+    sizes = given.answers + [10_000_000] * given.ten_million
+    found = cases(sizes, given.method, os.environ.get("CROWDKIT_PYTHON"), given.glad)
     if given.json:
         given.json.parent.mkdir(parents=True, exist_ok=True)
         given.json.write_text(json.dumps(found, indent=1))
-
-
-def side_by_side(rows: int, folder: str, python: str | None, glad: int) -> dict:
-    """Ours and theirs in turn, the median of three by time; GLAD once."""
-    frame, truth = crowd(rows)
-    source = str(Path(folder, f"{rows}.parquet"))
-    frame.write_parquet(source)
-    print(f"{rows:,} answers")
-    runs: dict[str, list[dict]] = {}
-    for turn in range(3):
-        print(f"  turn {turn + 1} of 3", flush=True)
-        for method in ("dawid-skene", "hierarchical"):
-            runs.setdefault(f"crowdtree {method}", []).append(ours(method, source))
-        if python:
-            runs.setdefault("crowd-kit DawidSkene", []).append(peer(python, "DawidSkene", source))
-    if python and glad:
-        print("  GLAD", flush=True)
-        runs["crowd-kit GLAD"] = [peer(python, "GLAD", source, None if glad < 0 else glad)]
-    made = {name: sorted(tries, key=lambda r: r.get("seconds", 0))[len(tries) // 2]
-            for name, tries in runs.items()}  # fmt: skip
-    for name, result in made.items():
-        show(name, result, truth)
-    for mine, theirs in (("dawid-skene", "DawidSkene"), ("hierarchical", "GLAD")):
-        a, b = made[f"crowdtree {mine}"], made.get(f"crowd-kit {theirs}", {})
-        if "seconds" in b:
-            print(f"  crowdtree {mine} against {theirs}: {b['seconds'] / a['seconds']:.1f} times "
-                  f"faster ({b['cpu'] / a['cpu']:.1f} by processor time), memory ratio "
-                  f"{a['memory'] / max(b['memory'], 1):.2f}")  # fmt: skip
-    return {"rows": rows, "runs": made, "glad_steps": glad}
-
-
-def slope(sizes: list[int], folder: str) -> dict:
-    """Time and memory against the number of answers, from Parquet."""
-    points = []
-    for rows in sizes:
-        frame, truth = crowd(rows)
-        source = str(Path(folder, "slope.parquet"))
-        frame.write_parquet(source)
-        del frame
-        code = f"""
-import json, resource
-from crowdtree.learning import learn
-from benchmarks.learn_peers import Meter
-import polars as pl
-learn(pl.scan_parquet({source!r}).head(1000).collect())  # compiled before the clock starts
-with Meter() as meter:
-    learned = learn({source!r})
-best = learned.posterior.argmax(axis=1).astype('int8')
-best.tofile({source + ".labels"!r})
-peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(json.dumps(dict(meter.found, peak=peak, steps=len(learned.trace))))
-"""
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
-        )
-        if done.returncode:
-            print(f"{rows:,} answers: fails: {done.stderr.strip().splitlines()[-1:]}")
-            continue
-        point = {"rows": rows, **json.loads(done.stdout)}
-        point["right"] = float((np.fromfile(source + ".labels", np.int8) == truth).mean())
-        points.append(point)
-        print(f"{rows:>12,} answers {point['seconds']:8.2f} s  peak {point['peak'] / 2**20:7.0f} "
-              f"MB {100 * point['right']:7.3f} % right in {point['steps']} steps",
-              flush=True)  # fmt: skip
-    if len(points) < 2:
-        return {"slope": points}
-    x, y = np.log([[p["rows"], p["cpu"]] for p in points]).T
-    power = float(np.polyfit(x, y, 1)[0])
-    print(f"processor time grows as answers^{power:.2f}")
-    return {"slope": points, "power": power}
 
 
 if __name__ == "__main__":
