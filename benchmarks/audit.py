@@ -4,7 +4,8 @@
 time; ``--write`` puts the tables into ``docs/measured/audit.md``, ``--only`` makes one of them.
 
 *Planned.* Audits of a planned number of checks, and how many checks a fixed uniform sample needs
-for the same mean bound. *Any time*: the same without a plan.
+for the same mean bound. *Any time*: the same without a plan. *Away*: at other numbers of checks
+than the planned one.
 
 *Settings.* In each replay the wrong items are drawn anew (crowds: fixed) and an audit is played to
 the last item. *Held*: share of replays in which the true number of wrong labels was never
@@ -57,6 +58,7 @@ SEEDS = 20
 RATES = (0.005, 0.02, 0.1, 0.2, 0.33, 0.4)
 PLANS = ((300, 50), (300, 150), (2000, 100), (2000, 400), (20_000, 400), (20_000, 1000))
 """Numbers of items and planned checks."""
+AWAY = (100, 200, 400, 800, 1600)
 STATED = ("informative", "useless", "misleading")
 SPEED = """
 import time, numpy as np, crowdtree as ct
@@ -216,7 +218,7 @@ def fixed_bound(items: int, wrong: int, checks: int) -> float:
 
 def fixed_checks(items: int, wrong: int, checks: int, bound: float) -> float:
     """Checks of a fixed uniform sample whose expected bound is this one."""
-    sizes = np.unique(np.geomspace(max(checks / 4, 2), min(1.6 * checks, items), 40).astype(int))
+    sizes = np.unique(np.geomspace(max(checks / 8, 2), min(1.6 * checks, items), 50).astype(int))
     bounds = np.minimum.accumulate([fixed_bound(items, wrong, int(n)) for n in sizes])
     return float(np.interp(-bound, -bounds, sizes))
 
@@ -235,8 +237,9 @@ def planned_bounds(
 ) -> tuple[float, int]:  # fmt: skip
     """Checks of a fixed sample with the same mean bound, and in how many replays ours held.
 
-    Where draws are uniform, a fixed sample of the same draws removes most of the noise. The bound
-    only falls, so one that is read after half as many checks again tells whether it ever failed.
+    Where draws are uniform (up to the planned number), a fixed sample of the same draws removes
+    most of the noise. The bound only falls, so one that is read after half as many checks again
+    tells whether it ever failed.
     """
     bounds, held = [], 0
     items, rng = len(stated), np.random.default_rng(0)
@@ -247,7 +250,7 @@ def planned_bounds(
             item = audit.draw()
             audit.record(item, wrong=bool(truth[item]))
         bound = audit.upper * items
-        if planned:
+        if checks <= planned:
             bound -= max_wrong(items, checks, audit.standing.wrong, ALPHA)
             bound += fixed_bound(items, int(truth.sum()), checks)
         bounds.append(bound)
@@ -277,6 +280,21 @@ def planned_table(replays: int) -> str:
     whole = np.concatenate([part for part, _ in every]), np.mean([c for _, c in every], axis=0)
     rows.append(["all", "all", *_planned_cells(*whole, replays)])
     return table(head, rows)
+
+
+def away_table(replays: int) -> str:
+    """Ratios at other numbers of checks than the planned one."""
+    rows = []
+    for share in (0.02, 0.1, 0.33):
+        items, ratios = 20_000, []
+        stated, chance = stated_errors("useless", items, share, np.random.default_rng(1))
+        wrong = exactly(round(share * items), chance)
+        for checks in AWAY:
+            needs, _ = planned_bounds(stated, wrong, checks, 400, replays)
+            ratios.append(f"{checks / needs:.2f}")
+        rows.append([f"{100 * share:.0f} %", *ratios])
+        print(" | ".join(rows[-1]), flush=True)
+    return table(["wrong", *(f"ratio at {checks}" for checks in AWAY)], rows)
 
 
 def _planned_cells(ratios: Floats, held: Floats, replays: int) -> list[str]:
@@ -394,7 +412,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--replays", type=int, default=2000)
     options.add_argument("--write", action="store_true", help="put the tables into the page")
-    options.add_argument("--only", choices=["planned", "settings", "crowds", "speed"])
+    options.add_argument("--only", choices=["planned", "away", "settings", "crowds", "speed"])
     options.add_argument("--before", type=Path, help="sources to compare the speed with")
     chosen = options.parse_args()
     warnings.simplefilter("ignore")
@@ -402,6 +420,8 @@ def main() -> None:
     tables = {}
     if chosen.only in (None, "planned"):
         tables["planned"] = planned_table(max(1, chosen.replays // 100))
+    if chosen.only in (None, "away"):
+        tables["away"] = away_table(max(1, chosen.replays // 50))
     if chosen.only in (None, "settings"):
         made = settings()
         if place is not None:

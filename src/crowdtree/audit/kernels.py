@@ -235,8 +235,6 @@ def wealth(
     """
     mass = counts * size
     counts = counts.copy()
-    if total > mass.sum() + 1e-9:
-        return log, start, True
     for t in range(stop):
         g = strata[t]
         error = 1.0 - errors[t] if flip else errors[t]

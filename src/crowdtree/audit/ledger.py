@@ -36,7 +36,7 @@ def allowed_wrong(bound: float, items: int) -> int:
     return math.floor(bound * items + 1e-9)
 
 
-class Tests:
+class TotalTests:
     """Tests of totals one after another, each played only as far as a bound asks.
 
     Totals are in an order in which each is of interest only once all before it are rejected: for
@@ -50,7 +50,8 @@ class Tests:
         self._flip = flip
         self._logs = np.zeros(len(totals))
         self._played = np.zeros(len(totals), dtype=np.int64)
-        self._rejected: tuple[dict[int, int], dict[int, int]] = ({}, {})
+        impossible = np.flatnonzero(totals > ledger.left.sum() + 1e-9).tolist()
+        self._rejected = dict.fromkeys(impossible, 0), dict.fromkeys(impossible, 0)
         """Check that rejects each total with the whole risk, and with half of it."""
         self._order: tuple[list[int], list[int]] = ([], [])
         """Check after which the first total is rejected, the first two are, and so on."""
@@ -66,6 +67,8 @@ class Tests:
             if number in self._rejected[level]:
                 continue
             ledger = self._ledger
+            if level == 0 and self._played[number] == ledger.checks:
+                return False  # nothing is new
             log, played, rejected = ledger.kernels.wealth(
                 ledger.first, ledger.size, *ledger.checks_made, self._flip,
                 self._totals[number], self._logs[number], self._played[number], ledger.checks,
@@ -144,8 +147,8 @@ class Ledger:
             self.totals = totals_of_loss(self.whole, wanted)
             self.ends = np.append(self.totals[1:], self.whole)
         before = float(known[1])
-        self.above = Tests(self, (self.totals - before)[::-1].copy(), False)
-        self.below = Tests(self, self.left.sum() - (self.ends - before), True)
+        self.above = TotalTests(self, (self.totals - before)[::-1].copy(), False)
+        self.below = TotalTests(self, self.left.sum() - (self.ends - before), True)
         self._wrongs, self._lefts = [before], [float(self.left.sum())]
         self._estimates: list[float] = []
         self._sums = np.zeros(2)
@@ -215,8 +218,10 @@ class Ledger:
     def rejecting(self, total: float, checks: int) -> int:
         """Most wrong items in further checks that rule out a total at the planned number of checks.
 
-        `checks` is that number in all. Negative if none do.
+        `checks` is that number in all. Negative if none do, as in a ledger of losses.
         """
+        if not self._plan_risk:
+            return -1
         items, before = round(float(self.first.sum())), round(self._wrongs[0])
         most = max_found(items, checks, round(total) - before, self._plan_risk)
         return most - round(self.wrong) + before
@@ -233,8 +238,9 @@ class Ledger:
 
     def _planned(self, checks: int) -> Sequence[float]:
         """Bound and interval of the planned number of checks, if it is reached."""
-        passed = self._plan is not None and checks >= self._plan[0]
-        return self._plan[1] if passed and self._plan else (self.whole, 0.0, self.whole)
+        if self._plan is None or checks < self._plan[0]:
+            return self.whole, 0.0, self.whole
+        return self._plan[1]
 
     def _high(self, half: int, checks: int | None) -> float:
         t = self.checks if checks is None else checks

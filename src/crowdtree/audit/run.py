@@ -643,7 +643,8 @@ class Audit(Framed, Saved, Plotted):
         state = self._loss_state
         state = "open" if self.correct and state == "impossible" else state
         rng = generator(seed)
-        return forecast_rest(ledger, self.loss_bound, allowed, state, replays, rng)
+        wanted = self.loss_bound, allowed
+        return forecast_rest(ledger, *wanted, state, replays, rng, self.planned)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is known, as plain data, ready for JSON."""
