@@ -21,7 +21,7 @@ def max_wrong(items: int, drawn: int, found: int, risk: float) -> int:
     most `risk` (the hypergeometric distribution).
 
     >>> max_wrong(1000, 100, 2, 0.05), max_wrong(10, 10, 2, 0.05)
-    (58, 2)
+    (59, 2)
     """
     logs = _log_factorials(items)
     low, high = found, items - drawn + found  # at `low` the probability is 1
@@ -40,7 +40,7 @@ def min_wrong(items: int, drawn: int, found: int, risk: float) -> int:
 def max_found(items: int, drawn: int, total: int, risk: float) -> int:
     """Most wrong items in a sample that still rule out `total` in all; -1 if none do.
 
-    >>> max_found(1000, 100, 59, 0.05), max_found(1000, 100, 10, 0.05)
+    >>> max_found(1000, 100, 60, 0.05), max_found(1000, 100, 10, 0.05)
     (2, -1)
     """
     logs = _log_factorials(items)
