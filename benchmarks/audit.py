@@ -1,33 +1,46 @@
 """Audits: does the bound hold, how many checks does it take, and what do real crowds show?
 
-``python -m benchmarks.audit [--replays 2000] [--write]`` takes some minutes of processor time;
-``--write`` puts the tables into ``docs/measured/audit.md``.
+``python -m benchmarks.audit [--replays 2000] [--write]`` takes about half an hour of processor
+time; ``--write`` puts the tables into ``docs/measured/audit.md``, ``--only`` makes one of them.
+
+*Planned.* Audits of a planned number of checks, and how many checks a fixed uniform sample needs
+for the same mean bound. *Any time*: the same without a plan. *Away*: at other numbers of checks
+than the planned one.
 
 *Settings.* In each replay the wrong items are drawn anew (crowds: fixed) and an audit is played to
 the last item. *Held*: share of replays in which the true number of wrong labels was never
 rejected, at any check. *Checks*: until the bound is certified, beside uniform sampling with the
-same kind of bets and no stated errors. Results come in sheets of ten.
+same kind of bets and no stated errors, and beside fixed samples. Results come in sheets of ten.
 
 *Crowds.* The answers of each crowd replayed in random order as a campaign of one question; labels
-and stated errors of ``learn`` without gold, items with gold, audits without a wanted bound.
+and stated errors of ``learn`` without gold, items with gold, audits of planned numbers of checks.
+
+*Speed.* Processor time of audits of 400 checks, read at the end, beside the sources that
+``--before`` names.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.stats import hypergeom
 
 from benchmarks.crowds import files, real_names
 from benchmarks.learn_docs import put, table
 from crowdtree.audit import Audit, kernels
+from crowdtree.audit.exact import max_found, max_wrong
 from crowdtree.audit.forecast import ledger_of
 from crowdtree.audit.ledger import allowed_wrong
 from crowdtree.learning import learn
@@ -41,6 +54,30 @@ ALPHA = 0.05
 BATCH = 10
 SIZES = (100, 200, 400)
 SEEDS = 20
+RATES = (0.005, 0.02, 0.1, 0.2, 0.33, 0.4)
+PLANS = ((300, 50), (300, 150), (2000, 100), (2000, 400), (20_000, 400), (20_000, 1000))
+"""Numbers of items and planned checks."""
+AWAY = (100, 200, 400, 800, 1600)
+STATED = ("informative", "useless", "misleading")
+SPEED = """
+import time, numpy as np, crowdtree as ct
+for items, share, options in %r:
+    rng = np.random.default_rng(0)
+    stated = np.clip(rng.beta(0.5, 0.5 * (1 - share) / share, items), 1e-6, 1 - 1e-6)
+    wrong = rng.random(items) < stated
+    for seed in range(-1, %d):
+        if not seed:
+            start = time.process_time()
+        audit = ct.Audit(stated, confidence=0.95, rng=seed + 1, **options)
+        for _ in range(400):
+            item = audit.draw()
+            audit.record(item, wrong=bool(wrong[item]))
+        audit.upper, audit.interval
+    print((time.process_time() - start) / %d)
+"""
+SPEEDS = [(800, 0.1, {}), (2000, 0.05, {}), (2000, 0.3, {}), (2000, 0.05, {"bound": 0.08}),
+          (20_000, 0.05, {})]  # fmt: skip
+TIMED = 5
 TARGET = 0.05
 """Stated error at which an item of a crowd gets no more answers."""
 Bools = NDArray[np.bool_]
@@ -168,9 +205,146 @@ def play(setting: Setting, replays: int, uniform: bool) -> tuple[Floats, float]:
     return checks, held / replays
 
 
+@cache
+def fixed_bound(items: int, wrong: int, checks: int) -> float:
+    """Expected exact bound of a fixed uniform sample."""
+    found = np.arange(min(checks, wrong) + 1)
+    chance = hypergeom.pmf(found, items, wrong, checks)
+    return float(sum(
+        p * max_wrong(items, checks, int(x), ALPHA)
+        for x, p in zip(found, chance, strict=True) if p > 1e-7
+    ))  # fmt: skip
+
+
+def fixed_checks(items: int, wrong: int, checks: int, bound: float) -> float:
+    """Checks of a fixed uniform sample whose expected bound is this one."""
+    sizes = np.unique(np.geomspace(max(checks / 8, 2), min(1.6 * checks, items), 50).astype(int))
+    bounds = np.minimum.accumulate([fixed_bound(items, wrong, int(n)) for n in sizes])
+    return float(np.interp(-bound, -bounds, sizes))
+
+
+def stated_errors(kind: str, items: int, share: float, rng: np.random.Generator) -> list[Floats]:
+    """Stated errors of a kind, and the chances by which items are wrong."""
+    a = max(0.15, min(1.0, 6 * share))
+    chance = np.clip(rng.beta(a, a * (1 - share) / share, items), 1e-6, 1 - 1e-6)
+    stated = {"informative": chance, "useless": rng.permutation(chance)}
+    return [stated.get(kind, chance.max() - chance + 1e-6), chance]
+
+
+def planned_bounds(
+    stated: Floats, wrong: Callable[[np.random.Generator], Bools], checks: int, planned: int,
+    replays: int,
+) -> tuple[float, int]:  # fmt: skip
+    """Checks of a fixed sample with the same mean bound, and in how many replays ours held.
+
+    Where draws are uniform (up to the planned number), a fixed sample of the same draws removes
+    most of the noise. Held: never too low, until half as many checks again were made.
+    """
+    bounds, held = [], 0
+    items, rng = len(stated), np.random.default_rng(0)
+    for seed in range(replays):
+        truth = wrong(rng)
+        audit = Audit(stated, rng=seed, planned=planned)
+        for _ in range(checks):
+            item = audit.draw()
+            audit.record(item, wrong=bool(truth[item]))
+        bound = audit.upper * items
+        if checks <= planned:
+            bound -= max_wrong(items, checks, audit.standing.wrong, ALPHA)
+            bound += fixed_bound(items, int(truth.sum()), checks)
+        bounds.append(bound)
+        for _ in range(min(checks // 2, items - checks)):
+            item = audit.draw()
+            audit.record(item, wrong=bool(truth[item]))
+        held += min(found.upper for found in audit.history) * items > truth.sum() - 0.5
+    return fixed_checks(items, int(truth.sum()), checks, float(np.mean(bounds))), held
+
+
+def planned_table(replays: int) -> str:
+    head = ["wrong", "stated errors", "mean ratio", "worst ratio", "worst at", "held, %",
+            "any time: mean ratio", "worst ratio", "held, %"]  # fmt: skip
+    rows, every = [], []
+    for share, kind in product(RATES, STATED):
+        ratios, counts = [], np.zeros(2)
+        for items, checks in PLANS:
+            rng = np.random.default_rng(1)
+            stated, chance = stated_errors(kind, items, share, rng)
+            wrong = exactly(max(1, round(share * items)), chance)
+            made = [planned_bounds(stated, wrong, checks, n, replays) for n in (checks, 0)]
+            ratios.append([checks / needs for needs, _ in made])
+            counts += [held for _, held in made]
+            print(share, kind, items, checks, np.round(ratios[-1], 3), counts, flush=True)
+        every.append((np.array(ratios), counts))
+        rows.append([f"{100 * share:.1f} %", kind, *_planned_cells(*every[-1], replays)])
+    whole = np.concatenate([part for part, _ in every]), np.mean([c for _, c in every], axis=0)
+    rows.append(["all", "all", *_planned_cells(*whole, replays)])
+    return table(head, rows)
+
+
+def away_table(replays: int) -> str:
+    """Ratios at other numbers of checks than the planned one."""
+    rows = []
+    for share in (0.02, 0.1, 0.33):
+        items, ratios = 20_000, []
+        stated, chance = stated_errors("useless", items, share, np.random.default_rng(1))
+        wrong = exactly(round(share * items), chance)
+        for checks in AWAY:
+            needs, _ = planned_bounds(stated, wrong, checks, 400, replays)
+            ratios.append(f"{checks / needs:.2f}")
+        rows.append([f"{100 * share:.0f} %", *ratios])
+        print(" | ".join(rows[-1]), flush=True)
+    return table(["wrong", *(f"ratio at {checks}" for checks in AWAY)], rows)
+
+
+def _planned_cells(ratios: Floats, held: Floats, replays: int) -> list[str]:
+    worst = int(ratios[:, 0].argmax())
+    items, checks = PLANS[worst % len(PLANS)]
+    share = [f"{100 * count / (replays * len(PLANS)):.1f}" for count in held]
+    return [
+        f"{ratios[:, 0].mean():.2f}", f"{ratios[:, 0].max():.2f}", f"{checks:,} of {items:,}",
+        share[0], f"{ratios[:, 1].mean():.2f}", f"{ratios[:, 1].max():.2f}", share[1],
+    ]  # fmt: skip
+
+
+def speed_table(before: Path | None) -> str:
+    here = Path(__file__).resolve().parents[1] / "src"
+    found = []
+    for place in [here, *([] if before is None else [before])]:
+        command = [sys.executable, "-c", SPEED % (SPEEDS, TIMED, TIMED)]
+        made = subprocess.run(
+            command, env=os.environ | {"PYTHONPATH": str(place)}, capture_output=True, check=True
+        )
+        found.append([float(line) for line in made.stdout.split()])
+    head = ["items", "wrong", "bound", "seconds", "before", "ratio"]
+    rows = []
+    for number, (items, share, options) in enumerate(SPEEDS):
+        now, *was = (times[number] for times in found)
+        rows.append([
+            f"{items:,}", f"{100 * share:.0f} %",
+            f"{100 * options['bound']:.0f} %" if options else "none", f"{now:.3f}",
+            *([f"{was[0]:.3f}", f"{was[0] / now:.1f}"] if was else ["", ""]),
+        ])  # fmt: skip
+        print(" | ".join(rows[-1]), flush=True)
+    return table(head, rows)
+
+
+def fixed_sizes(items: int, wrong: int, total: int) -> list[int]:
+    """Fixed uniform samples that certify with a chance of 50 and of 90 %."""
+    found = []
+    for power in (0.5, 0.9):
+        low, high = 1, items
+        while low < high:
+            n = (low + high) // 2
+            most = max_found(items, n, total, ALPHA)
+            enough = hypergeom.cdf(most, items, wrong, n) >= power
+            low, high = (low, n) if enough else (n + 1, high)
+        found.append(low)
+    return found
+
+
 def settings_table(made: dict[str, Setting], replays: int) -> str:
     head = ["setting", "items", "wrong", "bound", "held, %", "checks", "10 to 90 %", "uniform",
-            "10 to 90 %", "ratio"]  # fmt: skip
+            "10 to 90 %", "ratio", "fixed, 50 %", "fixed, 90 %"]  # fmt: skip
     rows = []
     for name, setting in made.items():
         ours, held = play(setting, replays, False)
@@ -179,8 +353,10 @@ def settings_table(made: dict[str, Setting], replays: int) -> str:
         share = [f"{100 * wrong:.1f} %", f"{100 * setting.bound:.1f} %"]
         cells = [f"{ours.mean():.0f}", spread(ours), f"{plain.mean():.0f}", spread(plain)]
         ratio = f"{ours.mean() / plain.mean():.2f}"
-        size = f"{len(setting.errors):,}"
-        rows.append([name, size, *share, f"{100 * held:.1f}", *cells, ratio])
+        items = len(setting.errors)
+        total = allowed_wrong(setting.bound, items) + 1
+        fixed = map(str, fixed_sizes(items, round(wrong * items), total))
+        rows.append([name, f"{items:,}", *share, f"{100 * held:.1f}", *cells, ratio, *fixed])
         print(" | ".join(rows[-1]), f"| uniform held {100 * plain_held:.1f}", flush=True)
     return table(head, rows)
 
@@ -192,37 +368,40 @@ def spread(checks: Floats) -> str:
 
 def crowds_table() -> str:
     head = ["crowd", "items", "answers", "stated", "truth", *(f"bound after {n}" for n in SIZES),
-            *(f"estimate after {n}" for n in SIZES), "bound held", "interval held"]  # fmt: skip
+            *(f"estimate after {n}" for n in SIZES), *(f"ratio at {n}" for n in SIZES),
+            "bound held", "interval held"]  # fmt: skip
     rows = []
-    for name, (items, labels, errors, truth, each) in crowd_labels().items():
-        wrong = [a != b for a, b in zip(labels, truth, strict=True)]
-        share = float(np.mean(wrong))
+    for name, (items, labels, errors, truth, each) in crowd_labels(place).items():
+        wrong = np.array([a != b for a, b in zip(labels, truth, strict=True)])
+        share, n = float(wrong.mean()), len(items)
         held, inside, tries = 0, 0, 0
-        shown: list[str] = []
-        estimates: list[str] = []
-        for seed in range(SEEDS):
-            audit = Audit(items, labels, errors.tolist(), seed=seed)
-            answer = dict(zip(items, truth, strict=True))
-            for size in SIZES:
-                while len(audit.history) < min(size, len(items)):
-                    for item in audit.next(min(20, size - len(audit.history))):
-                        audit.record(item, answer[item])
+        shown: list[list[str]] = [[], [], []]
+        for size in (min(size, n) for size in SIZES):
+            bounds = []
+            for seed in range(SEEDS):
+                audit = Audit(errors, rng=seed, planned=size)
+                while audit.checked < size:
+                    item = audit.draw()
+                    audit.record(item, wrong=bool(wrong[item]))
                 found = audit.standing
+                bound = found.upper * n - max_wrong(n, size, found.wrong, ALPHA)
+                bounds.append(bound + fixed_bound(n, int(wrong.sum()), size))
+                tries += 1
+                held += int(found.upper >= share - 1e-12)
+                inside += int(found.low - 1e-12 <= share <= found.high + 1e-12)
                 if seed == 0:
-                    done = "" if found.checks == size else f" (all {found.checks})"
-                    shown.append(f"{100 * found.upper:.1f} %{done}")
-                    estimates.append(
+                    done = "" if size < n else f" (all {size})"
+                    shown[0].append(f"{100 * found.upper:.1f} %{done}")
+                    shown[1].append(
                         f"{100 * (found.estimate or 0):.1f} ({100 * found.low:.1f} to "
                         f"{100 * found.high:.1f}) %"
                     )
-            # the bound only falls, so the last one tells whether it ever failed
-            tries += 1
-            held += int(audit.standing.upper >= share - 1e-12)
-            inside += int(audit.standing.low - 1e-12 <= share <= audit.standing.high + 1e-12)
+            needs = fixed_checks(n, int(wrong.sum()), size, float(np.mean(bounds)))
+            shown[2].append(f"{size / needs:.2f}" if size < n else "-")
         rows.append([
-            name, f"{len(items):,}", f"{each:.1f}", f"{100 * errors.mean():.1f} %",
-            f"{100 * share:.1f} %", *shown,
-            *estimates, f"{held} of {tries}", f"{inside} of {tries}",
+            name, f"{n:,}", f"{each:.1f}", f"{100 * errors.mean():.1f} %",
+            f"{100 * share:.1f} %", *shown[0], *shown[1], *shown[2],
+            f"{held} of {tries}", f"{inside} of {tries}",
         ])  # fmt: skip
         print(" | ".join(rows[-1]), flush=True)
     return table(head, rows)
@@ -232,15 +411,24 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--replays", type=int, default=2000)
     options.add_argument("--write", action="store_true", help="put the tables into the page")
-    options.add_argument("--only", choices=["settings", "crowds"])
+    options.add_argument("--only", choices=["planned", "away", "settings", "crowds", "speed"])
+    options.add_argument("--before", type=Path, help="sources to compare the speed with")
     chosen = options.parse_args()
     warnings.simplefilter("ignore")
     tables = {}
-    if chosen.only != "crowds":
-        made = settings() | crowd_settings()
+    if chosen.only in (None, "planned"):
+        tables["planned"] = planned_table(max(1, chosen.replays // 100))
+    if chosen.only in (None, "away"):
+        tables["away"] = away_table(max(1, chosen.replays // 50))
+    if chosen.only in (None, "settings"):
+        made = settings()
+        if place is not None:
+            made |= crowd_settings(place)
         tables["settings"] = settings_table(made, chosen.replays)
-    if chosen.only != "settings" and real_names():
-        tables["crowds"] = crowds_table()
+    if chosen.only in (None, "crowds") and place is not None:
+        tables["crowds"] = crowds_table(place)
+    if chosen.only in (None, "speed"):
+        tables["speed"] = speed_table(chosen.before)
     if chosen.write:
         text = PAGE.read_text(encoding="utf-8")
         for mark, content in tables.items():

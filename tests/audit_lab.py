@@ -4,9 +4,22 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
+
+from crowdtree.audit import kernels
 from crowdtree.audit.ledger import Ledger
 
 ALPHA = 0.05
+
+
+def above_wealth(ledger: Ledger) -> np.ndarray:
+    """Log wealth against at least as many wrong items as each total."""
+    return np.array([ledger.wealth_against(total) for total in ledger.totals])
+
+
+def below_wealth(ledger: Ledger) -> np.ndarray:
+    """Log wealth against at most as many wrong items as the end of each cell."""
+    return np.array([ledger.below.log_wealth(number) for number in range(len(ledger.ends))])
 
 
 def ways(ledger: Ledger, bad: tuple[int, ...], share: float, power: float, batch: int = 1):
@@ -24,7 +37,7 @@ def _after(chance, ledger, bad, share, power, batch, seen):
         return
     if ledger.checks % batch == 0:
         seen = ledger.expected.copy()
-    weights = ledger.kernels.lean(ledger.left, seen, share, power)
+    weights = kernels.lean(ledger.left, seen, share, power)
     for stratum in range(len(bad)):
         left = ledger.left[stratum]
         for error, count in ((True, bad[stratum]), (False, left - bad[stratum])):

@@ -47,14 +47,6 @@ def full_skips(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crowdtree.store.serving.answering.skip_weight", lambda *_: 1.0)
 
 
-@pytest.fixture(scope="module")
-def compiled_audits() -> Iterator[None]:
-    """Audits of few items are computed as those of many, which is faster for hundreds of them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("crowdtree.audit.ledger.FEW", 0)
-        yield
-
-
 @pytest.fixture(scope="session")
 def play() -> Iterator[Any]:
     """Playwright, which allows one loop per process."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from types import SimpleNamespace
@@ -13,14 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import crowdtree as ct
-from audit_lab import ALPHA, ways
-from crowdtree.audit import few, kernels
-from crowdtree.audit.forecast import ledger_of
+from audit_lab import ALPHA, above_wealth, below_wealth, ways
+from crowdtree.audit import kernels
+from crowdtree.audit.exact import max_found, max_wrong, min_wrong
 from crowdtree.audit.ledger import Ledger
 from crowdtree.audit.runs import draw_weights, run_confidence
 from crowdtree.audit.strata import expectations, stratify, totals_to_test
-
-pytestmark = pytest.mark.usefixtures("compiled_audits")
 
 
 def ledger(sizes, stated, known=(0, 0)):
@@ -56,8 +55,8 @@ def test_wealth_is_a_martingale_in_every_tiny_audit(sizes, stated, share, power)
         for chance, state in ways(ledger(sizes, stated), bad, share, power, batch=2):
             t = state.checks
             sums[t] = sums.get(t, 0.0) + chance
-            above[t] = above.get(t, 0.0) + chance * np.exp(state.above[: total + 1])
-            below[t] = below.get(t, 0.0) + chance * np.exp(state.below[total:])
+            above[t] = above.get(t, 0.0) + chance * np.exp(above_wealth(state)[: total + 1])
+            below[t] = below.get(t, 0.0) + chance * np.exp(below_wealth(state)[total:])
         for t in above:
             assert sums[t] == pytest.approx(1.0)
             assert above[t].max() <= 1 + 1e-9
@@ -163,7 +162,7 @@ def test_a_bet_is_fair_at_its_null_for_any_chances(sizes, data):
     bad = np.array([data.draw(st.integers(0, size)) for size in sizes], float)
     total = data.draw(st.integers(0, int(bad.sum())))
     expected = sum(
-        weights[g] * count / left[g] * math.exp(few.bet(left, weights, q, total, g, error))
+        weights[g] * count / left[g] * math.exp(kernels.bet(left, weights, q, total, g, error))
         for g in range(k)
         if left[g]
         for error, count in ((True, bad[g]), (False, left[g] - bad[g]))
@@ -172,6 +171,135 @@ def test_a_bet_is_fair_at_its_null_for_any_chances(sizes, data):
     assert expected <= 1 + 1e-9
     if total == bad.sum():
         assert expected == pytest.approx(1.0)
+
+
+# ---------------------------------------------------------------- a planned number of checks
+
+
+def chance_of_at_most(items, wrong, drawn, found):
+    """By counting all samples."""
+    ways_ = sum(math.comb(wrong, x) * math.comb(items - wrong, drawn - x) for x in range(found + 1))
+    return ways_ / math.comb(items, drawn)
+
+
+@pytest.mark.parametrize("risk", [0.0499, 0.31])
+def test_bounds_of_fixed_samples_are_those_of_counting(risk):
+    for items in (1, 7, 30):
+        for drawn in {1, items // 2, items} - {0}:
+            for found in range(drawn + 1):
+                kept = [
+                    wrong
+                    for wrong in range(found, items - drawn + found + 1)
+                    if chance_of_at_most(items, wrong, drawn, found) > risk
+                ]
+                assert max_wrong(items, drawn, found, risk) == max(kept)
+                assert min_wrong(items, drawn, drawn - found, risk) == items - max(kept)
+            for total in range(items + 1):
+                most = max_found(items, drawn, total, risk)
+                assert most < 0 or max_wrong(items, drawn, most, risk) < total
+                assert max_wrong(items, drawn, min(most + 1, drawn), risk) >= total
+
+
+@pytest.mark.parametrize(("sizes", "stated"), [((4, 2), (0.01, 0.6)), ((3, 3), (0.9, 0.0))])
+def test_planned_bounds_hold_at_every_check_of_every_tiny_audit(sizes, stated):
+    """All truths, all orders of draws: how often a bound or an interval is ever wrong, exactly."""
+    risk, planned = 0.25, 2  # at half as much risk again for the plan, a third of the bounds fail
+    failed = []
+
+    def walk(chance, state, bad, truth, missed):
+        """Go on from a state; `missed` says which of bound and interval ever failed before."""
+        low, high = state.interval()
+        missed = missed | np.array([state.most_wrong() < truth, not low <= truth <= high])
+        if not state.remaining or missed.all():
+            failed[-1] += chance * missed
+            return
+        uniform = state.checks < planned
+        weights = kernels.lean(state.left, state.expected, 1.0 if uniform else 0.1, 1.0)
+        for g, left in enumerate(state.left):
+            for error, count in ((1.0, bad[g]), (0.0, left - bad[g])):
+                if count > 0.5:
+                    after = copy.deepcopy(state)
+                    after.take(weights, g, error)
+                    if after.checks == planned:
+                        after.look()
+                    rest = [b - error * (g == k) for k, b in enumerate(bad)]
+                    part = weights[g] / weights.sum() * count / left
+                    walk(chance * part, after, rest, truth, missed)
+
+    for bad in itertools.product(*(range(size + 1) for size in sizes)):
+        failed.append(np.zeros(2))
+        start = Ledger(np.array(sizes, float), np.array(stated), (0, 0), risk, planned=True)
+        assert math.exp(-start.need) + start._plan_risk == pytest.approx(risk)
+        walk(1.0, start, list(bad), sum(bad), np.zeros(2, dtype=bool))
+    worst = np.max(failed, axis=0)
+    assert (worst <= risk + 1e-9).all()
+    assert worst[0] > 0.1  # the bound is not so wide that it could not fail
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 1 / 3, 0.4])
+@pytest.mark.parametrize(("items", "planned"), [(600, 150), (3000, 60), (3000, 600)])
+def test_a_planned_audit_takes_at_most_a_tenth_more_checks_than_a_fixed_sample(
+    share, items, planned
+):
+    """Whatever is stated; its mean bound over seeds, with the same results as a fixed sample."""
+    rng = np.random.default_rng(0)
+    stated = rng.random(items)
+    truth = np.zeros(items, dtype=bool)
+    truth[: round(share * items)] = True
+    ours, fixed = [], []
+    for seed in range(3):
+        audit = ct.Audit(stated, rng=seed, planned=planned)
+        for _ in range(planned):
+            item = audit.draw()
+            audit.record(item, wrong=bool(truth[item]))
+        ours.append(audit.upper)
+        found, fewer = audit.standing.wrong / planned, round(planned / 1.1)
+        below = math.floor(found * fewer)
+        ends = [max_wrong(items, fewer, below + more, ALPHA) / items for more in (0, 1)]
+        fixed.append(np.interp(found * fewer - below, [0, 1], ends))
+    assert np.mean(ours) <= np.mean(fixed)
+
+
+def test_planned_checks_are_drawn_with_equal_chances():
+    errors = [0.001] * 450 + [0.2] * 50
+    audit = ct.Audit(errors, bound=0.03, rng=1, planned=100)
+    chances = []
+    for _ in range(150):
+        item = audit.draw()
+        audit.record(item, wrong=item >= 450 and item % 5 == 0)
+        chances.append(len(set(np.round(list(audit.weights.values()), 9))))
+    assert chances[:100] == [1] * 100
+    assert chances[-1] > 1
+
+
+def test_the_planned_number_has_a_default_and_limits():
+    many, few = [0.1] * 2000, [0.1] * 101
+    assert (ct.Audit(many).planned, ct.Audit(few).planned) == (400, 51)
+    assert ct.Audit(many, bound=0.1).planned == 0
+    assert ct.Audit(many, bound=0.1, planned=50).planned == 50
+    assert ct.Audit(few, planned=400).planned == 101
+    digests = {ct.Audit(few, planned=n).digest for n in (0, 50, 60)}
+    assert len(digests) == 3
+    for bad in (-1, 0.5, True):
+        with pytest.raises(ct.CrowdtreeError, match="planned: expected"):
+            ct.Audit(few, planned=bad)
+
+
+def test_a_forecast_counts_on_the_planned_number():
+    audit = ct.Audit([0.05] * 1000, rng=0, planned=300)
+    for check in range(60):
+        audit.record(audit.draw(), wrong=check % 20 == 0)
+    bound = max_wrong(1000, 300, 16, 0.9 * ALPHA) / 1000
+    assert audit.needed(bound) == 240
+    assert ct.Audit([0.05] * 1000, bound=bound, planned=300).forecast(50).high == 300
+
+
+def test_known_items_let_the_bound_fall():
+    audit = ct.Audit([0.1] * 300, known={str(k): "label" for k in range(100)}, planned=0)
+    assert audit.upper == pytest.approx(200 / 300)
+    for _ in range(60):
+        audit.record(audit.draw(), wrong=False)
+    assert audit.upper < 0.05
 
 
 # ---------------------------------------------------------------- corrections and several runs
@@ -574,70 +702,3 @@ def test_an_audit_that_has_drawn_everything_says_so():
         audit.draw()
     with pytest.raises(ct.CrowdtreeError, match="errors: expected one per item"):
         ct.Audit(["a"], ["x"])
-
-
-def some_state(rng):
-    """Items left, chances, expected errors, a total, and a stratum with items."""
-    strata = int(rng.integers(1, 8))
-    left = rng.integers(0, 50, strata).astype(float)
-    left[0] += 1
-    weights = rng.random(strata) * (left > 0)
-    total = float(rng.integers(0, int(left.sum()) + 2))
-    stratum = int(rng.choice(np.flatnonzero(left > 0)))
-    return left, weights / weights.sum(), 0.3 * rng.random(strata), total, stratum
-
-
-@pytest.mark.parametrize("losses", [False, True])
-def test_few_items_are_computed_as_many_are(losses):
-    rng = np.random.default_rng(0)
-    for _ in range(100):
-        counts, weights, wrong, total, stratum = some_state(rng)
-        size = 10.0 ** -rng.integers(0, 4, len(counts)) if losses else np.ones(len(counts))
-        left, total = counts * size, total * (size.mean() if losses else 1.0)
-        error = rng.random() if losses else float(rng.random() < 0.5)
-        need, u = 0.1 + 4 * rng.random(), rng.random()
-        state = left, weights, wrong, total, stratum, error
-        assert few.bet(*state) == pytest.approx(kernels.bet(*state), rel=1e-9, abs=1e-12)
-        np.testing.assert_allclose(
-            few.lean(left, wrong, 0.3, 0.5), kernels.lean(left, wrong, 0.3, 0.5), rtol=1e-12
-        )
-        aim = float(rng.choice([-1.0, total]))
-        mine, theirs = (form.pick_lean(left, wrong, aim, need) for form in (few, kernels))
-        assert mine[:2] == theirs[:2]
-        assert mine[2] == pytest.approx(theirs[2], rel=1e-9)
-        assert few.draw(counts, weights, u) == kernels.draw(counts, weights, u)
-        rates = 0.3 * rng.random((3, len(left)))
-        models = [
-            (np.array([0.2, 0.3, 0.5]), rates, np.zeros(len(left)), np.zeros(len(left)))
-            for _ in range(2)
-        ]
-        for form, model in zip((few, kernels), models, strict=True):
-            form.update(*model, stratum, error)
-        for one, other in zip(*models, strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-12)
-        np.testing.assert_allclose(
-            few.posterior(*models[0]), kernels.posterior(*models[1]), rtol=1e-12
-        )
-
-
-@pytest.mark.parametrize("uniform", [False, True])
-@pytest.mark.parametrize("losses", [False, True])
-def test_replays_of_few_items_are_those_of_many(uniform, losses):
-    rng = np.random.default_rng(0)
-    errors = np.where(rng.random(200) < 0.1, 0.15, 0.002)
-    started, codes = ledger_of(errors, 0.05, 0.95)
-    wrong = [rng.random(200) < errors * times for times in (0.5, 1, 1, 2, 4)]
-    bad = np.array([np.bincount(codes, w, minlength=len(started.left)) for w in wrong], float)
-    size, totals = started.size, np.array([[11.0, 20.0]] * len(bad))
-    if losses:
-        size, totals = np.linspace(0.2, 1.0, len(size)), totals * [0.8, 0.5]
-    found, expected = (
-        form.replay(
-            started.counts, bad, started.model, totals, np.zeros(2), started.need, 20, uniform,
-            np.random.default_rng(1), size,
-        )
-        for form in (few, kernels)
-    )  # fmt: skip
-    assert found.tolist() == expected.tolist()
-    assert -1 in found[:, 0]
-    assert len(set(found[:, 0].tolist())) > 2

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
+from audit_lab import above_wealth, below_wealth
 from crowdtree import CrowdtreeError
+from crowdtree.audit import kernels
 from crowdtree.audit.ledger import Ledger
 from crowdtree.files import audits
 
-pytestmark = pytest.mark.usefixtures("compiled_audits")
 NAMES = ["champignon", "death cap", "fly agaric"]
 COSTS = np.array([[0.0, 1.0, 1.0], [50.0, 0.0, 5.0], [10.0, 1.0, 0.0]])
 
@@ -66,11 +67,11 @@ def test_wealth_is_a_supermartingale_in_every_tiny_audit(losses, stated, share, 
 
     def walk(chance: float, ledger: Ledger, left: list[list[float]]) -> None:
         t = ledger.checks
-        above[t] = above.get(t, 0.0) + chance * np.exp(ledger.above[ledger.totals <= truth])
-        below[t] = below.get(t, 0.0) + chance * np.exp(ledger.below[ledger.ends >= truth])
+        above[t] = above.get(t, 0.0) + chance * np.exp(above_wealth(ledger)[ledger.totals <= truth])
+        below[t] = below.get(t, 0.0) + chance * np.exp(below_wealth(ledger)[ledger.ends >= truth])
         if not ledger.remaining:
             return
-        weights = ledger.kernels.lean(ledger.left, ledger.expected, share, power)
+        weights = kernels.lean(ledger.left, ledger.expected, share, power)
         weights /= weights.sum()
         for stratum, part in enumerate(left):
             for place, loss in enumerate(part):
@@ -243,20 +244,3 @@ def test_labels_of_learn_are_read_with_their_expected_losses():
     for bad in (b"a,x,0.9,-1", b"a,x,0.9,much"):
         with pytest.raises(CrowdtreeError, match="expected a number of 0 or more"):
             ct.load_labels(b"task,label,probability,expected_loss\n" + bad + b"\n", name="l.csv")
-
-
-@pytest.mark.parametrize("bounds", [{"loss_bound": 0.3}, {"bound": 0.05, "loss_bound": 0.5}])
-def test_audits_of_few_items_are_those_of_many(bounds, monkeypatch):
-    """Without compiling: the same draws, states and forecasts."""
-    truth, label, errors = labelled(150, 7)
-
-    def played() -> tuple[Any, ...]:
-        audit = play(audit_of(label, errors, **bounds), truth, 60)
-        cost = audit.mean_loss
-        drawn = [check.place for check in audit.checks]
-        decided = drawn, audit.state, audit.forecast(20), audit.forecast_loss(20)
-        return decided, (audit.upper, cost.upper, cost.low, cost.high, cost.estimate)
-
-    decided, numbers = played()
-    monkeypatch.setattr("crowdtree.audit.ledger.FEW", 1_000)
-    assert played() == (decided, pytest.approx(numbers, rel=1e-9))

@@ -113,6 +113,23 @@ def test_a_truth_that_is_no_label_warns(started, tmp_path, capsys):
     assert "no item is labelled 'catt'; counted as wrong" in capsys.readouterr().err
 
 
+def test_an_audit_of_a_planned_number_of_checks(labels, tmp_path, capsys):
+    audit, sheet = tmp_path / "audit.json", tmp_path / "sheet.csv"
+    assert run("audit", "start", labels, "-o", audit, "--planned", 20, "--seed", 3) == 0
+    assert "Audit of 60 labels, planned for 20 checks." in capsys.readouterr().out
+    assert run("audit", "next", audit, "-n", 19, "-o", sheet) == 0
+    fill(sheet)
+    assert run("audit", "record", audit, sheet) == 0
+    assert "Planned: 20 checks; the bound is much lower from there on." in capsys.readouterr().out
+    before = result(capsys, "audit", "show", audit)["upper"]
+    assert run("audit", "next", audit, "-n", 1, "-o", sheet) == 0
+    fill(sheet)
+    assert run("audit", "record", audit, sheet) == 0
+    assert "Planned" not in capsys.readouterr().out
+    assert result(capsys, "audit", "show", audit)["upper"] < 0.75 * before
+    assert run("audit", "verify", audit, "--labels", labels) == 0
+
+
 def test_known_items_and_keys(labels, tmp_path, capsys, monkeypatch):
     gold, key, audit = tmp_path / "gold.csv", tmp_path / "key.txt", tmp_path / "audit.json"
     gold.write_text("task,label\np4,fox\np5,cat\n")

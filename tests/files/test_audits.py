@@ -94,6 +94,7 @@ TAMPERING = {
     "confidence of 1": _set("confidence", to=1.0),
     "bound lowered": _set("bound", to=0.1),
     "bound removed": _set("bound", to=None),
+    "plan added": _set("planned", to=10),
     "seed": _set("seed", to=6),
     "seed as text": _set("seed", to="5"),
     "labels digest": _set("labels_digest", to="0" * 64),

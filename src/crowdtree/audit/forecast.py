@@ -87,11 +87,13 @@ def forecast_rest(
     state: str,
     replays: int,
     rng: np.random.Generator,
+    planned: int = 0,
 ) -> Forecast:
     """Say how many more checks a bound takes, if the working model of a ledger is right.
 
     The bound is reached when `total` wrong items are ruled out. In a ledger of losses, mistakes are
-    simulated as fewer ones that cost the largest loss of their stratum.
+    simulated as fewer ones that cost the largest loss of their stratum. `planned` is the planned
+    number of checks, 0 for none.
     """
 
     def errors() -> FloatArray:
@@ -107,7 +109,7 @@ def forecast_rest(
     if state == "reached":
         crossed = [0]
     elif state != "impossible":
-        crossed = _replays(ledger, total, [errors() for _ in range(replays)], False, rng)
+        crossed = _replays(ledger, total, [errors() for _ in range(replays)], False, rng, planned)
     return _forecast(bound, crossed)
 
 
@@ -126,6 +128,7 @@ def _replays(
     cases: list[FloatArray],
     uniform: bool,
     rng: np.random.Generator,
+    planned: int = 0,
 ) -> list[int]:
     """Checks until at least `total` wrong items are rejected, in each case; -1 for never."""
     if total - ledger.wrong > ledger.left.sum():
@@ -133,9 +136,11 @@ def _replays(
     totals = np.array([float(total - ledger.wrong)])
     logs = np.array([ledger.wealth_against(total) if total <= ledger.whole else ledger.need])
     batch = max(BATCH, ledger.remaining // 100)
+    ahead = planned - ledger.checks
+    plan = (ahead, ledger.rejecting(total, planned)) if ahead > 0 else (0, -1)
     crossed = ledger.kernels.replay(
         ledger.counts, np.array(cases), ledger.model, totals, logs, ledger.need, batch, uniform,
-        rng, ledger.size,
+        rng, ledger.size, plan,
     )  # fmt: skip
     return [int(check) for check in crossed[:, 0]]
 

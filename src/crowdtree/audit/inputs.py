@@ -55,6 +55,8 @@ def checked_errors(errors: list[Any], what: str, names: list[str] | None = None)
     """Accept stated errors from 0 to 1, or raise with the place of the first that is none."""
     if not errors:
         raise CrowdtreeError(f"{what}: no errors; expected one per label")
+    if all(isinstance(error, float) and 0 <= error <= 1 for error in errors):
+        return [float(error) for error in errors]
     for number, error in enumerate(errors):
         if isinstance(error, bool) or not isinstance(error, int | float | np.floating | np.integer):
             error = math.nan

@@ -1,7 +1,9 @@
 """Compiled arithmetic of audits: bets, the working model, chances of strata, whole replays.
 
-For audits of many items; :mod:`crowdtree.audit.few` computes the same without compiling, and says
-what the arguments are.
+Items are handled by strata of similar stated error. A state is ``left`` (items of each stratum not
+drawn yet); ``weights`` are the chances of the strata, within which every item left is equally
+likely. For losses, ``left`` is the sum of the largest ones instead. See section 13 of docs/model.md
+for the formulas.
 """
 
 from __future__ import annotations
@@ -14,16 +16,7 @@ import numpy as np
 from crowdtree.audit.strata import LARGEST, LEANINGS, PRECISION, STEPS, STRENGTH
 from crowdtree.jit import compiled
 
-__all__ = [
-    "advance",
-    "bet",
-    "draw",
-    "lean",
-    "pick_lean",
-    "posterior",
-    "replay",
-    "update",
-]
+__all__ = ["bet", "draw", "lean", "pick_lean", "posterior", "replay", "update", "wealth"]
 
 
 @compiled()
@@ -199,25 +192,61 @@ def update(beliefs: Any, rates: Any, checked: Any, found: Any, stratum: int, err
 
 
 @compiled()
-def advance(
-    logs: Any,
-    peaks: Any,
-    totals: Any,
-    most: float,
-    left: Any,
-    weights: Any,
-    wrong: Any,
-    stratum: int,
-    error: float,
-) -> None:
-    """Let the wealth against every total (of items left) take part in one check.
+def wealth(
+    counts: Any,
+    size: Any,
+    rows: Any,
+    strata: Any,
+    errors: Any,
+    flip: bool,
+    total: float,
+    log: float,
+    start: int,
+    stop: int,
+    need: float,
+) -> tuple[float, int, bool]:
+    """Log wealth against a total after more checks, until it is rejected.
 
-    Wealth that has reached `most` decides whatever is asked and is left as it is.
+    Parameters
+    ----------
+    counts, size
+        Items of each stratum before the first check, and what a wrong one counts: 1, or its
+        largest loss.
+    rows
+        For every check, the chances of the strata and their expected errors.
+    strata, errors
+        For every check, the stratum of the item and what was found.
+    flip
+        Test the number of right items instead of wrong ones.
+    total
+        The least number of wrong items (sum of losses) before the first check, under the null.
+    log, start
+        Log wealth, and the checks that it includes.
+    stop
+        Checks to include.
+    need
+        Log wealth that rejects.
+
+    Returns
+    -------
+    tuple
+        The log wealth, the checks that it includes, and whether the total is rejected: by the
+        wealth, or because fewer items are left than it needs.
     """
-    for k in range(len(totals)):
-        if peaks[k] < most:
-            logs[k] += bet(left, weights, wrong, totals[k], stratum, error)
-            peaks[k] = max(peaks[k], logs[k])
+    mass = counts * size
+    counts = counts.copy()
+    for t in range(stop):
+        g = strata[t]
+        error = 1.0 - errors[t] if flip else errors[t]
+        if t >= start:
+            expected = 1.0 - rows[t, 1] if flip else rows[t, 1]
+            log += bet(mass, rows[t, 0], expected, total, g, error)
+        counts[g] -= 1.0
+        mass[g] = counts[g] * size[g]
+        total -= error * size[g]
+        if t + 1 >= start and (log >= need or total > mass.sum() + 1e-9):
+            return log, t + 1, True
+    return log, stop, False
 
 
 @compiled()
@@ -245,15 +274,47 @@ def replay(
     uniform: bool,
     rng: np.random.Generator,
     size: Any,
+    planned: tuple[int, int] = (0, -1),
 ) -> Any:
-    """Play the rest of audits one after another; see :func:`crowdtree.audit.few.replay`."""
+    """Play the rest of audits until every total is rejected; the first total is aimed at.
+
+    Parameters
+    ----------
+    left
+        Items left of each stratum.
+    bad
+        Wrong ones among them, a row per audit.
+    model
+        Beliefs, rates, checked and found: the working model at the start.
+    totals, logs
+        Numbers of wrong items left, or sums of losses, a row per audit or one for all, and the log
+        wealth against them.
+    need
+        Log wealth that rejects.
+    batch
+        Checks after which the chances are chosen anew.
+    uniform
+        Draw all items with the same chance.
+    rng
+        Of draws and results.
+    size
+        What a wrong item of each stratum counts: 1, or its largest loss.
+    planned
+        Checks until the planned number, 0 if there is none, and how many wrong ones among them
+        still reject the first total. Until then all items have the same chance.
+
+    Returns
+    -------
+    array of int64, shape (audits, totals)
+        The check that rejects each total, or -1.
+    """
     n = round(float(left.sum()))
     crossed = np.full((len(bad), np.shape(totals)[-1]), -1, dtype=np.int64)
     totals, logs = (np.array(np.broadcast_to(part, crossed.shape)) for part in (totals, logs))
     for row in range(len(bad)):
         _replay(
             left, bad[row], *model, totals[row], logs[row], need, batch, uniform,
-            rng.random((n, 2)), crossed[row], size,
+            rng.random((n, 2)), crossed[row], size, *planned,
         )  # fmt: skip
     return crossed
 
@@ -274,6 +335,8 @@ def _replay(
     chances: Any,
     crossed: Any,
     size: Any,
+    planned: int,
+    most: int,
 ) -> None:
     """Play one audit with two uniform `chances` per check.
 
@@ -285,13 +348,13 @@ def _replay(
     strata = len(left)
     before = np.empty(strata)  # expected errors when the batch was drawn
     n = int(left.sum() + 0.5)
-    share, power = 1.0, 1.0
+    share, power, wrongs = 1.0, 1.0, 0.0
     for t in range(n):
         wrong = posterior(beliefs, rates, checked, found)
         if t % batch == 0:
             for k in range(strata):  # assigning a slice takes a second to compile
                 before[k] = wrong[k]
-            if not uniform and crossed[0] < 0:
+            if not uniform and t >= planned and crossed[0] < 0:
                 rest = max(need - logs[0], 0.1)
                 share, power, _ = pick_lean(mass, wrong, max(totals[0], 0.0), rest)
         weights = lean(mass, before, share, power)
@@ -306,6 +369,9 @@ def _replay(
         for k in range(len(totals)):
             totals[k] -= error * size[g]
         update(beliefs, rates, checked, found, g, error)
+        wrongs += error
+        if t + 1 == planned and wrongs <= most and crossed[0] < 0:
+            crossed[0] = t + 1
         done = 0
         for k in range(len(totals)):
             if crossed[k] < 0 and (logs[k] >= need or totals[k] > mass.sum() + 1e-9):

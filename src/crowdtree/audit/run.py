@@ -27,6 +27,8 @@ from crowdtree.text import percent, plural
 __all__ = ["Audit"]
 
 FloatArray = NDArray[np.float64]
+PLANNED = 400
+"""Planned number of checks where neither a number nor a bound is given; at most half of them."""
 UNLABELLED = "label"
 """Label of items of which only the stated errors are given."""
 STATES = ("reached", "open", "unlikely", "impossible")
@@ -42,6 +44,9 @@ class Audit(Framed, Saved, Plotted):
     `standing` bounds the share of wrong labels among *all* of them, whatever the stated errors
     are worth and whenever the audit stops.
 
+    An audit is tuned either to reach a `bound` in few checks, or to a `planned` number of checks:
+    its bound is then nearly as low as that of a fixed sample at that number, and less so before.
+
     Parameters
     ----------
     items, labels, errors
@@ -54,6 +59,11 @@ class Audit(Framed, Saved, Plotted):
         The share of wrong labels that is to be certified; it guides which items are drawn.
     confidence
         Of the bound and of the interval.
+    planned
+        The number of checks after which the bound will be used. So many items are drawn with equal
+        chances, and nine tenths of the risk are kept for the exact bound at that number. Default:
+        none with a `bound` or `loss_bound`, else 400 or half of the items if those are fewer. 0:
+        none, so that the whole risk is for bounds at any time.
     seed
         Of the draws. With the same labels and results the same items are drawn.
     rng
@@ -91,6 +101,7 @@ class Audit(Framed, Saved, Plotted):
         *,
         bound: float | None = None,
         confidence: float = 0.95,
+        planned: int | None = None,
         seed: int = 0,
         rng: np.random.Generator | int | None = None,
         known: Mapping[str, str] | None = None,
@@ -138,6 +149,7 @@ class Audit(Framed, Saved, Plotted):
         self.loss_bound = _checked_loss_bound(loss_bound, self.costs)
         stated = np.array(self.errors)
         self._strata = stratify(stated) if self.costs is None else self.costs.strata
+        self.planned = self._checked_plan(planned)
         self.checks: list[Check] = []
         self._drawn: dict[int, Check] = {}
         self._weights: list[FloatArray] = []
@@ -145,7 +157,6 @@ class Audit(Framed, Saved, Plotted):
         self._done = 0
         self._fixed = 0
         self._fixed_loss = 0.0
-        self.history: list[Standing] = []
         self._all = self._ledger(known_right, None)
         self._lost = None if self.costs is None else self._loss_ledger(self.costs, known_right)
         self._by_label = {
@@ -153,7 +164,8 @@ class Audit(Framed, Saved, Plotted):
         }
         self._pool = self._pools(known_right)
         self._left = self._all.left.copy()  # not drawn; the ledger counts what is not checked
-        self._lean: tuple[int, float, float] = (-1, 1.0, 1.0)
+        self._lean = (1.0, 1.0)
+        self._lean_until = 0  # checks after which it is chosen anew
         self._guide = self._all  # the ledger that chances follow
 
     # ------------------------------------------------------------ setting up
@@ -163,6 +175,16 @@ class Audit(Framed, Saved, Plotted):
         if place is None:
             raise CrowdtreeError(f"item {one_line(item)} is unknown; it has no label in this audit")
         return place
+
+    def _checked_plan(self, planned: Any) -> int:
+        """Accept a planned number of checks, or choose one; 0 for none."""
+        items = len(self.items) - len(self.known)
+        if planned is None:
+            aimed = self.bound is not None or self.loss_bound is not None
+            return 0 if aimed else min(PLANNED, (items + 1) // 2)
+        if isinstance(planned, bool) or not isinstance(planned, int) or planned < 0:
+            raise CrowdtreeError(f"planned: expected a number of checks, 0 for none: {planned!r}")
+        return min(planned, items)
 
     def _ledger(self, known: dict[int, bool], label: str | None) -> Ledger:
         mine = np.array([label is None or name == label for name in self.labels])
@@ -175,7 +197,8 @@ class Audit(Framed, Saved, Plotted):
         sizes = np.bincount(codes, minlength=strata).astype(np.float64)
         means = np.bincount(codes, stated, minlength=strata) / np.maximum(sizes, 1)
         wanted = self._to_reject if label is None else None
-        return Ledger(sizes, means, (count, wrong), 1 - self.confidence, wanted)
+        planned = self.planned > 0
+        return Ledger(sizes, means, (count, wrong), 1 - self.confidence, wanted, planned=planned)
 
     def _loss_ledger(self, costs: Costs, known: dict[int, bool]) -> Ledger:
         open_ = np.ones(len(self.items), dtype=bool)
@@ -231,6 +254,7 @@ class Audit(Framed, Saved, Plotted):
         """Digest of what is audited and how; every draw depends on it."""
         rows = list(zip(self.items, self.labels, self.errors, strict=True))
         content = [rows, sorted(self.known.items()), self.confidence, self.bound]
+        content += ["planned", self.planned] if self.planned else []
         content += ["correct"] if self.correct else []
         if self.costs is not None:
             content += ["loss", self.costs.to_dict(), self.loss_bound, self.risks]
@@ -273,14 +297,19 @@ class Audit(Framed, Saved, Plotted):
         return int(drawn[0]) if self.numbered else drawn[0]
 
     def _draw(self) -> int:
-        if self._lean[0] != self._done:
-            aims = [(ledger, *_lean_for(ledger, total)) for ledger, total in self._aims()]
-            ledger, share, power, _ = max(aims, key=lambda aim: aim[3])
-            self._lean, self._guide = (self._done, share, power), ledger
-        ledger = self._guide
-        mass = self._left * ledger.size
-        weights = ledger.kernels.lean(mass, ledger.expected, *self._lean[1:])
-        stratum, index = ledger.kernels.draw(self._left, weights, self._uniform(len(self.checks)))
+        if len(self.checks) < self.planned:
+            weights = self._left / self._left.sum()
+        else:
+            if self._done >= self._lean_until:
+                aims = [(ledger, *_lean_for(ledger, total)) for ledger, total in self._aims()]
+                self._guide, share, power, _ = max(aims, key=lambda aim: aim[3])
+                self._lean = share, power
+                self._lean_until = self._done + max(1, self._done // 10)
+            ledger = self._guide
+            weights = ledger.kernels.lean(self._left * ledger.size, ledger.expected, *self._lean)
+        stratum, index = self._all.kernels.draw(
+            self._left, weights, self._uniform(len(self.checks))
+        )
         place: int = self._pool[stratum].pop(index)
         self._left[stratum] -= 1
         self.checks.append(Check(place, self._done))
@@ -377,13 +406,15 @@ class Audit(Framed, Saved, Plotted):
             self._chances.append(float(weights[stratum] / self._all.left[stratum]))
             self._all.take(weights, stratum, error)
             self._done += 1
+            if self._done == self.planned:
+                for ledger in (self._all, *self._by_label.values()):
+                    ledger.look()
             fixed = not check.right and check.truth is not None
             self._fixed += fixed
             if self._lost is not None and self.costs is not None:
                 lost = self.costs.share(check.place, bool(check.right), check.truth)
                 self._lost.take(weights, stratum, lost)
                 self._fixed_loss += fixed * lost * float(self.costs.size[stratum])
-            self.history.append(self.standing)
 
     def follow(self, draws: Sequence[Draw]) -> None:
         """Repeat draws and results that were written down, from where this audit stands.
@@ -392,12 +423,12 @@ class Audit(Framed, Saved, Plotted):
         """
         for number in range(len(self.checks), len(draws)):
             entry = draws[number]
-            for earlier in range(len(self.history), min(entry.after, number)):
+            for earlier in range(self._done, min(entry.after, number)):
                 self._repeat(draws, earlier)
-            if entry.after != len(self.history):
+            if entry.after != self._done:
                 raise CrowdtreeError(
                     f"draws[{number}]: drawn after {entry.after} results, but "
-                    f"{len(self.history)} can have been in"
+                    f"{self._done} can have been in"
                 )
             item = (self.next(1) or ["none"])[0]
             if item != entry.item:
@@ -443,14 +474,20 @@ class Audit(Framed, Saved, Plotted):
         return _standing(self._all, self._all.estimate)
 
     @property
+    def history(self) -> list[Standing]:
+        """What was known about all labels after every check."""
+        ledger = self._all
+        return [_standing(ledger, ledger.estimate_after(t), t) for t in range(1, self._done + 1)]
+
+    @property
     def checked(self) -> int:
         """Checks that count."""
-        return self.standing.checks
+        return self._done
 
     @property
     def upper(self) -> float:
         """Certified upper bound on the share of wrong labels among all items."""
-        return self.standing.upper
+        return self._all.most_wrong() / len(self.items)
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -464,7 +501,8 @@ class Audit(Framed, Saved, Plotted):
         state = "reached" if ledger.most_wrong() < total else "open"
         if ledger.wrong >= total:
             state = "impossible"
-        found = forecast_rest(ledger, bound, total, state, replays, generator(0)).median
+        rng = generator(0)
+        found = forecast_rest(ledger, bound, total, state, replays, rng, self.planned).median
         return math.inf if found is None else float(found)
 
     @property
@@ -594,7 +632,8 @@ class Audit(Framed, Saved, Plotted):
             return None
         state = "open" if self.correct and self.state == "impossible" else self.state
         rng = generator(seed)
-        return forecast_rest(self._all, self.bound, self._to_reject, state, replays, rng)
+        wanted = self.bound, self._to_reject
+        return forecast_rest(self._all, *wanted, state, replays, rng, self.planned)
 
     def forecast_loss(self, replays: int = REPLAYS, *, seed: int = 0) -> Forecast | None:
         """How many more checks the wanted bound on the mean loss takes; as :meth:`forecast`."""
@@ -604,7 +643,8 @@ class Audit(Framed, Saved, Plotted):
         state = self._loss_state
         state = "open" if self.correct and state == "impossible" else state
         rng = generator(seed)
-        return forecast_rest(ledger, self.loss_bound, allowed, state, replays, rng)
+        wanted = self.loss_bound, allowed
+        return forecast_rest(ledger, *wanted, state, replays, rng, self.planned)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is known, as plain data, ready for JSON."""
@@ -630,13 +670,15 @@ class Audit(Framed, Saved, Plotted):
         )
 
 
-def _standing(ledger: Ledger, estimate: float | None) -> Standing:
-    n, (low, high) = ledger.items, ledger.interval()
+def _standing(ledger: Ledger, estimate: float | None, checks: int | None = None) -> Standing:
+    """What is known after so many checks, after all of them by default."""
+    n, checks = ledger.items, ledger.checks if checks is None else checks
+    low, high = ledger.interval(checks)
     return Standing(
         n,
-        ledger.checks,
-        round(ledger.wrong),
-        ledger.most_wrong() / n,
+        checks,
+        round(ledger.wrong_after(checks)),
+        ledger.most_wrong(checks) / n,
         low / n,
         high / n,
         None if estimate is None else estimate / n,

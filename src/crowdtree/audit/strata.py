@@ -25,7 +25,7 @@ EVERY = 200
 LARGEST = 1e9
 """Largest stake; the null that everything left is wrong allows any."""
 PRECISION = 1e-10
-"""Relative change of a stake below which it is found; coarser, the two forms could differ."""
+"""Relative change of a stake below which it is found."""
 STRENGTH = 20.0
 """Checks in one stratum that count as much as what the other strata say about it."""
 STEPS = 30
@@ -67,26 +67,21 @@ def expectations(stated: FloatArray, sizes: FloatArray) -> tuple[FloatArray, Flo
     clipped = np.clip(stated, 0.25 / n, 1 - 0.25 / n)
     odds = np.log(clipped / (1 - clipped))
     mean = float(np.clip((sizes * stated).sum() / n, 1 / n, 0.5))
-    weights, rows = [], []
-    for slope, prior in SLOPES.items():
-        for times in DOUBLINGS:
-            wanted = float(np.clip(mean * 2.0**times, 0.5 / n, 0.9))
-            rows.append(_shifted(slope * odds, sizes / n, wanted))
-            weights.append(prior * DECAY ** abs(times))
-    beliefs = np.array(weights)
-    return beliefs / beliefs.sum(), np.array(rows)
+    cases = [(slope, times) for slope in SLOPES for times in DOUBLINGS]
+    beliefs = np.array([SLOPES[slope] * DECAY ** abs(times) for slope, times in cases])
+    means = np.clip([mean * 2.0**times for _, times in cases], 0.5 / n, 0.9)
+    rows = _shifted(np.array([slope * odds for slope, _ in cases]), sizes / n, means)
+    return beliefs / beliefs.sum(), rows
 
 
-def _shifted(odds: FloatArray, shares: FloatArray, mean: float) -> FloatArray:
-    """Errors of these log odds, all shifted so that their mean is as wanted."""
-    low, high = -60.0, 60.0
+def _shifted(odds: FloatArray, shares: FloatArray, means: FloatArray) -> FloatArray:
+    """Errors of these log odds, each row shifted so that its mean is as wanted."""
+    low, high = np.full(len(odds), -60.0), np.full(len(odds), 60.0)
     for _ in range(60):
         middle = (low + high) / 2
-        if float((shares / (1 + np.exp(-odds - middle))).sum()) < mean:
-            low = middle
-        else:
-            high = middle
-    return np.asarray(1 / (1 + np.exp(-odds - high)))
+        below = (1 / (1 + np.exp(-odds - middle[:, None]))) @ shares < means
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.asarray(1 / (1 + np.exp(-odds - high[:, None])))
 
 
 def totals_to_test(n: int, wanted: int | None = None) -> FloatArray:

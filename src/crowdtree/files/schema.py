@@ -136,6 +136,7 @@ class AuditFile(_Entry):
     crowdtree: Literal[1]
     kind: Literal["audit"]
     confidence: Number
+    planned: Count
     bound: Number | None
     seed: Count
     labels_digest: Text

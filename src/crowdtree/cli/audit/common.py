@@ -136,6 +136,9 @@ def show_standing(console: Any, audit: Audit, forecast: Forecast | None) -> None
         console.print(
             f"Estimate: {percent(found.estimate)}, {percent(found.low)} to {percent(found.high)}."
         )
+    if found.checks < audit.planned:
+        checks = plural(audit.planned, "check")
+        console.print(f"Planned: {checks}; the bound is much lower from there on.")
     cost = audit.mean_loss
     if cost is not None:
         console.print(f"Mean loss: certified at most [bold]{number(cost.upper)}[/] per label.")

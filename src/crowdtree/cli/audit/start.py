@@ -35,6 +35,15 @@ def start_verb(
     ],
     bound: Bound = None,
     confidence: Confidence = 0.95,
+    planned: Annotated[
+        int | None,
+        typer.Option(
+            "--planned",
+            metavar="N",
+            min=0,
+            help="Tune the bound to N checks; 0: to none. Without a bound: 400.",
+        ),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="Of the draws; random where not given.")
     ] = None,
@@ -53,6 +62,8 @@ def start_verb(
 
       crowdtree audit start labels.csv -o audit.json --bound 0.02
 
+      crowdtree audit start labels.csv -o audit.json --planned 200
+
       crowdtree audit start labels.csv -o audit.json --known gold.csv --key secret.txt
 
       crowdtree audit start labels.csv -o audit.json --loss costs.csv --loss-bound 0.5
@@ -65,6 +76,7 @@ def start_verb(
         *table,
         bound=bound,
         confidence=confidence,
+        planned=planned,
         seed=secrets.randbelow(2**32) if seed is None else seed,
         known=None if known is None else read_known(inputs.source_of(known)),
         loss_bound=loss_bound,
@@ -76,6 +88,8 @@ def start_verb(
         goals = [] if bound is None else [f"at most {percent(bound)} wrong"]
         goals += [] if loss_bound is None else [f"a mean loss of at most {number(loss_bound)}"]
         wanted = f", to certify {' and '.join(goals)}" if goals else ""
+        if audit.planned:
+            wanted += f", planned for {plural(audit.planned, 'check')}"
         console.print(f"Audit of [bold]{plural(len(audit.items), 'label')}[/]{wanted}.")
 
     then = render.command("audit", "next", str(output), "-n", 20, "-o", "sheet.csv")
