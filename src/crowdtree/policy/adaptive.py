@@ -25,7 +25,7 @@ from crowdtree.policy.base import (
     decide,
     normalised,
 )
-from crowdtree.policy.calibrating import Guaranteed
+from crowdtree.policy.calibrating import Guaranteed, check_calibration
 from crowdtree.policy.criteria import CRITERIA, Dense, Pairs, first_best
 from crowdtree.policy.outlook import Outlook, hopeless
 from crowdtree.policy.reachable import (
@@ -169,6 +169,7 @@ class AdaptivePolicy(Guaranteed):
             raise CrowdtreeError(f"endgame: expected 0 answers or more, got {endgame}")
         self.endgame = 1 if endgame is None else int(endgame)
         self.strict = bool(strict)
+        check_calibration(problem, calibration)
         self.calibration = calibration
         self.undecided = bool(undecided)
         self._warned = False

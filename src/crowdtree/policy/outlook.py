@@ -86,6 +86,7 @@ def hopeless(
     shared_difficulty
         Correlation of answers to one question on one item.
     """
+    target = calibration.before_tail(target)
     found = np.zeros(len(items.stated), dtype=bool)
     for start in range(0, len(found), CHUNK):
         rows = np.arange(start, min(start + CHUNK, len(found)))

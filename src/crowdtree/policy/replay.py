@@ -145,15 +145,15 @@ class Replayed(NamedTuple):
 
 
 def checkpoints(most: int) -> list[int]:
-    """Numbers of answers at which states are kept, about 20 % apart.
+    """Numbers of answers at which states are kept, at most 10 % apart.
 
-    >>> checkpoints(20)
-    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 19]
+    >>> checkpoints(40)[17:]
+    [18, 19, 20, 22, 24, 26, 28, 30, 33, 36, 39]
     """
     found, count = [], 1
     while count <= most:
         found.append(count)
-        count += max(1, count // 5)
+        count += max(1, count // 10)
     return found
 
 
