@@ -19,7 +19,7 @@ from crowdtree.policy import (
     SubtypePolicy,
     policy_from_dict,
 )
-from crowdtree.policy.replay import Sample, replay_adaptive
+from crowdtree.policy.replay import Sample, Stops, replay_adaptive
 from crowdtree.problem import Problem
 from crowdtree.simulation import Crowd, Recorded, simulate
 
@@ -330,11 +330,16 @@ def test_the_replay_asks_what_the_simulation_asks():
     values, truth = together(PROBLEM, 80, seed=9, repeats=2)
     values = with_gaps(values, 0.2)
     run = simulate(PROBLEM, policy, 80, crowd=Recorded(values, truth))
-    end = replay_adaptive(policy, values, stopping=True).last()
+    end = replay_adaptive(policy, values, Stops(policy, len(values))).last()
     np.testing.assert_array_equal(end.answers, run.answers)
-    label, reached = policy.labelled(values)
-    np.testing.assert_array_equal(label, run.label)
-    np.testing.assert_array_equal(reached, run.reason == 0)
+    targets = [0.3, policy.target_error, 0.02]
+    stops = policy.labelled(values, targets)
+    for column, target in enumerate(targets):  # one replay, as many replays
+        run = simulate(
+            PROBLEM, policy.changed(target_error=target), 80, crowd=Recorded(values, truth)
+        )
+        np.testing.assert_array_equal(stops.label[:, column], run.label)
+        np.testing.assert_array_equal(stops.reached[:, column], run.reason == 0)
 
 
 # ---------------------------------------------------------------- undecided
@@ -413,8 +418,8 @@ def test_a_guarantee_is_kept_in_most_draws():
         except CrowdtreeError:
             continue
         given += 1
-        label, reached = kept.labelled(fresh)
-        broken += (label != truth)[reached].mean() > 0.2
+        stops = kept.labelled(fresh, [kept.target_error])
+        broken += (stops.label[:, 0] != truth)[stops.reached[:, 0]].mean() > 0.2
     assert given > 20
     assert broken <= 8  # 4 expected at most; P(more than 8 of 40 at 10 %) is below 2 %
 

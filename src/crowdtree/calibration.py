@@ -116,8 +116,8 @@ class Calibration:
 
     def __bool__(self) -> bool:
         """Whether it changes anything."""
-        numbers = (self.scale, self.dependence, self.floor, self.spread)
-        return numbers != (1, 0, 0, 0) or bool(self.tail)
+        numbers = self.scale - 1, self.dependence, self.floor, self.spread
+        return any(numbers) or bool(self.tail)
 
     def power(self, answers: ArrayLike) -> FloatArray:
         """Power of the likelihood of so many answers."""

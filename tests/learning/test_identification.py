@@ -33,7 +33,7 @@ def test_refits_leave_open_what_the_result_leaves_open():
     for certain in (0.6, 0.999):
         learned = learn(table, gold, certain=certain)
         parts = refits_of(learned, sheet_of(learned).worker, 5, 0).parts
-        opened = np.mean([(part.taught.outcome == -1).mean() for part in parts])
+        opened = np.mean([(part.rest.problem.outcome == -1).mean() for part in parts])
         assert opened == pytest.approx((learned.problem.outcome == -1).mean(), abs=0.15)
     assert opened > 0.3
 

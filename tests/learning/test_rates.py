@@ -130,8 +130,9 @@ def test_a_spammer_moves_neither_the_centre_nor_the_others():
 
 def test_a_fit_that_does_not_settle_says_so(monkeypatch):
     crowd = many_questions(np.random.default_rng(4), 100, 8, 4, 12, 8)
-    monkeypatch.setattr(classing, "MOST_STEPS", 2)
-    with pytest.warns(CrowdtreeWarning, match="did not settle in 2 steps"):
+    monkeypatch.setattr(classing, "MAX_STEPS", 1)
+    monkeypatch.setattr(classing, "PRIOR_STEPS", 1)
+    with pytest.warns(CrowdtreeWarning, match="did not converge in 1 steps"):
         learned = learn(crowd.answers, problem=crowd.problem)
     assert not learned.converged
 

@@ -51,10 +51,11 @@ IntArray = NDArray[np.int32]
 
 MAX_STEPS = 400
 PRIOR_STEPS = 60
-"""Steps in which the priors are estimated, at most."""
+KNOWN_STEPS = 4
+"""Steps in which the priors are estimated, at most, and the same where all classes are known."""
 FEW = 10_000
 """Answers times classes up to which passes are interpreted: compiling takes longer."""
-_PRIORS_SETTLED = 1e-3  # change of a rate after which the priors are held
+_PRIORS_SETTLED = 3e-3  # change of a rate after which the priors are held
 _SETTLED = 1e-4  # change of a rate or a skill that is far below any standard deviation
 _GAIN_SETTLED = 1e-9  # rise of the objective, relative to it, that is rounding
 _MAX_HALVINGS = 30
@@ -238,13 +239,12 @@ class Fit:
             error = np.clip(error, 1e-4, 0.499)
             self.x = self.sign * (np.log1p(-error) - np.log(error))
             return
-        for _ in range(2):
-            self.sums()
-            self.update_cells()
+        self.sums()
+        self.update_cells()
 
     def estimate_priors(self) -> None:
         """Update everything in turn until the rates hardly move, then hold the priors."""
-        for _ in range(PRIOR_STEPS):
+        for _ in range(PRIOR_STEPS if (self.gold < 0).any() else KNOWN_STEPS):
             before = self.crowd.rate(self.x, self.tilt), self.posterior.copy()
             self.classify()
             self.prior = self._shares()
@@ -363,8 +363,8 @@ def fit_classes(
     trace, converged = fit.ascend()
     if not converged:
         warnings.warn(
-            f"learn: the fit did not converge in {MAX_STEPS} steps; give more gold, or more answers "
-            "per item, and treat its numbers as rough (learned.converged is False)",
+            f"learn: the fit did not converge in {MAX_STEPS} steps; give more gold, or more "
+            "answers per item, and treat its numbers as rough (learned.converged is False)",
             CrowdtreeWarning,
             stacklevel=4,
         )

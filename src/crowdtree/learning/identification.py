@@ -49,8 +49,10 @@ MAX_ITEMS = 4_000
 """Left-out items that are replayed; more would not change the calibration."""
 ENDGAMES = (1, 2, 4, 8, 10_000)
 """Last answers that may be chosen for accuracy; beyond the budget: all."""
-MOST_PICKED = 30
+MAX_PICKED = 30
 """Beyond this budget the endgame is that of this budget: it matters little there."""
+MAX_TRIED = 20_000_000
+"""Items times cells of the table that the endgame is chosen by, at most."""
 MAX_REPEATED = 1_000_000
 """Cells (item, question) of a part that the dependence of repeats is learned from."""
 _DEPENDENCES = np.linspace(0.01, 0.99, 50)
@@ -151,7 +153,7 @@ def _left_out(
     options: dict[str, Any],
 ) -> Iterator[_LeftOut]:
     rng = np.random.default_rng(seed)
-    for held, problem, yes, _, _ in refits.parts:
+    for held, problem, yes, _ in refits.parts:
         some = held
         if len(held) > MAX_ITEMS // folds:
             some = rng.choice(held, MAX_ITEMS // folds, replace=False)
@@ -164,7 +166,10 @@ def _best_endgame(left_out: list[_LeftOut], max_answers: int, at_the_end: bool) 
 
     Where a target ends most items, the last answers of the budget are seldom asked: all or one.
     """
-    budget = min(max_answers, MOST_PICKED)
+    budget = min(max_answers, MAX_PICKED)
+    problem = left_out[0].policy.problem
+    most = max(1, MAX_TRIED // (problem.outcome.size * len(left_out)))
+    left_out = [p._replace(values=p.values[:most], truth=p.truth[:most]) for p in left_out]
     ways = sorted({min(way, budget) for way in (ENDGAMES if at_the_end else (1, budget))})
     right = []
     for way in ways:

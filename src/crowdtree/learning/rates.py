@@ -17,7 +17,7 @@ right, on average, for cells that were chosen because of their estimates.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -203,6 +203,8 @@ class _Clear:
     b: FloatArray
     yes: FloatArray
     log_node: FloatArray
+    odds: dict[int, FloatArray] = field(default_factory=dict)
+    """Log odds of yes of each block of questions, kept from their likelihood to their moments."""
 
     @classmethod
     def of(cls, told: Counts) -> _Clear:
@@ -238,6 +240,7 @@ class _Clear:
     def log_likelihood(self, counts: Counts, rows: slice) -> FloatArray:
         """Of each question under each of its priors: (question, error, share)."""
         odds, no = self._sides(counts, rows)
+        self.odds[rows.start] = odds
         yes = self.yes[rows, None]
         found = np.stack(
             [
@@ -254,7 +257,9 @@ class _Clear:
         """Mean and mean square of the cells, times the probability of this kind of prior."""
         from scipy.special import expit, logit
 
-        odds, _ = self._sides(counts, rows)
+        odds = self.odds.pop(rows.start, None)
+        if odds is None:
+            odds, _ = self._sides(counts, rows)
         side = logit(self.yes[rows])[:, None, None]  # (question, class, error, share)
         says_yes = (share[:, None] * expit(odds[..., None] + side)).sum(axis=3)
         says_no = share.sum(axis=2)[:, None] - says_yes

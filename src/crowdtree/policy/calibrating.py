@@ -16,7 +16,7 @@ from crowdtree.calibration import FEW, INDEPENDENT, Calibration, fit_tail
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.likelihood import yes_probability
 from crowdtree.policy.base import Answer, FloatArray
-from crowdtree.policy.replay import Replayed, Sample, replay_steps
+from crowdtree.policy.replay import Replayed, Sample, Stops, replay_steps
 from crowdtree.result_methods import Saved
 from crowdtree.text import plural
 
@@ -284,26 +284,24 @@ class Guaranteed(Calibrated):
                 f"confidence: expected a probability from 0.5 to below 1, got {confidence}"
             )
         sample = Sample.of(self.problem, answers, truth)
-        thresholds = np.minimum(target * THRESHOLDS, 0.999)
-        tried = [self._stopped(sample, float(t)) for t in thresholds]
+        thresholds = np.minimum(target * THRESHOLDS, 0.999).tolist()
+        stops = self._at_target(target).labelled(sample.values, thresholds)
+        wrong = stops.reached & (stops.label != sample.truth[:, None])
+        tried = list(
+            zip(stops.reached.sum(axis=0).tolist(), wrong.sum(axis=0).tolist(), strict=True)
+        )
         best = _loosest(tried, target, (1 - confidence) / len(STARTS))
         if best < 0:
             raise CrowdtreeError(_refusal(tried, target, confidence, len(sample.truth)))
-        return self._at_target(float(thresholds[best]))
+        return self._at_target(thresholds[best])
 
     def _at_target(self, target_error: float) -> Self:
         """The same policy with another target, which need not be within reach."""
         options = {"strict": False} if "strict" in self.to_dict() else {}  # type: ignore[attr-defined]
         return self.changed(target_error=target_error, **options)
 
-    def _stopped(self, sample: Sample, threshold: float) -> tuple[int, int]:
-        """Items that stop at a threshold, and how many of them are wrong."""
-        policy = self._at_target(threshold)
-        label, reached = policy.labelled(sample.values)
-        return int(reached.sum()), int((label != sample.truth)[reached].sum())
-
-    def labelled(self, values: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Label of each recorded item, and whether it was given because the target was reached."""
+    def labelled(self, values: NDArray[np.int8], targets: Sequence[float]) -> Stops:
+        """Label of each recorded item at each target, and whether it was reached."""
         raise NotImplementedError
 
 
@@ -433,5 +431,5 @@ def with_tail(
         error.append(-np.expm1(stated.max(axis=1)))
         wrong.append(stated.argmax(axis=1) != truth[at])
         item.append(at + start)
-    rows = (np.concatenate(column) for column in (error, wrong, item))
+    rows = np.concatenate(error), np.concatenate(wrong), np.concatenate(item)
     return replace(calibration, tail=fit_tail(*rows, item_weight, never_below))
