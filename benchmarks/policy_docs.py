@@ -144,6 +144,7 @@ def real_targets(found: dict[str, Any]) -> str:
     return table(
         [
             "set",
+            "answers per question",
             "target",
             "stop at it",
             "stated",
@@ -154,6 +155,7 @@ def real_targets(found: dict[str, Any]) -> str:
         [
             [
                 name,
+                str(row.get("repeats", 1)),
                 f"{row['target']:.0%}",
                 f"{row['stopped']:.1%}",
                 "" if row["stated"] is None else f"{row['stated']:.3f}",

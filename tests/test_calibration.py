@@ -760,7 +760,7 @@ def test_a_calibration_of_another_crowd_is_refused():
             lambda p: BatchPolicy(p, 1, "posterior", made.calibration),
         )
         for make in makers:
-            with pytest.raises(CrowdtreeError, match="another table.* call calibrate") as error:
+            with pytest.raises(CrowdtreeError, match=r"another table.* call calibrate") as error:
                 make(other)
             assert "\n" not in str(error.value)
 

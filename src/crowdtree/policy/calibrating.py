@@ -78,6 +78,7 @@ class Calibrated(Saved):
 
     problem: Problem
     calibration: Calibration
+    stops_at_target: ClassVar[bool] = False
     least_answers: ClassVar[int] = 0
     """Answers before any label. A rule of the campaign, which the policy's document leaves out."""
 
@@ -153,11 +154,11 @@ class Calibrated(Saved):
         """Make a policy that states and stops by what these items show.
 
         The policy is replayed on the items to the end of its budget. How far its plain posterior
-        is too sure after 1, 2, 3, ... answers, and how many of the items that would stop at a
-        target are wrong, gives a :class:`Calibration`, shrunk to its prior where the items are
-        few. Below 20 items a warning says so; it is not an error, because the prior is a better
-        guess than independence. The calibration belongs to this table: a policy of another table
-        refuses it.
+        is too sure after 1, 2, 3, ... answers, and (of a policy with a target) how many of the
+        items that would stop at one are wrong, gives a :class:`Calibration`, shrunk to its prior
+        where the items are few. Below 20 items a warning says so; it is not an error, because the
+        prior is a better guess than independence. The calibration belongs to this table: a policy
+        of another table refuses it.
 
         Parameters
         ----------
@@ -189,7 +190,7 @@ class Calibrated(Saved):
         warn_few(len(sample.truth), "calibrate")
         much = None if weight is None else checked_weights(weight, len(sample.truth))
         replayed = self.replay(sample.values)
-        made = fitted(self.log_prior, [(replayed, sample.truth)], much)
+        made = fitted(self.log_prior, [(replayed, sample.truth)], much, self.stops_at_target)
         return self.changed(calibration=replace(made, table=table_key(self.problem)).to_dict())
 
     def calibrate_on(
@@ -226,6 +227,7 @@ class Calibrated(Saved):
 class Guaranteed(Calibrated):
     """What a policy with a target can do beyond stating its errors."""
 
+    stops_at_target = True
     target_error: float
     target_loss: float | None
 
@@ -398,11 +400,16 @@ def fitted(
     log_prior: FloatArray,
     parts: list[tuple[Replayed, NDArray[Any]]],
     item_weight: FloatArray | None = None,
+    tail: bool = True,
 ) -> Calibration:
-    """Fit a calibration to replays with the classes of their items, each weighing 1 by default."""
+    """Fit a calibration to replays with the classes of their items, each weighing 1 by default.
+
+    The `tail` is for policies that stop at a target.
+    """
     every, last = ReplayedStates.of(parts, item_weight), ReplayedStates.last(parts, item_weight)
     made = _three_numbers(log_prior, every)
-    made = with_tail(made, log_prior, parts, item_weight)
+    if tail:
+        made = with_tail(made, log_prior, parts, item_weight)
     return made.with_reached(log_prior, last.log_posterior, last.answers, last.of_item, last.weight)
 
 

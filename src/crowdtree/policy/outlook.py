@@ -71,35 +71,31 @@ class Contrasts:
         self._yes = np.ascontiguousarray(yes.T)
         self._kept = min(most, len(yes))
         none = np.zeros((0, self._kept))
-        rows = np.full((len(self._yes),) * 2, -1, dtype=np.int64)
-        # replaced as a whole, so that another thread always sees a consistent state
-        self._known = rows, none.astype(np.int64), none, none
+        # pairs in order, and a row of each; replaced as a whole, so that another thread always
+        # sees a consistent state
+        self._known: tuple[NDArray[Any], ...] = np.zeros(0, np.int64), none.astype(int), none, none
 
     def __call__(
         self, cls: NDArray[Any], rival: NDArray[Any]
-    ) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Questions, and mean and variance of the evidence of one answer to each."""
-        known = self._known
-        absent = known[0][cls, rival] < 0
-        if absent.any():
-            new = np.unique(np.stack([cls[absent], rival[absent]], axis=1), axis=0)
-            rows = known[0].copy()
-            rows[new[:, 0], new[:, 1]] = len(known[1]) + np.arange(len(new))
-            more = self._contrast(new[:, 0], new[:, 1])
-            columns = (np.concatenate(pair) for pair in zip(known[1:], more, strict=True))
-            known = self._known = (rows, *columns)  # type: ignore[assignment]
-        at = known[0][cls, rival]
+        known, pair = self._known, cls * np.int64(len(self._yes)) + rival
+        new = np.setdiff1d(pair, known[0])
+        if len(new):
+            more = new, *self._contrast(*np.divmod(new, len(self._yes)))
+            both = [np.concatenate(columns) for columns in zip(known, more, strict=True)]
+            order = np.argsort(both[0])
+            known = self._known = tuple(column[order] for column in both)
+        at = np.searchsorted(known[0], pair)
         return known[1][at], known[2][at], known[3][at]
 
-    def _contrast(
-        self, cls: NDArray[Any], rival: NDArray[Any]
-    ) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
+    def _contrast(self, cls: NDArray[Any], rival: NDArray[Any]) -> tuple[NDArray[Any], ...]:
         mine, theirs = self._yes[cls], self._yes[rival]
         said_yes, said_no = np.log(mine / theirs), np.log((1 - mine) / (1 - theirs))
         mean = mine * said_yes + (1 - mine) * said_no
         variance = mine * (1 - mine) * (said_yes - said_no) ** 2
         order = np.argsort(-mean, axis=1, kind="stable")[:, : self._kept]
-        return order, *(np.take_along_axis(a, order, axis=1) for a in (mean, variance))  # type: ignore[return-value]
+        return order, *(np.take_along_axis(a, order, axis=1) for a in (mean, variance))
 
 
 def hopeless(
@@ -191,7 +187,7 @@ def _ahead(
 
 
 def _to_come(
-    contrast: tuple[NDArray[np.int64], FloatArray, FloatArray], items: Outlook, rho: float
+    contrast: tuple[NDArray[Any], NDArray[Any], NDArray[Any]], items: Outlook, rho: float
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of the evidence for a class against its rival in the answers to come."""
     question, mean, variance = contrast
