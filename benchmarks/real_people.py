@@ -14,7 +14,7 @@ Leuven: learned from three respondents, the fourth answers, all four ways. Every
    a frontier plan, beside what is observed: pooled, and in how many splits they agree.
 
 ``python -m benchmarks.real_people [--sets leuven apascal soybean] [--splits 5] [--json FILE]``;
-``--targets`` leaves out 2 and 3.
+``--targets [--repeats 1 3]`` leaves out 2 and 3.
 """
 
 from __future__ import annotations
@@ -273,23 +273,26 @@ def promised(learned: Learned, plan: Any, crowd: Recorded) -> tuple[Promise, flo
 # ---------------------------------------------------------------- one set
 
 
-def target_report(name: str, splits: int, repeats: int) -> dict[str, Any]:
-    """Targets alone, over all splits."""
+def targets_alone(name: str, splits: int, ways: Sequence[int]) -> dict[str, Any]:
+    """Targets alone, with so many answers per question."""
     place = folder()
     if place is None:
         print("the data folder is absent, skipped")
-        return {}
-    runs: dict[float, list[Run]] = {target: [] for target in TARGETS}
-    for number, split in enumerate(learn_sets.SETS[name](place)):
-        if number < splits:
+        return {"targets": []}
+    found: dict[str, Any] = {"targets": []}
+    for repeats in ways:
+        runs: dict[float, list[Run]] = {target: [] for target in TARGETS}
+        for number, split in enumerate(learn_sets.SETS[name](place)):
+            if number >= splits:
+                break
             policy = taught(split, repeats).policy(TARGETS[0], MOST[name], repeats=repeats)
             crowd = recorded(policy.problem, split, repeats)
             for target in TARGETS:
                 runs[target].append(tried(policy.changed(target_error=target), crowd))
-    found = {"targets": [target_row(target, part) | {"repeats": repeats}
-                         for target, part in runs.items()]}  # fmt: skip
-    print(f"\n{name}, {repeats} answers per question")
-    show_targets(found)
+        rows = [target_row(target, part) | {"repeats": repeats} for target, part in runs.items()]
+        print(f"\n{name}, answers per question: {repeats}")
+        show_targets({"targets": rows})
+        found["targets"] += rows
     return found
 
 
@@ -391,17 +394,15 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=list(learn_sets.SETS))
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--targets", action="store_true", help="targets alone")
-    parser.add_argument("--repeats", type=int, default=1, help="answers per question; targets")
+    parser.add_argument("--repeats", type=int, nargs="+", default=[1], help="with --targets")
     parser.add_argument("--json")
     args = parser.parse_args()
     warnings.simplefilter("ignore", ct.CrowdtreeWarning)
     start = time.perf_counter()
-    found = {
-        name: target_report(name, args.splits, args.repeats)
-        if args.targets or args.repeats > 1
-        else report(name, args.splits)
-        for name in args.sets
-    }
+    if args.targets:
+        found = {name: targets_alone(name, args.splits, args.repeats) for name in args.sets}
+    else:
+        found = {name: report(name, args.splits) for name in args.sets}
     print(f"{time.perf_counter() - start:.0f} s")
     if args.json:
         with open(args.json, "w") as file:
