@@ -1,8 +1,10 @@
 """Write the tables of ``docs/measured/policies.md`` from the results of the benchmarks.
 
 Each table is between two marks; the text around them is written by hand. The numbers come from
-``--json`` files: ``policy_compare``, ``policy_honesty``, ``real_people`` and ``throughput``, each
-``python -m benchmarks.NAME --json out/bench/NAME.json``; then ``python -m benchmarks.policy_docs``.
+``--json`` files: ``policy_compare``, ``policy_honesty``, ``real_people``, ``throughput``, each
+``python -m benchmarks.NAME --json out/bench/NAME.json``, and ``real_targets``
+(``python -m benchmarks.real_people --targets --repeats 1 3 --json ...``); then
+``python -m benchmarks.policy_docs``.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from benchmarks.policy_compare import interval
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "measured" / "policies.md"
-NAMES = ("policy_compare", "policy_honesty", "real_people", "throughput")
+NAMES = ("policy_compare", "policy_honesty", "real_people", "real_targets", "throughput")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -144,6 +146,7 @@ def real_targets(found: dict[str, Any]) -> str:
     return table(
         [
             "set",
+            "answers per question",
             "target",
             "stop at it",
             "stated",
@@ -154,6 +157,7 @@ def real_targets(found: dict[str, Any]) -> str:
         [
             [
                 name,
+                str(row.get("repeats", 1)),
                 f"{row['target']:.0%}",
                 f"{row['stopped']:.1%}",
                 "" if row["stated"] is None else f"{row['stated']:.3f}",
@@ -278,8 +282,8 @@ def main() -> None:
             "people": people,
             "wrong errors": wrong_errors,
         },
+        "real_targets": {"real targets": real_targets},
         "real_people": {
-            "real targets": real_targets,
             "real budgets": real_budgets,
             "real promises": real_promises,
         },

@@ -5,13 +5,16 @@ Leuven: learned from three respondents, the fourth answers, all four ways. Every
 ``learn(...)`` and ``learned.policy(...)``; tables and calibrations are of the training part alone.
 
 1. Targets of 20, 10 and 5 %: how many items stop at the target, their stated and observed error,
-   the answers per item, and how many items are labelled as undecided.
+   the answers per item, and how many items are labelled as undecided. With ``--repeats 3`` a
+   question may be asked three times. The sets have one answer to each: the other two are copies
+   by the same person, of which a tenth is changed, in the training part as well.
 2. Fixed budgets: accuracy, beside the *private rule* that this benchmark used before (a Beta prior
    around each question's own share of yes, criterion and endgame picked inside the training part).
 3. Promises: ``reachable_error``, ``strict``, and the credible intervals of the paper's tree and of
    a frontier plan, beside what is observed: pooled, and in how many splits they agree.
 
-``python -m benchmarks.real_people [--sets leuven apascal soybean] [--splits 5] [--json FILE]``
+``python -m benchmarks.real_people [--sets leuven apascal soybean] [--splits 5] [--json FILE]``;
+``--targets [--repeats 1 3]`` leaves out 2 and 3.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 import crowdtree as ct
@@ -39,6 +43,8 @@ from crowdtree.simulation.run import share_estimate
 
 FloatArray = NDArray[np.float64]
 TARGETS = (0.2, 0.1, 0.05)
+CHANGED = 0.1
+"""Copies of an answer that are changed, where a question may be asked several times."""
 BUDGETS = {"apascal": (5, 10, 20, 30), "leuven": (8, 20, 30, 60), "soybean": (5, 10, 20, 30)}
 MOST = {"apascal": 64, "leuven": 120, "soybean": 60}
 Way = tuple[str, int | None]
@@ -59,18 +65,28 @@ MOST_PICKED = 30
 # ---------------------------------------------------------------- the public route
 
 
-def taught(split: learn_sets.Split) -> Learned:
+def taught(split: learn_sets.Split, repeats: int = 1) -> Learned:
     """What is learned from the training part of a split."""
-    answers = learn_sets.long(split.train, split.questions, split.workers)
-    return ct.learn(answers, dict(enumerate(split.truth)))
+    turns = np.moveaxis(repeated(split.train, repeats, 0), 2, 0)
+    parts = [learn_sets.long(values, split.questions, split.workers) for values in turns]
+    return ct.learn(pl.concat(parts), dict(enumerate(split.truth)), duplicates="all")
 
 
-def recorded(problem: ct.Problem, split: learn_sets.Split) -> Recorded:
+def repeated(values: NDArray[Any], repeats: int, seed: int) -> NDArray[Any]:
+    """Items x questions x repeats: the answer, and copies of it of which a tenth is changed."""
+    rng = np.random.default_rng(seed)
+    made = np.repeat(values[:, :, None], repeats, axis=2)
+    changed = rng.random(made.shape) < CHANGED
+    changed[:, :, 0] = False
+    return np.where(changed & (made >= 0), 1 - made, made)
+
+
+def recorded(problem: ct.Problem, split: learn_sets.Split, repeats: int = 1) -> Recorded:
     """What is tried, in the order of the problem's questions and classes."""
     place = {re.sub(LINE_BREAKS, " ", name.strip()): i for i, name in enumerate(split.questions)}
     order = [place[name] for name in problem.questions]
     truth = [problem.classes.index(name) for name in split.wanted]
-    return Recorded(split.test[:, order], truth)
+    return Recorded(repeated(split.test, repeats, 1)[:, order], truth)
 
 
 def tried(policy: Any, crowd: Recorded) -> Run:
@@ -257,6 +273,29 @@ def promised(learned: Learned, plan: Any, crowd: Recorded) -> tuple[Promise, flo
 # ---------------------------------------------------------------- one set
 
 
+def targets_alone(name: str, splits: int, ways: Sequence[int]) -> dict[str, Any]:
+    """Targets alone, with so many answers per question."""
+    place = folder()
+    if place is None:
+        print("the data folder is absent, skipped")
+        return {"targets": []}
+    found: dict[str, Any] = {"targets": []}
+    for repeats in ways:
+        runs: dict[float, list[Run]] = {target: [] for target in TARGETS}
+        for number, split in enumerate(learn_sets.SETS[name](place)):
+            if number >= splits:
+                break
+            policy = taught(split, repeats).policy(TARGETS[0], MOST[name], repeats=repeats)
+            crowd = recorded(policy.problem, split, repeats)
+            for target in TARGETS:
+                runs[target].append(tried(policy.changed(target_error=target), crowd))
+        rows = [target_row(target, part) | {"repeats": repeats} for target, part in runs.items()]
+        print(f"\n{name}, answers per question: {repeats}")
+        show_targets({"targets": rows})
+        found["targets"] += rows
+    return found
+
+
 def report(name: str, splits: int) -> dict[str, Any]:
     place = folder()
     if place is None:
@@ -315,15 +354,21 @@ def report(name: str, splits: int) -> dict[str, Any]:
     return found
 
 
-def show(name: str, found: dict[str, Any]) -> None:
-    print(f"\n{name}")
+def show_targets(found: dict[str, Any]) -> None:
     for row in found["targets"]:
+        stated = "-" if row["stated"] is None else f"{row['stated']:.3f}"
         print(
-            f"  target {row['target']:.2f}: {row['stopped']:.3f} stop, stated {row['stated']:.3f}, "
+            f"  target {row['target']:.2f}: {row['stopped']:.3f} stop, stated {stated}, "
             f"observed {row['observed']:.3f} ({row['low']:.3f} to {row['high']:.3f}), "
             f"{row['answers']:.1f} answers, {row['undecided']:.3f} undecided; "
-            f"all items: stated {row['all stated']:.3f}, observed {row['all observed']:.3f}"
+            f"all items: stated {row['all stated']:.3f}, observed {row['all observed']:.3f}",
+            flush=True,
         )
+
+
+def show(name: str, found: dict[str, Any]) -> None:
+    print(f"\n{name}")
+    show_targets(found)
     for row in found["budgets"]:
         print(
             f"  {row['who']:15} {row['questions']:6.2f} answers: right {row['right']:.3f} "
@@ -348,11 +393,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="+", default=list(learn_sets.SETS))
     parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--targets", action="store_true", help="targets alone")
+    parser.add_argument("--repeats", type=int, nargs="+", default=[1], help="with --targets")
     parser.add_argument("--json")
     args = parser.parse_args()
     warnings.simplefilter("ignore", ct.CrowdtreeWarning)
     start = time.perf_counter()
-    found = {name: report(name, args.splits) for name in args.sets}
+    if args.targets:
+        found = {name: targets_alone(name, args.splits, args.repeats) for name in args.sets}
+    else:
+        found = {name: report(name, args.splits) for name in args.sets}
     print(f"{time.perf_counter() - start:.0f} s")
     if args.json:
         with open(args.json, "w") as file:

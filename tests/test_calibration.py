@@ -7,7 +7,7 @@ import pytest
 
 import crowdtree as ct
 from campaignlab import Campaign
-from crowdtree.calibration import INDEPENDENT, Calibration
+from crowdtree.calibration import INDEPENDENT, Calibration, fit_tail
 from crowdtree.campaign import Event, advance, start_item
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.policy import (
@@ -19,7 +19,7 @@ from crowdtree.policy import (
     SubtypePolicy,
     policy_from_dict,
 )
-from crowdtree.policy.replay import Sample, replay_adaptive
+from crowdtree.policy.replay import Sample, Stops, replay_adaptive
 from crowdtree.problem import Problem
 from crowdtree.simulation import Crowd, Recorded, simulate
 
@@ -330,11 +330,16 @@ def test_the_replay_asks_what_the_simulation_asks():
     values, truth = together(PROBLEM, 80, seed=9, repeats=2)
     values = with_gaps(values, 0.2)
     run = simulate(PROBLEM, policy, 80, crowd=Recorded(values, truth))
-    end = replay_adaptive(policy, values, stopping=True).last()
+    end = replay_adaptive(policy, values, Stops(policy, len(values))).last()
     np.testing.assert_array_equal(end.answers, run.answers)
-    label, reached = policy.labelled(values)
-    np.testing.assert_array_equal(label, run.label)
-    np.testing.assert_array_equal(reached, run.reason == 0)
+    targets = [0.3, policy.target_error, 0.02]
+    stops = policy.labelled(values, targets)
+    for column, target in enumerate(targets):  # one replay, as many replays
+        run = simulate(
+            PROBLEM, policy.changed(target_error=target), 80, crowd=Recorded(values, truth)
+        )
+        np.testing.assert_array_equal(stops.label[:, column], run.label)
+        np.testing.assert_array_equal(stops.reached[:, column], run.reason == 0)
 
 
 # ---------------------------------------------------------------- undecided
@@ -413,8 +418,8 @@ def test_a_guarantee_is_kept_in_most_draws():
         except CrowdtreeError:
             continue
         given += 1
-        label, reached = kept.labelled(fresh)
-        broken += (label != truth)[reached].mean() > 0.2
+        stops = kept.labelled(fresh, [kept.target_error])
+        broken += (stops.label[:, 0] != truth)[stops.reached[:, 0]].mean() > 0.2
     assert given > 20
     assert broken <= 8  # 4 expected at most; P(more than 8 of 40 at 10 %) is below 2 %
 
@@ -657,3 +662,114 @@ def test_an_option_overrules_the_problem():
     ):
         again = policy_from_dict(problem, policy.to_dict())
         assert again.model.shared_difficulty == policy.model.shared_difficulty
+
+
+# ---------------------------------------------------------------- where items stop
+
+
+def walks(stated, wrong):
+    """States of items, one row of stated errors each, and whether each label is wrong."""
+    rows, steps = np.shape(stated)
+    item = np.repeat(np.arange(rows), steps)
+    return np.ravel(stated).astype(float), np.repeat(wrong, steps), item
+
+
+def test_a_tail_that_is_too_sure_is_corrected_where_items_stop():
+    """Unsure states are as stated; of those stated at 2 %, 15 % are wrong."""
+    wrong = np.arange(400) % 20 < 3
+    tail = fit_tail(*walks(np.tile([0.4, 0.02], (400, 1)), wrong))
+    calibration = Calibration(tail=tail)
+    assert calibration.before_tail(0.1) < 0.02 <= calibration.before_tail(0.2)
+    stated = np.exp(calibration.discounted(np.log([0.5, 0.5]), np.log([[0.98, 0.02]]), [3]))
+    assert stated[0, 1] == pytest.approx(0.15, abs=0.03)
+
+
+def test_a_tail_that_is_too_careful_is_corrected_unless_the_next_person_is_another():
+    rows = walks(np.tile([0.4, 0.1], (600, 1)), np.zeros(600, bool))
+    assert Calibration(tail=fit_tail(*rows)).before_tail(0.05) > 0.1
+    assert Calibration(tail=fit_tail(*rows, never_below=True)).before_tail(0.05) <= 0.05
+
+
+def test_few_items_that_stop_do_not_show_a_small_error():
+    """Eight right labels do not show an error of 5 %; forty do."""
+    for items, enough in ((8, False), (40, True)):
+        tail = fit_tail(*walks(np.full((items, 1), 0.001), np.zeros(items, bool)))
+        assert (Calibration(tail=tail).before_tail(0.05) > 0) is enough
+
+
+def test_weights_of_items_count_in_the_tail():
+    error, wrong, item = walks(np.full((100, 1), 0.02), np.arange(100) < 50)
+    light = fit_tail(error, wrong, item, np.where(wrong, 0.01, 1.0))
+    heavy = fit_tail(error, wrong, item, np.where(wrong, 1.0, 0.01))
+    assert Calibration(tail=light).before_tail(0.05) > Calibration(tail=heavy).before_tail(0.05)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_tail_keeps_the_label_and_adds_up_to_one(seed):
+    rng = np.random.default_rng(seed)
+    rows = np.log(rng.dirichlet(np.full(4, 0.3), 200))
+    rows[:5] = np.log([0.5, 0.5, 1e-12, 1e-12])
+    log_prior = np.log(np.full(4, 0.25))
+    for high in (0.01, 0.3, 0.9):
+        tail = ((0.002, high / 2), (0.5, high), (1.0, 1.0))
+        stated = Calibration(tail=tail).discounted(log_prior, rows, np.ones(200))
+        np.testing.assert_allclose(np.exp(stated).sum(axis=1), 1, atol=1e-9)
+        np.testing.assert_array_equal(stated.argmax(axis=1), rows.argmax(axis=1))
+        order = np.argsort(rows, axis=1, kind="stable")
+        assert np.all(np.diff(np.take_along_axis(stated, order, axis=1), axis=1) >= -1e-9)
+
+
+def test_a_tail_is_written_and_read_back():
+    made = Calibration(0.8, tail=((0.01, 0.05), (1.0, 1.0)), table="abc:0.5")
+    assert Calibration.from_dict(json.loads(json.dumps(made.to_dict()))) == made
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_items_that_stop_keep_the_target(repeats):
+    """A tenth of the items look like another class to everybody: sure states that are wrong."""
+    told, known = together(PROBLEM, 400, seed=21, hard=0.1, repeats=repeats)
+    policy = AdaptivePolicy(PROBLEM, 0.05, 24, repeats=repeats, strict=False).calibrate(told, known)
+    fresh, truth = together(PROBLEM, 6000, seed=22, hard=0.1, repeats=repeats)
+    for target in (0.2, 0.1, 0.05):
+        run = simulate(
+            PROBLEM, policy.changed(target_error=target), 6000, crowd=Recorded(fresh, truth)
+        )
+        stopped = run.reason == 0
+        assert (run.label != run.truth)[stopped].sum() <= 1.2 * target * stopped.sum()
+        assert target < 0.2 or stopped.mean() > 0.5
+    assert float((run.label != run.truth).mean()) > 0.05  # the target is out of reach for all
+
+
+# ---------------------------------------------------------------- calibrations of other crowds
+
+
+def test_a_calibration_of_another_crowd_is_refused():
+    told, known = together(PROBLEM, 60, seed=4)
+    made = AdaptivePolicy(PROBLEM, 0.1, 12, repeats=1, strict=False).calibrate(told, known)
+    same = AdaptivePolicy(PROBLEM, 0.2, 12, strict=False, calibration=made.calibration)
+    assert same.calibration == made.calibration
+    assert policy_from_dict(PROBLEM, made.to_dict()) == made
+    others = {
+        "people who err more": PROBLEM.replace(worker_error=PROBLEM.worker_error + 0.02),
+        "other questions": make_problem(seed=3),
+    }
+    for other in others.values():
+        makers = (
+            lambda p: AdaptivePolicy(p, 0.2, 12, strict=False, calibration=made.calibration),
+            lambda p: PlanPolicy(ct.design(p), calibration=made.calibration),
+            lambda p: BatchPolicy(p, 1, "posterior", made.calibration),
+        )
+        for make in makers:
+            with pytest.raises(CrowdtreeError, match=r"another table.* call calibrate") as error:
+                make(other)
+            assert "\n" not in str(error.value)
+
+
+def test_a_later_table_of_the_same_crowd_keeps_its_calibration():
+    from crowdtree.policy.spec import revised_policy
+
+    told, known = together(PROBLEM, 60, seed=4)
+    made = AdaptivePolicy(PROBLEM, 0.1, 12, strict=False).calibrate(told, known)
+    later = revised_policy(made, PROBLEM.replace(worker_error=PROBLEM.worker_error + 0.02))
+    assert later.calibration.tail == made.calibration.tail
+    assert later.calibration.table is None

@@ -14,6 +14,10 @@ crowd and one set of questions; they are fitted to items of known class whose an
 for the table. Where the next answers come from one person who is not among those that answered, the
 scale itself is uncertain: it differs between people by ``spread``, and what is stated is the
 average over the people who may answer.
+
+The three numbers follow what all states of the items say, of which most are unsure. A policy stops
+in the few that are sure, so a second map, the ``tail``, is fitted to the states in which the known
+items would stop: from the error that the three numbers state there to the error that was counted.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from crowdtree.errors import CrowdtreeError
 from crowdtree.stats import wilson_interval
 
-__all__ = ["FEW", "INDEPENDENT", "Calibration"]
+__all__ = ["FEW", "INDEPENDENT", "Calibration", "Tail", "fit_tail"]
 
 FloatArray = NDArray[np.float64]
 
@@ -41,9 +45,16 @@ _FLOORS = np.array([0.0, 0.005, 0.01, 0.02, 0.04, 0.07, 0.11, 0.17, 0.25, 0.4])
 _SCALE_SD = 0.5  # prior of log scale: normal around 0
 _DEPENDENCE_MEAN = 0.1  # prior of the dependence: exponential
 _FLOOR_MEAN = 0.03  # prior of the floor: exponential
-_MOST_CELLS = 400_000  # rows x classes that the grid is evaluated on
+_MAX_CELLS = 400_000  # rows x classes that the grid is evaluated on
+_TAIL = np.append(np.geomspace(0.002, 0.5, 31), 1.0)  # errors at which a tail is fitted
+_SHIFTS = np.linspace(-2.5, 2.5, 41)[:, None, None]  # of the log odds of an error of 0.1
+_SLOPES = np.linspace(0.3, 1.7, 29)[:, None]
+_SHIFT_SD, _SLOPE_SD = 0.7, 0.25  # normal priors of both, around 0 and 1
 FEW = 20
 """Items below which a fit is mostly the prior."""
+
+Tail = tuple[tuple[float, float], ...]
+"""Pairs of an error stated by the three numbers and the error of items that stop there."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +76,12 @@ class Calibration:
         width of its 95 % interval: counted, so that it does not rest on the three numbers.
     spread
         Standard deviation of the logarithm of the scale between the people who may answer.
+    tail
+        Error of items that stop, by the error that the numbers above state; both rise. Empty where
+        no stop was seen.
+    table
+        Key of the table whose evidence is discounted (:func:`crowdtree.policy.table_key`); a
+        policy refuses a calibration of another table. None where it was assumed.
 
     Examples
     --------
@@ -82,6 +99,8 @@ class Calibration:
     floor: float = 0.0
     reached: tuple[float, float] | None = None
     spread: float = 0.0
+    tail: Tail = ()
+    table: str | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.scale <= 100:
@@ -97,7 +116,8 @@ class Calibration:
 
     def __bool__(self) -> bool:
         """Whether it changes anything."""
-        return self.scale != 1 or self.dependence != 0 or self.floor != 0 or self.spread != 0
+        numbers = self.scale - 1, self.dependence, self.floor, self.spread
+        return any(numbers) or bool(self.tail)
 
     def power(self, answers: ArrayLike) -> FloatArray:
         """Power of the likelihood of so many answers."""
@@ -121,7 +141,43 @@ class Calibration:
             made = score if made is None else np.logaddexp(made, score)
         if self.floor:
             made = np.logaddexp(np.log1p(-self.floor) + made, np.log(self.floor) + log_prior)
-        return np.asarray(made)
+        return self._with_tail(np.asarray(made))
+
+    def _with_tail(self, log_posterior: FloatArray) -> FloatArray:
+        """Correct the probability of the likeliest class, which stays it; scale the others."""
+        if not self.tail:
+            return log_posterior
+        stated, counted = np.array(self.tail).T
+        top = log_posterior.max(axis=-1, keepdims=True)
+        error = np.clip(-np.expm1(top), 1e-300, 1 - 1e-12)
+        after = np.interp(np.log(error), np.log(stated), counted)
+        rivals = np.where(log_posterior < top, log_posterior, -np.inf)
+        second = np.exp(rivals.max(axis=-1, keepdims=True)) / error
+        after = np.minimum(after, (1 - 1e-9) / (1 + second))  # at most as likely as the first
+        factor = np.log(np.maximum(after, 1e-300)) - np.log(error)
+        # classes that are as likely as the first stay so
+        tied = (log_posterior == top).sum(axis=-1, keepdims=True) > 1
+        return np.where(tied, log_posterior, np.where(
+            log_posterior < top, log_posterior + factor, np.log1p(-after)))  # fmt: skip
+
+    def before_tail(self, error: float) -> float:
+        """Largest error by the three numbers at which no more than this error is stated.
+
+        >>> Calibration(tail=((0.01, 0.04), (0.1, 0.1), (1.0, 1.0))).before_tail(0.04)
+        0.01
+        >>> Calibration(tail=((0.01, 0.04), (0.1, 0.1), (1.0, 1.0))).before_tail(0.03)
+        0.0
+        """
+        if not self.tail:
+            return error
+        stated, counted = np.array(self.tail).T
+        if error < counted[0]:
+            return 0.0
+        last = int(np.searchsorted(counted, error, side="right"))
+        if last == len(counted):
+            return float(stated[-1])
+        share = (error - counted[last - 1]) / (counted[last] - counted[last - 1])
+        return float(stated[last - 1] * (stated[last] / stated[last - 1]) ** share)
 
     def _people(self) -> list[tuple[float, float]]:
         """Weights of the people who may answer, and their scales relative to the middle one."""
@@ -163,7 +219,7 @@ class Calibration:
         row, places = np.arange(len(truth)), _places(len(_SCALES))
         value = np.empty((len(places), int(person.max()) + 1))
         for i, scale in enumerate(_SCALES[places]):
-            other = replace(self, scale=float(scale), spread=0.0)
+            other = replace(self, scale=float(scale), spread=0.0, tail=())
             found = other.discounted(log_prior, log_posterior, answers)[row, truth]
             value[i] = np.bincount(person, weight * found, value.shape[1])
         chance = np.exp(value - value.max(axis=0))
@@ -196,6 +252,8 @@ class Calibration:
             "floor": self.floor,
             "reached": None if self.reached is None else list(self.reached),
             "spread": self.spread,
+            **({"tail": [list(point) for point in self.tail]} if self.tail else {}),
+            **({"table": self.table} if self.table else {}),
         }
 
     @classmethod
@@ -211,6 +269,7 @@ class Calibration:
         values = {name: value for name, value in data.items() if name != "draws"}  # of old files
         reached = values.get("reached")
         values["reached"] = None if reached is None else (float(reached[0]), float(reached[1]))
+        values["tail"] = tuple((float(x), float(y)) for x, y in values.get("tail", ()))
         return cls(**values)
 
     @classmethod
@@ -290,9 +349,9 @@ def _some_rows(
     log_posterior: FloatArray, answers: FloatArray, truth: NDArray[Any], weight: FloatArray
 ) -> tuple[FloatArray, FloatArray, NDArray[Any], FloatArray]:
     """Return a random part of the rows where all are too many for the grid; the weights add up."""
-    if log_posterior.size <= _MOST_CELLS:
+    if log_posterior.size <= _MAX_CELLS:
         return log_posterior, answers, truth, weight
-    few = max(1, _MOST_CELLS // log_posterior.shape[1])
+    few = max(1, _MAX_CELLS // log_posterior.shape[1])
     rows = np.random.default_rng(0).choice(len(truth), few, replace=False)
     part = weight[rows] * (weight.sum() / weight[rows].sum())
     return log_posterior[rows], answers[rows], truth[rows], part
@@ -344,6 +403,83 @@ def _between(
 
     spline = RectBivariateSpline(scales, dependences, coarse)
     return np.asarray(spline(np.arange(len(_SCALES)), np.arange(len(_DEPENDENCES))))
+
+
+def fit_tail(
+    error: FloatArray,
+    wrong: NDArray[np.bool_],
+    item: NDArray[np.integer],
+    weight: FloatArray | None = None,
+    never_below: bool = False,
+) -> Tail:
+    """Fit the error of items that stop to the states that items of known class passed through.
+
+    A policy with the threshold t stops in the first state whose stated error is at most t: a state
+    with a smaller error than all before it, for every t between the two smallest so far. Those
+    states, each weighing the logarithm of that range, give a line in log odds (normal priors around
+    the identity, averaged over what they leave open). Where more of the items that stop at t were
+    wrong, ``(errors + 0.5) / (stopped + 1)``, that is stated.
+
+    Parameters
+    ----------
+    error, wrong, item
+        Stated error of each state, whether its label is wrong, and its item, in the order of the
+        answers within an item.
+    weight
+        Weight of each item; 1 by default.
+    never_below
+        Whether to correct upwards only, where the next items are unlike these (another person's).
+
+    Examples
+    --------
+    Half of the items are wrong however sure their state is:
+
+    >>> many = np.arange(400)
+    >>> tail = fit_tail(np.full(400, 0.01), many % 2 == 0, many)
+    >>> bool(Calibration(tail=tail).before_tail(0.3) == 0)
+    True
+    """
+    from scipy.special import expit, logit
+
+    grid = _TAIL[:-1]
+    now, before, row = _record_lows(error, item, grid[0], grid[-1])
+    each = np.ones(len(row)) if weight is None else weight[item[row]]
+    bad = each * wrong[row]
+    share = np.log(before / now) / np.log(grid[-1] / grid[0])
+    low, high = np.searchsorted(grid, now), np.searchsorted(grid, before)
+    kept = np.bincount(low, each * share, len(grid))
+    lost = np.bincount(low, bad * share, len(grid))
+    odds = logit(0.1) + _SHIFTS + _SLOPES * (logit(grid) - logit(0.1))
+    line = expit(odds)
+    value = (lost * np.log(line) + (kept - lost) * np.log1p(-line)).sum(axis=2)
+    value -= 0.5 * ((_SHIFTS / _SHIFT_SD) ** 2 + ((_SLOPES - 1) / _SLOPE_SD) ** 2)[..., 0]
+    chance = np.exp(value - value.max())
+    made = np.tensordot(chance / chance.sum(), line, 2)
+    stopped, errors = (
+        np.cumsum(np.bincount(low, w, len(grid)) - np.bincount(high, w, len(grid) + 1)[:-1])
+        for w in (each, bad)
+    )
+    counted = (errors + 0.5) / (stopped + 1)
+    counted[-1] = counted[-2]  # at the last threshold every item has stopped
+    made = np.maximum(made, np.minimum.accumulate(counted[::-1])[::-1])
+    if never_below:
+        made = np.maximum(made, grid)
+    return tuple(zip(_TAIL.tolist(), [*np.minimum(made, 1).tolist(), 1.0], strict=True))
+
+
+def _record_lows(
+    error: FloatArray, item: NDArray[np.integer], least: float, most: float
+) -> tuple[FloatArray, FloatArray, NDArray[np.intp]]:
+    """Errors smaller than all before them of their item, those before, and their rows."""
+    order = np.argsort(item, kind="stable")
+    _, start, count = np.unique(item[order], return_index=True, return_counts=True)
+    at = np.arange(len(item)) - np.repeat(start, count), np.repeat(np.arange(len(start)), count)
+    lowest = np.full((int(count.max(initial=0)) + 1, len(start)), most)
+    lowest[at[0] + 1, at[1]] = np.clip(error[order], least, most)
+    lowest = np.minimum.accumulate(lowest, axis=0)
+    now, before = lowest[at[0] + 1, at[1]], lowest[at[0], at[1]]
+    low = np.flatnonzero(now < before)
+    return now[low], before[low], order[low]
 
 
 INDEPENDENT = Calibration()

@@ -16,7 +16,7 @@ from crowdtree.learning import learn
 from crowdtree.learning.model import Learned
 from crowdtree.policy import AdaptivePolicy
 from crowdtree.policy.calibrating import Calibrated
-from crowdtree.policy.replay import replay_adaptive
+from crowdtree.policy.replay import Stops, replay_adaptive
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -131,7 +131,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         values = self._answers(X)[:, :, None]
         policy: Any = self.policy_
         if isinstance(policy, AdaptivePolicy):
-            return replay_adaptive(policy, values, stopping=True).last()
+            return replay_adaptive(policy, values, Stops(policy, len(values))).last()
         return policy.replay(values).last()
 
     def __sklearn_tags__(self) -> Any:

@@ -8,6 +8,7 @@ import pytest
 import crowdtree as ct
 from crowdtree import CrowdtreeError, CrowdtreeWarning
 from crowdtree.learning import learn
+from crowdtree.learning.identification import repeat_dependence
 from crowdtree.learning.optimism import optimism, plan_error
 from crowdtree.learning.refits import refits_of, sheet_of
 from crowdtree.plan import as_plan
@@ -33,7 +34,7 @@ def test_refits_leave_open_what_the_result_leaves_open():
     for certain in (0.6, 0.999):
         learned = learn(table, gold, certain=certain)
         parts = refits_of(learned, sheet_of(learned).worker, 5, 0).parts
-        opened = np.mean([(part.taught.outcome == -1).mean() for part in parts])
+        opened = np.mean([(part.rest.problem.outcome == -1).mean() for part in parts])
         assert opened == pytest.approx((learned.problem.outcome == -1).mean(), abs=0.15)
     assert opened > 0.3
 
@@ -127,3 +128,42 @@ def test_calibrating_a_table_adds_to_what_its_gold_shows():
     width = [found.high - found.low for found in (learned.accuracy, more.accuracy)]
     assert width[1] < width[0]
     assert more.item(140) == pytest.approx(more.posterior[140])
+
+
+def repeated(seed, how):
+    """Three answers to each question about 60 items: `how` says what the second and third are."""
+    rng = np.random.default_rng(seed)
+    table, gold = answers(rng, error=0.25)
+    again, _ = answers(rng, error=0.25)
+    third, _ = answers(rng, error=0.25)
+    parts = [table, table, table] if how == "the same" else [table, again, third]
+    parts = parts[:1] if how == "absent" else parts
+    return {
+        name: np.concatenate([
+            part[name] + (k if name == "worker" else 0) if name != "question" else part[name]
+            for k, part in enumerate(parts)
+        ])
+        for name in table
+    }, gold  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("how", "low", "high"),
+    [("the same", 0.9, 1.0), ("independent", 0.0, 0.15), ("absent", 0.49, 0.51)],
+)
+def test_answers_to_one_question_hang_together_as_the_items_show(how, low, high):
+    learned = learn(*repeated(5, how))
+    sheet = sheet_of(learned)
+    found = repeat_dependence(learned, sheet, refits_of(learned, sheet.worker, 5, 0))
+    assert low <= found <= high
+    policy = learned.policy(0.5, 8, repeats=3)
+    assert policy.model.shared_difficulty == found
+    assert learned.policy(0.5, 8, repeats=3, shared_difficulty=0.2).model.shared_difficulty == 0.2
+    assert learned.policy(0.5, 8, repeats=1).model.shared_difficulty == 0
+
+
+def test_the_calibration_of_a_learned_policy_belongs_to_its_table():
+    one, other = (learn(*answers(np.random.default_rng(seed))) for seed in (6, 7))
+    made = one.policy(0.2, 8).calibration
+    with pytest.raises(CrowdtreeError, match="fitted to another table"):
+        ct.AdaptivePolicy(other.problem, 0.2, 8, strict=False, calibration=made)

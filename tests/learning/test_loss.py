@@ -126,3 +126,15 @@ def test_updates_are_labelled_by_the_loss_as_well(plain):
 def test_losses_of_other_classes_are_refused(plain):
     with pytest.raises(ct.CrowdtreeError, match="3 x 3"):
         plain.with_loss(np.eye(2))
+
+
+def test_the_expected_loss_follows_an_update():
+    answers, _, _ = crowd(60)
+    learned = learn(answers, loss=COSTS)
+    before = learned.expected_loss
+    task = [f"new{k}" for k in range(200)]
+    for worker in "abcde":
+        learned.update({"task": task, "worker": [worker] * 200, "label": ["champignon"] * 200})
+    after = learned.expected_loss
+    del learned.__dict__["expected_loss"]
+    assert after == learned.expected_loss != before

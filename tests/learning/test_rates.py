@@ -128,10 +128,45 @@ def test_a_spammer_moves_neither_the_centre_nor_the_others():
     assert other.workers["0"].skill == min(w.skill for w in other.workers.values())
 
 
-def test_a_fit_that_does_not_settle_says_so(monkeypatch):
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("known", ["table", "gold", "some gold"])
+def test_the_trace_never_falls(seed, known):
+    """Random crowds: sizes, errors and spammers differ."""
+    rng = np.random.default_rng([31, seed])
+    items, workers, classes = int(rng.integers(20, 90)), int(rng.integers(2, 12)), 2 + seed % 4
+    crowd = many_questions(rng, items, workers, classes, int(rng.integers(4, 14)), 6)
+    gold = dict(crowd.gold)
+    if known == "some gold":
+        first = {name: task for task, name in reversed(gold.items())}
+        gold = {task: name for task, name in gold.items()
+                if first[name] == task or rng.random() < 0.3}  # fmt: skip
+    options = {"problem": crowd.problem} if known == "table" else {"gold": gold}
+    learned = learn(crowd.answers, **options)
+    trace = np.array(learned.trace)
+    assert len(trace) > 1
+    assert np.all(np.diff(trace) >= 0)
+    assert learned.converged
+
+
+def test_the_trace_is_the_log_posterior_at_the_end(monkeypatch):
+    """The last value of the trace is that of the objective at the parameters that are reported."""
+    fits = []
+    ascend = classing.Fit.ascend
+    monkeypatch.setattr(classing.Fit, "ascend", lambda self: fits.append(self) or ascend(self))
+    crowd = many_questions(np.random.default_rng(4), 60, 8, 4, 12, 8)
+    learned = learn(crowd.answers, problem=crowd.problem)
+    assert fits[0].objective() == pytest.approx(learned.trace[-1])
+    np.testing.assert_array_equal(fits[0].x, learned.fit.x)
+    for change in (-0.01, 0.01):  # a peak in every cell and in the common direction
+        fits[0].x = learned.fit.x + change
+        assert fits[0].objective() < learned.trace[-1]
+
+
+def test_a_fit_that_does_not_converge_says_so(monkeypatch):
     crowd = many_questions(np.random.default_rng(4), 100, 8, 4, 12, 8)
-    monkeypatch.setattr(classing, "MOST_STEPS", 2)
-    with pytest.warns(CrowdtreeWarning, match="did not settle in 2 steps"):
+    monkeypatch.setattr(classing, "MAX_STEPS", 1)
+    monkeypatch.setattr(classing, "PRIOR_STEPS", 1)
+    with pytest.warns(CrowdtreeWarning, match="did not converge in 1 steps"):
         learned = learn(crowd.answers, problem=crowd.problem)
     assert not learned.converged
 

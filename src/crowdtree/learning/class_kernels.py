@@ -111,7 +111,7 @@ def answer_pass(
                 lean = tilt[q, c]
                 flat = 1.0 / np.sqrt(1.0 + _FLATTER * lean * lean * variance[w])
                 p = 1.0 / (1.0 + np.exp(-flat * (x[q, c] + lean * skill[w])))
-                slope, bend = said - p, flat * p * (1 - p)
+                slope, bend = flat * (said - p), flat * flat * p * (1 - p)
                 at = by_cell[q, c]
                 at[0] += mass * slope
                 at[1] += mass * bend

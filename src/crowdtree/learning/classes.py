@@ -16,8 +16,16 @@ counted by the number of answers given. That is how often the next answer is yes
 counts of a cell estimate however workers differ, and with workers who are all alike it is exactly
 the empirical Bayes estimate from the counts.
 
-All parts are updated in turn until none of them moves. Doubt about what the others are is added to
-each at the end, from the observed information (:mod:`crowdtree.learning.doubt`).
+The fit has two parts. First the priors are estimated, with everything else in turn, until the table
+hardly moves: how much cells borrow, the spread of the skills, the tilts. These are held from then
+on, each cell with the Beta that has the mean which the mixture of its priors gives. What is left is
+one objective, the log posterior
+
+    log P(answers | x, skills, shares) + log prior(x) + log prior(skills) + log prior(shares),
+
+and it is maximised by EM steps (a Newton step of cells and skills at once, then class shares),
+halved until the objective does not fall. That is what the trace shows. Doubt about what the others
+are is added to each at the end, from the observed information (:mod:`crowdtree.learning.doubt`).
 """
 
 from __future__ import annotations
@@ -41,12 +49,20 @@ __all__ = ["Crowd", "fit_classes"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
-MOST_STEPS = 400
+MAX_STEPS = 400
+PRIOR_STEPS = 60
+KNOWN_STEPS = 4
+"""Steps in which the priors are estimated, at most, and the same where all classes are known."""
 FEW = 10_000
 """Answers times classes up to which passes are interpreted: compiling takes longer."""
+_PRIORS_SETTLED = 3e-3  # change of a rate after which the priors are held
 _SETTLED = 1e-4  # change of a rate or a skill that is far below any standard deviation
+_GAIN_SETTLED = 1e-9  # rise of the objective, relative to it, that is rounding
+_MAX_HALVINGS = 30
 _GAIN = 0.3  # share of the new in what decides how much cells borrow: at once, it swings
-_LONGEST_STEP = 1.0  # logits that a skill moves at a time
+_LONGEST_STEP = 1.0  # logits that a skill or a cell moves at a time
+_LEAST_SIZE, _MORE = 0.1, 1.1  # pseudo-answers of a cell, and how many more than just enough
+_LEAST_BEND = 1e-9
 _FARTHEST = 10.0  # logits of a skill
 _DEGREES = 8.0  # of freedom of the skills' prior
 _FLATTER = np.pi / 8
@@ -148,6 +164,7 @@ class Fit:
         self.tilt = np.zeros(shape) if sign is None else sign.astype(np.float64)
         self.cells, self.workers = np.zeros((*shape, 4)), np.zeros((answers.n_workers, 3))
         self.rates: CellRates
+        self.pseudo: FloatArray
         self.told: Counts | None = None
 
     @property
@@ -222,33 +239,98 @@ class Fit:
             error = np.clip(error, 1e-4, 0.499)
             self.x = self.sign * (np.log1p(-error) - np.log(error))
             return
-        for _ in range(3):
-            self.sums()
-            self.update_cells()
+        self.sums()
+        self.update_cells()
 
-    def run(self) -> tuple[list[float], bool]:
-        """Update everything in turn until nothing moves; the log likelihoods on the way."""
-        trace: list[float] = []
-        settled = 0
-        for _ in range(MOST_STEPS):
-            before = self.crowd.rate(self.x, self.tilt), self.posterior.copy(), self.crowd.spread
-            trace.append(self.classify())
-            count = self.posterior.sum(axis=0) + 1
-            self.prior = count / count.sum()
+    def estimate_priors(self) -> None:
+        """Update everything in turn until the rates hardly move, then hold the priors."""
+        for _ in range(PRIOR_STEPS if (self.gold < 0).any() else KNOWN_STEPS):
+            before = self.crowd.rate(self.x, self.tilt), self.posterior.copy()
+            self.classify()
+            self.prior = self._shares()
             self.sums()
             self.update_cells()
             self.sums()
-            moved = self.crowd.step(*self.workers.T)
+            self.crowd.step(*self.workers.T)
             moved = max(
-                moved / 10,
                 float(np.abs(self.crowd.rate(self.x, self.tilt) - before[0]).max()),
                 float(np.abs(self.posterior - before[1]).max()) / 10,
-                abs(self.crowd.spread - before[2]) / 10,
             )
-            settled = settled + 1 if moved < _SETTLED else 0
-            if settled == 2:
+            if moved < _PRIORS_SETTLED:
+                break
+        self.sums()
+        score, bend, held, _ = np.moveaxis(self.cells, 2, 0)
+        p = 1 / (1 + np.exp(-self.x))
+        # the pseudo-answers with which these rates are the peak, given these answers
+        needed = _MORE * np.maximum(score / p, -score / (1 - p))
+        size = self.rates.size - np.minimum(bend / (p * (1 - p)), held)
+        size = np.maximum(np.maximum(size, needed), _LEAST_SIZE)
+        yes = size * p - score
+        closed = np.zeros_like(p) if self.sign is None else (self.sign == 0)
+        self.pseudo = np.stack([yes, size - yes]) * (1 - closed)
+
+    def _shares(self) -> FloatArray:
+        """Class shares, with one more item of each class."""
+        count = self.posterior.sum(axis=0) + 1
+        return np.asarray(count / count.sum())
+
+    def objective(self) -> float:
+        """Log posterior of rates, skills and shares, up to a constant; fills the posteriors."""
+        yes, no = self.pseudo
+        value = self.classify() + float(np.log(self.prior).sum())
+        value -= float((yes * np.logaddexp(0, -self.x) + no * np.logaddexp(0, self.x)).sum())
+        if self.crowd.spread:
+            value -= 0.5 * float(self.crowd.precision @ self.crowd.skill**2)
+        return value
+
+    def ascend(self) -> tuple[list[float], bool]:
+        """Maximise the objective; its value after every step, and whether it converged."""
+        trace = [self.objective()]
+        for _ in range(MAX_STEPS):
+            x, skill, prior = self.x, self.crowd.skill, self.prior
+            up = self._directions()
+            for halving in range(_MAX_HALVINGS):
+                part = 0.5**halving
+                self.x, self.crowd.skill = x + part * up[0], skill + part * up[1]
+                self.prior = prior + part * up[2]
+                value = self.objective()
+                if value >= trace[-1]:
+                    break
+            else:  # no step rises: the top, up to rounding
+                self.x, self.crowd.skill, self.prior = x, skill, prior
+                self.objective()
+                return trace, True
+            rate = 1 / (1 + np.exp(-self.x))
+            moved = max(
+                float(np.abs(part * up[0] * rate * (1 - rate)).max()),
+                float(np.abs(part * up[1]).max(initial=0.0)) / 10,
+                float(np.abs(part * up[2]).max()),
+            )
+            trace.append(value)
+            if moved < _SETTLED or value - trace[-2] < _GAIN_SETTLED * abs(value):
                 return trace, True
         return trace, False
+
+    def _directions(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Steps of cells, skills and class shares, each of which raises the objective."""
+        self.sums()
+        (yes, no), p = self.pseudo, 1 / (1 + np.exp(-self.x))
+        score, bend = self.cells[..., 0], self.cells[..., 1]
+        slope = score + yes - (yes + no) * p
+        cells = slope / (bend + (yes + no) * p * (1 - p) + _LEAST_BEND)
+        if self.sign is not None:
+            cells = np.where(self.sign == 0, 0.0, cells)
+        skills = np.zeros_like(self.crowd.skill)
+        if self.crowd.spread:
+            pull, precision = self.crowd.pull, self.crowd.precision
+            held = self.workers[:, 1] + precision
+            skills = (self.workers[:, 0] - precision * self.crowd.skill) / held
+            # skill 0 stays the centre: shared by all, a shift would undo what cells borrow
+            skills -= pull / held * ((pull @ skills) / (pull @ (pull / held)))
+        limit = _LONGEST_STEP
+        return np.clip(cells, -limit, limit), np.clip(skills, -limit, limit), (
+            self._shares() - self.prior
+        )  # fmt: skip
 
 
 def fit_classes(
@@ -277,11 +359,12 @@ def fit_classes(
     """
     fit = Fit(answers, gold, sign, prior)
     fit.start(error)
-    trace, converged = fit.run()
+    fit.estimate_priors()
+    trace, converged = fit.ascend()
     if not converged:
         warnings.warn(
-            f"learn: the fit did not settle in {MOST_STEPS} steps; give more gold, or more answers "
-            "per item, and treat its numbers as rough (learned.converged is False)",
+            f"learn: the fit did not converge in {MAX_STEPS} steps; give more gold, or more "
+            "answers per item, and treat its numbers as rough (learned.converged is False)",
             CrowdtreeWarning,
             stacklevel=4,
         )

@@ -29,21 +29,34 @@ from crowdtree.learning.refits import (
 )
 from crowdtree.learning.table_discount import ASSUMED
 from crowdtree.policy import AdaptivePolicy
-from crowdtree.policy.calibrating import ReplayedStates, fitted, warn_few
+from crowdtree.policy.calibrating import (
+    ReplayedStates,
+    fitted,
+    table_key,
+    warn_few,
+    with_tail,
+)
 from crowdtree.policy.replay import Replayed
 from crowdtree.stats import Z95
 
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
+    from crowdtree.problem import Problem
 
 __all__ = ["identification_policy"]
 
-MOST_ITEMS = 4_000
+MAX_ITEMS = 4_000
 """Left-out items that are replayed; more would not change the calibration."""
 ENDGAMES = (1, 2, 4, 8, 10_000)
 """Last answers that may be chosen for accuracy; beyond the budget: all."""
-MOST_PICKED = 30
+MAX_PICKED = 30
 """Beyond this budget the endgame is that of this budget: it matters little there."""
+MAX_TRIED = 20_000_000
+"""Items times cells of the table that the endgame is chosen by, at most."""
+MAX_REPEATED = 1_000_000
+"""Cells (item, question) of a part that the dependence of repeats is learned from."""
+_DEPENDENCES = np.linspace(0.01, 0.99, 50)
+_PRIOR_SIZE = 6.0  # of a symmetric Beta: standard deviation 0.19, as between the public crowds
 
 
 class _LeftOut(NamedTuple):
@@ -88,7 +101,9 @@ def identification_policy(
         reach on average. Unless `endgame` is given, it is the one with which most left-out items
         are labelled right: at the end of the budget for a target of 0, on the way otherwise.
     repeats
-        Most answers to a question on an item; by default as many as the answers have.
+        Most answers to a question on an item; by default as many as the answers have. Answers to
+        one question hang together: `shared_difficulty` is learned from those of the items, or
+        0.5 where no question was answered twice.
     folds
         Parts that are left out in turn. Where every item was answered by one person, persons are
         left out; otherwise items.
@@ -111,6 +126,8 @@ def identification_policy(
         )
     options |= {"max_answers": max_answers, "repeats": repeats}
     refits = refits_of(learned, sheet.worker, folds, seed)
+    if options.get("shared_difficulty") is None and repeats > 1:
+        options["shared_difficulty"] = repeat_dependence(learned, sheet, refits)
     left_out = list(_left_out(learned, sheet, refits, folds, seed, options))
     if left_out and options.get("endgame") is None:
         options["endgame"] = _best_endgame(left_out, max_answers, target_error == 0)
@@ -119,7 +136,7 @@ def identification_policy(
         learned.problem,
         target_error,
         yes_probability=learned.yes_rate,
-        calibration=_calibration(learned.problem.prior, left_out, refits.by_person),
+        calibration=_calibration(learned.problem, left_out, refits.by_person),
         strict=strict,
         **options,
     )
@@ -136,10 +153,10 @@ def _left_out(
     options: dict[str, Any],
 ) -> Iterator[_LeftOut]:
     rng = np.random.default_rng(seed)
-    for held, problem, yes, _, _ in refits.parts:
+    for held, problem, yes, _ in refits.parts:
         some = held
-        if len(held) > MOST_ITEMS // folds:
-            some = rng.choice(held, MOST_ITEMS // folds, replace=False)
+        if len(held) > MAX_ITEMS // folds:
+            some = rng.choice(held, MAX_ITEMS // folds, replace=False)
         policy = AdaptivePolicy(problem, 0.0, yes_probability=yes, strict=False, **options)
         yield _LeftOut(policy, sheet.values[some], learned.gold[some], sheet.worker[some])
 
@@ -149,7 +166,10 @@ def _best_endgame(left_out: list[_LeftOut], max_answers: int, at_the_end: bool) 
 
     Where a target ends most items, the last answers of the budget are seldom asked: all or one.
     """
-    budget = min(max_answers, MOST_PICKED)
+    budget = min(max_answers, MAX_PICKED)
+    problem = left_out[0].policy.problem
+    most = max(1, MAX_TRIED // (problem.outcome.size * len(left_out)))
+    left_out = [p._replace(values=p.values[:most], truth=p.truth[:most]) for p in left_out]
     ways = sorted({min(way, budget) for way in (ENDGAMES if at_the_end else (1, budget))})
     right = []
     for way in ways:
@@ -159,16 +179,39 @@ def _best_endgame(left_out: list[_LeftOut], max_answers: int, at_the_end: bool) 
     return max_answers if best == budget else best
 
 
-def _calibration(
-    prior: NDArray[np.float64], left_out: list[_LeftOut], by_person: bool
-) -> Calibration:
+def repeat_dependence(learned: Learned, sheet: Sheet, refits: Refits) -> float:
+    """Correlation of several people's answers to one question about one item.
+
+    The mean of its posterior, given how often the left-out items were answered yes (beta-binomial
+    around the rate of the table that was learned without them); the prior, where no question was
+    answered twice. The prior is that of single questions: the discount that was best on thirteen
+    public crowds was 0.20 to 0.73, 0.48 on average (docs/model.md, section 13).
+    """
+    from scipy.special import betaln
+
+    value = (_PRIOR_SIZE / 2 - 1) * np.log(_DEPENDENCES * (1 - _DEPENDENCES))
+    for part in refits.parts:
+        some = part.held[: MAX_REPEATED // max(1, len(part.yes))]
+        given = (sheet.values[some] >= 0).sum(axis=2)
+        item, question = np.nonzero(given > 1)
+        rate = np.clip(part.yes[question, learned.gold[some[item]]], 1e-3, 1 - 1e-3)
+        asked = given[item, question]
+        yes = (sheet.values[some] == 1).sum(axis=2)[item, question]
+        for place, rho in enumerate(_DEPENDENCES):
+            a, b = (share * (1 - rho) / rho for share in (rate, 1 - rate))
+            value[place] += (betaln(a + yes, b + asked - yes) - betaln(a, b)).sum()
+    chance = np.exp(value - value.max())
+    return float(chance @ _DEPENDENCES / chance.sum())
+
+
+def _calibration(problem: Problem, left_out: list[_LeftOut], by_person: bool) -> Calibration:
     items = sum(len(part.truth) for part in left_out)
     warn_few(items, "policy")
     if not items:
         return ASSUMED
     parts = [(part.policy.replay(part.values), part.truth) for part in left_out]
-    log_prior = np.log(prior / prior.sum())
-    made = fitted(log_prior, parts)
+    log_prior = np.log(problem.prior / problem.prior.sum())
+    made = replace(fitted(log_prior, parts), table=table_key(problem))
     if not by_person:
         return made
     person = np.unique(np.concatenate([part.worker for part in left_out]))
@@ -200,7 +243,8 @@ def _for_another_person(
     error = Another.of(*errors)
     low, high = (float(_sigmoid(error.centre + side * error.sd)) for side in (-Z95, Z95))
     reached = (low + high) / 2, (high - low) / 2
-    return replace(made, spread=Another.of(*alone).sd, reached=reached)
+    made = replace(made, spread=Another.of(*alone).sd, reached=reached)
+    return with_tail(made, log_prior, parts, never_below=True)
 
 
 def _sigmoid(value: Any) -> Any:

@@ -109,9 +109,9 @@ class Learned(Framed, Saved, Plotted):
     converged
         Whether the fit and the sample converged; a flag is raised where they did not.
     trace
-        Log likelihood after every step of the fit; empty for ``method="majority"``. That of one
-        question never falls; that of yes/no questions may, as priors are estimated along the way,
-        and settles.
+        Objective after every step of the fit, which never falls; empty for ``method="majority"``.
+        Of yes/no questions it is the log posterior, up to a constant, once the priors are
+        estimated (:mod:`crowdtree.learning.classes`).
     refit
         Learn from other answers, as ``refit(answers, gold)`` with the options of this result.
     gold

@@ -255,7 +255,8 @@ class Online:
 
     def _refresh(self) -> None:
         """Drop what was computed from the old state."""
-        for name in ("accuracy", "workers", "intervals", "flags", "_worker_columns", "_current"):
+        computed = "accuracy", "expected_loss", "workers", "intervals", "flags"
+        for name in (*computed, "_worker_columns", "_current"):
             self.learned.__dict__.pop(name, None)
         _write_back(self.learned, self)
 

@@ -100,7 +100,8 @@ def _tried(
     sheet = sheet_of(learned)
     refits = refits_of(learned, sheet.worker, folds, seed)
     found = []
-    for held, _, _, taught, _ in refits.parts:
+    for held, _, _, rest in refits.parts:
+        taught = rest.problem
         order = [learned.problem.question_index(name) for name in taught.questions]
         plan = as_plan(make(taught))
         labels = label_steps(PlanPolicy(plan), sheet.values[held][:, order])

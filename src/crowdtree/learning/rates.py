@@ -17,7 +17,7 @@ right, on average, for cells that were chosen because of their estimates.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -127,11 +127,11 @@ def _beta_moments(counts: Counts, a: FloatArray, b: FloatArray) -> tuple[FloatAr
 
 def _beta_binomial(counts: Counts, a: FloatArray, b: FloatArray) -> FloatArray:
     """Log likelihood of the answers of each cell, one by one, under each Beta prior."""
-    from scipy.special import betaln
+    from scipy.special import betaln, gammaln
 
-    return np.asarray(
-        betaln(a + counts.given, b + counts.total - counts.given) - betaln(a, b), np.float64
-    )
+    other = counts.total - counts.given  # three gammas take half the time of a betaln
+    made = gammaln(a + counts.given) + gammaln(b + other) - gammaln(a + b + counts.total)
+    return np.asarray(made - betaln(a, b), np.float64)
 
 
 def _around(rough: FloatArray, told: FloatArray, shared: float) -> tuple[FloatArray, FloatArray]:
@@ -203,6 +203,8 @@ class _Clear:
     b: FloatArray
     yes: FloatArray
     log_node: FloatArray
+    odds: dict[int, FloatArray] = field(default_factory=dict)
+    """Log odds of yes of each block of questions, kept from their likelihood to their moments."""
 
     @classmethod
     def of(cls, told: Counts) -> _Clear:
@@ -225,13 +227,20 @@ class _Clear:
 
     def _sides(self, counts: Counts, rows: slice) -> tuple[FloatArray, FloatArray]:
         """Log odds of yes from the answers of each cell, and log likelihood if it is no."""
-        cells = counts.of(rows)
-        no = _beta_binomial(cells, self.a, self.b)
-        return _beta_binomial(cells, self.b, self.a) - no, no
+        from scipy.special import gammaln
+
+        given, total = counts.of(rows)
+        other = total - given
+        wrong = gammaln(given + self.a) + gammaln(other + self.b)
+        right = gammaln(given + self.b) + gammaln(other + self.a)
+        size, kind = np.unique(self.a + self.b, return_inverse=True)
+        whole = (gammaln(total + size) - gammaln(size))[..., kind]
+        return right - wrong, wrong - gammaln(self.a) - gammaln(self.b) - whole
 
     def log_likelihood(self, counts: Counts, rows: slice) -> FloatArray:
         """Of each question under each of its priors: (question, error, share)."""
         odds, no = self._sides(counts, rows)
+        self.odds[rows.start] = odds
         yes = self.yes[rows, None]
         found = np.stack(
             [
@@ -248,7 +257,9 @@ class _Clear:
         """Mean and mean square of the cells, times the probability of this kind of prior."""
         from scipy.special import expit, logit
 
-        odds, _ = self._sides(counts, rows)
+        odds = self.odds.pop(rows.start, None)
+        if odds is None:
+            odds, _ = self._sides(counts, rows)
         side = logit(self.yes[rows])[:, None, None]  # (question, class, error, share)
         says_yes = (share[:, None] * expit(odds[..., None] + side)).sum(axis=3)
         says_no = share.sum(axis=2)[:, None] - says_yes

@@ -48,15 +48,25 @@ class Sheet(NamedTuple):
 class Refit(NamedTuple):
     """Items that are left out, and what the others teach.
 
-    `problem` and `yes` have the questions of all items, `taught` those of the others alone.
+    `problem` and `yes` have the questions of all items, `rest` those of the others alone.
     """
 
     held: NDArray[np.intp]
     problem: Problem
     yes: NDArray[np.float64]
-    taught: Problem
-    posterior: NDArray[np.float64]
-    """Of the items that are left out, from all their answers."""
+    rest: Learned
+
+    def posterior(self, learned: Learned) -> NDArray[np.float64]:
+        """Posteriors of the items that are left out, from all their answers."""
+        prior = self.problem.prior
+        posterior = np.tile(prior / prior.sum(), (len(self.held), 1))
+        a = learned.answers
+        rows = np.isin(a.task, self.held)
+        rows &= np.isin(np.array(a.questions)[a.question_column()], self.rest.problem.questions)
+        if rows.any():
+            names, found = classify(self.rest, _frame(learned, rows), plain=True)
+            posterior[np.searchsorted(self.held, np.array(names, dtype=np.int64))] = found
+        return posterior
 
 
 class Refits(NamedTuple):
@@ -119,34 +129,32 @@ def _parts(
     return [np.flatnonzero(fold == k) for k in range(folds) if (fold == k).any()], False
 
 
+def _frame(learned: Learned, rows: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+    """Some of the answers as columns; the items are named by their places."""
+    a = learned.answers
+    return {
+        "task": a.task[rows],
+        "question": np.array(a.questions)[a.question_column()[rows]],
+        "worker": a.workers[a.worker[rows]].astype(str),
+        "label": a.label[rows],
+    }
+
+
 def _without(learned: Learned, held: NDArray[np.intp]) -> Refit:
     """The table that the other items teach, with the questions in the same order."""
-    a = learned.answers
-    stays = np.ones(a.n_tasks, bool)
+    stays = np.ones(learned.answers.n_tasks, bool)
     stays[held] = False
-    question = np.array(a.questions)[a.question_column()]
-
-    def frame(rows: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
-        worker = a.workers[a.worker[rows]].astype(str)
-        columns = {"task": a.task, "question": question, "label": a.label}
-        return {"worker": worker} | {name: column[rows] for name, column in columns.items()}
-
     known = np.flatnonzero(stays & (learned.gold >= 0))
     gold = {str(i): learned.classes[learned.gold[i]] for i in known.tolist()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdtreeWarning)
-        rest = learned.refit(frame(stays[a.task]), gold)
+        rest = learned.refit(_frame(learned, stays[learned.answers.task]), gold)
         # a question that only the left-out items were asked is taken as learned with them
         yes = learned.yes_rate.copy()
-        for place, name in enumerate(rest.problem.questions):
-            yes[learned.problem.question_index(name)] = rest.yes_rate[place]
+        places = [learned.problem.question_index(name) for name in rest.problem.questions]
+        yes[places] = rest.yes_rate
         problem = learned.problem.replace(prior=rest.problem.prior)
-        posterior = np.tile(rest.problem.prior / rest.problem.prior.sum(), (len(held), 1))
-        told = ~stays[a.task] & np.isin(question, rest.problem.questions)
-        if told.any():
-            names, found = classify(rest, frame(told), plain=True)
-            posterior[np.searchsorted(held, np.array(names, dtype=np.int64))] = found
-    return Refit(held, problem, yes, rest.problem, posterior)
+    return Refit(held, problem, yes, rest)
 
 
 class Another(NamedTuple):

@@ -55,7 +55,7 @@ class TableDiscount:
         refits = refits_of(learned, sheet_of(learned).worker, FOLDS, 0)
         nothing = np.zeros((0, len(prior)))
         held = np.concatenate([[], *(part.held for part in refits.parts)]).astype(np.intp)
-        posterior = np.concatenate([nothing, *(part.posterior for part in refits.parts)])
+        posterior = np.concatenate([nothing, *(part.posterior(learned) for part in refits.parts)])
         count = np.diff(learned.answers.start)[held]
         truth = learned.gold[held].astype(np.int64)
         weight = None if learned.gold_weight is None else learned.gold_weight[held]

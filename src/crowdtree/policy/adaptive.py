@@ -25,16 +25,16 @@ from crowdtree.policy.base import (
     decide,
     normalised,
 )
-from crowdtree.policy.calibrating import Guaranteed
+from crowdtree.policy.calibrating import Guaranteed, check_calibration
 from crowdtree.policy.criteria import CRITERIA, Dense, Pairs, first_best
-from crowdtree.policy.outlook import Outlook, hopeless
+from crowdtree.policy.outlook import Contrasts, Outlook, hopeless
 from crowdtree.policy.reachable import (
     reachable_error,
     refuse_unreachable,
     refuse_unreachable_loss,
     short_of_target,
 )
-from crowdtree.policy.replay import Replayed, replay_adaptive
+from crowdtree.policy.replay import Replayed, Stops, checkpoints, replay_adaptive
 from crowdtree.problem import DASH, Problem, check_problem
 
 __all__ = ["AdaptivePolicy", "AdaptiveState", "Criterion"]
@@ -169,6 +169,7 @@ class AdaptivePolicy(Guaranteed):
             raise CrowdtreeError(f"endgame: expected 0 answers or more, got {endgame}")
         self.endgame = 1 if endgame is None else int(endgame)
         self.strict = bool(strict)
+        check_calibration(problem, calibration)
         self.calibration = calibration
         self.undecided = bool(undecided)
         self._warned = False
@@ -227,7 +228,7 @@ class AdaptivePolicy(Guaranteed):
                 state.yes[None],
                 state.no[None],
                 np.array([state.answers]),
-            )
+            )[0, 0]
         ):
             return found.as_label("undecided")
         chosen: list[int] = []
@@ -242,11 +243,12 @@ class AdaptivePolicy(Guaranteed):
             return found.as_label("questions")
         return Ask(tuple(chosen))
 
-    def sure(self, found: Stated) -> NDArray[np.bool_]:
-        """Whether each decision reaches the target, up to rounding."""
+    def sure(self, found: Stated, target_error: float | None = None) -> NDArray[np.bool_]:
+        """Whether each decision reaches the target (by default the policy's), up to rounding."""
         if self.target_loss is not None:
             return found.risk <= self.target_loss * (1 + 1e-9)
-        return found.error <= self.target_error * (1 + 1e-9)
+        target = self.target_error if target_error is None else target_error
+        return found.error <= target * (1 + 1e-9)
 
     def conclude(self, state: AdaptiveState, reason: str) -> Label:
         """Give the best label on present evidence."""
@@ -282,8 +284,11 @@ class AdaptivePolicy(Guaranteed):
         yes: IntArray,
         no: IntArray,
         answers: NDArray[Any],
+        targets: Sequence[float] | None = None,
     ) -> NDArray[np.bool_]:
         """Whether each item is unlikely to reach the target, and more answers hardly help.
+
+        Looked at after every answer up to 20, then after every tenth part more.
 
         Parameters
         ----------
@@ -293,21 +298,39 @@ class AdaptivePolicy(Guaranteed):
             Answers to each question so far.
         answers
             Answers so far.
+        targets
+            Errors to reach, one column of the result each; by default that of the policy.
         """
+        errors = (self._error_to_reach,) if targets is None else targets
+        due = np.flatnonzero(np.isin(answers, self._checkpoints))
+        found = np.zeros((len(answers), len(errors)), dtype=bool)
+        if not len(due):
+            return found
+        stated, log_posterior, answers = stated[due], log_posterior[due], answers[due]
+        yes, no = yes[due], no[due]
         left = np.maximum(self.max_answers - answers, 0)
         asked = yes.astype(np.int64) + no
         most = asked + left[:, None] if self.repeats is None else np.full_like(asked, self.repeats)
         remaining = np.maximum(most - asked, 0)
         evidence = log_posterior - self.log_prior
         items = Outlook(stated, evidence, answers, left, asked, remaining)
-        return hopeless(
+        found[due] = hopeless(
             items,
             self.log_prior,
-            self._class_yes,
+            self._contrasts,
             self.calibration,
-            self._error_to_reach,
+            errors,
             self.model.shared_difficulty,
         )
+        return found
+
+    @cached_property
+    def _contrasts(self) -> Contrasts:
+        return Contrasts(self._class_yes, self.max_answers)
+
+    @cached_property
+    def _checkpoints(self) -> list[int]:
+        return [0, *checkpoints(self.max_answers)]
 
     @property
     def _class_yes(self) -> FloatArray:
@@ -323,12 +346,11 @@ class AdaptivePolicy(Guaranteed):
         """States of recorded items after each answer until the budget ends, whatever the target."""
         return replay_adaptive(self, values)
 
-    def labelled(self, values: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Label of each recorded item, and whether it was given because the target was reached."""
-        end = replay_adaptive(self, values, stopping=True).last()
-        stated = self.stated(end.log_posterior, end.answers)
-        found = decide(stated, self.problem.loss)
-        return found.label, self.sure(found)
+    def labelled(self, values: NDArray[np.int8], targets: Sequence[float]) -> Stops:
+        """Label of each recorded item at each target, and whether it was reached."""
+        stops = Stops(self, len(values), targets)
+        replay_adaptive(self, values, stops)
+        return stops
 
     @property
     def state_prior(self) -> FloatArray:

@@ -26,7 +26,7 @@ HANDED_OVER = ("undecided", "referred")
 """Reasons of labels that are only the best guess: somebody else must decide."""
 ONE_THREAD = 1 << 18
 FEWEST_ROWS = 32
-"""Of a matrix, at a time: larger products are left to NumPy and its threads."""
+"""Rows of a block, at least: narrow blocks take longer than their work."""
 S = TypeVar("S")
 
 
@@ -113,6 +113,10 @@ class Policy(Protocol[S]):
         """Return the policy with a least number of answers before any label."""
         ...
 
+    def with_loose_calibration(self) -> Self:
+        """Return the policy with a calibration that a later table of the same crowd may use."""
+        ...
+
     def dump(self, state: S) -> dict[str, Any]:
         """Write a state as plain JSON."""
         ...
@@ -140,7 +144,7 @@ def check_answer(problem: Problem, answer: Answer) -> None:
 
 
 def product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """``left @ right``; where that is little work, some rows at a time.
+    """``left @ right``, a block at a time.
 
     NumPy's library starts a second thread from about 2**18 multiplications on. For matrices as
     small as most of ours that thread waits, at full load, longer than it works.
@@ -148,12 +152,16 @@ def product(left: FloatArray, right: FloatArray) -> FloatArray:
     >>> product(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
     """
-    rows = ONE_THREAD // max(right.size, 1)
-    if len(left) <= rows or rows < FEWEST_ROWS:
+    rows = max(FEWEST_ROWS, ONE_THREAD // max(right.size, 1))
+    if len(left) * right.size <= ONE_THREAD:
         return np.asarray(left @ right)
+    wide = max(1, ONE_THREAD // (rows * len(right)))
     made = np.empty((len(left), right.shape[1]))
     for start in range(0, len(left), rows):
-        np.matmul(left[start : start + rows], right, out=made[start : start + rows])
+        some = slice(start, start + rows)
+        for first in range(0, right.shape[1], wide):
+            part = slice(first, first + wide)
+            made[some, part] = left[some] @ right[:, part]
     return made
 
 

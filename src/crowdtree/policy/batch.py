@@ -25,7 +25,7 @@ from crowdtree.policy.base import (
     normalised,
     product,
 )
-from crowdtree.policy.calibrating import Calibrated
+from crowdtree.policy.calibrating import Calibrated, check_calibration
 from crowdtree.problem import DASH, Problem, check_problem
 
 __all__ = ["BatchPolicy", "BatchState", "Decoder", "nearest_codeword"]
@@ -80,6 +80,7 @@ class BatchPolicy(Calibrated):
 
     def __post_init__(self) -> None:
         check_problem(self.problem, "BatchPolicy")
+        check_calibration(self.problem, self.calibration)
         if int(self.votes) != self.votes or not 1 <= self.votes <= 32_000:
             raise CrowdtreeError(
                 f"votes: expected a whole number from 1 to 32,000, got {self.votes}"

@@ -3,29 +3,70 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.calibration import FEW, INDEPENDENT, Calibration
+from crowdtree.calibration import FEW, INDEPENDENT, Calibration, fit_tail
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
+from crowdtree.likelihood import yes_probability
 from crowdtree.policy.base import Answer, FloatArray
-from crowdtree.policy.replay import Replayed, Sample, replay_steps
+from crowdtree.policy.replay import Replayed, Sample, Stops, replay_steps
 from crowdtree.result_methods import Saved
 from crowdtree.text import plural
 
 if TYPE_CHECKING:
     from crowdtree.problem import Problem
 
-__all__ = ["Calibrated", "Guaranteed", "ReplayedStates", "checked_weights", "fitted", "warn_few"]
+__all__ = [
+    "Calibrated",
+    "Guaranteed",
+    "ReplayedStates",
+    "check_calibration",
+    "checked_weights",
+    "fitted",
+    "table_key",
+    "warn_few",
+    "with_tail",
+]
 
 THRESHOLDS = np.concatenate([np.geomspace(0.01, 1.0, 12), [1.3, 1.6, 2.0]])
 """Stopping thresholds that are tested, in multiples of the target, the most careful first."""
 STARTS = (0, 5, 9)
 """Places among them where a sequence of tests starts; each has an equal part of the risk."""
+_SAME_TABLE = 1e-4
+
+
+def table_key(problem: Problem) -> str:
+    """Identify the table of a problem: a digest of its names, and a number made of its cells.
+
+    >>> import crowdtree as ct
+    >>> problem = ct.example("table1")
+    >>> table_key(problem) == table_key(problem.replace(worker_error=0.051))
+    False
+    """
+    names = "\0".join((*problem.classes, "", *problem.questions))
+    yes = yes_probability(problem)
+    sketch = float(np.cos(np.arange(yes.size)) @ yes.ravel() / np.sqrt(yes.size))
+    return f"{hashlib.sha256(names.encode()).hexdigest()[:12]}:{sketch:.6f}"
+
+
+def check_calibration(problem: Problem, calibration: Calibration) -> None:
+    """Refuse a calibration that was fitted to the answers of another crowd, by another table."""
+    if calibration.table is None:
+        return
+    theirs, ours = calibration.table.split(":"), table_key(problem).split(":")
+    if theirs[0] != ours[0] or abs(float(theirs[1]) - float(ours[1])) > _SAME_TABLE:
+        raise CrowdtreeError(
+            "calibration: it was fitted to another table, and the errors of one crowd say little "
+            "about another; call calibrate(answers, truth) with items of this crowd whose class is "
+            "known"
+        )
 
 
 class Calibrated(Saved):
@@ -37,6 +78,7 @@ class Calibrated(Saved):
 
     problem: Problem
     calibration: Calibration
+    stops_at_target: ClassVar[bool] = False
     least_answers: ClassVar[int] = 0
     """Answers before any label. A rule of the campaign, which the policy's document leaves out."""
 
@@ -100,15 +142,23 @@ class Calibrated(Saved):
         made: Self = type(self).from_dict(self.problem, self.to_dict() | changes)  # type: ignore[attr-defined]
         return made
 
+    def with_loose_calibration(self) -> Self:
+        """Make a copy whose calibration another table may use: a later one of the same crowd."""
+        if self.calibration.table is None:
+            return self
+        return self.changed(calibration=replace(self.calibration, table=None).to_dict())
+
     def calibrate(
         self, answers: Any, truth: Any = None, *, weight: Sequence[float] | None = None
     ) -> Self:
         """Make a policy that states and stops by what these items show.
 
         The policy is replayed on the items to the end of its budget. How far its plain posterior
-        is too sure after 1, 2, 3, ... answers gives a :class:`Calibration`, shrunk to
-        their prior where the items are few. Below 20 items a warning says so; it is not an
-        error, because the prior is a better guess than independence.
+        is too sure after 1, 2, 3, ... answers, and (of a policy with a target) how many of the
+        items that would stop at one are wrong, gives a :class:`Calibration`, shrunk to its prior
+        where the items are few. Below 20 items a warning says so; it is not an error, because the
+        prior is a better guess than independence. The calibration belongs to this table: a policy
+        of another table refuses it.
 
         Parameters
         ----------
@@ -140,8 +190,8 @@ class Calibrated(Saved):
         warn_few(len(sample.truth), "calibrate")
         much = None if weight is None else checked_weights(weight, len(sample.truth))
         replayed = self.replay(sample.values)
-        made = fitted(self.log_prior, [(replayed, sample.truth)], much)
-        return self.changed(calibration=made.to_dict())
+        made = fitted(self.log_prior, [(replayed, sample.truth)], much, self.stops_at_target)
+        return self.changed(calibration=replace(made, table=table_key(self.problem)).to_dict())
 
     def calibrate_on(
         self,
@@ -160,10 +210,8 @@ class Calibrated(Saved):
         answers = np.array([count for _, (count, _) in rows], dtype=np.int64)
         log_posterior = np.array([found for _, (_, found) in rows])
         replayed = Replayed(item, answers, log_posterior)
-        every = ReplayedStates.of([(replayed, truth)], much)
-        return Calibration.fit(
-            self.log_prior, every.log_posterior, every.answers, every.of_item, every.weight
-        )
+        made = _three_numbers(self.log_prior, ReplayedStates.of([(replayed, truth)], much))
+        return replace(made, table=table_key(self.problem))
 
     def _states(self, said: Sequence[Answer]) -> Iterator[tuple[int, FloatArray]]:
         """Answers so far and plain log posterior over the classes, at first and after each."""
@@ -179,6 +227,7 @@ class Calibrated(Saved):
 class Guaranteed(Calibrated):
     """What a policy with a target can do beyond stating its errors."""
 
+    stops_at_target = True
     target_error: float
     target_loss: float | None
 
@@ -237,26 +286,24 @@ class Guaranteed(Calibrated):
                 f"confidence: expected a probability from 0.5 to below 1, got {confidence}"
             )
         sample = Sample.of(self.problem, answers, truth)
-        thresholds = np.minimum(target * THRESHOLDS, 0.999)
-        tried = [self._stopped(sample, float(t)) for t in thresholds]
+        thresholds = np.minimum(target * THRESHOLDS, 0.999).tolist()
+        stops = self._at_target(target).labelled(sample.values, thresholds)
+        wrong = stops.reached & (stops.label != sample.truth[:, None])
+        tried = list(
+            zip(stops.reached.sum(axis=0).tolist(), wrong.sum(axis=0).tolist(), strict=True)
+        )
         best = _loosest(tried, target, (1 - confidence) / len(STARTS))
         if best < 0:
             raise CrowdtreeError(_refusal(tried, target, confidence, len(sample.truth)))
-        return self._at_target(float(thresholds[best]))
+        return self._at_target(thresholds[best])
 
     def _at_target(self, target_error: float) -> Self:
         """The same policy with another target, which need not be within reach."""
         options = {"strict": False} if "strict" in self.to_dict() else {}  # type: ignore[attr-defined]
         return self.changed(target_error=target_error, **options)
 
-    def _stopped(self, sample: Sample, threshold: float) -> tuple[int, int]:
-        """Items that stop at a threshold, and how many of them are wrong."""
-        policy = self._at_target(threshold)
-        label, reached = policy.labelled(sample.values)
-        return int(reached.sum()), int((label != sample.truth)[reached].sum())
-
-    def labelled(self, values: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Label of each recorded item, and whether it was given because the target was reached."""
+    def labelled(self, values: NDArray[np.int8], targets: Sequence[float]) -> Stops:
+        """Label of each recorded item at each target, and whether it was reached."""
         raise NotImplementedError
 
 
@@ -353,10 +400,43 @@ def fitted(
     log_prior: FloatArray,
     parts: list[tuple[Replayed, NDArray[Any]]],
     item_weight: FloatArray | None = None,
+    tail: bool = True,
 ) -> Calibration:
-    """Fit a calibration to replays with the classes of their items, each weighing 1 by default."""
+    """Fit a calibration to replays with the classes of their items, each weighing 1 by default.
+
+    The `tail` is for policies that stop at a target.
+    """
     every, last = ReplayedStates.of(parts, item_weight), ReplayedStates.last(parts, item_weight)
-    made = Calibration.fit(
-        log_prior, every.log_posterior, every.answers, every.of_item, every.weight
-    )
+    made = _three_numbers(log_prior, every)
+    if tail:
+        made = with_tail(made, log_prior, parts, item_weight)
     return made.with_reached(log_prior, last.log_posterior, last.answers, last.of_item, last.weight)
+
+
+def _three_numbers(log_prior: FloatArray, states: ReplayedStates) -> Calibration:
+    return Calibration.fit(
+        log_prior, states.log_posterior, states.answers, states.of_item, states.weight
+    )
+
+
+def with_tail(
+    calibration: Calibration,
+    log_prior: FloatArray,
+    parts: Sequence[tuple[Replayed, NDArray[Any]]],
+    item_weight: FloatArray | None = None,
+    never_below: bool = False,
+) -> Calibration:
+    """Fit the tail to the states in which the replayed items would stop."""
+    first = np.cumsum([0, *(len(truth) for _, truth in parts)])
+    error, wrong, item = [], [], []
+    for (replayed, truth), start in zip(parts, first.tolist(), strict=False):
+        order = np.lexsort((replayed.answers, replayed.item))
+        at = replayed.item[order]
+        stated = replace(calibration, tail=()).discounted(
+            log_prior, replayed.log_posterior[order], replayed.answers[order]
+        )
+        error.append(-np.expm1(stated.max(axis=1)))
+        wrong.append(stated.argmax(axis=1) != truth[at])
+        item.append(at + start)
+    rows = np.concatenate(error), np.concatenate(wrong), np.concatenate(item)
+    return replace(calibration, tail=fit_tail(*rows, item_weight, never_below))

@@ -7,6 +7,7 @@ items whose stated error cannot reach the target.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from crowdtree.calibration import Calibration
 from crowdtree.policy.base import FloatArray
 
-__all__ = ["Outlook", "hopeless"]
+__all__ = ["Contrasts", "Outlook", "hopeless"]
 
 UNLIKELY = 0.05
 """Probability of reaching the target below which an item may be given up."""
@@ -55,15 +56,57 @@ class Outlook(NamedTuple):
         return Outlook(*(column[chosen] for column in self))
 
 
+class Contrasts:
+    """The questions that tell one class from another best, for pairs of classes as they come up.
+
+    Parameters
+    ----------
+    yes
+        P(yes | class), one row per question.
+    most
+        Answers to an item at most: so many questions are kept per pair, the best first.
+    """
+
+    def __init__(self, yes: FloatArray, most: int) -> None:
+        self._yes = np.ascontiguousarray(yes.T)
+        self._kept = min(most, len(yes))
+        none = np.zeros((0, self._kept))
+        # pairs in order, and a row of each; replaced as a whole, so that another thread always
+        # sees a consistent state
+        self._known: tuple[NDArray[Any], ...] = np.zeros(0, np.int64), none.astype(int), none, none
+
+    def __call__(
+        self, cls: NDArray[Any], rival: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Questions, and mean and variance of the evidence of one answer to each."""
+        known, pair = self._known, cls * np.int64(len(self._yes)) + rival
+        new = np.setdiff1d(pair, known[0])
+        if len(new):
+            more = new, *self._contrast(*np.divmod(new, len(self._yes)))
+            both = [np.concatenate(columns) for columns in zip(known, more, strict=True)]
+            order = np.argsort(both[0])
+            known = self._known = tuple(column[order] for column in both)
+        at = np.searchsorted(known[0], pair)
+        return known[1][at], known[2][at], known[3][at]
+
+    def _contrast(self, cls: NDArray[Any], rival: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+        mine, theirs = self._yes[cls], self._yes[rival]
+        said_yes, said_no = np.log(mine / theirs), np.log((1 - mine) / (1 - theirs))
+        mean = mine * said_yes + (1 - mine) * said_no
+        variance = mine * (1 - mine) * (said_yes - said_no) ** 2
+        order = np.argsort(-mean, axis=1, kind="stable")[:, : self._kept]
+        return order, *(np.take_along_axis(a, order, axis=1) for a in (mean, variance))
+
+
 def hopeless(
     items: Outlook,
     log_prior: FloatArray,
-    yes: FloatArray,
+    contrasts: Contrasts,
     calibration: Calibration,
-    target: float,
+    targets: Sequence[float],
     shared_difficulty: float = 0.0,
 ) -> NDArray[np.bool_]:
-    """Whether an item is unlikely to reach the target, and more answers hardly help its label.
+    """Whether an item is unlikely to reach each target, and more answers hardly help its label.
 
     Each of the likeliest classes is taken for the true one, against its strongest rival. The
     evidence between the two after the most informative answers left is normal: its mean grows
@@ -77,95 +120,85 @@ def hopeless(
         The items.
     log_prior
         Of the classes.
-    yes
-        P(yes | class), one row per question.
+    contrasts
+        Of the classes, by the table.
     calibration
         How evidence is discounted.
-    target
-        Error to reach.
+    targets
+        Errors to reach; one column of the result each.
     shared_difficulty
         Correlation of answers to one question on one item.
     """
-    found = np.zeros(len(items.stated), dtype=bool)
-    for start in range(0, len(found), CHUNK):
-        rows = np.arange(start, min(start + CHUNK, len(found)))
+    to_reach = [calibration.before_tail(target) for target in targets]
+    model = log_prior, contrasts, calibration, shared_difficulty
+    given_up = np.zeros((len(items.stated), len(to_reach)), dtype=bool)
+    for start in range(0, len(given_up), CHUNK):
+        rows = np.arange(start, min(start + CHUNK, len(given_up)))
         part = items.rows(rows)
-        reach, right = _ahead(part, log_prior, yes, calibration, target, shared_difficulty)
-        given_up = reach < UNLIKELY
-        given_up &= right < WORTH * part.left
+        reach, right = _ahead(part, to_reach, *model)
+        given_up[rows] = (reach < UNLIKELY) & (right < WORTH * part.left)[:, None]
         for count in AHEAD:
-            at = np.flatnonzero(given_up)
+            at = rows[given_up[rows].any(axis=1)]
             if len(at):
-                few = part.rows(at)
+                few = items.rows(at)
                 few = few._replace(left=np.minimum(few.left, count))
-                _, right = _ahead(few, log_prior, yes, calibration, target, shared_difficulty)
-                given_up[at] &= right < WORTH * few.left
-        found[rows] = given_up
-    return found
+                _, right = _ahead(few, (), *model)
+                given_up[at] &= (right < WORTH * few.left)[:, None]
+    return given_up
 
 
 def _ahead(
     items: Outlook,
+    targets: Sequence[float],
     log_prior: FloatArray,
-    yes: FloatArray,
+    contrasts: Contrasts,
     calibration: Calibration,
-    target: float,
     rho: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """Probability that the target is reached, and rise of the probability of a right label."""
+    """Probability that each target is reached, and rise of the probability of a right label."""
     from scipy.special import ndtr
 
     row = np.arange(len(items.stated))[:, None]
     cls = np.argsort(-items.stated, axis=1, kind="stable")[:, : max(2, LEADERS)]
     rival = np.repeat(cls[:, :1], cls.shape[1], axis=1)
     rival[:, 0] = cls[:, 1]
-    mean, variance = _to_come(yes, cls, rival, items, rho)
+    mean, variance = _to_come(contrasts(cls, rival), items, rho)
     more = np.minimum(items.left, items.remaining.sum(axis=1))
     power = calibration.power(items.answers + more)[:, None]
     inflation = 1 + np.maximum(more - 1, 0)[:, None] * calibration.dependence
     now = items.evidence[row, cls] - items.evidence[row, rival]
     lead = power * (now + calibration.scale * mean) + log_prior[cls] - log_prior[rival]
     noise = power * np.sqrt(variance * inflation)
-    # what the discounted posterior must reach so that the target is kept above the floor
-    enough = (1 - target - calibration.floor * np.exp(log_prior[cls])) / (1 - calibration.floor)
     weight = np.exp(items.stated[row, cls])
     weight /= weight.sum(axis=1, keepdims=True)
-    needed = calibration.lead_for(enough)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        reach = np.where(noise > 0, ndtr((lead - needed) / noise), lead >= needed)
-        wins = np.where(noise > 0, ndtr(lead / noise), lead >= 0)
-    rise = (weight * wins).sum(axis=1) - weight[:, 0]
-    return np.asarray((weight * reach).sum(axis=1)), np.asarray((1 - calibration.floor) * rise)
+
+    def chance(needed: FloatArray | float) -> FloatArray:
+        """Probability that the lead is at least what is needed."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            made = np.where(noise > 0, ndtr((lead - needed) / noise), lead >= needed)
+        return np.asarray((weight * made).sum(axis=1))
+
+    reach = np.empty((len(row), len(targets)))
+    for column, target in enumerate(targets):
+        # what the discounted posterior must reach so that the target is kept above the floor
+        enough = (1 - target - calibration.floor * np.exp(log_prior[cls])) / (1 - calibration.floor)
+        reach[:, column] = chance(calibration.lead_for(enough))
+    return reach, (1 - calibration.floor) * (chance(0.0) - weight[:, 0])
 
 
 def _to_come(
-    yes: FloatArray,
-    cls: NDArray[Any],
-    rival: NDArray[Any],
-    items: Outlook,
-    rho: float,
+    contrast: tuple[NDArray[Any], NDArray[Any], NDArray[Any]], items: Outlook, rho: float
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of the evidence for a class against its rival in the answers to come."""
-    left, asked, remaining = items.left, items.asked, items.remaining
-    log_yes, log_no, table = np.log(yes).T, np.log1p(-yes).T, yes.T
-    mine = table[cls]
-    said_yes, said_no = log_yes[cls] - log_yes[rival], log_no[cls] - log_no[rival]
-    mean = mine * said_yes + (1 - mine) * said_no
-    variance = mine * (1 - mine) * (said_yes - said_no) ** 2
-    worth = remaining.astype(np.float64)
+    question, mean, variance = contrast
+    row = np.arange(len(question))[:, None, None]
+    asked, count = items.asked[row, question], items.remaining[row, question]
+    worth = count.astype(np.float64)
     if rho:  # answers to one question add up to fewer independent ones
-        whole = asked + remaining
-        worth = _independent(whole, rho) - _independent(asked, rho)
-    count = np.broadcast_to(remaining[:, None, :], mean.shape)
-    worth = np.broadcast_to(worth[:, None, :], mean.shape)
-    if np.any(remaining.sum(axis=1) > left):  # the most informative questions within the budget
-        order = np.argsort(-mean, axis=2, kind="stable")
-        mean, variance, count, worth = (
-            np.take_along_axis(a, order, axis=2) for a in (mean, variance, count, worth)
-        )
-        before = np.cumsum(count, axis=2) - count
-        taken = np.clip(left[:, None, None] - before, 0, count)
-        worth = worth * taken / np.maximum(count, 1)
+        worth = _independent(asked + count, rho) - _independent(asked, rho)
+    before = np.cumsum(count, axis=2) - count  # the most informative within the budget
+    taken = np.clip(items.left[:, None, None] - before, 0, count)
+    worth = worth * taken / np.maximum(count, 1)
     return (worth * mean).sum(axis=2), (worth * variance).sum(axis=2)
 
 

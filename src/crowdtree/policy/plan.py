@@ -26,7 +26,7 @@ from crowdtree.policy.base import (
     label_error,
     normalised,
 )
-from crowdtree.policy.calibrating import Calibrated
+from crowdtree.policy.calibrating import Calibrated, check_calibration
 from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
 
@@ -94,6 +94,7 @@ class PlanPolicy(Calibrated):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "plan", as_plan(self.plan))
+        check_calibration(self.problem, self.calibration)
         if self.stopping not in get_args(Stopping):
             raise CrowdtreeError(
                 f'stopping: expected "none", "curtailed" or "margin", got {self.stopping!r}'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from crowdtree.policy.adaptive import AdaptivePolicy
     from crowdtree.problem import Problem
 
-__all__ = ["Replayed", "Sample", "label_steps", "replay_adaptive", "replay_steps"]
+__all__ = [
+    "Replayed",
+    "Sample",
+    "Stops",
+    "checkpoints",
+    "label_steps",
+    "replay_adaptive",
+    "replay_steps",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -145,25 +153,62 @@ class Replayed(NamedTuple):
 
 
 def checkpoints(most: int) -> list[int]:
-    """Numbers of answers at which states are kept, about 20 % apart.
+    """Numbers of answers at which states are kept, at most 10 % apart.
 
-    >>> checkpoints(20)
-    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 19]
+    >>> checkpoints(40)[17:]
+    [18, 19, 20, 22, 24, 26, 28, 30, 33, 36, 39]
     """
     found, count = [], 1
     while count <= most:
         found.append(count)
-        count += max(1, count // 5)
+        count += max(1, count // 10)
     return found
 
 
+class Stops:
+    """Where items stop at each target (by default the policy's own), filled in by one replay.
+
+    Questions do not depend on the target, so that one replay serves all of them.
+    """
+
+    def __init__(
+        self, policy: AdaptivePolicy, items: int, targets: Sequence[float] | None = None
+    ) -> None:
+        self.policy, self.targets = policy, targets
+        shape = (items, 1 if targets is None else len(targets))
+        self.label = np.zeros(shape, dtype=np.int64)
+        self.reached = np.zeros(shape, dtype=bool)
+        self._open = np.ones(shape, dtype=bool)
+
+    def __call__(
+        self, item: IntArray, log_posterior: FloatArray, yes: Any, no: Any, answers: IntArray
+    ) -> NDArray[np.bool_]:
+        """Note which items stop now; whether each has stopped at every target."""
+        policy, counts = self.policy, (yes, no, answers)
+        plain = policy.by_class(log_posterior)
+        stated = policy.stated(plain, answers)
+        now = decide(stated, policy.problem.loss)
+        open_ = self._open[item]
+        self.label[item] = np.where(open_, now.label[:, None], self.label[item])
+        enough = (answers >= policy.least_answers)[:, None]
+        sure = np.stack([policy.sure(now, target) for target in self.targets or (None,)], axis=1)
+        self.reached[item] |= open_ & enough & sure
+        over = sure
+        if policy.may_give_up:
+            over = sure | policy.hopeless(stated, plain, *counts, self.targets)
+        self._open[item] = open_ & ~(enough & over)
+        return np.asarray(~self._open[item].any(axis=1))
+
+
 def replay_adaptive(
-    policy: AdaptivePolicy, values: NDArray[np.int8], stopping: bool = False
+    policy: AdaptivePolicy,
+    values: NDArray[np.int8],
+    stop: Callable[..., NDArray[np.bool_]] | None = None,
 ) -> Replayed:
     """Ask by an adaptive policy about all items at once.
 
-    To the end of its budget whatever its target, or, with `stopping`, until the policy stops. A
-    missing answer costs nothing, and its question is not asked about the item again.
+    To the end of its budget whatever its target, or until `stop` says so of an item. A missing
+    answer costs nothing, and its question is not asked about the item again.
     """
     n, _, depth = values.shape
     log_posterior = np.tile(policy.start().log_posterior, (n, 1))
@@ -175,8 +220,8 @@ def replay_adaptive(
     item = np.arange(n)
     while len(item):
         left = policy.max_answers - answers[item]
-        if stopping:
-            left[_settled(policy, log_posterior[item], yes[item], no[item], answers[item])] = 0
+        if stop is not None:
+            left[stop(item, log_posterior[item], yes[item], no[item], answers[item])] = 0
         question = np.full(len(item), -1)
         for rest in np.unique(np.minimum(left, policy.endgame + 1)).tolist():
             rows = np.flatnonzero((np.minimum(left, policy.endgame + 1) == rest) & (left > 0))
@@ -206,18 +251,6 @@ def replay_adaptive(
         kept = at[np.isin(answers[at], list(keep))]
         found.append((kept, answers[kept], policy.by_class(log_posterior[kept])))
     return Replayed(*(np.concatenate(column) for column in zip(*found, strict=True)))
-
-
-def _settled(
-    policy: AdaptivePolicy, log_posterior: FloatArray, yes: Any, no: Any, answers: IntArray
-) -> NDArray[np.bool_]:
-    """Whether the policy labels each item now: sure enough, or hopeless."""
-    plain = policy.by_class(log_posterior)
-    stated = policy.stated(plain, answers)
-    over = np.asarray(policy.sure(decide(stated, policy.problem.loss)))
-    if policy.may_give_up:
-        over |= policy.hopeless(stated, plain, yes, no, answers)
-    return over & (answers >= policy.least_answers)
 
 
 def replay_steps(policy: Any, values: NDArray[np.int8]) -> Replayed:

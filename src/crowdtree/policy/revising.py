@@ -322,7 +322,7 @@ def revised(policy: Policy[Any], table: Table) -> Policy[Any]:
     >>> revised(policy, table).problem.worker_error.tolist()
     [[0.2, 0.25]]
     """
-    data = policy.to_dict()
+    data = policy.with_loose_calibration().to_dict()
     yes, rho = table.model.yes, table.model.shared_difficulty
     if isinstance(policy, SubtypePolicy):
         changes = {"share": table.prior.tolist(), "yes_probability": yes.tolist()}

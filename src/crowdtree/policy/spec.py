@@ -159,6 +159,7 @@ def revised_policy(policy: Policy[Any], source: Problem | Plan) -> Policy[Any]:
         source = source.replace(loss=policy.problem.loss)
     new = source.tree.problem if isinstance(source, Plan) else source
     check_same_problem(policy.problem, new)
+    policy = policy.with_loose_calibration()  # the answers are of the same crowd
     if isinstance(source, Problem):
         data = policy.to_dict()
         if data["policy"] == "adaptive":  # the whole table is that of the problem

@@ -220,7 +220,7 @@ class _Adaptive:
             given_up = policy.hopeless(
                 stated[rows], by_class[rows], self.yes[rows], self.no[rows], self.answers[rows]
             )
-            reason[rows[given_up]] = REASONS.index("undecided")
+            reason[rows[given_up[:, 0]]] = REASONS.index("undecided")
         question = self._questions(np.flatnonzero(reason < 0), posterior)
         lacking = np.flatnonzero((reason < 0) & few & (question < 0))
         if len(lacking):  # nothing is in doubt: ask what told most at first
