@@ -371,7 +371,7 @@ def crowds_table() -> str:
             *(f"estimate after {n}" for n in SIZES), *(f"ratio at {n}" for n in SIZES),
             "bound held", "interval held"]  # fmt: skip
     rows = []
-    for name, (items, labels, errors, truth, each) in crowd_labels(place).items():
+    for name, (items, labels, errors, truth, each) in crowd_labels().items():
         wrong = np.array([a != b for a, b in zip(labels, truth, strict=True)])
         share, n = float(wrong.mean()), len(items)
         held, inside, tries = 0, 0, 0
@@ -421,12 +421,10 @@ def main() -> None:
     if chosen.only in (None, "away"):
         tables["away"] = away_table(max(1, chosen.replays // 50))
     if chosen.only in (None, "settings"):
-        made = settings()
-        if place is not None:
-            made |= crowd_settings(place)
+        made = settings() | crowd_settings()
         tables["settings"] = settings_table(made, chosen.replays)
-    if chosen.only in (None, "crowds") and place is not None:
-        tables["crowds"] = crowds_table(place)
+    if chosen.only in (None, "crowds") and real_names():
+        tables["crowds"] = crowds_table()
     if chosen.only in (None, "speed"):
         tables["speed"] = speed_table(chosen.before)
     if chosen.write:

@@ -25,12 +25,10 @@ is left out of what ``learn`` knows from other crowds (``prior_without``).
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +36,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 import crowdtree as ct
+from benchmarks.crowd_prior import prior_without
 from benchmarks.crowds import SIMULATED, Crowd, choose, load
 from benchmarks.peers import PEERS
 
@@ -46,22 +45,6 @@ MIN_OTHERS = 30
 MIN_ANSWERS = 20
 BINS = 10
 Row = dict[str, Any]
-
-
-@contextmanager
-def prior_without(name: str) -> Iterator[None]:
-    """Leave a crowd out of what ``learn`` knows from other crowds, where it can be left out.
-
-    ``crowdtree.learning.crowd_prior.leave_out(name)`` is a context manager that does nothing for a
-    crowd that was not learned from, such as a simulated one.
-    """
-    try:
-        prior = importlib.import_module("crowdtree.learning.crowd_prior")
-    except ModuleNotFoundError:
-        yield
-        return
-    with prior.leave_out(name):
-        yield
 
 
 def calibration_error(stated: np.ndarray, right: np.ndarray) -> float:

@@ -166,7 +166,7 @@ class CrowdLabeller(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     method
-        ``"hierarchical"``, ``"dawid-skene"`` or ``"majority"``, as in :func:`crowdtree.learn`.
+        ``"ensemble"``, ``"dawid-skene"`` or ``"majority"``, as in :func:`crowdtree.learn`.
 
     Attributes
     ----------
@@ -184,7 +184,7 @@ class CrowdLabeller(BaseEstimator):  # type: ignore[misc]
     ['cat', 'dog', 'cat', 'dog']
     """
 
-    def __init__(self, method: str = "hierarchical") -> None:
+    def __init__(self, method: str = "ensemble") -> None:
         self.method = method
 
     def fit(self, X: Any, y: Any = None) -> Self:

@@ -9,7 +9,7 @@ import crowdtree as ct
 from cli.helpers import complaint
 from crowdtree.cli import main
 from crowdtree.learning import learn
-from crowdtree.learning.dependence import Worth
+from crowdtree.learning.stating import CrowdMap
 from crowdtree.learning.table_discount import TableDiscount
 from learn_crowds import many_questions
 
@@ -43,15 +43,17 @@ def test_checks_are_known_items_with_weights() -> None:
     audit = audited(ct.load_labels(learn(answers)), truth, 60)
     learned, plain = learn(answers, audit), learn(answers, audit.truths)
     assert all(learned.labels[item] == truth[item] for item in audit.truths)
-    assert isinstance(learned.worth, Worth)
-    assert isinstance(plain.worth, Worth)
-    assert learned.worth.known == plain.worth.known == 60
-    assert not np.allclose(learned.worth.weight, plain.worth.weight), "unsure items weigh less"
+    assert isinstance(learned.fitted_discount, CrowdMap)
+    assert isinstance(plain.fitted_discount, CrowdMap)
+    assert learned.fitted_discount.known == plain.fitted_discount.known == 60
+    assert not np.allclose(learned.fitted_discount.weight, plain.fitted_discount.weight), (
+        "unsure items weigh less"
+    )
     rest = [item for item in truth if item not in audit.truths]
     right = np.mean([learned.labels[item] == truth[item] for item in rest])
     assert learned.accuracy.low <= right <= learned.accuracy.high
     again = learn(answers).calibrate(audit)
-    assert np.allclose(again.worth.weight, learned.worth.weight)  # type: ignore[union-attr]
+    assert np.allclose(again.fitted_discount.weight, learned.fitted_discount.weight)  # type: ignore[union-attr]
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from scipy.special import expit, logit
 
-from crowdtree import CrowdtreeError
+from crowdtree import CrowdtreeError, CrowdtreeWarning
 from crowdtree.learning import class_kernels, labels, learn, online
 from crowdtree.learning.answers import read_answers
 from crowdtree.learning.online import MOST_REVISITED
@@ -278,7 +278,8 @@ def test_a_folder_is_not_a_file(tmp_path):
 
 def test_blanks_and_late_text_are_read(tmp_path):
     answers = {"task": [1, 1, 2, 2], "worker": ["a", "b"] * 2, "label": [0.0, 1.0, float("nan"), 1]}
-    assert learn(answers).answers.n_answers == 3
+    with pytest.warns(CrowdtreeWarning, match="1 answer left out .*row 3 has no label"):
+        assert learn(answers).answers.n_answers == 3
     endless = {
         "task": [1.0, 1.0, float("inf")],
         "worker": ["a", "b", "a"],

@@ -53,7 +53,8 @@ def test_ids_longer_than_numbers_are_names(tmp_path):
 def test_blanks_and_missing_numbers_are_no_labels(tmp_path):
     path = tmp_path / "answers.csv"
     path.write_text(PLAIN + "7,ann,NaN\n7,ben,nan\n7,cy, \n8, ,yes\n9,nan,yes\n")
-    read = read_answers(path)
+    with pytest.warns(CrowdtreeWarning, match="4 answers left out .*row 19 has no label"):
+        read = read_answers(path)
     assert read.labels == ("no", "yes")
     assert read.tasks.tolist() == [1, 2, 3, 4, 5, 6, 9]
     assert "nan" in read.workers.tolist()  # somebody may be called that

@@ -15,7 +15,7 @@ CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 @pytest.fixture
 def crowd():
     rng = np.random.default_rng(0)
-    items, workers, labels, tilts = 40, 7, 3, 5
+    items, workers, labels, effects = 40, 7, 3, 5
     votes = rng.integers(0, 6, items)  # some items have no answers
     answers = int(votes.sum())
     return {
@@ -23,48 +23,29 @@ def crowd():
         "start": np.concatenate([[0], np.cumsum(votes)]).astype(np.int64),
         "worker": rng.integers(0, workers, answers).astype(np.int32),
         "label": rng.integers(0, labels, answers).astype(np.int8),
-        "logits": 5 * rng.normal(size=(workers, labels, labels)),
-        "tilt": 5 * rng.normal(size=(tilts, labels)),
-        "log_prior": np.log(rng.dirichlet(np.ones(labels * tilts))),
+        "table": 5 * rng.normal(size=(workers, labels, labels * effects)),
+        "log_prior": np.log(rng.dirichlet(np.ones(labels * effects))),
         "gold": np.where(rng.random(items) < 0.3, rng.integers(0, labels, items), -1).astype(
             np.int32
         ),
-        "shape": (items, workers, labels, tilts),
+        "shape": (items, workers, labels, effects),
     }
-
-
-def log_answers(crowd):
-    """Log P(label | worker, state) by the definition, (worker, label, state)."""
-    score = crowd["logits"][:, :, None, :] + crowd["tilt"]
-    made = score - np.log(np.exp(score).sum(axis=3, keepdims=True))
-    _, workers, labels, tilts = crowd["shape"]
-    return made.transpose(0, 3, 1, 2).reshape(workers, labels, labels * tilts)
-
-
-def table_of(crowd):
-    return passes.AnswerTable.of(crowd["logits"], crowd["tilt"])
 
 
 def weights(crowd, item):
     """Weight of every state of an item, by the definition."""
-    score, table = crowd["log_prior"].copy(), log_answers(crowd)
+    score = crowd["log_prior"].copy()
     for j in range(crowd["start"][item], crowd["start"][item + 1]):
-        score += table[crowd["worker"][j], crowd["label"][j]]
-    tilts = crowd["shape"][3]
+        score += crowd["table"][crowd["worker"][j], crowd["label"][j]]
+    effects = crowd["shape"][3]
     if crowd["gold"][item] >= 0:
-        score[np.arange(len(score)) // tilts != crowd["gold"][item]] = -np.inf
+        score[np.arange(len(score)) // effects != crowd["gold"][item]] = -np.inf
     return np.exp(score)
 
 
 def votes_of(crowd):
     _, workers, labels, _ = crowd["shape"]
     return passes.Votes(crowd["start"], crowd["worker"], crowd["label"], workers, labels)
-
-
-def by_class(counts):
-    """Counts (worker, label, state) summed over the tilts."""
-    workers, labels, _ = counts.shape
-    return counts.reshape(workers, labels, labels, -1).sum(axis=3)
 
 
 @pytest.fixture(params=[1, passes.BLOCK])
@@ -75,43 +56,23 @@ def block(request, monkeypatch):
 
 @pytest.mark.usefixtures("block")
 def test_states_are_weighed_as_defined(crowd):
-    items, workers, labels, tilts = crowd["shape"]
-    posterior, given = np.empty((items, labels)), np.empty((workers, labels, labels))
-    asked = np.empty((workers, labels * tilts))
-    total = votes_of(crowd).expect(
-        table_of(crowd), crowd["log_prior"], crowd["gold"], posterior, given, asked
+    items, _, labels, effects = crowd["shape"]
+    posterior, counts = np.empty((items, labels)), np.empty(crowd["table"].shape)
+    total, mass = votes_of(crowd).expect(
+        crowd["table"], crowd["log_prior"], crowd["gold"], posterior, counts
     )
-    likelihood, wanted = 0.0, np.zeros((workers, labels, labels * tilts))
+    likelihood, expected, in_state = 0.0, np.zeros(counts.shape), np.zeros(len(mass))
     for item in range(items):
         weight = weights(crowd, item)
         likelihood += np.log(weight.sum())
         weight /= weight.sum()
-        np.testing.assert_allclose(posterior[item], weight.reshape(labels, tilts).sum(1), **CLOSE)
+        in_state += weight
+        np.testing.assert_allclose(posterior[item], weight.reshape(labels, effects).sum(1), **CLOSE)
         for j in range(crowd["start"][item], crowd["start"][item + 1]):
-            wanted[crowd["worker"][j], crowd["label"][j]] += weight
-    np.testing.assert_allclose(given, by_class(wanted), **CLOSE)
-    np.testing.assert_allclose(asked, wanted.sum(axis=1), **CLOSE)
+            expected[crowd["worker"][j], crowd["label"][j]] += weight
+    np.testing.assert_allclose(counts, expected, **CLOSE)
+    np.testing.assert_allclose(mass, in_state, **CLOSE)
     np.testing.assert_allclose(total, likelihood, **CLOSE)
-
-
-@pytest.mark.usefixtures("block")
-def test_states_are_drawn_by_their_weights(crowd):
-    items, workers, labels, tilts = crowd["shape"]
-    uniform = crowd["rng"].random(items)
-    given, asked = np.empty((workers, labels, labels)), np.empty((workers, labels * tilts))
-    found = votes_of(crowd).draw(
-        table_of(crowd), crowd["log_prior"], crowd["gold"], uniform, given, asked
-    )
-    classes, wanted = np.zeros(labels), np.zeros((workers, labels, labels * tilts))
-    for item in range(items):
-        reached = np.cumsum(weights(crowd, item))
-        state = int(np.searchsorted(reached, uniform[item] * reached[-1]))
-        classes[state // tilts] += 1
-        for j in range(crowd["start"][item], crowd["start"][item + 1]):
-            wanted[crowd["worker"][j], crowd["label"][j], state] += 1
-    np.testing.assert_array_equal(found, classes)
-    np.testing.assert_array_equal(given, by_class(wanted))
-    np.testing.assert_array_equal(asked, wanted.sum(axis=1))
 
 
 def test_shares_and_counts(crowd):
@@ -126,20 +87,6 @@ def test_shares_and_counts(crowd):
         for j in range(crowd["start"][item], crowd["start"][item + 1]):
             wanted[crowd["worker"][j], crowd["label"][j]] += share[item]
     np.testing.assert_allclose(votes.counts(share), wanted, **CLOSE)
-
-
-@pytest.mark.parametrize("tilted", [True, False])
-def test_tables_of_answers(crowd, tilted):
-    _, workers, labels, _ = crowd["shape"]
-    if not tilted:
-        crowd["tilt"] = np.zeros((1, labels))
-        crowd["shape"] = (*crowd["shape"][:3], 1)
-    table, wanted = table_of(crowd), log_answers(crowd)
-    for w, label in np.ndindex(workers, labels):
-        np.testing.assert_allclose(table.row(w, label), wanted[w, label], **CLOSE)
-    asked = crowd["rng"].random((workers, wanted.shape[2]))
-    expected = by_class(asked[:, None, :] * np.exp(wanted)).transpose(0, 2, 1)
-    np.testing.assert_allclose(table.expected(asked), expected, **CLOSE)
 
 
 @pytest.mark.parametrize("keep_last", [True, False])

@@ -34,7 +34,7 @@ def learn(
     *,
     problem: Problem | None = None,
     classes: Sequence[str] | None = None,
-    method: str = "hierarchical",
+    method: str = "ensemble",
     level: float = 0.95,
     certain: float = 0.95,
     duplicates: Duplicates = "last",
@@ -56,14 +56,17 @@ def learn(
     classes
         Names of the classes in their order; otherwise those of the gold or of the labels, sorted.
     method
-        For one question: ``"hierarchical"``, ``"dawid-skene"`` or ``"majority"``.
+        For one question: ``"ensemble"`` (the average of several models), ``"dawid-skene"``
+        or ``"majority"``.
     level
         Level of the credible intervals.
     certain
         A learned outcome is ``-`` unless its answer is the likelier one with this probability.
     duplicates
         Which answer counts when a worker answers the same thing twice (with a warning):
-        ``"last"``, ``"first"``, ``"all"``, or ``"error"``.
+        ``"last"``, ``"first"``, ``"all"``, or ``"error"``. Of one question whose answers name the
+        classes, ``"all"`` answers of a worker about an item count as one, the most frequent (the
+        latest of equals): who repeats an answer tells nothing new.
     loss
         What mistakes cost, in any spelling of :func:`crowdtree.loss.make_loss`; by default what
         the problem says. Labels then minimise the expected loss.
@@ -74,7 +77,7 @@ def learn(
 
     References
     ----------
-    Dawid and Skene (1979); Polson, Scott and Windle (2013).
+    Dawid and Skene (1979); Hovy and others (2013).
 
     Examples
     --------
@@ -110,7 +113,7 @@ def learn(
     if problem is None and len(read.questions) == 1 and _answers_are_classes(read, truths, classes):
         learned = _learn_labels(read, truths, classes, options, weight)
         return learned if loss is None else learned.with_loss(loss)
-    if method != "hierarchical":
+    if method != "ensemble":
         raise CrowdtreeError(
             f"method: {method!r} is for one question whose answers name the classes; leave it out"
         )
@@ -157,7 +160,7 @@ def _learn_labels(
     from crowdtree.learning import answers as reading
     from crowdtree.learning import labels, learned_problem, model
 
-    read = _relabelled(read, classes)
+    read = _relabelled(read.one_each() if options.keep_repeats else read, classes)
     if len(read.labels) < 2:
         raise CrowdtreeError(
             f"answers: expected two labels or more, got {read.labels[0]!r} only; name both with "
@@ -170,24 +173,21 @@ def _learn_labels(
             "worker errs, add workers or give gold"
         )
     fit = labels.fit_labels(read, gold, options.method, weight)
-    skill = labels.label_skills(read, fit)
-    confusion = learned_problem.crowd_confusion(fit.counts)
+    numbers = learned_problem.label_numbers(read, fit, gold)
     return model.Learned(
-        problem=learned_problem.label_problem(
-            read.labels, skill, confusion, skill.prior, read.questions[0], fit.worth
-        ),
+        problem=numbers.problem,
         kind="labels",
         answers=read,
-        posterior=learned_problem.stated(fit.posterior, gold, np.diff(read.start), fit.worth),
-        fit=skill,
+        posterior=numbers.posterior,
+        fit=numbers.fit,
         trace=fit.trace,
         gold=gold,
         refit=options.refit(None, read.labels),
         level=options.level,
         keep_repeats=options.keep_repeats,
-        counts=fit.counts,
+        counts=numbers.counts,
         labelling=fit,
-        worth=fit.worth,
+        fitted_discount=fit.crowd_map,
         gold_weight=weight,
         converged=fit.converged,
     )

@@ -111,11 +111,32 @@ class Answers:
 
         return replace(self, workers=workers, worker=code[self.worker])
 
-    def compact(self) -> Answers:
-        """The same answers without workers who gave none."""
-        met = np.bincount(self.worker, minlength=self.n_workers) > 0
-        code = (np.cumsum(met) - 1).astype(np.int32)
-        return self if met.all() else self.by_worker(code, self.workers[met])
+    def one_each(self) -> Answers:
+        """One answer per worker and item to one question: the most frequent, the latest of equals.
+
+        >>> twice = {"task": [1] * 4, "worker": list("aaab"), "label": ["x", "y", "x", "y"]}
+        >>> read_answers(twice, duplicates="all").one_each().label.tolist()
+        [0, 1]
+        """
+        from dataclasses import replace
+
+        labels, workers = len(self.labels), self.n_workers
+        cell = (self.task.astype(np.int64) * workers + self.worker) * labels + self.label
+        key, place, count = np.unique(cell, return_inverse=True, return_counts=True)
+        if len(key) == len(cell) and len(np.unique(key // labels)) == len(key):
+            return self
+        latest = np.zeros(len(key), np.int64)
+        np.maximum.at(latest, place, np.arange(len(cell)))
+        order = np.lexsort((latest, count, key // labels))
+        given = key[order] // labels
+        best = key[order][np.append(given[1:] != given[:-1], True)]
+        task = best // labels // workers
+        return replace(
+            self,
+            start=np.searchsorted(task, np.arange(self.n_tasks + 1)),
+            worker=(best // labels % workers).astype(np.int32),
+            label=(best % labels).astype(np.int8),
+        )
 
     def question_column(self) -> IntArray:
         """Question of each answer, zeros where there is one question."""

@@ -49,7 +49,7 @@ __all__ = ["Crowd", "fit_classes"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
-MAX_STEPS = 400
+MAX_STEPS = 5000
 PRIOR_STEPS = 60
 KNOWN_STEPS = 4
 """Steps in which the priors are estimated, at most, and the same where all classes are known."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.learning.passes import AnswerTable, Votes
+from crowdtree.learning.passes import Votes
 
 __all__ = ["DawidSkeneFit", "fit_dawid_skene"]
 
@@ -82,7 +82,7 @@ def fit_dawid_skene(
     converged = False
     for _ in range(steps):
         log_answer, log_prior = _tables(counts, smoothing), _log(each @ posterior)
-        likelihood = votes.expect(AnswerTable(log_answer), log_prior, gold, posterior, counts)
+        likelihood, _ = votes.expect(log_answer, log_prior, gold, posterior, counts)
         trace.append(likelihood + smoothing * float(log_answer.sum()))
         if len(trace) > 1 and trace[-1] - trace[-2] < tolerance * len(worker):
             converged = True

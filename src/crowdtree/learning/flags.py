@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.errors import listing
 from crowdtree.learning.compare import confused_pairs
+from crowdtree.learning.copies import MAX_WORKERS, agreement
 from crowdtree.problem import DASH
 from crowdtree.result_methods import HtmlShown
 from crowdtree.stats import normal_quantile
@@ -29,11 +31,10 @@ COIN = 0.25
 """A worker who is right this much more often than chance (of 0 to 1) at most answers at random."""
 TWIN_AGREEMENT = 0.98
 TWIN_CHANCE = 1e-3
-MOST_PAIR_WORKERS = 3000
 LEAST_SPREAD = 0.2
 CONFUSED = 0.1
-STRONG_TILT = 1.0
-"""Standard deviation of the shift that an item gives to all answers, in logits, for a flag."""
+AFFECTED = 0.3
+"""Share of items that mislead everybody, for a flag."""
 RARE_ITEM = 0.001
 """Probability of so many wrong answers below which an item counts as misleading."""
 LEAST_ODD = 3
@@ -49,7 +50,8 @@ THIN = 0.1
 class Flag(NamedTuple):
     """One finding that should be checked.
 
-    `kind` is ``constant``, ``random``, ``twins``, ``blunt`` (a question that splits nothing),
+    `kind` is ``constant``, ``random``, ``twins``, ``copies`` (workers whose answers count as
+    those of one), ``blunt`` (a question that splits nothing),
     ``unasked`` (a question without answers, or about one class only), ``reversed`` (a cell whose
     answers contradict the table), ``confused``, ``thin``, ``together`` (people err together, on
     most items or on a few), ``collapsed`` (a class that is named, but hardly ever the label) or
@@ -114,16 +116,25 @@ def _found(learned: Learned) -> tuple[Flag, ...]:
 def _fit(learned: Learned) -> Iterator[Flag]:
     """Flags of the fit: not converged, people who err together, classes that vanish."""
     if not learned.converged:
-        message = "did not settle: labels and intervals are rough; more answers or gold help"
-        yield Flag("unsettled", "fit", message, 0.0)
-    if learned.labelling is None or learned.labelling.model is None:
+        models = () if learned.labelling is None else learned.labelling.left_out
+        message = "did not converge: labels and intervals are rough; more answers or gold help"
+        if models and learned.labelling is not None and learned.labelling.models:
+            message = "did not converge and is not used"
+        yield Flag("unsettled", listing(models) or "fit", message, 0.0)
+    if learned.labelling is None or not learned.labelling.models:
         return
-    if _err_together(learned):
+    names = learned.answers.workers
+    for group in learned.labelling.copies:
+        who = ", ".join(str(names[w]) for w in group)
+        message = f"{len(group)} workers copy each other; their answers count as those of one"
+        yield Flag("copies", who, message, float(len(group)))
+    affected = _affected(learned)
+    if affected >= AFFECTED:
         message = (
-            "people err together: some items mislead everybody, so more answers about the same "
-            "item help little"
+            f"people err together: about {_share(affected)} of the items draw everybody to one "
+            "answer, so more answers about the same item help little"
         )
-        yield Flag("together", "items", message, learned.labelling.model.states.tilt_sd)
+        yield Flag("together", "items", message, affected)
     else:
         yield from _misleading(learned)
     votes, label = (
@@ -137,9 +148,11 @@ def _fit(learned: Learned) -> Iterator[Flag]:
         yield Flag("collapsed", learned.classes[k], message, float(label[k] / votes[k]))
 
 
-def _err_together(learned: Learned) -> bool:
-    model = None if learned.labelling is None else learned.labelling.model
-    return model is not None and model.states.tilt_sd >= STRONG_TILT
+def _affected(learned: Learned) -> float:
+    """Share of the items that draw everybody to one answer; known of two labels only."""
+    if learned.labelling is None or len(learned.classes) > 2 or learned.answers.n_tasks < 20:
+        return 0.0
+    return max((model.affected for model in learned.labelling.models), default=0.0)
 
 
 def _misleading(learned: Learned) -> Iterator[Flag]:
@@ -191,7 +204,7 @@ def _constant_or_random(learned: Learned) -> Iterator[Flag]:
         top = int(np.argmax(said))
         if said[top] >= SAME_SHARE * total[w] and was[top] < 0.9 * total[w]:
             label = learned.answers.labels[top] if top < len(learned.answers.labels) else str(top)
-            others = f"{total[w] - said[top]:.0f}"
+            others = f"{abs(total[w] - said[top]):.0f}"
             most = "all" if others == "0" else f"all but {others}"
             message = f"answers {label!r} to {most} of {total[w]:.0f}"
             yield Flag("constant", names[w], message, float(said[top] / total[w]))
@@ -212,24 +225,15 @@ def _constant_or_random(learned: Learned) -> Iterator[Flag]:
 
 def _twins(learned: Learned) -> Iterator[Flag]:
     """Pairs of ids that agree more than independent workers of their accuracy would."""
-    from scipy.sparse import csr_array
     from scipy.stats import binom
 
     a = learned.answers
     workers = int(a.worker.max()) + 1
-    if workers > MOST_PAIR_WORKERS or workers < 2 or _err_together(learned):
+    if not 2 <= workers <= MAX_WORKERS or _affected(learned) >= AFFECTED:
         return  # where workers err together, shared mistakes are no sign of a copy
-    cell = a.task.astype(np.int64) * len(a.questions) + a.question_column()
-    width = a.n_tasks * len(a.questions)
-    same = np.zeros((workers, workers))
-    for label in range(len(a.labels)):
-        mine = a.label == label
-        ones = np.ones(int(mine.sum()), np.float32)
-        said = csr_array((ones, (a.worker[mine], cell[mine])), shape=(workers, width))
-        same += (said @ said.T).toarray()
-    ones = np.ones(a.n_answers, np.float32)
-    seen = csr_array((ones, (a.worker, cell)), shape=(workers, width))
-    both = np.asarray((seen @ seen.T).toarray(), np.float64)
+    same, both = agreement(a, workers)
+    for group in learned.labelling.copies if learned.labelling else ():
+        both[np.ix_(group, group)] = 0  # they have a flag of their own
     right = np.array([w.agreement for w in list(learned.workers.values())[:workers]])
     expected = np.outer(right, right) + np.outer(1 - right, 1 - right) / max(1, len(a.labels) - 1)
     first, second = np.nonzero(np.triu((both >= 20) & (same >= TWIN_AGREEMENT * both), 1))
@@ -282,11 +286,14 @@ def _thin(learned: Learned) -> Iterator[Flag]:
     z = normal_quantile(learned.level)
     need = np.ceil(z**2 * np.maximum(error * (1 - error), 0.01) / THIN**2 - held)
     thin = (half > THIN) & (problem.outcome != DASH)
+    # of one question most of the doubt is about the labels, which more answers do not remove
+    unchecked = learned.kind == "labels" and not learned.accuracy.known
     for q, c in np.argwhere(thin).tolist():
-        more = int(max(1, need[q, c]))
+        more = 0 if unchecked else int(max(1, need[q, c]))
+        remedy = f"about {more} more answers settle it to ±{_share(THIN)}"
         message = (
-            f"error {_share(error[q, c])} is known to ±{_share(half[q, c])} only; about {more} "
-            f"more answers settle it to ±{_share(THIN)}"
+            f"error {_share(error[q, c])} is known to ±{_share(half[q, c])} only; "
+            f"{'items of known class narrow it' if unchecked else remedy}"
         )
         subject = f"{problem.questions[q]} / {problem.classes[c]}"
         yield Flag("thin", subject, message, float(half[q, c]), more)

@@ -6,14 +6,16 @@ import io
 import os
 import re
 import sys
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.reading import MOST_TABLE, Source, has_content, open_source, separator_of
+from crowdtree.text import plural
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,7 +29,11 @@ _BYTES_PER_ROW = 60  # three columns as read (24), encoded (9 to 13), and sorted
 def read_frame(
     source: Any, needed: tuple[str, ...], optional: tuple[str, ...], what: str
 ) -> pl.DataFrame:
-    """Read the named columns of anything that is a table; rows with a blank are left out."""
+    """Read the named columns of anything that is a table.
+
+    Rows with a blank are left out, which a warning says of answers: each of them was given. Gold
+    may be blank where it is not known.
+    """
     import polars as pl
 
     if not has_content(source):
@@ -152,14 +158,12 @@ def _select(
         )
     columns = [*needed, *(name for name in optional if name in found)]
     kinds = lazy.collect_schema()
-    text = [name for name in columns if kinds[name] == pl.String]
-    frame = (
-        lazy.select(columns)
-        .drop_nans()
-        .drop_nulls()
-        .filter(*(~pl.col(name).str.strip_chars().is_in(_blanks(name)) for name in text))
-        .collect(engine="streaming")
-    )
+    frame = lazy.select(columns).collect(engine="streaming")
+    blank = [_is_blank(name, kinds[name]) for name in columns]
+    if frame.select(pl.any_horizontal(blank).any()).item():
+        if what == "answers":
+            _warn_of_blanks(frame, columns, blank)
+        frame = frame.filter(~pl.any_horizontal(blank))
     for name in columns:
         if frame.schema[name].is_nested() or frame.schema[name] == pl.Object:
             raise CrowdtreeError(
@@ -210,9 +214,36 @@ def _named(found: list[str], wanted: tuple[str, ...], what: str) -> list[str]:
     return kept
 
 
-def _blanks(column: str) -> list[str]:
-    """What counts as missing: nothing, and for labels also how programs write a missing number."""
-    return ["", "nan", "NaN"] if column == "label" else [""]
+def _is_blank(column: str, kind: pl.DataType) -> pl.Expr:
+    """Whether a value is missing: nothing, and for labels also how programs write no number."""
+    import polars as pl
+
+    missing = pl.col(column).is_null()
+    if kind == pl.String:
+        words = ["", "nan", "NaN"] if column == "label" else [""]
+        return missing | pl.col(column).str.strip_chars().is_in(words)
+    return missing | pl.col(column).is_nan() if kind.is_float() else missing
+
+
+def _warn_of_blanks(frame: pl.DataFrame, columns: list[str], blank: list[pl.Expr]) -> None:
+    """Say how many rows are left out, and where the first one is; empty rows are no answers."""
+    import polars as pl
+
+    found = frame.select(
+        pl.any_horizontal(blank) & ~pl.all_horizontal(blank),
+        *(each.alias(f"is blank {name}") for name, each in zip(columns, blank, strict=True)),
+    )
+    rows = found.to_series(0).arg_true()
+    if not len(rows):
+        return
+    first = int(rows[0])
+    empty = next(name for name, value in zip(columns, found.row(first)[1:], strict=True) if value)
+    warnings.warn(
+        f"answers: {plural(len(rows), 'answer')} left out because something is missing (first: "
+        f"row {first + 1} has no {empty})",
+        CrowdtreeWarning,
+        stacklevel=5,
+    )
 
 
 def _is_parquet(file: Source) -> bool:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.loss import Decision, Loss
+from crowdtree.stats import normal_quantile
 
-__all__ = ["Judge", "MeanLoss"]
+__all__ = ["Judge", "MeanLoss", "difference_interval", "interval_of_mean"]
 
 FloatArray = NDArray[np.float64]
 
@@ -71,9 +72,67 @@ class Judge:
         )
         return mean, np.maximum(square - mean**2, 0.0)
 
-    def found(self, truth: NDArray[Any], made: Decision) -> FloatArray:
+    def observed(self, truth: NDArray[Any], made: Decision) -> FloatArray:
         """Value of each item whose class is known."""
         if self.loss is None or not self.costs:
             return np.asarray(made.label == truth, dtype=np.float64)
         classes = np.eye(len(self.loss.matrix))
         return self.loss.risk_of(classes[truth], made.label, made.referred)
+
+
+_CHANCES = 20  # quantiles of the chance in the items themselves
+
+
+def interval_of_mean(
+    mean: FloatArray, noise: FloatArray | float, weight: FloatArray, level: float
+) -> tuple[float, float, float]:
+    """Mean over items under several beliefs: its expected value and interval.
+
+    Parameters
+    ----------
+    mean, noise
+        Mean over the items under each belief, and its standard deviation by chance.
+    weight
+        Weight of each belief.
+    level
+        Level of the interval.
+    """
+    from scipy.special import ndtri
+
+    nodes = ndtri((np.arange(_CHANCES) + 0.5) / _CHANCES)
+    value = (mean[:, None] + np.broadcast_to(noise, mean.shape)[:, None] * nodes).ravel()
+    each, tail = np.repeat(weight, _CHANCES), (1 - level) / 2
+    order = np.argsort(value)
+    reached = np.cumsum(each[order]) / each.sum()
+    ends = np.searchsorted(reached, [tail, 1 - tail]).clip(max=len(value) - 1)
+    low, high = value[order[ends]].tolist()
+    return float(np.average(mean, weights=weight)), low, high
+
+
+def difference_interval(
+    stated: float, gap: FloatArray, weight: FloatArray, noise: float, level: float, most: float
+) -> tuple[float, float, float]:
+    """Mean over items, corrected by how far what is stated is off on known ones; its interval.
+
+    It holds whatever the stated values are worth (Angelopoulos and others 2023).
+
+    Parameters
+    ----------
+    stated
+        Mean of what is stated.
+    gap, weight
+        What was observed less what was stated of each known item, and its weight.
+    noise
+        Standard deviation of the mean by chance in the items themselves.
+    level
+        Level of the interval.
+    most
+        Largest value of an item.
+    """
+    count = float(weight.sum())
+    mean = stated + float(weight @ gap) / count
+    # one more item, as far off as any
+    doubt = (float(weight @ gap**2) + 0.25 * most**2) / (count + 1) / count
+    half = normal_quantile(level) * float(np.sqrt(doubt + noise**2))
+    low, mean, high = np.clip([mean - half, mean, mean + half], 0, most).tolist()
+    return mean, low, high

@@ -1,73 +1,96 @@
 """One question: the class of every item, and how often each worker is wrong about it.
 
-Everything that is reported follows from one fit: expected answers (worker, label, class) and the
-posterior of the items. Labels, class shares, errors and skills cannot contradict each other.
+No single model of the answers is best on all crowds, and nothing in the answers shows which one is.
+So several are fitted that differ in what they believe about people and items
+(:mod:`crowdtree.learning.label_models`), and their posteriors are averaged with equal weights.
+The average is stated through the map of :mod:`crowdtree.learning.stating`. Labels, class shares,
+errors and skills all follow from what is stated, so they cannot contradict each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.learning.answers import Answers
-from crowdtree.learning.crowd_draws import Draws, draw_crowd
-from crowdtree.learning.crowd_model import CrowdModel, States, fit_crowd, fit_crowds
+from crowdtree.learning.copies import find_copies, merge_copies
 from crowdtree.learning.dawid_skene import fit_dawid_skene
-from crowdtree.learning.dependence import Worth
+from crowdtree.learning.label_models import (
+    Channel,
+    Coin,
+    Confusion,
+    Effects,
+    FittedModel,
+    Leaning,
+    ModelFit,
+)
 from crowdtree.learning.skills import SkillFit
+from crowdtree.learning.stating import PRIOR, CrowdMap
 
 __all__ = [
     "LABEL_METHODS",
+    "CountRates",
     "LabelFit",
+    "dependence_of",
     "fit_labels",
     "label_skills",
     "skills_of_counts",
-    "worker_rates",
 ]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
+DECOY_ANSWERS = 5
+"""Answers per item, on average, that models with decoys need."""
+MAX_CELLS = 30_000_000
+"""Numbers (worker, label, state) of a model; a larger one is left out."""
+PART_ANSWERS = 100_000
+"""Of more answers, models are first fitted to the items that have about so many..."""
+PART_GROWTH = 8
+"""... then to so many times more, and so on."""
+LARGE_TOLERANCE = 1e-4
+"""Gain per answer at which a fit to all of many answers, which starts from such a part, ends."""
+MAX_DEPENDENCE = 0.9
 _LEAST_ERROR = 1e-4
 _LEAST_LEFT = 0.05  # share of the information that doubt about classes leaves at the least
 
 
 @dataclass(frozen=True, eq=False)
 class LabelFit:
-    """What was found about one question.
+    """The fit of one question.
 
-    `posterior` (item, class) takes answers as independent given the state of the item, `blind` is
-    the same without any gold; `counts` are expected answers (worker, label, class); `worth` is
-    what a further answer is worth (None: nothing is discounted); `trace` the objective after each
-    step; `models` are the crowds that were averaged, with their weights, and `place` is the row of
-    each worker in them.
+    `posterior` (item, class) is the average of the models, `blind` the same without any gold;
+    `crowd_map` is what probabilities are stated by (None: as they are); `models` are the models
+    that are averaged with the shares of the votes, `left_out` the names of those that did not
+    converge; `row` is the row of each worker in their tables; `copies` are groups of workers whose
+    answers count as one; `trace` is the sum of the models' bounds after each step.
     """
 
     posterior: FloatArray
     blind: FloatArray
-    counts: FloatArray
-    trace: tuple[float, ...]
-    worth: Worth | None = None
-    models: tuple[tuple[float, CrowdModel], ...] = ()
-    draws: Draws | None = None
-    converged: bool = True
-    place: IntArray = field(default_factory=lambda: np.zeros(0, np.int32))
+    trace: tuple[float, ...] = ()
+    crowd_map: CrowdMap | None = None
+    models: tuple[FittedModel, ...] = ()
+    left_out: tuple[str, ...] = ()
+    row: IntArray = field(default_factory=lambda: np.zeros(0, np.int32))
+    copies: tuple[tuple[int, ...], ...] = ()
 
     @property
-    def model(self) -> CrowdModel | None:
-        """The crowd of the largest weight."""
-        return max(self.models, key=lambda pair: pair[0])[1] if self.models else None
+    def converged(self) -> bool:
+        """Whether every model converged."""
+        return not self.left_out
 
 
 def fit_labels(
     answers: Answers,
     gold: IntArray,
-    method: str = "hierarchical",
+    method: str = "ensemble",
     weight: FloatArray | None = None,
 ) -> LabelFit:
     """Find the labels of items that were asked one question.
@@ -79,10 +102,10 @@ def fit_labels(
     gold
         Known class of each item, -1 where unknown.
     method
-        ``"hierarchical"`` (:mod:`crowdtree.learning.crowd_model`), ``"dawid-skene"`` (maximum
-        likelihood, as the authors have it), ``"majority"``.
+        ``"ensemble"``, ``"dawid-skene"`` (maximum likelihood, as the authors have it) or
+        ``"majority"``.
     weight
-        Weight of each known item in the discount, where they were drawn with unequal chances.
+        Weight of each known item in the map, where they were drawn with unequal chances.
     """
     fitter = LABEL_METHODS.get(method)
     if fitter is None:
@@ -90,15 +113,18 @@ def fit_labels(
             f"method: {method!r} is unknown; choose from {', '.join(LABEL_METHODS)}"
         )
     fit = fitter(answers, gold)
-    if weight is None or fit.worth is None:
+    if method != "ensemble":
         return fit
-    return replace(fit, worth=_worth(answers, gold, fit.blind, weight))
+    known, count = np.flatnonzero(gold >= 0), np.diff(answers.start)
+    crowd_map = CrowdMap.of_crowd(len(answers.labels), count).updated(
+        fit.blind[known], count[known], gold[known], None if weight is None else weight[known]
+    )
+    return replace(fit, crowd_map=crowd_map)
 
 
 def majority(answers: Answers, gold: IntArray) -> LabelFit:
     """Shares of the votes, taken for probabilities."""
-    share = _shares(answers, gold)
-    return LabelFit(share, _shares(answers, _unknown(gold)), answers.votes.counts(share), ())
+    return LabelFit(_shares(answers, gold), _shares(answers, _unknown(gold)))
 
 
 def dawid_skene(answers: Answers, gold: IntArray) -> LabelFit:
@@ -108,30 +134,87 @@ def dawid_skene(answers: Answers, gold: IntArray) -> LabelFit:
     fit = fit_dawid_skene(*rows, gold, workers, labels)
     known = (gold >= 0).any()
     blind = fit_dawid_skene(*rows, _unknown(gold), workers, labels) if known else fit
-    return LabelFit(fit.posterior, blind.posterior, fit.counts, fit.trace, converged=fit.converged)
+    left_out = () if fit.converged else ("dawid-skene",)
+    return LabelFit(fit.posterior, blind.posterior, fit.trace, left_out=left_out)
 
 
-def hierarchical(answers: Answers, gold: IntArray) -> LabelFit:
-    """Workers and items with effects of their own; sampled where that is not too much work."""
-    place, crowd = _strangers_pooled(answers)
+def ensemble(answers: Answers, gold: IntArray) -> LabelFit:
+    """Average models that differ in what they believe, and the shares of the votes."""
+    groups = find_copies(answers)
+    row, crowd = _strangers_pooled(merge_copies(answers, groups))
+    for group in groups:
+        row[list(group)] = row[group[0]]
     none = _unknown(gold)
-    blind = fit_crowds(crowd, none, _shares(answers, none))
-    believed = np.asarray(sum(weight * model.posterior for weight, model in blind))
-    start = _shares(answers, gold)
-    if (gold >= 0).all():  # nothing is left to find but how often workers err
-        models = [(1.0, fit_crowd(crowd, gold, States(len(answers.labels), 0.0), start))]
-    elif (gold >= 0).any():
-        models = [(w, fit_crowd(crowd, gold, model.states, start, model)) for w, model in blind]
-    else:
-        models = blind
-    best = max(models, key=lambda pair: pair[0])[1]
-    posterior = np.asarray(sum(weight * model.posterior for weight, model in models))
-    draws = None if (gold >= 0).all() else draw_crowd(crowd, gold, best)
-    converged = all(model.converged for _, model in models) and (draws is None or draws.converged)
+    believed, models = _averaged(crowd, none)
+    posterior = believed
+    if (gold >= 0).any():
+        posterior, models = _averaged(crowd, gold)
+    kept = tuple(model for model in models if model.converged)
+    left_out = tuple(model.name for model in models if not model.converged)
+    steps = max((len(model.trace) for model in kept), default=0)
+    padded = [np.pad(model.trace, (0, steps - len(model.trace)), "edge") for model in kept]
+    trace = tuple(np.sum(padded, axis=0).tolist()) if padded else ()
     return LabelFit(
-        posterior, believed, answers.votes.counts(posterior), best.trace,
-        _worth(answers, gold, believed), tuple(models), draws, converged, place,
-    )  # fmt: skip
+        posterior, believed, trace, models=kept, left_out=left_out, row=row, copies=groups
+    )
+
+
+def _averaged(answers: Answers, gold: IntArray) -> tuple[FloatArray, list[FittedModel]]:
+    """Equal-weight mean of the vote shares and the models that converged; all models."""
+    shares = _shares(answers, gold)
+    if (np.diff(answers.start) < 2).all() and (gold < 0).all():
+        return shares, []  # nothing shows how often anybody errs
+    models = [_fitted(answers, gold, shares, *member) for member in _members(answers)]
+    kept = [model.posterior for model in models if model.converged]
+    return np.asarray((shares + sum(kept)) / (1 + len(kept))), models
+
+
+def _members(answers: Answers) -> Iterator[tuple[str, Callable[[], Channel], Effects]]:
+    """Models that are averaged: what each believes about workers and about items.
+
+    Decoys need two labels, because with more a model can take one class for a decoy of another,
+    and several answers per item, because fewer do not tell a decoy from a class.
+    """
+    workers, labels = answers.n_workers, len(answers.labels)
+    alike, decoys = Effects.none(labels), Effects.decoys(labels)
+    members: list[tuple[str, Callable[[], Channel], Effects]] = [
+        ("leaning", lambda: Leaning(workers, labels), alike)
+    ]
+    if labels == 2 and answers.n_answers >= DECOY_ANSWERS * answers.n_tasks:
+        members += [
+            ("leaning with decoys", lambda: Leaning(workers, labels), decoys),
+            ("confusion with decoys", lambda: Confusion(workers, labels), decoys),
+        ]
+    else:
+        members.append(("confusion", lambda: Confusion(workers, labels), alike))
+    if labels > 2:
+        members += [
+            ("difficulty", lambda: Coin(workers, labels), Effects.difficulty(labels)),
+            ("shape", lambda: Coin(workers, labels, shaped=True), alike),
+        ]
+    for member in members:
+        if workers * labels**2 * len(member[2]) <= MAX_CELLS:
+            yield member
+
+
+def _fitted(
+    answers: Answers,
+    gold: IntArray,
+    start: FloatArray,
+    name: str,
+    channel: Callable[[], Channel],
+    effects: Effects,
+) -> FittedModel:
+    """Fit one model; where there are many items, to growing parts of them first."""
+    model = ModelFit(name, channel(), effects, len(answers.labels))
+    every = answers.n_answers // PART_ANSWERS
+    if every < 2:
+        return model.fit(answers.votes, gold, start)
+    while every > 1:
+        part = np.arange(0, answers.n_tasks, every)
+        model.fit(answers.items(part).votes, gold[part], start[part])
+        every //= PART_GROWTH
+    return model.fit(answers.votes, gold, start, LARGE_TOLERANCE)
 
 
 def _strangers_pooled(answers: Answers) -> tuple[IntArray, Answers]:
@@ -142,95 +225,183 @@ def _strangers_pooled(answers: Answers) -> tuple[IntArray, Answers]:
     once = np.bincount(answers.worker, minlength=answers.n_workers) == 1
     if once.sum() < 2:
         return np.arange(answers.n_workers, dtype=np.int32), answers
-    place = np.cumsum(~once) - 1
-    place[once] = int((~once).sum())
+    row = np.cumsum(~once) - 1
+    row[once] = int((~once).sum())
     names = np.append(answers.workers[~once].astype(object), "")
-    return place.astype(np.int32), answers.by_worker(place.astype(np.int32), names)
-
-
-def _worth(
-    answers: Answers, gold: IntArray, blind: FloatArray, weight: FloatArray | None = None
-) -> Worth:
-    known = np.flatnonzero(gold >= 0)
-    count = np.diff(answers.start)
-    much = None if weight is None else weight[known]
-    return Worth.of_a_crowd().updated(blind[known], count[known], gold[known], much)
+    return row.astype(np.int32), answers.by_worker(row.astype(np.int32), names)
 
 
 # ---------------------------------------------------------------- what follows from a fit
 
 
-def label_skills(answers: Answers, fit: LabelFit) -> SkillFit:
+def dependence_of(answers: Answers, fit: LabelFit) -> float:
+    """Correlation of the answers about an item that explains how often labels are right.
+
+    n answers of correlation r are worth ``n / (1 + (n - 1) r)`` independent ones (docs/model.md,
+    section 13). Found is the r under which a model of independent answers, its log posteriors
+    discounted so, is as sure of the labels as the mean map of the crowd.
+    """
+    if not fit.models or fit.crowd_map is None:
+        return 0.0
+    count = np.maximum(np.diff(answers.start), 1)[:, None]
+    row, label = np.arange(len(count)), fit.posterior.argmax(axis=1)
+    log = np.log(np.maximum(fit.models[0].posterior, 1e-300))
+    wanted = float(fit.crowd_map.typical_right(fit.posterior).mean())
+
+    def right(dependence: float) -> float:
+        score = log / (1 + (count - 1) * dependence)
+        weight = np.exp(score - score.max(axis=1, keepdims=True))
+        return float((weight[row, label] / weight.sum(axis=1)).mean())
+
+    low, high = 0.0, MAX_DEPENDENCE
+    if right(low) <= wanted:
+        return low
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (middle, high) if right(middle) > wanted else (low, middle)
+    return low
+
+
+def label_skills(answers: Answers, fit: LabelFit, gold: IntArray, stated: FloatArray) -> SkillFit:
     """Errors by class, skills of workers and class shares, each with its doubt.
 
     The error of a class is the share of wrong answers to its items, whoever gave them; a worker
-    of skill 0 errs as often as all answers together.
+    of skill 0 errs as often as all answers together. `stated` are the stated probabilities.
     """
-    counts, labels = fit.counts, len(answers.labels)
-    asked, right = counts.sum(axis=(0, 1)), np.einsum("wkk->k", counts)
+    labels, items = len(answers.labels), len(stated)
+    sums = _Sums(answers, fit, gold, stated)
+    asked = np.diff(answers.start) @ stated
+    right = sums.of_labels.values.mean(axis=0)
     error = np.clip((asked - right + 0.5) / (asked + 1), _LEAST_ERROR, 1 - _LEAST_ERROR)[None]
-    doubt = np.zeros(labels) if fit.draws is None else fit.draws.error.var(axis=0)
-    variance = error * (1 - error) / (asked + 2) + doubt
+    variance = error * (1 - error) / (asked + 2)
+    variance += sums.of_labels.total / np.maximum(asked, 1) ** 2
     size = np.maximum(error * (1 - error) / variance - 1, 1e-2)
-    mean, deviation = worker_rates(answers, fit.posterior)
-    if fit.draws is not None:
-        deviation = np.maximum(deviation, fit.draws.worker_error.std(axis=0)[fit.place])
+    log_odds, deviation = _worker_rates(answers, stated, sums.of_workers)
     typical = float(np.clip((asked - right).sum() / max(asked.sum(), 1.0), 1e-4, 1 - 1e-4))
-    share = (fit.posterior.sum(axis=0) + 1) / (len(fit.posterior) + labels)
-    if fit.draws is None:
-        unsure = (fit.posterior * (1 - fit.posterior)).sum(axis=0) / len(fit.posterior) ** 2
-        doubt = unsure + share * (1 - share) / (len(fit.posterior) + labels)
-    else:
-        doubt = fit.draws.share.var(axis=0)
-    skill = _logit(typical) - _logit(mean)
-    cell = -_logit(error)
+    share = (stated.sum(axis=0) + 1) / (items + labels)
+    unsure = ((stated * (1 - stated)).sum(axis=0) + sums.of_items.total) / items**2
+    unsure += share * (1 - share) / (items + labels)
+    skill = _logit(typical) - log_odds
     return SkillFit(
-        cell=cell,
+        cell=-_logit(error),
         skill=skill,
         wrong=error * size,
         right=(1 - error) * size,
-        skill_sd=deviation / (mean * (1 - mean)),
+        skill_sd=deviation,
         spread=float(max(skill.std(), 0.05)),
         posterior=fit.posterior,
         sign=np.ones((1, labels), np.int8),
         prior=share / share.sum(),
-        prior_size=np.maximum(share * (1 - share) / np.maximum(doubt, 1e-12) - 1, 1.0),
+        prior_size=np.maximum(share * (1 - share) / unsure - 1, 1.0),
         answers=asked[None],
     )
 
 
-def skills_of_counts(fit: SkillFit, counts: FloatArray) -> SkillFit:
-    """The same with errors and skills of counts that have grown since."""
-    asked, right = counts.sum(axis=(0, 1)), np.einsum("wkk->k", counts)
-    error = np.clip((asked - right + 0.5) / (asked + 1), _LEAST_ERROR, 1 - _LEAST_ERROR)[None]
-    size = np.maximum((fit.wrong + fit.right) * (asked + 2) / (fit.answers + 2), 1e-2)
-    count, hit = counts.sum(axis=(1, 2)), np.einsum("wkk->w", counts)
-    a, b = _beta_of_crowd(count - hit, count, np.zeros(len(count)))
-    mean = np.clip((count - hit + a) / (count + a + b), _LEAST_ERROR, 1 - _LEAST_ERROR)
-    typical = float(np.clip((asked - right).sum() / max(asked.sum(), 1.0), 1e-4, 1 - 1e-4))
-    chance = 1 / np.sqrt((count + a + b + 1) * mean * (1 - mean))
-    cell = -_logit(error)
+class _Sum(NamedTuple):
+    """Sums of probabilities under several maps (map, group), and their variance within a crowd."""
+
+    values: FloatArray
+    variance: FloatArray
+
+    @property
+    def total(self) -> FloatArray:
+        """Variance of each sum."""
+        return np.asarray(self.values.var(axis=0) + self.variance)
+
+
+class _Sums:
+    """Right answers of workers, right answers of labels, and items of classes."""
+
+    def __init__(self, answers: Answers, fit: LabelFit, gold: IntArray, stated: FloatArray) -> None:
+        self._fit, self._known, self._stated = fit, gold >= 0, stated
+        task, labels = answers.task, len(answers.labels)
+        row, cls = (at.ravel() for at in np.indices(stated.shape))
+        self.of_workers = self._sum(
+            task, answers.label, answers.worker, answers.n_workers, PRIOR.worker_sd
+        )
+        self.of_labels = self._sum(task, answers.label, answers.label, labels)
+        self.of_items = self._sum(row, cls, cls, labels)
+
+    def _sum(
+        self,
+        item: NDArray[Any],
+        cls: NDArray[Any],
+        group: NDArray[Any],
+        size: int,
+        own_sd: float = 0.0,
+    ) -> _Sum:
+        crowd_map, posterior = self._fit.crowd_map, self._fit.posterior
+        open_ = np.zeros(len(item), bool) if crowd_map is None else ~self._known[item]
+        sure = np.bincount(group[~open_], self._stated[item, cls][~open_], size)
+        values, variance = np.asarray(sure, np.float64)[None], np.zeros(size)
+        if crowd_map is not None and open_.any():
+            terms = posterior, item[open_], cls[open_], group[open_]
+            sums, slopes = crowd_map.sums(*terms), crowd_map.slopes(*terms)
+            values = values + np.pad(sums, ((0, 0), (0, size - sums.shape[1])))
+            doubt = PRIOR.class_sd**2 * (slopes**2).sum(axis=1)
+            doubt += own_sd**2 * slopes.sum(axis=1) ** 2
+            variance[: len(doubt)] = doubt
+        return _Sum(values, variance)
+
+
+def skills_of_counts(fit: SkillFit, before: CountRates, after: CountRates) -> SkillFit:
+    """The same with errors and skills of counts that have grown since.
+
+    Skills move as much as the counts let them, so that an update keeps what else they rest on.
+    """
+    error, size = after.error[None], (fit.wrong + fit.right) * (after.asked + 2)
+    size = np.maximum(size / (fit.answers + 2), 1e-2)
+    variance = fit.skill_sd**2 + after.variance - before.variance
     return replace(
-        fit, cell=cell, wrong=error * size, right=(1 - error) * size,
-        skill=_logit(typical) - _logit(mean), skill_sd=chance, answers=asked[None],
+        fit, cell=-_logit(error), wrong=error * size, right=(1 - error) * size,
+        skill=fit.skill + after.skill - before.skill,
+        skill_sd=np.sqrt(np.maximum(variance, after.variance)), answers=after.asked[None],
     )  # fmt: skip
 
 
-def worker_rates(answers: Answers, posterior: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Error of every worker and its standard deviation.
+class CountRates(NamedTuple):
+    """What expected answers say alone: answers and errors by class, skills and their variance."""
+
+    asked: FloatArray
+    error: FloatArray
+    skill: FloatArray
+    variance: FloatArray
+
+    @classmethod
+    def of(cls, counts: FloatArray) -> CountRates:
+        """Read off expected answers (worker, label, class)."""
+        asked, right = counts.sum(axis=(0, 1)), np.einsum("wkk->k", counts)
+        error = np.clip((asked - right + 0.5) / (asked + 1), _LEAST_ERROR, 1 - _LEAST_ERROR)
+        count, hit = counts.sum(axis=(1, 2)), np.einsum("wkk->w", counts)
+        a, b = _beta_of_crowd(count - hit, count, np.zeros(len(count)))
+        mean = np.clip((count - hit + a) / (count + a + b), _LEAST_ERROR, 1 - _LEAST_ERROR)
+        typical = float(np.clip((asked - right).sum() / max(asked.sum(), 1.0), 1e-4, 1 - 1e-4))
+        variance = 1 / ((count + a + b + 1) * mean * (1 - mean))
+        return cls(asked, error, _logit(typical) - _logit(mean), variance)
+
+
+def _worker_rates(
+    answers: Answers, stated: FloatArray, right: _Sum
+) -> tuple[FloatArray, FloatArray]:
+    """Log odds of the error of every worker, and their standard deviation.
 
     Errors in the crowd have a Beta distribution, fitted by its moments, so that a worker of few
     answers is taken for a typical one. What the answers tell is what they would tell were the
     classes known, less what that doubt takes (Louis 1982).
     """
-    right = posterior[answers.task, answers.label]
+    chance = stated[answers.task, answers.label]
     count = np.bincount(answers.worker, minlength=answers.n_workers).astype(np.float64)
-    wrong = count - np.bincount(answers.worker, weights=right, minlength=answers.n_workers)
-    unsure = np.bincount(answers.worker, weights=right * (1 - right), minlength=len(count))
-    a, b = _beta_of_crowd(wrong, count, unsure / np.maximum(count, 1) ** 2)
-    mean = np.clip((wrong + a) / (count + a + b), _LEAST_ERROR, 1 - _LEAST_ERROR)
-    told = np.maximum(count - unsure / (mean * (1 - mean)), _LEAST_LEFT * count)
-    return mean, np.sqrt(mean * (1 - mean) / (told + a + b + 1))
+    unsure = np.bincount(answers.worker, weights=chance * (1 - chance), minlength=len(count))
+    wrong = count - right.values
+    a, b = _beta_of_crowd(wrong.mean(axis=0), count, unsure / np.maximum(count, 1) ** 2)
+    typical = (wrong.sum(axis=1, keepdims=True) + 0.5) / (count.sum() + 1)  # under each map
+    rate = np.clip((wrong + (a + b) * typical) / (count + a + b), _LEAST_ERROR, 1 - _LEAST_ERROR)
+    log_odds = _logit(rate)
+    mean = 1 / (1 + np.exp(-log_odds.mean(axis=0)))
+    left = np.maximum(count - unsure / (mean * (1 - mean)), _LEAST_LEFT * count)
+    variance = log_odds.var(axis=0) + 1 / ((left + a + b + 1) * mean * (1 - mean))
+    variance += right.variance / (np.maximum(count, 1) * mean * (1 - mean)) ** 2
+    return _logit(rate.mean(axis=0)), np.sqrt(variance)
 
 
 def _beta_of_crowd(wrong: FloatArray, count: FloatArray, doubt: FloatArray) -> tuple[float, float]:
@@ -263,13 +434,17 @@ def _unknown(gold: IntArray) -> IntArray:
 
 
 def _shares(answers: Answers, gold: IntArray) -> FloatArray:
-    share = answers.votes.shares()
+    return _with_gold(answers.votes.shares(), gold)
+
+
+def _with_gold(posterior: FloatArray, gold: IntArray) -> FloatArray:
+    """Fill in the classes that are known."""
     known = np.flatnonzero(gold >= 0)
-    share[known] = 0.0
-    share[known, gold[known]] = 1.0
-    return share
+    posterior[known] = 0.0
+    posterior[known, gold[known]] = 1.0
+    return posterior
 
 
 LABEL_METHODS: Mapping[str, Callable[[Answers, IntArray], LabelFit]] = MappingProxyType(
-    {"hierarchical": hierarchical, "dawid-skene": dawid_skene, "majority": majority}
+    {"ensemble": ensemble, "dawid-skene": dawid_skene, "majority": majority}
 )

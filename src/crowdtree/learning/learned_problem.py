@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeWarning
-from crowdtree.learning.dependence import Discount, Worth
+from crowdtree.learning.answers import Answers
+from crowdtree.learning.labels import LabelFit, dependence_of, label_skills
 from crowdtree.learning.skills import SkillFit
+from crowdtree.learning.stating import Discount
 from crowdtree.problem import DASH, Dash, Problem
 
 __all__ = [
+    "LabelNumbers",
     "crowd_confusion",
-    "dependence_of",
+    "label_numbers",
     "label_problem",
     "make_problem",
     "one_against_rest",
@@ -26,13 +29,38 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 
 
+class LabelNumbers(NamedTuple):
+    """What a fit of one question says, by the probabilities that are stated."""
+
+    problem: Problem
+    posterior: FloatArray
+    fit: SkillFit
+    counts: FloatArray
+
+
+def label_numbers(answers: Answers, labelling: LabelFit, gold: NDArray[Any]) -> LabelNumbers:
+    """Write a fit of one question as a problem, with stated posteriors, skills and counts."""
+    posterior = stated(labelling.posterior, gold, np.diff(answers.start), labelling.crowd_map)
+    fit = label_skills(answers, labelling, gold, posterior)
+    counts = answers.votes.counts(posterior)
+    problem = label_problem(
+        answers.labels,
+        fit,
+        crowd_confusion(counts),
+        fit.prior,
+        answers.questions[0],
+        dependence_of(answers, labelling),
+    )
+    return LabelNumbers(problem, posterior, fit, counts)
+
+
 def label_problem(
     labels: tuple[str, ...],
     fit: SkillFit,
     confusion: FloatArray,
     prior: FloatArray,
     question: str,
-    worth: Discount | None = None,
+    dependence: float = 0.0,
 ) -> Problem:
     """Write a one-question set as a problem: one question, or one against the rest.
 
@@ -42,14 +70,12 @@ def label_problem(
     prior = prior / prior.sum()
     if len(labels) == 2:
         outcome = np.array([[0, 1]])
-        return make_problem(
-            labels, prior, (question,), outcome, fit.error, dependence=dependence_of(worth)
-        )
+        return make_problem(labels, prior, (question,), outcome, fit.error, dependence=dependence)
     wrong, right = one_against_rest(fit, confusion)
     error = wrong / (wrong + right)
     names = tuple(f"{question} is {label}" for label in labels)
     outcome = np.eye(len(labels), dtype=np.int8)
-    return make_problem(labels, prior, names, outcome, error, dependence=dependence_of(worth))
+    return make_problem(labels, prior, names, outcome, error, dependence=dependence)
 
 
 def quietly_replaced(problem: Problem, **changes: Any) -> Problem:
@@ -57,20 +83,6 @@ def quietly_replaced(problem: Problem, **changes: Any) -> Problem:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CrowdtreeWarning)
         return problem.replace(**changes)
-
-
-def dependence_of(worth: Discount | None) -> float:
-    """Correlation of the answers about an item that makes three of them worth as much.
-
-    Three answers are worth ``1 + 2 worth`` independent ones, and ``3 / (1 + 2 dependence)`` of
-    them by the correlation that plans and policies know (docs/model.md, section 13).
-
-    >>> dependence_of(None)
-    0.0
-    """
-    if not isinstance(worth, Worth):
-        return 0.0
-    return float(max(0.0, (3 / (1 + 2 * worth.mean) - 1) / 2))
 
 
 def crowd_confusion(counts: FloatArray) -> FloatArray:

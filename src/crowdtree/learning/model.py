@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from crowdtree.errors import CrowdtreeError
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.compare import against_assumed, confused_pairs
-from crowdtree.learning.dependence import Accuracy, Discount, Worth
 from crowdtree.learning.judging import Judge, MeanLoss
 from crowdtree.learning.learned_problem import (
     crowd_confusion,
-    dependence_of,
+    label_numbers,
     one_against_rest,
     quietly_replaced,
     stated,
 )
 from crowdtree.learning.skills import ClassFit, SkillFit
+from crowdtree.learning.stating import Accuracy, CrowdMap, Discount
 from crowdtree.loss import Decision, Loss, make_loss
 from crowdtree.problem import DASH, Problem
 from crowdtree.result_methods import Framed, Plotted, Saved
@@ -92,26 +92,28 @@ class Learned(Framed, Saved, Plotted):
         The answers, encoded.
     posterior
         Probability of each class (column) for each item (row), in the order of ``answers.tasks``.
-        Of one question it is what is stated: discounted because people err together. Of yes/no
+        Of one question it is what is stated (:mod:`crowdtree.learning.stating`). Of yes/no
         questions it is what the fit believes; :meth:`item`, :meth:`label_frame` and
         :attr:`accuracy` state it discounted, by the :attr:`discount`.
     fit
         Cells and skills.
     counts
-        Expected answers (worker, label, class) of a one-question set; empty otherwise.
+        Expected answers (worker, label, class) of a one-question set by the stated probabilities;
+        empty otherwise.
     labelling
-        The fit of a one-question set: models, draws, posteriors before the discount.
-    worth
-        What a further answer about an item is worth; None where answers are taken as independent,
-        and of yes/no questions before :meth:`calibrate`, which have a :attr:`discount`.
+        The fit of a one-question set: models, and posteriors before they are stated.
+    fitted_discount
+        What probabilities are stated by; None where they are stated as fitted, and of yes/no
+        questions before :meth:`calibrate`, whose :attr:`discount` is made on first use.
     checked
         Class of each item that :meth:`calibrate` has counted, -1 for the others.
     converged
-        Whether the fit and the sample converged; a flag is raised where they did not.
+        Whether the fit converged. A model of one question that did not is not used, and a flag
+        names it.
     trace
-        Objective after every step of the fit, which never falls; empty for ``method="majority"``.
-        Of yes/no questions it is the log posterior, up to a constant, once the priors are
-        estimated (:mod:`crowdtree.learning.classes`).
+        What the fit maximises, after every step: it never falls. Of one question it is the sum of
+        the bounds of the models (empty for ``method="majority"``), of yes/no questions the log
+        posterior, up to a constant, once the priors are estimated.
     refit
         Learn from other answers, as ``refit(answers, gold)`` with the options of this result.
     gold
@@ -137,7 +139,7 @@ class Learned(Framed, Saved, Plotted):
     keep_repeats: bool = False
     counts: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     labelling: LabelFit | None = None
-    worth: Discount | None = None
+    fitted_discount: Discount | None = None
     checked: NDArray[np.int32] | None = None
     gold_weight: FloatArray | None = None
     converged: bool = True
@@ -167,12 +169,9 @@ class Learned(Framed, Saved, Plotted):
 
     @property
     def _likeliest(self) -> dict[str, str]:
-        best = np.argmax(self.posterior, axis=1)
-        names = np.array(self.classes, dtype=object)[best]
-        made = dict(zip(map(str, self.answers.tasks.tolist()), names.tolist(), strict=True))
-        if self._online is not None:
-            made |= {task: self.classes[int(np.argmax(p))] for task, p in self._online.items()}
-        return made
+        answers, posterior, _ = self._current
+        names = np.array(self.classes, dtype=object)[np.argmax(posterior, axis=1)]
+        return dict(zip(map(str, answers.tasks.tolist()), names.tolist(), strict=True))
 
     def labels_for(self, loss: Any) -> Mapping[str, str | None]:
         """Label of least expected loss of each item, by the stated probabilities.
@@ -260,7 +259,8 @@ class Learned(Framed, Saved, Plotted):
                 columns["referred"] = found.referred
             return pl.DataFrame(columns)
         labels = self.labels
-        sure = [float(self.item(task).max()) for task in labels]
+        place = {name: i for i, name in enumerate(self.classes)}
+        sure = [float(self.item(task)[place[label]]) for task, label in labels.items()]
         return pl.DataFrame(
             {"task": list(labels), "label": list(labels.values()), "probability": sure}
         )
@@ -278,8 +278,8 @@ class Learned(Framed, Saved, Plotted):
         Of yes/no questions it is fitted to the known items, each left out of the table that it is
         tried on: the first use takes the time of learning five times.
         """
-        if self.worth is not None or self.kind == "labels":
-            return self.worth
+        if self.fitted_discount is not None or self.kind == "labels":
+            return self.fitted_discount
         from crowdtree.learning.table_discount import TableDiscount
 
         return TableDiscount.of(self)
@@ -287,7 +287,7 @@ class Learned(Framed, Saved, Plotted):
     @cached_property
     def stated_posterior(self) -> FloatArray:
         """Probability to state of each class for each item, updates left out."""
-        if self.kind == "labels" or self.worth is not None:
+        if self.kind == "labels" or self.fitted_discount is not None:
             return self.posterior
         count = np.diff(self.answers.start)
         return stated(self.fit.posterior, self.gold, count, self.discount)
@@ -330,13 +330,17 @@ class Learned(Framed, Saved, Plotted):
         answers, posterior, gold = self._current
         open_ = np.flatnonzero(gold < 0)
         count, plain = np.diff(answers.start)[open_], posterior[open_]
-        discount: Discount = self.discount or Worth.of_a_crowd()
+        discount = self.discount or self._unchecked()
         if not len(open_):
             return None, discount.known
         # what labels are chosen by: undiscounted where the result states it so
         shown = plain if self.discount is None else self.discount.stated(plain, count)
         made = judge.decide(plain, shown)
         return discount.judged(plain, count, self.level, judge, made), discount.known
+
+    def _unchecked(self) -> Discount:
+        """What is known about one question before any item has been checked."""
+        return CrowdMap.of_crowd(len(self.classes), np.diff(self.answers.start))
 
     @cached_property
     def _current(self) -> Current:
@@ -380,24 +384,23 @@ class Learned(Framed, Saved, Plotted):
         fresh = np.flatnonzero(new & (before_now < 0))
         count = np.diff(self.answers.start)
         blind = self.fit.posterior if self.labelling is None else self.labelling.blind
-        before: Discount = self.discount or Worth.of_a_crowd()
+        before = self.discount or self._unchecked()
         weight = gold_weights(self.answers, gold)
         much = None if weight is None else weight[fresh]
-        worth = before.updated(blind[fresh], count[fresh], codes[fresh], much)
-        warn_few(worth.known, "calibrate")
-        made = stated(self.fit.posterior, self.gold, count, worth)
-        problem = self.problem
-        if isinstance(self.worth, Worth):
-            problem = quietly_replaced(problem, dependence=dependence_of(worth))
-        return replace(
-            self,
-            problem=problem,
-            posterior=made,
-            fit=deepcopy(self.fit),  # updates of the one must not change the other
-            counts=self.counts.copy(),
-            worth=worth,
-            checked=np.where(new & (before_now < 0), codes, before_now),
-        )
+        discount = before.updated(blind[fresh], count[fresh], codes[fresh], much)
+        warn_few(discount.known, "calibrate")
+        checked = np.where(new & (before_now < 0), codes, before_now)
+        changes: dict[str, Any]
+        if self.labelling is not None and isinstance(discount, CrowdMap):
+            labelling = replace(self.labelling, crowd_map=discount)
+            numbers = label_numbers(self.answers, labelling, self.gold)
+            problem = quietly_replaced(numbers.problem, loss=self.problem.loss)
+            changes = {**numbers._asdict(), "labelling": labelling, "problem": problem}
+        else:
+            # updates of the one must not change the other
+            changes = {"fit": deepcopy(self.fit), "counts": self.counts.copy()}
+            changes["posterior"] = stated(self.fit.posterior, self.gold, count, discount)
+        return replace(self, fitted_discount=discount, checked=checked, **changes)
 
     # ---------------------------------------------------------------- workers
 
@@ -463,7 +466,7 @@ class Learned(Framed, Saved, Plotted):
         half = normal_quantile(self.level) * self.fit.skill_sd
         base = logit(np.clip(self._error_at_centre(), 1e-4, 1 - 1e-4))
         skill = self.fit.skill
-        low, high = self._with_dependence(base, skill - half, skill + half)
+        low, high = skill - half, skill + half
         error_low, error_high = expit(base - high), expit(base - low)
         if not self.fit.spread:  # nobody differs: the error of everybody is that of the table
             error_low, error_high = (np.full(len(skill), end) for end in self._typical_range())
@@ -482,32 +485,11 @@ class Learned(Framed, Saved, Plotted):
         for row in columns:
             yield Worker(*row)
 
-    def _with_dependence(
-        self, base: float, low: FloatArray, high: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Intervals of the skills that hold what errors shared by the crowd may do.
-
-        Where the labels themselves are in doubt, a worker who agrees with them may be wrong with
-        them: the interval then reaches to what the discounted probabilities of the labels say.
-        """
-        exact = self.kind != "labels" or self._online is not None or (self.gold >= 0).all()
-        if self.worth is None or exact:
-            return low, high
-        from crowdtree.learning.labels import worker_rates
-
-        mean, deviation = worker_rates(self.answers, self.posterior)
-        skill = base - (np.log(mean) - np.log1p(-mean))
-        half = normal_quantile(self.level) * deviation / (mean * (1 - mean))
-        return np.minimum(low, skill - half), np.maximum(high, skill + half)
-
     def worker_tracker(self) -> WorkerTracker:
         """Track the workers during a live run, starting from the skills learned here."""
         from crowdtree.learning.worker_tracker import WorkerTracker
 
         return WorkerTracker.from_learned(self)
-
-    book = worker_tracker
-    """The older name of :meth:`worker_tracker`."""
 
     def worker_error(self, worker: Any) -> FloatArray:
         """Error of one worker per cell: ``sigmoid(logit e - skill)``; a typical one if unknown."""
@@ -530,11 +512,6 @@ class Learned(Framed, Saved, Plotted):
         share, size = self.problem.prior, self.fit.prior_size
         yes, no = share * size, (1 - share) * size
         ends = [np.asarray(beta.ppf(q, yes, no)) for q in (tail, 1 - tail)]
-        if self.worth is not None:  # what errors shared by the crowd may do to the shares
-            other = self.posterior.mean(axis=0)
-            yes, no = other * size + 1e-3, (1 - other) * size + 1e-3
-            ends = [np.minimum(ends[0], beta.ppf(tail, yes, no)),
-                    np.maximum(ends[1], beta.ppf(1 - tail, yes, no))]  # fmt: skip
         return Intervals(self.level, Range(*ends), Range(low, high))
 
     @property

@@ -30,7 +30,8 @@ from crowdtree.text import plural
 if TYPE_CHECKING:
     import polars as pl
 
-    from crowdtree.learning.crowd_model import CrowdModel
+    from crowdtree.learning.label_models import FittedModel
+    from crowdtree.learning.labels import CountRates, LabelFit
     from crowdtree.learning.model import Learned
 
 __all__ = ["Current", "Online", "classify"]
@@ -115,12 +116,12 @@ class Online:
         questions = self._questions(frame)
         labels = [self._label(name) for name in as_text(frame["label"], one_line=True)]
         self._add_workers(workers)
-        index = self.learned.worker_index
+        index, before = self.learned.worker_index, _count_rates(self.learned)
         touched: dict[int, list[Row]] = {}
         for task, question, worker, label in zip(tasks, questions, workers, labels, strict=True):
             touched.setdefault(self._place(task), []).append((question, index[worker], label))
         repeats = sum(self._absorb(place, rows) for place, rows in touched.items())
-        self._refresh()
+        self._refresh(before)
         if repeats:
             warnings.warn(
                 f"update: {plural(repeats, 'answer')} given again by the same worker; the last one "
@@ -190,8 +191,6 @@ class Online:
 
     def _taken_out(self, place: int, rows: list[Row]) -> list[Row]:
         """Take out the answers that these rows give again."""
-        if self.learned.keep_repeats:
-            return []
         again = {row[:2] for row in rows}
         later = self.rows.get(place, [])
         out = [row for row in later if row[:2] in again]
@@ -208,12 +207,13 @@ class Online:
 
     def _absorb(self, place: int, rows: list[Row]) -> int:
         """Move one item to its new posterior, and the counts with it; count the repeats."""
-        before, given = self._posterior(place), len(rows)
-        if not self.learned.keep_repeats:
-            rows = [(*key, label) for key, label in {row[:2]: row[2] for row in rows}.items()]
-        out = self._taken_out(place, rows)
+        before, given, every = self._posterior(place), len(rows), self.learned.keep_repeats
+        out: list[Row] = []
+        if not every or self.learned.kind == "labels":
+            out = self._taken_out(place, rows)
+            rows = _one_each([*out, *rows] if every else rows, every)
         if out:  # the posterior holds them already: start again from all answers that count
-            _shift_counts(self.learned, out, -before)
+            _shift_counts(self.learned, out, -self._counted(place, before))
         most = self.base.n_answers if out else MOST_REVISITED * len(rows)
         old_rows, all_ = self._old_rows(place, most)
         if place < self.base.n_tasks and self.learned.gold[place] >= 0:
@@ -222,11 +222,21 @@ class Online:
             after = _posterior_of(self.learned, [*old_rows, *rows])
         else:
             after = _posterior_of(self.learned, rows, before)
-        _shift_counts(self.learned, old_rows, after - before)
-        _shift_counts(self.learned, rows, after)
+        counted = self._counted(place, after)
+        _shift_counts(self.learned, old_rows, counted - self._counted(place, before))
+        _shift_counts(self.learned, rows, counted)
         self.posterior[place] = after
         self.rows.setdefault(place, []).extend(rows)
-        return len(out) + given - len(rows)
+        return 0 if every else len(out) + given - len(rows)
+
+    def _counted(self, place: int, posterior: FloatArray) -> FloatArray:
+        """Probabilities by which the answers of an item count: of one question, the stated ones."""
+        discount = self.learned.fitted_discount
+        if self.learned.kind != "labels" or discount is None or not posterior.any():
+            return posterior
+        if self._is_known(place):
+            return posterior
+        return np.asarray(discount.stated(posterior[None], np.array([1]))[0])
 
     def current(self) -> Current:
         """All answers that count, those of updates included, and the items that they are about."""
@@ -253,12 +263,23 @@ class Online:
         gold = np.append(self.learned.gold, np.full(len(self.new_tasks), -1)).astype(np.int32)
         return Current(answers, posterior, gold)
 
-    def _refresh(self) -> None:
+    def _refresh(self, before: CountRates | None) -> None:
         """Drop what was computed from the old state."""
         computed = "accuracy", "expected_loss", "workers", "intervals", "flags"
         for name in (*computed, "_worker_columns", "_current"):
             self.learned.__dict__.pop(name, None)
-        _write_back(self.learned, self)
+        _write_back(self.learned, self, before)
+
+
+def _one_each(rows: list[Row], every: bool) -> list[Row]:
+    """One answer per question and worker: the last or, of `every` one, the most frequent."""
+    said: dict[tuple[int, int], list[int]] = {}
+    for question, worker, label in rows:
+        said.setdefault((question, worker), []).append(label)
+    return [
+        (*key, max(reversed(given), key=given.count) if every else given[-1])
+        for key, given in said.items()
+    ]
 
 
 def _posterior_of(
@@ -269,14 +290,16 @@ def _posterior_of(
     `before` is the prior of the classes; by default their learned shares.
     """
     prior = learned.problem.prior if before is None else before
-    models = () if learned.labelling is None else learned.labelling.models
-    if models:
-        total = np.zeros(len(prior))
-        for weight, model in models:
-            share = model.share if before is None else np.maximum(before, 1e-300)
-            by_state = model.by_state(_log_rows(learned, model, rows), share)
-            total += weight * by_state.reshape(len(prior), -1).sum(axis=1)
-        return total
+    labelling = learned.labelling
+    if labelling is not None and labelling.models:
+        votes = np.bincount([label for *_, label in rows], minlength=len(prior)) / len(rows)
+        if before is not None:  # `rows` are some of the answers: their shares say little
+            votes = before
+        parts = [
+            model.item_posterior(_log_rows(labelling, model, rows), before)
+            for model in labelling.models
+        ]
+        return np.asarray((votes + sum(parts)) / (1 + len(parts)))
     score = np.log(np.maximum(prior, 1e-300))
     if learned.kind == "labels":
         for _, worker, label in rows:
@@ -289,14 +312,14 @@ def _posterior_of(
     return np.asarray(made / made.sum())
 
 
-def _log_rows(learned: Learned, model: CrowdModel, rows: list[Row]) -> FloatArray:
-    """Log P(answer | state), one row per answer; who is new is a typical worker."""
-    place = learned.labelling.place if learned.labelling is not None else np.zeros(0, np.int32)
+def _log_rows(labelling: LabelFit, model: FittedModel, rows: list[Row]) -> FloatArray:
+    """Log P(answer | state), one row per answer; a new worker is a typical one."""
+    known = len(labelling.row)
     return np.array(
         [
-            model.table.row(place[worker], label)
-            if 0 <= worker < len(place)
-            else model.typical.row(0, label)
+            model.table[labelling.row[worker], label]
+            if 0 <= worker < known
+            else model.typical[label]
             for _, worker, label in rows
         ]
     )
@@ -365,13 +388,20 @@ def _add_workers(learned: Learned, new: list[str]) -> None:
         learned.counts = np.concatenate([learned.counts, room])
 
 
-def _write_back(learned: Learned, online: Online) -> None:
+def _count_rates(learned: Learned) -> CountRates | None:
+    """What the expected answers to one question say of workers."""
+    from crowdtree.learning.labels import CountRates
+
+    return CountRates.of(learned.counts) if learned.kind == "labels" else None
+
+
+def _write_back(learned: Learned, online: Online, before: CountRates | None) -> None:
     """Show the new errors in the problem; items stay in the online state."""
-    problem = learned.problem
-    if learned.kind == "labels":
+    problem, after = learned.problem, _count_rates(learned)
+    if before is not None and after is not None:
         from crowdtree.learning.labels import skills_of_counts
 
-        learned.fit = skills_of_counts(learned.fit, learned.counts)
+        learned.fit = skills_of_counts(learned.fit, before, after)
         confusion = learned_problem.crowd_confusion(learned.counts)
         made = learned_problem.label_problem(
             problem.classes,
@@ -379,7 +409,7 @@ def _write_back(learned: Learned, online: Online) -> None:
             confusion,
             problem.prior,
             online.base.questions[0],
-            learned.worth,
+            problem.dependence,
         )
         learned.problem = learned_problem.quietly_replaced(made, loss=problem.loss)
         return
@@ -405,8 +435,7 @@ def classify(learned: Learned, source: Any, plain: bool = False) -> tuple[list[s
         labels=known.labels if learned.kind == "labels" else None,
         duplicates="all",
     )
-    if learned.kind == "classes":
-        read = as_yes_no(read)
+    read = as_yes_no(read) if learned.kind == "classes" else read.one_each()
     index = learned.worker_index
     place = np.array([index.get(str(name), -1) for name in read.workers.tolist()])
     asked = read.question_column()

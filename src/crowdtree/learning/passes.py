@@ -6,14 +6,13 @@ products with dense ones, which SciPy computes about as fast as any loop.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["AnswerTable", "Votes", "counting_sort", "find_repeats"]
+__all__ = ["Votes", "counting_sort", "find_repeats"]
 
 BLOCK = 1 << 18
 """Cells (item, state) that are computed together: they fit into the processor's cache."""
@@ -42,66 +41,6 @@ class _Block:
         column = votes.worker[mine] * np.int32(votes.labels) + votes.label[mine]
         made = self._matrix(column, votes.workers * votes.labels)
         return made, made.T
-
-    @cached_property
-    def people(self) -> tuple[Any, Any]:
-        """Answers (item, worker), and transposed."""
-        made = self._matrix(self._votes.worker[self._mine], self._votes.workers)
-        return made, made.T
-
-    @cached_property
-    def labels(self) -> FloatArray:
-        """Answers (label, item)."""
-        made = self._matrix(self._votes.label[self._mine].astype(np.int32), self._votes.labels)
-        return np.ascontiguousarray(made.toarray().T)
-
-
-@dataclass(frozen=True, eq=False)
-class AnswerTable:
-    """Probabilities of answers in each state: a class, or a class and a tilt of the item.
-
-    Log P(label | worker, class, tilt) is ``plain + tilt - scale``. It is never laid out: with many
-    labels there are far more cells than numbers in its terms.
-
-    Parameters
-    ----------
-    plain
-        Logarithms without a tilt, (worker, label, class).
-    tilt
-        What is added to each label, (tilt, label); None: there are no tilts.
-    scale
-        Logarithm of the total after a tilt is added, (worker, class, tilt).
-    """
-
-    plain: FloatArray
-    tilt: FloatArray | None = None
-    scale: FloatArray | None = None
-
-    @classmethod
-    def of(cls, logits: FloatArray, tilt: FloatArray) -> AnswerTable:
-        """From logits (worker, class, label) and tilts (tilt, label)."""
-        top = logits.max(axis=2, keepdims=True)
-        share = np.exp(logits - top)
-        whole = share.sum(axis=2, keepdims=True)
-        plain = np.ascontiguousarray((logits - top - np.log(whole)).transpose(0, 2, 1))
-        if not tilt.any():
-            return cls(plain)
-        return cls(plain, tilt, np.log((share / whole) @ np.exp(tilt.T)))
-
-    def row(self, worker: int, label: int) -> FloatArray:
-        """Log P(label | worker, state), one number per state."""
-        row: FloatArray = self.plain[worker, label]
-        if self.tilt is None or self.scale is None:
-            return row
-        return np.asarray((row[:, None] + self.tilt[:, label] - self.scale[worker]).ravel())
-
-    def expected(self, asked: FloatArray) -> FloatArray:
-        """Expected answers (worker, class, label) where `asked` were given in each state."""
-        share = np.exp(self.plain).transpose(0, 2, 1)
-        if self.tilt is None or self.scale is None:
-            return np.asarray(asked[:, :, None] * share)
-        by_tilt = asked.reshape(self.scale.shape) * np.exp(-self.scale)
-        return np.asarray(share * (by_tilt @ np.exp(self.tilt)))
 
 
 def counting_sort(key: IntArray, count: int) -> tuple[NDArray[np.int64], IntArray]:
@@ -195,91 +134,49 @@ class Votes:
 
     def expect(
         self,
-        table: AnswerTable,
+        table: FloatArray,
         log_prior: FloatArray,
         gold: IntArray,
         posterior: FloatArray,
-        given: FloatArray,
-        asked: FloatArray | None = None,
-    ) -> float:
-        """Fill the posterior and expected counts of answers (an E-step).
+        counts: FloatArray,
+    ) -> tuple[float, FloatArray]:
+        """Fill the posterior (item, class) and expected answers (worker, label, state): an E-step.
 
-        `given` is (worker, label, class), `asked` (worker, state). States of one class are
-        neighbours. `gold` holds the known class of an item, or -1.
+        Parameters
+        ----------
+        table
+            Log probabilities of answers (worker, label, state). States of one class are neighbours.
+        log_prior
+            Log probability of each state.
+        gold
+            Known class of each item, or -1.
+        posterior, counts
+            What is filled.
 
         Returns
         -------
-        float
-            The log likelihood.
+        tuple
+            The log likelihood, and the expected number of items in each state.
         """
         states, classes = len(log_prior), posterior.shape[1]
-        given[:] = 0.0
-        if asked is not None:
-            asked[:] = 0.0
-        total = 0.0
+        counts[:] = 0.0
+        total, mass = 0.0, np.zeros(states)
+        flat = table.reshape(-1, states)
         for block in self._blocks(states):
-            items = block.items
-            score, top = _weights(block, table, log_prior, gold[items])
-            whole = score.sum(axis=0)
+            items, (cells, transposed) = block.items, block.cells
+            score = cells @ flat
+            score += log_prior
+            known = np.flatnonzero(gold[items] >= 0)
+            if len(known):
+                other = np.arange(states) // (states // classes) != gold[items][known, None]
+                score[known] = np.where(other, -np.inf, score[known])
+            top = score.max(axis=1, keepdims=True)
+            score -= top
+            np.exp(score, out=score)
+            whole = score.sum(axis=1, keepdims=True)
             score /= whole
-            posterior[items] = score.reshape(classes, states // classes, -1).sum(axis=1).T
-            given += (block.cells[1] @ posterior[items]).reshape(given.shape)
-            if asked is not None:
-                asked += block.people[1] @ score.T
+            posterior[items] = score.reshape(len(score), classes, -1).sum(axis=2)
+            counts += (transposed @ score).reshape(counts.shape)
+            mass += score.sum(axis=0)
             total += float(top.sum() + np.log(whole).sum())
-        return total
-
-    def draw(
-        self,
-        table: AnswerTable,
-        log_prior: FloatArray,
-        gold: IntArray,
-        uniform: FloatArray,
-        given: FloatArray,
-        asked: FloatArray,
-    ) -> FloatArray:
-        """Draw the state of every item: fill counts as drawn; return the items of each class.
-
-        As :meth:`expect` otherwise; `uniform` has one random number per item.
-        """
-        states, classes = len(log_prior), given.shape[2]
-        given[:] = 0.0
-        asked[:] = 0.0
-        found = np.zeros(classes)
-        for block in self._blocks(states):
-            items, cells, people = block.items, block.cells[0], block.people[0]
-            score, _ = _weights(block, table, log_prior, gold[items])
-            reached = np.cumsum(score, axis=0)
-            before = reached - score
-            # the last possible state that begins at or before the number drawn
-            begun = (before <= uniform[items] * reached[-1]) & (score > 0)
-            drawn = states - 1 - np.argmax(begun[::-1], axis=0)
-            item = np.repeat(np.arange(len(drawn)), np.diff(cells.indptr))
-            cls = drawn // (states // classes)
-            for made, at, state in ((given, cells, cls), (asked, people, drawn)):
-                cell = at.indices.astype(np.int64) * made.shape[-1] + state[item]
-                made += np.bincount(cell, minlength=made.size).reshape(made.shape)
-            found += np.bincount(cls, minlength=classes)
-        return found
-
-
-def _weights(
-    block: _Block, table: AnswerTable, log_prior: FloatArray, gold: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """Weight of each item in each state, (state, item), and the logarithm of its scale."""
-    states, classes = len(log_prior), table.plain.shape[2]
-    plain = (block.cells[0] @ table.plain.reshape(-1, classes)).T
-    if table.tilt is None or table.scale is None:
-        score = np.ascontiguousarray(plain)
-    else:
-        score = np.ascontiguousarray((block.people[0] @ -table.scale.reshape(-1, states)).T)
-        by_tilt = score.reshape(classes, states // classes, -1)
-        by_tilt += plain[:, None] + table.tilt @ block.labels
-    score += log_prior[:, None]
-    known = np.flatnonzero(gold >= 0)
-    if len(known):
-        other = np.arange(states)[:, None] // (states // classes) != gold[known]
-        score[:, known] = np.where(other, -np.inf, score[:, known])
-    top = score.max(axis=0)
-    score -= top
-    return np.exp(score, out=score), top
+        return total, mass

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.calibration import FEW, Calibration
-from crowdtree.learning.dependence import mean_of
-from crowdtree.learning.judging import Judge
+from crowdtree.learning.judging import Judge, difference_interval, interval_of_mean
 from crowdtree.learning.refits import FOLDS, Another, refits_of, sheet_of
 from crowdtree.loss import Decision
-from crowdtree.stats import normal_quantile
 
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
@@ -33,7 +31,7 @@ ASSUMED = Calibration(dependence=0.1)
 class TableDiscount:
     """How far the evidence about an item of a table is discounted before it is stated.
 
-    The counterpart of :class:`crowdtree.learning.dependence.Worth`, which is about answers to one
+    The counterpart of :class:`crowdtree.learning.stating.CrowdMap`, which is about answers to one
     question. `log_posterior`, `answers` and `truth` are those of items of known class, whose class
     the posteriors did not use; `spread` is that of the scale between people, where each item was
     answered by one.
@@ -129,16 +127,10 @@ class TableDiscount:
         )
         value, variance = judge.expected(stated, made)
         labelled = judge.decide(self.log_posterior, known)
-        gap = judge.found(self.truth, labelled) - judge.expected(known, labelled)[0]
-        much = np.ones(len(gap)) if self.weight is None else self.weight
-        count = float(much.sum())
-        mean = float(value.mean() + much @ gap / count)
-        # one more item, as off as any
-        doubt = (float(much @ gap**2) + 0.25 * judge.most**2) / (count + 1) / count
-        chance = float(variance.sum()) / len(value) ** 2
-        half = normal_quantile(level) * float(np.sqrt(doubt + chance))
-        low, mean, high = np.clip([mean - half, mean, mean + half], 0, judge.most).tolist()
-        return mean, low, high
+        gap = judge.observed(self.truth, labelled) - judge.expected(known, labelled)[0]
+        weight = np.ones(len(gap)) if self.weight is None else self.weight
+        noise = float(np.sqrt(variance.sum())) / len(value)
+        return difference_interval(float(value.mean()), gap, weight, noise, level, judge.most)
 
     def _averaged(
         self,
@@ -165,7 +157,11 @@ class TableDiscount:
             )
             for draw, much in zip(draws, factor, strict=True)
         )
-        return mean_of(values, np.ones(DRAWS), level, judge.most)
+        parts = [(mean.mean(), np.sqrt(variance.sum()) / len(mean)) for mean, variance in values]
+        mean, noise = (np.array(column) for column in zip(*parts, strict=True))
+        value, *ends = interval_of_mean(mean, noise, np.ones(DRAWS), level)
+        low, high = np.clip(ends, 0, judge.most).tolist()
+        return value, low, high
 
     def _discounted(
         self, calibration: Calibration, log_posterior: NDArray[np.float64], answers: NDArray[Any]

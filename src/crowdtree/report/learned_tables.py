@@ -37,7 +37,7 @@ def accuracy_words(learned: Learned) -> list[str]:
     >>> answers = {"task": [1, 1, 2, 2, 3, 3], "worker": ["ann", "ben"] * 3,
     ...            "label": ["cat", "cat", "dog", "dog", "cat", "dog"]}
     >>> print(accuracy_words(learn(answers))[1])
-    This rests on the workers' agreement and on the correlations in other crowds.
+    This rests on agreement, and on how often that was right in other crowds.
     """
     if (learned.gold >= 0).all():
         return ["Every item is of known class."]
@@ -50,10 +50,11 @@ def accuracy_words(learned: Learned) -> list[str]:
         words.append(f"Their expected loss is {number(cost.value)} per item (estimate; {ends}).")
     if found.known:
         words.append(f"This rests on {plural(found.known, 'item')} of known class.")
+    elif learned.kind == "labels" and (np.diff(learned.answers.start) < 2).all():
+        words.append("Every item has one answer, so nothing shows how often people err.")
+        words.append("Ask a second person about some items, or give the class of some.")
     else:
-        words.append(
-            "This rests on the workers' agreement and on the correlations in other crowds."
-        )
+        words.append("This rests on agreement, and on how often that was right in other crowds.")
     open_ = int((learned.gold < 0).sum())
     for half_width in NARROW:
         more = found.needed(half_width)

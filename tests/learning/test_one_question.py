@@ -7,9 +7,6 @@ import pytest
 
 from crowdtree import CrowdtreeError
 from crowdtree.learning import learn
-from crowdtree.learning.crowd_draws import split_rhat
-from crowdtree.learning.crowd_model import States
-from crowdtree.learning.dependence import Worth
 from learn_crowds import labelled, one_question
 
 
@@ -35,41 +32,12 @@ def right(learned, truth):
 # ---------------------------------------------------------------- the model
 
 
-@pytest.mark.parametrize("labels", [2, 3, 5])
-def test_states_are_a_distribution_and_tilts_keep_probabilities(labels):
-    states = States(labels, 1.5)
-    assert np.exp(states.weight).sum() == pytest.approx(1)
-    assert len(states) == labels * len(states.tilt)
-    assert (np.exp(states.weight) @ states.tilt) == pytest.approx(np.zeros(labels), abs=1e-12)
-    table = states.table(np.random.default_rng(0).normal(size=(4, labels, labels)))
-    for worker in range(4):
-        total = sum(np.exp(table.row(worker, label)) for label in range(labels))
-        assert total == pytest.approx(np.ones(len(states)))
-    assert len(States(labels, 0.0)) == labels
-
-
-def test_the_likelihood_is_the_sum_over_classes_and_tilts():
-    crowd = one_question(np.random.default_rng(1), 12, 4, 3)
-    learned = learn(crowd.answers)
-    model, a = learned.labelling.model, learned.answers
-    prior = np.exp(model.states.log_prior(model.share))
-    total = 0.0
-    for t in range(a.n_tasks):
-        joint = prior.copy()
-        for j in range(a.start[t], a.start[t + 1]):
-            joint = joint * np.exp(model.table.row(a.worker[j], a.label[j]))
-        total += np.log(joint.sum())
-    # the trace was taken one step before the last move of the parameters at most
-    assert model.trace[-1] == pytest.approx(total, abs=1e-3 * abs(total))
-
-
 def test_people_who_err_together_are_found_and_told():
     answers, _ = misleading(0)
     learned = learn(answers)
-    assert learned.labelling.model.states.tilt_sd >= 1
     assert "together" in {flag.kind for flag in learned.flags}
     crowd = one_question(np.random.default_rng(2), 400, 25, 8)
-    assert learn(crowd.answers).labelling.model.states.tilt_sd <= 0.5
+    assert "together" not in {flag.kind for flag in learn(crowd.answers).flags}
 
 
 @pytest.mark.parametrize("labels", [2, 4])
@@ -98,7 +66,7 @@ def test_passers_by_are_one_worker_to_the_model():
     task = np.repeat(np.arange(4000), 5)
     said = truth[task] ^ (rng.random(20_000) < 0.2)
     learned = learn({"task": task, "worker": np.arange(20_000), "label": said})
-    assert len(learned.labelling.model.logits) == 1
+    assert all(len(model.table) == 1 for model in learned.labelling.models)
     assert learned.typical_error == pytest.approx(0.2, abs=0.02)
     assert right(learned, truth) > 0.92
 
@@ -140,7 +108,10 @@ def test_the_error_of_a_worker_follows_the_workers_own_disagreement():
     ],
 )
 def test_learned_errors_are_the_actual_ones(gold, labels):
-    """Independent answers, a constant and a random worker among them: unbiased on average."""
+    """Independent answers, a constant and a random worker among them: unbiased on average.
+
+    Without known items errors are larger, as they allow for those that the whole crowd shares.
+    """
     ratios = []
     for seed in range(5):
         crowd = labelled(np.random.default_rng([9, seed]), 300, 23, 6, labels=labels)
@@ -153,31 +124,12 @@ def test_learned_errors_are_the_actual_ones(gold, labels):
         learned = learn(answers, some, classes=[str(k) for k in range(labels)])
         truth = np.array([int(crowd.gold[str(t)]) for t in crowd.answers["task"]])
         ratios.append(learned.typical_error / np.mean(label != truth))
-    assert np.median(ratios) == pytest.approx(1, abs=0.1)
+    assert np.median(ratios) == pytest.approx(1, abs=0.1 if gold else 0.4)
     assert min(ratios) > 0.8
-    assert max(ratios) < 1.25
+    assert max(ratios) < (1.25 if gold else 2.0)
 
 
 # ---------------------------------------------------------------- what is stated
-
-
-def test_a_further_answer_is_worth_less_than_the_first():
-    worth = Worth.of_a_crowd()
-    posterior = np.array([[0.9, 0.1]] * 3)
-    stated = worth.stated(posterior, np.array([1, 4, 40]))[:, 0]
-    assert stated[0] == pytest.approx(0.9)
-    assert stated[0] > stated[1] > stated[2] > 0.5
-
-
-def test_known_items_move_the_worth_both_ways():
-    rng = np.random.default_rng(11)
-    posterior = np.tile([0.999, 0.001], (60, 1))
-    count = np.full(60, 8)
-    honest = Worth.of_a_crowd().updated(posterior, count, np.zeros(60, int))
-    wrong = (rng.random(60) < 0.3).astype(int)
-    misled = Worth.of_a_crowd().updated(posterior, count, wrong)
-    assert misled.mean < Worth.of_a_crowd().mean < honest.mean
-    assert honest.known == misled.known == 60
 
 
 def test_stated_accuracy_holds_where_people_err_together():
@@ -215,18 +167,8 @@ def test_gold_that_was_learned_from_counts_once():
 def test_methods_of_others_are_not_discounted():
     crowd = one_question(np.random.default_rng(12), 60, 10, 5)
     learned = learn(crowd.answers, method="dawid-skene")
-    assert learned.worth is None
+    assert learned.fitted_discount is None
     assert np.array_equal(learned.posterior, learned.labelling.posterior)
-
-
-def test_chains_that_disagree_are_told():
-    rng = np.random.default_rng(13)
-    chains = rng.standard_normal((2, 100, 3))
-    assert split_rhat(chains) < 1.1
-    chains[1, :, 2] += 2
-    assert split_rhat(chains) > 1.3
-    drifting = rng.standard_normal((2, 100, 1)) + np.linspace(0, 4, 100)[:, None]
-    assert split_rhat(drifting) > 1.3
 
 
 def test_updates_state_what_a_refit_states():
