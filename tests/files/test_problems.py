@@ -22,7 +22,6 @@ from crowdtree.files import (
     load_problem,
     save_plan,
     save_problem,
-    to_frame,
 )
 from files.helpers import FORMATS, GOOD, SEP, expected, message, put, saved
 from strategies import problems
@@ -64,7 +63,7 @@ def test_round_trip(tmp_path: Path, ending: str, problem: Problem) -> None:
 @pytest.mark.parametrize("library", ["polars", "pandas"])
 @given(problem=problems(texts=True))
 def test_frames_round_trip(library: str, problem: Problem) -> None:
-    frame, errors = to_frame(problem), to_frame(problem, "errors")
+    frame, errors = problem.to_frame(), problem.to_frame("errors")
     if library == "pandas":
         frame, errors = frame.to_pandas(), errors.to_pandas()
     back = load_problem(frame, errors=None if problem.error_per_question else errors)

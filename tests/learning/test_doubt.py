@@ -234,7 +234,7 @@ GOOD = {"task": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": ["x", "x"
             b"task,worker,label\n1,a,x\n1,b,x,more\n",
             "a row has more fields than the header",
         ),
-        ("a.csv", b"task,worker,label\n1,a,caf\xe9\n1,b,x\n", "it is not UTF-8 text"),
+        ("a.csv", b"task,worker,label\n1,a,caf\xe9\n1,b,x\n", "is not UTF-8; save the file"),
         ("a.csv", b"\n\n\n", "it holds no header"),
         ("a.csv", b"\x00\x01\x02", "not a text file"),
         ("a.parquet", b"PAR1xxxxPAR1", "it is not a Parquet file"),
@@ -278,8 +278,10 @@ def test_a_folder_is_not_a_file(tmp_path):
 
 def test_blanks_and_late_text_are_read(tmp_path):
     answers = {"task": [1, 1, 2, 2], "worker": ["a", "b"] * 2, "label": [0.0, 1.0, float("nan"), 1]}
-    with pytest.warns(CrowdtreeWarning, match="1 answer left out .*row 3 has no label"):
-        assert learn(answers).answers.n_answers == 3
+    assert learn(answers).answers.n_answers == 3
+    without = {**answers, "worker": ["a", "b", "c", None], "label": [0, 1, 1, 1]}
+    with pytest.warns(CrowdtreeWarning, match="1 answer left out .*row 4 has no worker"):
+        assert learn(without).answers.n_answers == 3
     endless = {
         "task": [1.0, 1.0, float("inf")],
         "worker": ["a", "b", "a"],

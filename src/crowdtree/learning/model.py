@@ -30,9 +30,8 @@ from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.stats import normal_quantile
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from crowdtree.learning.flags import Flags
+    from crowdtree.learning.frames import Columns
     from crowdtree.learning.labels import LabelFit
     from crowdtree.learning.online import Current, Online
     from crowdtree.learning.pilot import Credible
@@ -93,7 +92,7 @@ class Learned(Framed, Saved, Plotted):
     posterior
         Probability of each class (column) for each item (row), in the order of ``answers.tasks``.
         Of one question it is what is stated (:mod:`crowdtree.learning.stating`). Of yes/no
-        questions it is what the fit believes; :meth:`item`, :meth:`label_frame` and
+        questions it is what the fit believes; :meth:`item`, :meth:`label_columns` and
         :attr:`accuracy` state it discounted, by the :attr:`discount`.
     fit
         Cells and skills.
@@ -225,7 +224,7 @@ class Learned(Framed, Saved, Plotted):
         >>> careful = learned.with_loss({"pairs": {"toxic": {"safe": 20}}})
         >>> learned.labels["x"], careful.labels["x"]
         ('safe', 'toxic')
-        >>> careful.label_frame().columns
+        >>> list(careful.label_columns())
         ['task', 'label', 'probability', 'expected_loss']
         """
         return replace(
@@ -236,34 +235,33 @@ class Learned(Framed, Saved, Plotted):
             _online=deepcopy(self._online),
         )
 
-    def label_frame(self) -> pl.DataFrame:
-        """Frame of ``task, label, probability``, which crowd-kit's metrics read.
+    def label_columns(self) -> dict[str, list[Any]]:
+        """Columns ``task, label, probability``, the first under the name that the answers give it.
 
         Where mistakes have different costs, also ``expected_loss`` and, where there is an expert,
         ``referred``: whether the expert costs less than any label.
         """
-        import polars as pl
-
         if self.problem.loss is not None:
             tasks, found = self._decided(self.problem.loss)
-            columns: dict[str, Any] = {
-                "task": tasks,
-                "label": [self.classes[label] for label in found.label.tolist()],
-                "probability": [
-                    float(self.item(task)[label])
-                    for task, label in zip(tasks, found.label.tolist(), strict=True)
-                ],
-                "expected_loss": found.risk,
-            }
-            if self.problem.loss.refer is not None:
-                columns["referred"] = found.referred
-            return pl.DataFrame(columns)
-        labels = self.labels
+            labels = [self.classes[label] for label in found.label.tolist()]
+        else:
+            tasks, labels = list(self.labels), list(self.labels.values())
         place = {name: i for i, name in enumerate(self.classes)}
-        sure = [float(self.item(task)[place[label]]) for task, label in labels.items()]
-        return pl.DataFrame(
-            {"task": list(labels), "label": list(labels.values()), "probability": sure}
-        )
+        sure = [float(self.item(t)[place[x]]) for t, x in zip(tasks, labels, strict=True)]
+        columns: dict[str, list[Any]] = {self._task_column: tasks, "label": labels}
+        columns["probability"] = sure
+        if self.problem.loss is not None:
+            columns["expected_loss"] = found.risk.tolist()
+            if self.problem.loss.refer is not None:
+                columns["referred"] = found.referred.tolist()
+        return columns
+
+    @property
+    def _task_column(self) -> str:
+        """What the answers call the items, unless a column of the labels is called so."""
+        name = self.answers.task_column
+        taken = ("label", "probability", "expected_loss", "referred")
+        return name if name.strip() and name.casefold() not in taken else "task"
 
     def item(self, task: Any) -> FloatArray:
         """Posterior of an item that was learned from or updated."""
@@ -601,9 +599,9 @@ class Learned(Framed, Saved, Plotted):
 
         return credible_interval(plan, self, level=self.level, people=people, items=items)
 
-    def to_crowdkit(self) -> pl.DataFrame:
-        """The answers as a frame of ``task, worker, label`` that crowd-kit reads."""
-        return self.answers.to_crowdkit()
+    def to_columns(self) -> Columns:
+        """The answers as columns ``task, worker, label``, as crowd-kit names them."""
+        return self.answers.to_columns()
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that was learned as plain JSON; of confused classes the worst pairs."""
@@ -635,14 +633,15 @@ class Learned(Framed, Saved, Plotted):
         """What mistakes cost and what labels are expected to, for the JSON form."""
         if self.problem.loss is None:
             return {}
-        frame = self.label_frame()
+        columns = self.label_columns()
+        tasks = columns[self._task_column]
         found: dict[str, Any] = {
             "loss": self.problem.loss.to_dict(),
             "expected_loss": self.expected_loss._asdict(),
-            "label_losses": dict(zip(frame["task"], frame["expected_loss"], strict=True)),
+            "label_losses": dict(zip(tasks, columns["expected_loss"], strict=True)),
         }
-        if "referred" in frame.columns:
-            found["referred"] = frame.filter(frame["referred"])["task"].to_list()
+        if "referred" in columns:
+            found["referred"] = [t for t, r in zip(tasks, columns["referred"], strict=True) if r]
         return found
 
     def __eq__(self, other: object) -> bool:

@@ -21,15 +21,13 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.learning import learned_problem
-from crowdtree.learning.answers import YES_NO, Answers, as_text, as_yes_no, read_answers
-from crowdtree.learning.frames import read_frame
+from crowdtree.learning.answers import YES_NO, Answers, as_yes_no, read_answers, read_names
+from crowdtree.learning.frames import Columns
 from crowdtree.learning.skills import ClassFit
 from crowdtree.learning.worker_tracker import SPREAD
 from crowdtree.text import plural
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from crowdtree.learning.label_models import FittedModel
     from crowdtree.learning.labels import CountRates, LabelFit
     from crowdtree.learning.model import Learned
@@ -110,11 +108,12 @@ class Online:
 
     def update(self, source: Any) -> None:
         """Add new answers; what a worker answers again replaces the earlier answer."""
-        frame = read_frame(source, ("task", "worker", "label"), ("question",), "answers")
         # everything is read before anything changes: a refused update leaves no trace
-        tasks, workers = as_text(frame["task"]).to_list(), as_text(frame["worker"]).to_list()
-        questions = self._questions(frame)
-        labels = [self._label(name) for name in as_text(frame["label"], one_line=True)]
+        new = read_names(source, known=self.base.labels, questions=self.base.questions)
+        for note in new.notes:
+            warnings.warn(f"update: {note}", CrowdtreeWarning, stacklevel=3)
+        tasks, workers, questions = new["task"], new["worker"], self._questions(new)
+        labels = [self._label(name) for name in new["label"]]
         self._add_workers(workers)
         index, before = self.learned.worker_index, _count_rates(self.learned)
         touched: dict[int, list[Row]] = {}
@@ -137,15 +136,15 @@ class Online:
             self.new_tasks.append(name)
         return place
 
-    def _questions(self, frame: pl.DataFrame) -> list[int]:
+    def _questions(self, new: Columns) -> list[int]:
         if len(self.base.questions) == 1:
-            return [0] * len(frame)
-        if "question" not in frame.columns:
+            return [0] * new.n_rows
+        if "question" not in new:
             raise CrowdtreeError(
                 f"answers: column question is missing, and {len(self.base.questions)} questions "
                 f"were learned ({listing(self.base.questions)}); add it"
             )
-        names = as_text(frame["question"], one_line=True).to_list()
+        names = new["question"]
         unknown = next((name for name in names if name not in self.question), None)
         if unknown is not None:
             raise CrowdtreeError(
