@@ -8,8 +8,9 @@ import pytest
 from scipy.special import expit, logit
 
 from crowdtree import CrowdtreeError, CrowdtreeWarning
-from crowdtree.learning import class_kernels, labels, learn, online
+from crowdtree.learning import labels, learn, online
 from crowdtree.learning.answers import read_answers
+from crowdtree.learning.class_passes import ClassPasses
 from crowdtree.learning.online import MOST_REVISITED
 from learn_crowds import labelled, many_questions, one_question
 
@@ -49,17 +50,13 @@ def test_observed_information_is_the_curvature_of_the_likelihood(known):
             free / free.sum(),
         )  # fmt: skip
 
-    posterior = np.empty((a.n_tasks, 3))
-    total = class_kernels.class_pass(
-        a.start, a.question, a.worker, a.label, fit.x, fit.tilt, fit.skill, np.zeros(workers),
-        np.log(fit.prior), np.full(a.n_tasks, -1, np.int32), posterior,
-    )  # fmt: skip
+    passes = ClassPasses(a)
+    unknown = np.full(a.n_tasks, -1, np.int32)
+    posterior, total = passes.classify(fit.x, fit.tilt, fit.skill, None, fit.prior, unknown)
     assert total == pytest.approx(value(at))
-    whole, lost = np.zeros((2, len(at), len(at)))
-    class_kernels.information_pass(
-        a.start, a.question, a.worker, a.label, fit.x, fit.tilt, fit.skill, posterior, fit.prior,
-        0.0, whole, lost,
-    )  # fmt: skip
+    whole, lost = passes.information(
+        fit.x, fit.tilt, fit.skill, posterior, fit.prior, 0.0, len(at)
+    )
     for _ in range(12):
         way = rng.normal(size=len(at))
         step = 1e-3
