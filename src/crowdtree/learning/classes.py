@@ -36,7 +36,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeWarning
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.class_passes import FLATTER, ClassPasses, Sums
 from crowdtree.learning.doubt import LEAST_LEFT, finished
@@ -81,10 +81,10 @@ class Crowd:
     spread_doubt: float = 0.0
 
     @classmethod
-    def start(cls, answers: Answers) -> Crowd:
+    def start(cls, answers: Answers, alike: bool = False) -> Crowd:
         """Start with everybody typical; nobody differs where none answered twice, or one did."""
         count = np.bincount(answers.worker, minlength=answers.n_workers).astype(np.float64)
-        spread = 0.5 if (count > 0).sum() > 1 and count.max() > 1 else 0.0
+        spread = 0.5 if (count > 0).sum() > 1 and count.max() > 1 and not alike else 0.0
         none = np.zeros(len(count))
         return cls(none, np.full(len(count), spread**2), count, np.ones(len(count)), spread)
 
@@ -147,14 +147,19 @@ class Fit:
     """A fit under way."""
 
     def __init__(
-        self, answers: Answers, gold: IntArray, sign: NDArray[np.int8] | None, prior: FloatArray
+        self,
+        answers: Answers,
+        gold: IntArray,
+        sign: NDArray[np.int8] | None,
+        prior: FloatArray,
+        alike: bool = False,
     ) -> None:
         self.answers, self.gold, self.prior = answers, gold, prior
         self.sign = sign
         known = gold >= 0
         self.posterior = np.zeros((answers.n_tasks, len(prior)))
         self.posterior[known, gold[known]] = 1.0
-        self.crowd = Crowd.start(answers)
+        self.crowd = Crowd.start(answers, alike)
         shape = (len(answers.questions), len(prior))
         self.x = np.zeros(shape)
         self.tilt = np.zeros(shape) if sign is None else sign.astype(np.float64)
@@ -342,17 +347,30 @@ def fit_classes(
         How often each class occurs, to start from.
     error
         Errors to start from, where no class is known.
+
+    Returns
+    -------
+    ClassFit
+        The fit. Where it does not converge, that of a model in which workers are alike, whose
+        `converged` is False: it knows no skills.
     """
-    fit = Fit(answers, gold, sign, prior)
-    fit.start(error)
-    fit.estimate_priors()
-    trace, converged = fit.ascend()
-    if not converged:
-        warnings.warn(
-            f"learn: the fit did not converge in {MAX_STEPS} steps; give more gold, or more "
-            "answers per item, and treat its numbers as rough (learned.converged is False)",
-            CrowdtreeWarning,
-            stacklevel=4,
-        )
-    fit.sums()
-    return finished(fit, tuple(trace), converged)
+    for alike in (False, True):
+        fit = Fit(answers, gold, sign, prior, alike)
+        fit.start(error)
+        fit.estimate_priors()
+        trace, settled = fit.ascend()
+        if settled:
+            fit.sums()
+            return finished(fit, tuple(trace), converged=not alike)
+        if not alike:
+            warnings.warn(
+                f"learn: skills of workers did not converge in {MAX_STEPS} steps and are withheld; "
+                "all other numbers are of a model in which workers are alike; give more gold, or "
+                "more answers per item",
+                CrowdtreeWarning,
+                stacklevel=4,
+            )
+    raise CrowdtreeError(
+        f"learn: no fit converged in {MAX_STEPS} steps, so that there are no numbers to use; give "
+        "more gold, or more answers per item"
+    )

@@ -107,7 +107,8 @@ class Learned(Framed, Saved, Plotted):
     checked
         Class of each item that :meth:`calibrate` has counted, -1 for the others.
     converged
-        Whether the fit converged. A model of one question that did not is not used, and a flag
+        Whether the fit converged. A model of one question that did not is not used; of yes/no
+        questions, skills that did not are withheld (NaN), and workers count as alike. A flag
         names it.
     trace
         What the fit maximises, after every step: it never falls. Of one question it is the sum of
@@ -468,13 +469,16 @@ class Learned(Framed, Saved, Plotted):
         error_low, error_high = expit(base - high), expit(base - low)
         if not self.fit.spread:  # nobody differs: the error of everybody is that of the table
             error_low, error_high = (np.full(len(skill), end) for end in self._typical_range())
+        error = expit(base - skill)
+        if self.kind == "classes" and not self.converged:  # nothing is known of single workers
+            skill = low = high = error = error_low = error_high = np.full(len(skill), np.nan)
         columns = zip(
             map(str, self.answers.workers.tolist()),
             np.rint(count).astype(int).tolist(),
             skill.tolist(),
             low.tolist(),
             high.tolist(),
-            expit(base - skill).tolist(),
+            error.tolist(),
             error_low.tolist(),
             error_high.tolist(),
             agreement.tolist(),
@@ -620,7 +624,7 @@ class Learned(Framed, Saved, Plotted):
             "accuracy": self.accuracy._asdict(),
             **self._loss_columns(),
             "converged": self.converged,
-            "workers": [worker._asdict() for worker in self.workers.values()],
+            "workers": [_without_nan(worker._asdict()) for worker in self.workers.values()],
             "confused": [pair._asdict() for pair in confused_pairs(self)[:_MOST_PAIRS]],
             "against_assumed": [
                 {**cell._asdict(), "outside": cell.outside} for cell in against_assumed(self)
@@ -663,3 +667,8 @@ class Learned(Framed, Saved, Plotted):
             f"Learned({a.n_answers} answers, {a.n_workers} workers, {a.n_tasks} items, "
             f"{self.problem.n_classes} classes; typical error {self.typical_error:.3g})"
         )
+
+
+def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
+    """Numbers that are withheld as null, which JSON knows."""
+    return {name: None if value != value else value for name, value in row.items()}
