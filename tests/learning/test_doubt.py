@@ -54,9 +54,7 @@ def test_observed_information_is_the_curvature_of_the_likelihood(known):
     unknown = np.full(a.n_tasks, -1, np.int32)
     posterior, total = passes.classify(fit.x, fit.tilt, fit.skill, None, fit.prior, unknown)
     assert total == pytest.approx(value(at))
-    whole, lost = passes.information(
-        fit.x, fit.tilt, fit.skill, posterior, fit.prior, 0.0, len(at)
-    )
+    whole, lost = passes.information(fit.x, fit.tilt, fit.skill, posterior, fit.prior, 0.0, len(at))
     for _ in range(12):
         way = rng.normal(size=len(at))
         step = 1e-3

@@ -58,7 +58,7 @@ def test_blanks_and_missing_numbers_are_no_labels(tmp_path):
     assert read.labels == ("no", "yes")
     assert read.tasks.tolist() == ["1", "2", "3", "4", "5", "6", "9"]
     assert read.notes == (
-        "3 answers are skips, not labels ('NaN' 1, 'nan' 1, blank 1); 1 item without any other "
+        "3 answers are skips, not labels (blank 1, 'NaN' 1, 'nan' 1); 1 item without any other "
         "answer left out",
     )
     assert "nan" in read.workers.tolist()  # somebody may be called that

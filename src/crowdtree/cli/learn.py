@@ -161,8 +161,11 @@ class AnswerTable:
             columns=self.columns,
             workers=[name for name in (self.workers or "").split(",") if name.strip()],
         )
-        for note in read.notes:
-            inputs.say(note if len(paths) > 1 else f"{paths[0]}: {note}")
+        if len(paths) == 1 and read.notes:
+            inputs.say(f"{paths[0]}: {'; '.join(read.notes)}")
+        else:
+            for note in read.notes:
+                inputs.say(note)
         return replace(read, notes=())
 
 
@@ -254,8 +257,8 @@ def learn_verb(
         if watch and made:
             watch("estimating the error of the plan")
         credible = None if made is None else learned.credible_interval(made)
-    for note in learned.answers.notes:
-        inputs.say(f"{answers[0] if len(answers) == 1 else 'answers'}: {note}")
+    if learned.answers.notes:
+        inputs.say(f"{source.name}: {'; '.join(learned.answers.notes)}")
     outputs.write(learned, truth if isinstance(truth, Audit) else None)
 
     def show(console: Any) -> None:

@@ -123,7 +123,8 @@ def learn(
         duplicates=duplicates,
         columns=columns,
         skip=skip,
-        classes=set(map(str, named)) if named is not None else set((truths or {}).values()),
+        classes=list(map(str, named or ())),
+        truths=(truths or {}).values(),
     )
     options = _Options(method, level, certain, duplicates == "all")
     weight = reading.gold_weights(read, gold)

@@ -20,7 +20,6 @@ from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing, one_line
 from crowdtree.learning.frames import Column, Columns, read_columns
 from crowdtree.learning.passes import Votes, counting_sort, find_repeats
 from crowdtree.problem import LINE_BREAKS
-from crowdtree.reading import has_content, open_source
 from crowdtree.text import plural
 
 __all__ = [
@@ -178,6 +177,7 @@ def read_answers(
     columns: Mapping[str, str] | None = None,
     skip: Collection[str] = (),
     classes: Collection[str] = (),
+    truths: Collection[str] = (),
 ) -> Answers:
     """Read answers from a frame, a mapping of columns, or a CSV or Parquet file.
 
@@ -197,7 +197,9 @@ def read_answers(
     skip
         Answers that say nothing, besides :data:`SKIPS`.
     classes
-        Names that are classes, whatever they look like.
+        Names of classes, as they are spelled.
+    truths
+        Names of classes that occur in the gold: no skips, whatever they look like.
 
     Examples
     --------
@@ -206,7 +208,7 @@ def read_answers(
     (['1', '2'], [0, 2, 3], [0, 1, 1])
     >>> unsure = {"task": [1, 1, 1], "worker": ["a", "b", "c"], "label": ["cat", "?", "Cat"]}
     >>> read_answers(unsure).notes
-    ("1 answer is a skip, not a label ('?' 1)", "'Cat' and 'cat' read as one label, 'cat'")
+    ("1 answer is a skip, not a label ('?' 1)", "spellings of a label read as one: 'Cat' as 'cat'")
     """
     if duplicates not in ("last", "first", "all", "error"):
         raise CrowdtreeError(
@@ -215,9 +217,9 @@ def read_answers(
     if isinstance(skip, str):
         raise CrowdtreeError(f"skip: expected a list of words, got {skip!r}; write [{skip!r}]")
     known = {*classes, *(labels or ())}
-    table = read_names(source, columns, skip, known, questions or ())
+    table = read_names(source, columns, skip, known, questions or (), truths)
     column, many = table.column, "question" in table
-    where = open_source(source, "answers.csv").name if has_content(source) else "answers"
+    where = table.name
     if questions is not None and len(questions) > 1 and not many:
         raise CrowdtreeError(
             f"{where}: column question is missing, and there are {len(questions)} questions "
@@ -253,18 +255,19 @@ def read_names(
     skip: Collection[str] = (),
     known: Collection[str] = (),
     questions: Collection[str] = (),
+    truths: Collection[str] = (),
 ) -> Columns:
     """Read answers as names: one spelling each, without rows that hold no answer."""
     table = read_columns(source, ("task", "worker", "label"), ("question",), "answers", columns)
     column = {role: clean_names(table.column[role], role) for role in table}
-    column["label"], skipped = _without_skips(column["label"], skip, known)
-    column, note = _whole_rows(column, skipped)
+    column["label"], skipped = _without_skips(column["label"], skip, {*known, *truths})
+    column, note = _whole_rows(column, skipped, table.name)
     notes = [*table.notes, *([note] if note else [])]
     column["label"] = _one_spelling(column["label"], known, "label", notes)
     if "question" in column:
         column["question"] = _one_spelling(column["question"], questions, "question", notes)
     if not len(column["task"].code):
-        raise CrowdtreeError("answers: no rows with an answer; expected at least one")
+        raise CrowdtreeError(f"{table.name}: no rows with an answer; expected at least one")
     return replace(table, column=column, notes=tuple(notes))
 
 
@@ -305,7 +308,7 @@ def squeezed(name: str) -> str:
 
 
 def _whole_rows(
-    column: dict[str, Column], skipped: dict[str, int]
+    column: dict[str, Column], skipped: dict[str, int], where: str
 ) -> tuple[dict[str, Column], str]:
     """Rows without blanks, and what to say of those that have no label.
 
@@ -319,7 +322,7 @@ def _whole_rows(
     if len(lost):
         first = next(role for role in others if blank[role][lost[0]])
         warnings.warn(
-            f"answers: {plural(len(lost), 'answer')} left out because something is missing "
+            f"{where}: {plural(len(lost), 'answer')} left out because something is missing "
             f"(first: row {int(lost[0]) + 1} has no {first})",
             CrowdtreeWarning,
             stacklevel=4,
@@ -329,8 +332,8 @@ def _whole_rows(
     keep = ~missing & ~blank["label"]
     if skips.any():
         unlabelled = int((skips & ~empty).sum()) - sum(skipped.values())
-        words = [f"{word!r} {count}" for word, count in skipped.items()]
-        words += [f"blank {unlabelled}"] if unlabelled > 0 else []
+        words = [f"blank {unlabelled}"] if unlabelled > 0 else []
+        words += [f"{word!r} {count}" for word, count in skipped.items()]
         count = int(skips.sum())
         is_skip = "is a skip, not a label" if count == 1 else "are skips, not labels"
         note = f"{plural(count, 'answer')} {is_skip} ({listing(words)})"
@@ -351,20 +354,18 @@ def _one_spelling(column: Column, known: Collection[str], what: str, notes: list
     spelled = {squeezed(name): name for name in known}
     if len(groups) == len(column.names) and not spelled:
         return column
-    names, count = list(column.names), column.counts()
+    names, count, merged = list(column.names), column.counts(), []
     for key, places in groups.items():
         chosen = column.names[max(places, key=lambda i: int(count[i]))]
         chosen = spelled.get(key, chosen)
         others = [i for i in places if names[i] != chosen and names[i] not in known]
         if others:
-            listed = " and ".join(sorted({repr(names[i]) for i in places if count[i]}))
-            notes.append(
-                f"{listed} read as one {what}, {chosen!r}"
-                if len(places) > 1
-                else f"{what} {listed} read as {chosen!r}"
-            )
+            listed = sorted({repr(names[i]) for i in others if count[i]})
+            merged += [f"{' and '.join(listed)} as {chosen!r}"] if listed else []
         for i in others:
             names[i] = chosen
+    if merged:
+        notes.append(f"spellings of a {what} read as one: {listing(merged)}")
     return column.renamed(names)
 
 
@@ -489,7 +490,9 @@ def read_gold(source: Any, columns: Mapping[str, str] | None = None) -> dict[str
         if not given or "no column" not in str(problem):
             raise
         table = read_columns(source, roles, (), "gold")
-    tasks, labels = (clean_names(table.column[role], role).texts() for role in roles)
+    column = {role: clean_names(table.column[role], role) for role in roles}
+    labels = _one_spelling(column["label"], (), "label", []).texts()
+    tasks = column["task"].texts()
     found: dict[str, str] = {}
     for task, label in zip(tasks, labels, strict=True):
         if task and label and label.casefold() != "nan" and found.setdefault(task, label) != label:

@@ -122,12 +122,12 @@ class ClassPasses:
         workers = len(skill)
         worker_lost = np.bincount(self.worker, square, workers)
         worker_lost -= np.bincount(self.answers.worker, mean**2, workers)
-        return Sums(
-            *(self._of_question(part) for part in (score, both * bend, both, lost)),
-            np.bincount(self.worker, (lean * score).sum(axis=1), workers),
-            np.bincount(self.worker, (lean**2 * both * bend).sum(axis=1), workers),
-            worker_lost,
-        )
+        by_worker = [
+            np.bincount(self.worker, part.sum(axis=1), workers)
+            for part in (lean * score, lean**2 * both * bend)
+        ]
+        by_cell = [self._of_question(part) for part in (score, both * bend, both, lost)]
+        return Sums._make((*by_cell, *by_worker, worker_lost))
 
     def _of_question(self, part: FloatArray) -> FloatArray:
         """Sum over the workers of each question."""

@@ -172,9 +172,7 @@ class Fit:
     def sums(self) -> None:
         """Add up scores and curvatures at the present state."""
         crowd = self.crowd
-        self.now = self.passes.sums(
-            self.x, self.tilt, crowd.skill, crowd.variance, self.posterior
-        )
+        self.now = self.passes.sums(self.x, self.tilt, crowd.skill, crowd.variance, self.posterior)
 
     def classify(self) -> float:
         """Posteriors of the items; the log likelihood of the answers."""

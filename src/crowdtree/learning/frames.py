@@ -69,6 +69,7 @@ ROLES: Mapping[str, Sequence[Sequence[str]]] = {
     ),
     "label": (
         ("label",),
+        ("accept",),  # Prodigy; its answer is accept or reject
         ("answer", "truth"),
         (
             *("class", "category", "response", "choice", "annotation", "value", "vote", "verdict"),
@@ -124,6 +125,8 @@ class Columns(Mapping[str, list[str]]):
         How the table was understood, for people.
     task_column
         What the column of the items is called in the file.
+    name
+        The file or files, for messages.
 
     Examples
     --------
@@ -136,6 +139,7 @@ class Columns(Mapping[str, list[str]]):
     gold: Mapping[str, str] | None = None
     notes: tuple[str, ...] = ()
     task_column: str = "task"
+    name: str = "answers"
 
     def __getitem__(self, name: str) -> list[str]:
         return self.column[name].texts()
@@ -212,7 +216,7 @@ def read_columns(
     else:
         table = _read_frame(source, needed, optional, columns, what)
     if not table.n_rows:
-        raise CrowdtreeError(f"{_name_of(source, what)}: no rows; expected at least one")
+        raise CrowdtreeError(f"{table.name}: no rows; expected at least one")
     return table
 
 
@@ -247,10 +251,13 @@ def join(parts: Sequence[Columns], names: Sequence[str]) -> Columns:
     for part in parts:
         gold |= part.gold or {}
     called = {part.task_column for part in parts}
-    notes = dict.fromkeys(
-        f"{name}: {note}" for part, name in zip(parts, names, strict=True) for note in part.notes
-    )
-    return Columns(column, gold or None, tuple(notes), called.pop() if len(called) == 1 else "task")
+    notes = [
+        f"{name}: {'; '.join(part.notes)}"
+        for part, name in zip(parts, names, strict=True)
+        if part.notes
+    ]
+    task = called.pop() if len(called) == 1 else "task"
+    return Columns(column, gold or None, tuple(notes), task, listing(names, 3))
 
 
 # ---------------------------------------------------------------- which column is what
@@ -338,7 +345,7 @@ def _usual(header: Sequence[str], plain: Sequence[str], role: str, where: str) -
     groups = [[place for place, name in enumerate(plain) if name in names] for names in ROLES[role]]
     if role == "label":
         prefixed = [p for p, name in enumerate(plain) if name.startswith(_LABEL_PREFIXES)]
-        groups.insert(2, prefixed)
+        groups.insert(3, prefixed)
     places = next((places for places in groups if places), [])
     if len(places) > 1:
         names = [repr(header[place]) for place in places]
@@ -401,7 +408,7 @@ def read_rows(
     places, notes = find_roles(header, needed, optional, columns, where)
     column = columns_of_rows(rows, places, len(header), where)
     called = header[places["task"]] if "task" in places else "task"
-    return Columns(column, None, notes, called)
+    return Columns(column, None, notes, called, where)
 
 
 def columns_of_rows(
@@ -527,7 +534,7 @@ def _read_frame(
     places, notes = find_roles([name.strip() for name in names], needed, optional, columns, where)
     column = {role: _encoded(frame[names[p]], role, where) for role, p in places.items()}
     called = names[places["task"]] if "task" in places else "task"
-    return Columns(column, None, notes, called)
+    return Columns(column, None, notes, called, where)
 
 
 def _encoded(values: Any, role: str, where: str) -> Column:
