@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -114,7 +116,7 @@ def test_spellings_are_one_class(said, tmp_path, capsys):
     gold = put(tmp_path / "g.csv", ["task", "label"], [("000", "BILLING"), ("001", "bug")])
     found, notes = learned(capsys, path, "--gold", gold)
     assert found["classes"] == list(KINDS)
-    assert "spellings of a label read as one: 'Billing' as 'billing'" in notes
+    assert "spellings of a label read as one: 'Praise' as 'praise', 'Bug' as 'bug'" in notes
     assert found["labels"]["000"] == "billing"
     both = ct.learn(path, classes=["billing", "Billing", "bug", "Bug", "praise", "Praise"])
     assert len(set(both.answers.labels)) == 6  # named apart: apart
@@ -259,8 +261,6 @@ def test_exports_whose_columns_are_recognised(tool, said, tmp_path, capsys):
 
 
 def test_parquet_without_a_library_says_what_to_install(tmp_path, capsys, monkeypatch):
-    import sys
-
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "polars", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
@@ -271,3 +271,26 @@ def test_parquet_without_a_library_says_what_to_install(tmp_path, capsys, monkey
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(CrowdtreeError, match="pandas is not installed; pip install pandas"):
         ct.example("table1").to_frame(library="pandas")
+
+
+def test_learning_and_auditing_need_no_library_of_frames(said, tmp_path):
+    path = put(tmp_path / "t.csv", ["task", "worker", "label"], long(said))
+    code = f"""
+import sys
+for name in ("polars", "pandas", "pyarrow", "narwhals", "numba"):
+    sys.modules[name] = None
+import crowdtree as ct
+from crowdtree.cli import main
+try:
+    main(["learn", {str(path)!r}, "--labels", {str(tmp_path / "l.csv")!r}, "--json"])
+except SystemExit as left:
+    assert not left.code
+learned = ct.learn({str(path)!r}, {{"000": "bug"}})
+learned.update({{"task": ["000"], "worker": ["dora"], "label": ["bug"]}})
+asked = {{"task": [1, 2] * 6, "question": ["p"] * 6 + ["q"] * 6, "worker": list("aabbcc") * 2}}
+ct.learn({{**asked, "label": [0, 1] * 6}}, {{1: "x", 2: "y"}}).to_dict()
+print(len(ct.load_labels({str(tmp_path / "l.csv")!r}).items), len(learned.labels))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "40 40"

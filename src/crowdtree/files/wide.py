@@ -55,7 +55,8 @@ def read_wide(path: Any, columns: Names = None, workers: Sequence[str] = ()) -> 
         keys, spread, chosen = _wide_layout(header, columns, workers, file.name)
         cells = columns_of_rows(rows, {i: i for i in (*keys.values(), *chosen)}, len(header),
                                 file.name)  # fmt: skip
-    _check_items(header, keys, cells, file.name)
+        if "task" in keys and "task" not in roles_there(header, columns, file.name):
+            _check_items(header[keys["task"]], cells[keys["task"]], file.name)
     asked = {header[i]: cells[i] for i in chosen}
     _check_spread(asked, spread, bool(workers), file.name)
     long = _unpivoted({role: cells[i] for role, i in keys.items()}, asked, spread)
@@ -102,12 +103,9 @@ def _wide_layout(
     )
 
 
-def _check_items(
-    header: list[str], keys: dict[str, int], cells: dict[int, Column], where: str
-) -> None:
+def _check_items(name: str, column: Column, where: str) -> None:
     """Refuse a first column that was taken for the items, and does not tell them apart."""
-    if set(keys) == {"task"} and len(cells[keys["task"]].names) < len(cells[keys["task"]].code):
-        name = header[keys["task"]]
+    if len(column.names) < len(column.code):
         raise CrowdtreeError(
             f"{where}: column {name!r} has a value twice, so it does not name one item per row; "
             "name the columns: --task ... --worker ... --label ... (or --workers a,b,c)"
