@@ -314,3 +314,11 @@ def test_gzip_is_detected_by_content(tmp_path: Path) -> None:
 )
 def test_a_prior_or_an_error_of_another_name_is_suggested(tmp_path: Path, text, words) -> None:
     assert words in message(put(tmp_path, text))
+
+
+def test_names_that_differ_in_spelling_alone_are_said() -> None:
+    table = b"question,error,Cat,cat,dog\nfurry,0.1,1,0,1\nbig,0.1,0,0,1\n"
+    notes = load_problem(table, name="t.csv").notes
+    assert "classes 'Cat' and 'cat' differ in spelling alone; are they one?" in notes
+    table = table.replace(b"Cat", b"cow").replace(b"big", b"Furry")
+    assert any("questions 'furry' and 'Furry'" in n for n in load_problem(table, name="t.csv").notes)

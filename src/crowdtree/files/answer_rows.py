@@ -13,10 +13,9 @@ from typing import Any
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.files.atomic import write_atomically
 from crowdtree.files.grids import read_sheets
-from crowdtree.learning.answers import squeezed
 from crowdtree.learning.frames import Columns, columns_of_rows, find_roles, read_columns, read_rows
 from crowdtree.reading import MB, Source, cell_text
-from crowdtree.text import plural
+from crowdtree.text import plural, squeezed
 
 __all__ = [
     "NEEDED",

@@ -18,10 +18,10 @@ from crowdtree.files.answer_rows import (
     roles_there,
     write_text,
 )
-from crowdtree.learning.answers import MIN_ROWS_TO_JUDGE, SKIPS, YES_NO, squeezed
+from crowdtree.learning.answers import MIN_ROWS_TO_JUDGE, SKIPS, YES_NO
 from crowdtree.learning.frames import Column, Columns, columns_of_rows, join
 from crowdtree.reading import open_source
-from crowdtree.text import plural
+from crowdtree.text import plural, squeezed
 
 __all__ = ["read_wide", "write_wide"]
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.problem import DASH, Problem
+from crowdtree.text import squeezed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -164,8 +165,6 @@ def _answers_are_classes(
     read: Answers, truths: dict[str, str] | None, classes: Sequence[str] | None
 ) -> bool:
     """Whether the answers name classes, rather than say yes or no about a class."""
-    from crowdtree.learning.answers import squeezed
-
     names = map(str, classes) if classes is not None else (truths or {}).values()
     keys = set(map(squeezed, names))
     return not keys or bool(keys & set(map(squeezed, read.labels)))

@@ -20,7 +20,7 @@ from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing, one_line
 from crowdtree.learning.frames import Column, Columns, read_columns
 from crowdtree.learning.passes import Votes, counting_sort, find_repeats
 from crowdtree.problem import LINE_BREAKS
-from crowdtree.text import plural
+from crowdtree.text import plural, squeezed
 
 __all__ = [
     "SKIPS",
@@ -33,7 +33,6 @@ __all__ = [
     "read_answers",
     "read_gold",
     "read_names",
-    "squeezed",
     "unknown_names",
     "warn_of_typos",
 ]
@@ -296,15 +295,6 @@ def _without_skips(
         if squeezed(name) in words and name not in known:
             names[i], skipped[name] = None, count[i]
     return column.renamed(names), skipped
-
-
-def squeezed(name: str) -> str:
-    """Name by which spellings are compared: without case and further blanks.
-
-    >>> squeezed(" I  Don’t know")
-    "i don't know"
-    """
-    return " ".join(name.casefold().replace("’", "'").split())
 
 
 def _whole_rows(
