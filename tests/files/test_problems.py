@@ -321,4 +321,6 @@ def test_names_that_differ_in_spelling_alone_are_said() -> None:
     notes = load_problem(table, name="t.csv").notes
     assert "classes 'Cat' and 'cat' differ in spelling alone; are they one?" in notes
     table = table.replace(b"Cat", b"cow").replace(b"big", b"Furry")
-    assert any("questions 'furry' and 'Furry'" in n for n in load_problem(table, name="t.csv").notes)
+    assert any(
+        "questions 'furry' and 'Furry'" in n for n in load_problem(table, name="t.csv").notes
+    )

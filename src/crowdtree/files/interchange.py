@@ -152,7 +152,7 @@ def _read_plain(file: Source, columns: Names, guess: bool = False, one_of: int =
         if guess or one_of > 1:
             there = roles_there(header, columns, file.name)
             if guess and "label" not in there and len(header) > len(there) + 1:
-                return read_wide(file, columns)
+                return read_wide(file, columns, guess=True)
             if one_of > 1 and {"task", "label"} <= set(there) and "worker" not in there:
                 return _of_one_worker(file, header, rows, columns)
         if is_workbook(file):

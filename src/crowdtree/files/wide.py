@@ -32,12 +32,15 @@ MIN_SHARED = 0.5
 MIN_ROWS_TO_GUESS = 5
 
 
-def read_wide(path: Any, columns: Names = None, workers: Sequence[str] = ()) -> Columns:
+def read_wide(
+    path: Any, columns: Names = None, workers: Sequence[str] = (), *, guess: bool = False
+) -> Columns:
     """Read a wide table: one row per item, and one column per worker.
 
     Workers are the columns that `workers` names, or all others if they share one set of values.
     Where the table has a column of workers, each of the others is a question; where it has columns
-    of questions and workers, an item. Blank cells are not answers.
+    of questions and workers, an item. Blank cells are not answers. `guess` says that nobody called
+    the table wide, so that few rows prove nothing.
     """
     file = open_source(path, "answers.csv")
     with open_table(file) as (names, rows):
@@ -58,7 +61,8 @@ def read_wide(path: Any, columns: Names = None, workers: Sequence[str] = ()) -> 
         if "task" in keys and "task" not in roles_there(header, columns, file.name):
             _check_items(header[keys["task"]], cells[keys["task"]], file.name)
     asked = {header[i]: cells[i] for i in chosen}
-    _check_spread(asked, spread, bool(workers), file.name)
+    least = 1 if guess else MIN_ROWS_TO_GUESS
+    _check_spread(asked, spread, bool(workers), least, file.name)
     long = _unpivoted({role: cells[i] for role, i in keys.items()}, asked, spread)
     if not long.n_rows:
         raise CrowdtreeError(f"{file.name}: every cell is blank")
@@ -125,7 +129,9 @@ def _matching(header: list[str], wanted: Sequence[str], where: str) -> list[int]
     return list(found)
 
 
-def _check_spread(asked: dict[str, Column], spread: str, named: bool, where: str) -> None:
+def _check_spread(
+    asked: dict[str, Column], spread: str, named: bool, least: int, where: str
+) -> None:
     """Refuse columns that cannot be answers: free text, or values that no other column has.
 
     Columns that the user named are refused only if nearly every value is different.
@@ -139,7 +145,7 @@ def _check_spread(asked: dict[str, Column], spread: str, named: bool, where: str
         if spread == "question":
             alone = not set(own) <= set(YES_NO) and not named
         else:
-            alone = rows >= MIN_ROWS_TO_GUESS and shared < MIN_SHARED * rows
+            alone = rows >= least and shared < MIN_SHARED * rows
         unique = rows >= MIN_ROWS_TO_JUDGE and 2 * len(own) > rows
         if spread != "task" and alone and (unique or not named):
             odd[name] = f"{plural(len(own), 'value')} in {plural(rows, 'row')}"
