@@ -78,7 +78,11 @@ def _mapping(said):
         (["ticket", "user", "rater", "kind"], [], "'user' and 'rater' may both be the worker"),
         (["ticket", "who", "n", "kind"], ["--label", "n"], "nearly unique (120 values in 120 rows"),
         (["task", "task", "who", "label"], [], "two columns"),
-        (["a", "b", "c", "d"], [], "name the columns: --task ... --worker ... --label"),
+        (
+            ["a", "b", "c", "d"],
+            [],
+            "name the columns with columns={...} (--task, --worker, --label)",
+        ),
         (["ticket", "who", "n", "label"], ["--worker", "ticket"], "both read from 'ticket'"),
     ],
 )
@@ -146,7 +150,7 @@ def test_wide_tables(said, tmp_path, capsys):
     path = put(tmp_path / "w.csv", ["review", "text", *PEOPLE], rows)
     refused = complaint(capsys, "learn", path)
     assert "column 'text' has values that no other column has (40 values in 40 rows" in refused
-    assert "--workers anna,ben,carla" in refused
+    assert "(--workers anna,ben,carla)" in refused
     found, notes = learned(capsys, path, "--workers", "anna,ben,carla")
     assert "reading task from 'review'; workers are the columns anna, ben, carla" in notes
     assert found["labels"] == dict(ct.learn(_mapping(said)).labels)
@@ -167,7 +171,7 @@ def test_wide_tables(said, tmp_path, capsys):
 def test_wide_tables_of_questions(tmp_path):
     rows = [(n, who, (n + w) % 2, n % 2, "fine") for n in range(9) for w, who in enumerate(PEOPLE)]
     path = put(tmp_path / "q.csv", ["task", "worker", "flies", "hunts", "remark"], rows)
-    with pytest.raises(CrowdtreeError, match=r"'remark' has other answers .* --question flies,hu"):
+    with pytest.raises(CrowdtreeError, match=r"'remark' has other answers .*--question flies,hu"):
         ct.load_answers(path)
     read = ct.load_answers(path, columns={"question": "flies,hunts"})
     assert set(read["question"]) == {"flies", "hunts"}

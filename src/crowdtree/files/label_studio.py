@@ -122,7 +122,10 @@ def read_studio_min(
         controls = header[first + 1 : header.index(STUDIO_MIN[0])]
         if len(controls) != 1:
             what = f"several questions ({listing(controls)})" if controls else "no labels"
-            raise CrowdtreeError(f"{file.name}: has {what}; name the one to read with --label")
+            raise CrowdtreeError(
+                f"{file.name}: has {what}; name the one to read with "
+                'columns={"label": ...} (--label)'
+            )
         names["label"] = controls[0]
     return read_objects(file, tasks, header, names)
 

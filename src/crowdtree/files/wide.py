@@ -103,7 +103,7 @@ def _wide_layout(
             return keys, spread, left
     raise CrowdtreeError(
         f"{where}: has columns {listing(header)}; a wide table starts with task and "
-        "worker, question and worker, or task (say what they are called with --task ...)"
+        "worker, question and worker, or task; name them with columns={...} (--task, --worker)"
     )
 
 
@@ -112,7 +112,8 @@ def _check_items(name: str, column: Column, where: str) -> None:
     if len(column.names) < len(column.code):
         raise CrowdtreeError(
             f"{where}: column {name!r} has a value twice, so it does not name one item per row; "
-            "name the columns: --task ... --worker ... --label ... (or --workers a,b,c)"
+            "name the columns with columns={...} (--task, --worker, --label) or workers=[...] "
+            "(--workers)"
         )
 
 
@@ -153,15 +154,17 @@ def _check_spread(
         return
     name, how = next(iter(odd.items()))
     fit = [other for other in asked if other not in odd]
-    option = "--workers" if spread == "worker" else "--question"
     example = ",".join(fit[:3]) or ("anna,ben" if spread == "worker" else "q1,q2")
+    how_to = f"workers={example.split(',')} (--workers {example})"
+    if spread == "question":
+        how_to = f'columns={{"question": "{example}"}} (--question {example})'
     such = next((v for v in values[name]), "")
     why = "values that no other column has"
     if spread == "question":
         why = "other answers than yes and no"
     raise CrowdtreeError(
         f"{where}: column {name!r} has {why} ({how}, such as {one_line(such)}), so it is no "
-        f"{spread}; name the {spread}s, such as {option} {example}"
+        f"{spread}; name the {spread}s, such as {how_to}"
     )
 
 

@@ -413,8 +413,8 @@ def _label_codes(
         why = "is nearly unique" if nearly_unique else f"has more than {MAX_LABELS} values"
         raise CrowdtreeError(
             f"{where}: the column of labels {why} ({values} values in {rows} rows, such as "
-            f"{one_line(column.names[0])}), so it holds no labels; name the right one with --label "
-            '(columns={"label": ...})'
+            f"{one_line(column.names[0])}), so it holds no labels; name the right one with "
+            'columns={"label": ...} (--label)'
         )
     codes, names = _codes(column, known, "label", where)
     return codes.astype(np.int8), tuple(names.tolist())

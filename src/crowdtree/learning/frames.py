@@ -352,8 +352,8 @@ def _usual(header: Sequence[str], plain: Sequence[str], role: str, where: str) -
         if len(set(names)) < len(names):
             raise CrowdtreeError(f"{where}: two columns are named {names[0]}; rename one")
         raise CrowdtreeError(
-            f"{where}: {' and '.join(names[:3])} may both be the {role}; say which with --{role} "
-            f"(columns={{{role!r}: ...}})"
+            f"{where}: {' and '.join(names[:3])} may both be the {role}; say which with "
+            f"columns={{{role!r}: ...}} (--{role})"
         )
     return places[0] if places else None
 
@@ -361,9 +361,11 @@ def _usual(header: Sequence[str], plain: Sequence[str], role: str, where: str) -
 def _how_to_name(header: Sequence[str], needed: tuple[str, ...]) -> str:
     if "annotations" in header:
         return "read an export of Zooniverse with crowdtree.load_answers"
-    roles = ", ".join(needed)
-    wide = "; if workers have columns of their own: --workers ..." if "worker" in needed else ""
-    return f"name the columns {roles}, or say what they are called: --task ... (columns=){wide}"
+    said = f"name the columns {', '.join(needed)}, or say what they are called with columns={{...}}"
+    said += f" ({', '.join(f'--{role}' for role in needed)})"
+    if "worker" in needed:
+        said += "; of workers with columns of their own, pass workers=[...] (--workers)"
+    return said
 
 
 # ---------------------------------------------------------------- files
