@@ -68,7 +68,7 @@ def test_update_of_a_known_item_changes_that_item_and_counts_answers_once():
 
 def test_update_refuses_what_was_never_learned():
     learned = learn(one_question(np.random.default_rng(3), 50, 8, 4).answers)
-    with pytest.raises(CrowdtreeError, match="label 'maybe' was not learned; known are 0, 1"):
+    with pytest.raises(CrowdtreeError, match="label: 'maybe' is unknown; expected 0, 1"):
         learned.update({"task": [1], "worker": ["a"], "label": ["maybe"]})
     with pytest.raises(CrowdtreeError, match="task nowhere is unknown"):
         learned.item("nowhere")
@@ -466,14 +466,14 @@ def test_an_answer_that_is_given_again_replaces_the_earlier_one(questions):
         gold = None
     learned, twice = learn(frame, gold), learn(frame, gold)
     again = frame.filter(pl.col("task") == 35)
-    with pytest.warns(CrowdtreeWarning, match=f"update: {len(again)} answers given again"):
+    with pytest.warns(CrowdtreeWarning, match=f"answers: {len(again)} answers given twice"):
         twice.update(again)
     assert twice.item(35) == pytest.approx(learned.item(35), abs=0.02)
     assert {n: w.answers for n, w in twice.workers.items()} == {
         n: w.answers for n, w in learned.workers.items()
     }
     other = again.with_columns(label=1 - pl.col("label"))
-    with pytest.warns(CrowdtreeWarning, match="given again"):
+    with pytest.warns(CrowdtreeWarning, match="given twice"):
         twice.update(other)
     assert np.argmax(twice.item(35)) != np.argmax(learned.item(35))
 

@@ -163,8 +163,7 @@ def _misleading(learned: Learned) -> Iterator[Flag]:
     """
     from scipy.stats import binom
 
-    a, posterior, _ = learned._current
-    label = posterior.argmax(axis=1)
+    a, label = learned.answers, learned.fit.posterior.argmax(axis=1)
     chance = 1 / (1 + np.exp(learned.fit.cell[0, label[a.task]] + learned.fit.skill[a.worker]))
     count = np.diff(a.start)
     wrong = np.bincount(a.task, weights=a.label != label[a.task], minlength=len(count))
@@ -183,7 +182,7 @@ def _answer_table(learned: Learned) -> FloatArray:
     """Expected answers (worker, answer, what would have been right)."""
     if learned.kind == "labels":
         return learned.counts
-    (a, posterior, _), sign = learned._current, learned.fit.sign
+    a, posterior, sign = learned.answers, learned.fit.posterior, learned.fit.sign
     table = np.zeros((len(learned.fit.skill), 2, 2))
     task, asked = a.task, a.question_column()
     for c in range(learned.problem.n_classes):
@@ -227,14 +226,13 @@ def _twins(learned: Learned) -> Iterator[Flag]:
     """Pairs of ids that agree more than independent workers of their accuracy would."""
     from scipy.stats import binom
 
-    a = learned.answers
-    workers = int(a.worker.max()) + 1
+    a, workers = learned.answers, learned.answers.n_workers
     if not 2 <= workers <= MAX_WORKERS or _affected(learned) >= AFFECTED:
         return  # where workers err together, shared mistakes are no sign of a copy
     same, both = agreement(a, workers)
     for group in learned.labelling.copies if learned.labelling else ():
         both[np.ix_(group, group)] = 0  # they have a flag of their own
-    right = np.array([w.agreement for w in list(learned.workers.values())[:workers]])
+    right = np.array([w.agreement for w in learned.workers.values()])
     expected = np.outer(right, right) + np.outer(1 - right, 1 - right) / max(1, len(a.labels) - 1)
     first, second = np.nonzero(np.triu((both >= 20) & (same >= TWIN_AGREEMENT * both), 1))
     pairs = max(1, int(np.count_nonzero(np.triu(both >= 20, 1))))

@@ -35,12 +35,10 @@ from crowdtree.learning.stating import PRIOR, CrowdMap
 
 __all__ = [
     "LABEL_METHODS",
-    "CountRates",
     "LabelFit",
     "dependence_of",
     "fit_labels",
     "label_skills",
-    "skills_of_counts",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -342,42 +340,6 @@ class _Sums:
             doubt += own_sd**2 * slopes.sum(axis=1) ** 2
             variance[: len(doubt)] = doubt
         return _Sum(values, variance)
-
-
-def skills_of_counts(fit: SkillFit, before: CountRates, after: CountRates) -> SkillFit:
-    """The same with errors and skills of counts that have grown since.
-
-    Skills move as much as the counts let them, so that an update keeps what else they rest on.
-    """
-    error, size = after.error[None], (fit.wrong + fit.right) * (after.asked + 2)
-    size = np.maximum(size / (fit.answers + 2), 1e-2)
-    variance = fit.skill_sd**2 + after.variance - before.variance
-    return replace(
-        fit, cell=-_logit(error), wrong=error * size, right=(1 - error) * size,
-        skill=fit.skill + after.skill - before.skill,
-        skill_sd=np.sqrt(np.maximum(variance, after.variance)), answers=after.asked[None],
-    )  # fmt: skip
-
-
-class CountRates(NamedTuple):
-    """What expected answers say alone: answers and errors by class, skills and their variance."""
-
-    asked: FloatArray
-    error: FloatArray
-    skill: FloatArray
-    variance: FloatArray
-
-    @classmethod
-    def of(cls, counts: FloatArray) -> CountRates:
-        """Read off expected answers (worker, label, class)."""
-        asked, right = counts.sum(axis=(0, 1)), np.einsum("wkk->k", counts)
-        error = np.clip((asked - right + 0.5) / (asked + 1), _LEAST_ERROR, 1 - _LEAST_ERROR)
-        count, hit = counts.sum(axis=(1, 2)), np.einsum("wkk->w", counts)
-        a, b = _beta_of_crowd(count - hit, count, np.zeros(len(count)))
-        mean = np.clip((count - hit + a) / (count + a + b), _LEAST_ERROR, 1 - _LEAST_ERROR)
-        typical = float(np.clip((asked - right).sum() / max(asked.sum(), 1.0), 1e-4, 1 - 1e-4))
-        variance = 1 / ((count + a + b + 1) * mean * (1 - mean))
-        return cls(asked, error, _logit(typical) - _logit(mean), variance)
 
 
 def _worker_rates(

@@ -208,13 +208,8 @@ class WorkerTracker:
 
 
 def _yes_counts(learned: Learned) -> NDArray[np.intp]:
-    """How often each worker said yes; of several labels, anything but the favourite.
-
-    Of who came in an update alone it is not known: one yes, so that nobody is called constant.
-    """
-    a = learned._current.answers
+    """How often each worker said yes; of several labels, anything but the favourite."""
+    a = learned.answers
     table = np.zeros((len(learned.fit.skill), max(2, len(a.labels))), np.intp)
     np.add.at(table, (a.worker, a.label), 1)
-    total = table.sum(axis=1)
-    yes = table[:, 1] if len(a.labels) <= 2 else total - table.max(axis=1)
-    return np.where(total > 0, yes, 1)
+    return table[:, 1] if len(a.labels) <= 2 else table.sum(axis=1) - table.max(axis=1)
