@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,10 @@ from crowdtree.errors import CrowdtreeWarning
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.labels import LabelFit, dependence_of, label_skills
 from crowdtree.learning.skills import SkillFit
-from crowdtree.learning.stating import Discount
 from crowdtree.problem import DASH, Dash, Problem
+
+if TYPE_CHECKING:
+    from crowdtree.learning.table_discount import Discount
 
 __all__ = [
     "LabelNumbers",

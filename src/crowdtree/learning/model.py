@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from crowdtree.errors import CrowdtreeError
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.compare import against_assumed, confused_pairs
-from crowdtree.learning.judging import Judge, MeanLoss
+from crowdtree.learning.judging import Accuracy, Judge
 from crowdtree.learning.learned_problem import (
     crowd_confusion,
     label_numbers,
@@ -22,7 +22,7 @@ from crowdtree.learning.learned_problem import (
     stated,
 )
 from crowdtree.learning.skills import ClassFit, SkillFit
-from crowdtree.learning.stating import Accuracy, CrowdMap, Discount
+from crowdtree.learning.stating import CrowdMap
 from crowdtree.loss import Decision, make_loss
 from crowdtree.problem import DASH, Problem
 from crowdtree.result_methods import Framed, Plotted, Saved
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from crowdtree.learning.labels import LabelFit
     from crowdtree.learning.pilot import Credible
     from crowdtree.learning.subtypes import Subtypes
-    from crowdtree.learning.worker_tracker import WorkerTracker
+    from crowdtree.learning.table_discount import Discount
     from crowdtree.plan import Plan
     from crowdtree.policy import AdaptivePolicy
     from crowdtree.tree import Tree
@@ -258,7 +258,7 @@ class Learned(Framed, Saved, Plotted):
         return Accuracy(*(ends or (1.0, 1.0, 1.0)), known, self.level)
 
     @cached_property
-    def expected_loss(self) -> MeanLoss:
+    def expected_loss(self) -> Accuracy:
         """Expected loss per item of the labels, items of known class left out: an estimate.
 
         The price of the expert counts where an item is referred. For 0/1 loss it is the share of
@@ -266,9 +266,9 @@ class Learned(Framed, Saved, Plotted):
         """
         if self.problem.loss is None:
             right = self.accuracy
-            return MeanLoss(1 - right.value, 1 - right.high, 1 - right.low, right.known, self.level)
+            return Accuracy(1 - right.value, 1 - right.high, 1 - right.low, right.known, self.level)
         ends, known = self._judged(Judge(self.problem.loss, costs=True))
-        return MeanLoss(*(ends or (0.0, 0.0, 0.0)), known, self.level)
+        return Accuracy(*(ends or (0.0, 0.0, 0.0)), known, self.level)
 
     def _judged(self, judge: Judge) -> tuple[tuple[float, float, float] | None, int]:
         """Judge the labels of items of unknown class; also the known items behind that."""
@@ -417,12 +417,6 @@ class Learned(Framed, Saved, Plotted):
         )
         for row in columns:
             yield Worker(*row)
-
-    def worker_tracker(self) -> WorkerTracker:
-        """Track the workers during a live run, starting from the skills learned here."""
-        from crowdtree.learning.worker_tracker import WorkerTracker
-
-        return WorkerTracker.from_learned(self)
 
     def worker_error(self, worker: Any) -> FloatArray:
         """Error of one worker per cell: ``sigmoid(logit e - skill)``; a typical one if unknown."""

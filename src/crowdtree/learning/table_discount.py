@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from crowdtree.calibration import FEW, Calibration
 from crowdtree.learning.judging import Judge, difference_interval, interval_of_mean
 from crowdtree.learning.refits import FOLDS, Another, refits_of, sheet_of
+from crowdtree.learning.stating import CrowdMap
 from crowdtree.loss import Decision
 
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
 
-__all__ = ["ASSUMED", "TableDiscount"]
+__all__ = ["ASSUMED", "Discount", "TableDiscount"]
 
 MOST_ITEMS = 4_000
 """Items that an interval is made of; more would not change it."""
@@ -172,3 +173,7 @@ class TableDiscount:
 
 def _log(posterior: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.log(np.maximum(posterior, 1e-300))
+
+
+Discount = CrowdMap | TableDiscount
+"""How far evidence is discounted before a probability is stated, and how well that is known."""
