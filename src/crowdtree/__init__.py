@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from crowdtree.estimators import CrowdClassifier, CrowdLabeller
     from crowdtree.files.audits import load_audit, load_labels, save_audit, verify_audit
     from crowdtree.files.interchange import load_answers
+    from crowdtree.learning.judging import Accuracy
     from crowdtree.learning.model import Learned
     from crowdtree.learning.pilot import plan_pilot
-    from crowdtree.learning.judging import Accuracy
     from crowdtree.loss import Loss
     from crowdtree.output import load
     from crowdtree.plots import draw_frontier, draw_tree
