@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["learn"]
 
-IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
 
 
@@ -227,8 +226,11 @@ def _learn_classes(
     sign = None
     if problem is not None:
         sign = np.where(problem.outcome == DASH, 0, 2 * problem.outcome - 1).astype(np.int8)
-    else:
-        _check_gold_of_each(gold, names)
+    elif missing := [name for i, name in enumerate(names) if not (gold == i).any()]:
+        raise CrowdtreeError(
+            f"gold: no answered item of {listing(map(repr, missing))}; give one of each class, or "
+            "the table of outcomes"
+        )
     fit = classing.fit_classes(
         read,
         gold,
@@ -279,16 +281,6 @@ def _class_names(
             "each class, or the table of outcomes"
         )
     return names
-
-
-def _check_gold_of_each(gold: IntArray, names: tuple[str, ...]) -> None:
-    """Refuse a class without a known item where the table is to be learned."""
-    missing = [name for i, name in enumerate(names) if not (gold == i).any()]
-    if missing:
-        raise CrowdtreeError(
-            f"gold: no answered item of {listing(map(repr, missing))}; give one of each class, or "
-            "the table of outcomes"
-        )
 
 
 def _outcomes(fit: ClassFit, certain: float) -> NDArray[np.int8]:

@@ -99,18 +99,8 @@ class Flags(tuple[Flag, ...], HtmlShown):
 
 def find_flags(learned: Learned) -> Flags:
     """List all flags: workers first, then questions, classes and cells."""
-    return Flags(_found(learned))
-
-
-def _found(learned: Learned) -> tuple[Flag, ...]:
-    return (
-        *_fit(learned),
-        *_constant_or_random(learned),
-        *_twins(learned),
-        *_questions(learned),
-        *_confused(learned),
-        *_thin(learned),
-    )
+    finders = (_fit, _constant_or_random, _twins, _questions, _confused, _thin)
+    return Flags(flag for find in finders for flag in find(learned))
 
 
 def _fit(learned: Learned) -> Iterator[Flag]:

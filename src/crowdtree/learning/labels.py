@@ -30,6 +30,7 @@ from crowdtree.learning.label_models import (
     Leaning,
     ModelFit,
 )
+from crowdtree.learning.passes import with_gold
 from crowdtree.learning.skills import SkillFit
 from crowdtree.learning.stating import PRIOR, CrowdMap
 
@@ -127,11 +128,9 @@ def majority(answers: Answers, gold: IntArray) -> LabelFit:
 
 def dawid_skene(answers: Answers, gold: IntArray) -> LabelFit:
     """Maximum likelihood by EM, from the majority."""
-    workers, labels = answers.n_workers, len(answers.labels)
-    rows = answers.start, answers.worker, answers.label
-    fit = fit_dawid_skene(*rows, gold, workers, labels)
-    known = (gold >= 0).any()
-    blind = fit_dawid_skene(*rows, _unknown(gold), workers, labels) if known else fit
+    votes = answers.votes
+    fit = fit_dawid_skene(votes, gold)
+    blind = fit_dawid_skene(votes, _unknown(gold)) if (gold >= 0).any() else fit
     left_out = () if fit.converged else ("dawid-skene",)
     return LabelFit(fit.posterior, blind.posterior, fit.trace, left_out=left_out)
 
@@ -396,15 +395,7 @@ def _unknown(gold: IntArray) -> IntArray:
 
 
 def _shares(answers: Answers, gold: IntArray) -> FloatArray:
-    return _with_gold(answers.votes.shares(), gold)
-
-
-def _with_gold(posterior: FloatArray, gold: IntArray) -> FloatArray:
-    """Fill in the classes that are known."""
-    known = np.flatnonzero(gold >= 0)
-    posterior[known] = 0.0
-    posterior[known, gold[known]] = 1.0
-    return posterior
+    return with_gold(answers.votes.shares(), gold)
 
 
 LABEL_METHODS: Mapping[str, Callable[[Answers, IntArray], LabelFit]] = MappingProxyType(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -342,8 +342,7 @@ class Learned(Framed, Saved, Plotted):
         """Place of each worker by name."""
         return {str(name): i for i, name in enumerate(self.answers.workers.tolist())}
 
-    @cached_property
-    def _worker_columns(self) -> tuple[FloatArray, FloatArray]:
+    def _worker_counts(self) -> tuple[FloatArray, FloatArray]:
         """Answers of each worker, and the share that agrees with the labels."""
         a = self.answers
         if self.kind == "labels":
@@ -359,19 +358,14 @@ class Learned(Framed, Saved, Plotted):
     @property
     def typical_error(self) -> float:
         """Error of the crowd over the cells, weighted by the answers they hold."""
+        return self._mean_over_cells(self.fit.error)
+
+    def _mean_over_cells(self, error: FloatArray) -> float:
         weight = self.fit.answers
         if self.kind == "classes":
             weight = np.where(self.problem.outcome == DASH, 0.0, weight)
         total = float(weight.sum())
-        return float((weight * self.fit.error).sum() / total) if total else 0.5
-
-    def _error_at_centre(self) -> float:
-        """Error of a worker of skill 0: that of the crowd includes how its workers differ."""
-        if not isinstance(self.fit, ClassFit):
-            return self.typical_error
-        weight = np.where(self.problem.outcome == DASH, 0.0, self.fit.answers)
-        total = float(weight.sum())
-        return float((weight * self.fit.worker_error(0.0)).sum() / total) if total else 0.5
+        return float((weight * error).sum() / total) if total else 0.5
 
     def _typical_range(self) -> Range:
         """Interval of the typical error: a Beta of the moments that the cells have together."""
@@ -390,15 +384,14 @@ class Learned(Framed, Saved, Plotted):
     @cached_property
     def workers(self) -> Mapping[str, Worker]:
         """Every worker by name, with intervals (estimates)."""
-        return {worker.name: worker for worker in self._workers()}
-
-    def _workers(self) -> Iterator[Worker]:
         from scipy.special import expit, logit
 
-        count, agreement = self._worker_columns
+        count, agreement = self._worker_counts()
         half = normal_quantile(self.level) * self.fit.skill_sd
-        base = logit(np.clip(self._error_at_centre(), 1e-4, 1 - 1e-4))
-        skill = self.fit.skill
+        skill, fit = self.fit.skill, self.fit
+        # the error of the crowd includes how its workers differ, that at skill 0 does not
+        centre = fit.worker_error(0.0) if isinstance(fit, ClassFit) else fit.error
+        base = logit(np.clip(self._mean_over_cells(centre), 1e-4, 1 - 1e-4))
         low, high = skill - half, skill + half
         error_low, error_high = expit(base - high), expit(base - low)
         if not self.fit.spread:  # nobody differs: the error of everybody is that of the table
@@ -415,8 +408,7 @@ class Learned(Framed, Saved, Plotted):
             agreement.tolist(),
             strict=True,
         )
-        for row in columns:
-            yield Worker(*row)
+        return {row[0]: Worker(*row) for row in columns}
 
     def worker_error(self, worker: Any) -> FloatArray:
         """Error of one worker per cell: ``sigmoid(logit e - skill)``; a typical one if unknown."""
@@ -515,11 +507,9 @@ class Learned(Framed, Saved, Plotted):
     ) -> Credible:
         """Estimate the credible interval of a plan's misclassification.
 
-        It is about answers of other people of the same kind; `people` of them, by default as many
-        as answered, or one where each item was answered by one person. For a plan that was
-        designed on ``learned.problem`` it includes how optimistic such a plan is, as left-out
-        items show (:func:`crowdtree.learning.pilot.credible_interval`). With `items` it is the
-        interval of the share that will be counted wrong among so many items.
+        It is about answers of `people` other people of the same kind; with `items`, about the share
+        that will be counted wrong among so many items
+        (:func:`crowdtree.learning.pilot.credible_interval`).
         """
         from crowdtree.learning.pilot import credible_interval
 
@@ -544,7 +534,7 @@ class Learned(Framed, Saved, Plotted):
                 "worker_error": {"low": low.tolist(), "high": high.tolist()},
             },
             "accuracy": self.accuracy._asdict(),
-            **self._loss_columns(),
+            **self._costs(),
             "converged": self.converged,
             "workers": [worker._asdict() for worker in self.workers.values()],
             "confused": [pair._asdict() for pair in confused_pairs(self)[:_MOST_PAIRS]],
@@ -555,19 +545,18 @@ class Learned(Framed, Saved, Plotted):
             "labels": dict(self.labels),
         }
 
-    def _loss_columns(self) -> dict[str, Any]:
+    def _costs(self) -> dict[str, Any]:
         """What mistakes cost and what labels are expected to, for the JSON form."""
-        if self.problem.loss is None:
+        loss, decision, tasks = self.problem.loss, self._decision, list(self.task_index)
+        if loss is None:
             return {}
-        frame = self.label_frame()
-        found: dict[str, Any] = {
-            "loss": self.problem.loss.to_dict(),
+        referred = [task for task, r in zip(tasks, decision.referred, strict=True) if r]
+        return {
+            "loss": loss.to_dict(),
             "expected_loss": self.expected_loss._asdict(),
-            "label_losses": dict(zip(frame["task"], frame["expected_loss"], strict=True)),
+            "label_losses": dict(zip(tasks, decision.risk.tolist(), strict=True)),
+            **({} if loss.refer is None else {"referred": referred}),
         }
-        if "referred" in frame.columns:
-            found["referred"] = frame.filter(frame["referred"])["task"].to_list()
-        return found
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Learned):

@@ -19,13 +19,13 @@ from crowdtree.learning.copies import merge_copies
 from crowdtree.learning.learned_problem import (
     crowd_confusion,
     label_numbers,
-    make_problem,
     quietly_replaced,
     stated,
 )
 from crowdtree.learning.passes import Votes
 from crowdtree.learning.skills import ClassFit, SkillFit
 from crowdtree.learning.worker_tracker import SPREAD
+from crowdtree.problem import DASH
 
 if TYPE_CHECKING:
     from crowdtree.learning.labels import LabelFit
@@ -221,14 +221,9 @@ def _update_classes(
         old, now = _rows(base, item), _rows(answers, item)
         for row in dict.fromkeys([*old, *now]):
             _shift(fit, row, now.count(row) * after - old.count(row) * before)
-    learned.problem = make_problem(
-        problem.classes,
-        problem.prior,
-        problem.questions,
-        problem.outcome,
-        fit.error if learned.assumed else np.minimum(fit.error, 0.499),
-        like=problem,
-    )
+    error = fit.error if learned.assumed else np.minimum(fit.error, 0.499)
+    error = np.where(problem.outcome == DASH, 0.5, error)
+    learned.problem = quietly_replaced(problem, worker_error=error)
     count, discount = np.diff(answers.start), learned.fitted_discount
     learned.posterior = fit.posterior
     if discount is not None:
