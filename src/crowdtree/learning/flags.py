@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import listing
 from crowdtree.learning.compare import confused_pairs
-from crowdtree.learning.copies import MAX_WORKERS, agreement
+from crowdtree.learning.copies import MAX_WORKERS, SAME_SHARE, agreement
 from crowdtree.problem import DASH
 from crowdtree.result_methods import HtmlShown
 from crowdtree.stats import normal_quantile
@@ -26,7 +26,6 @@ FloatArray = NDArray[np.float64]
 
 LEAST_ANSWERS = 10
 """Workers with fewer answers are not flagged."""
-SAME_SHARE = 0.98
 COIN = 0.25
 """A worker who is right this much more often than chance (of 0 to 1) at most answers at random."""
 TWIN_AGREEMENT = 0.98
