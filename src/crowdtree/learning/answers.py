@@ -33,6 +33,7 @@ __all__ = [
     "read_answers",
     "read_gold",
     "read_names",
+    "sort_answers",
     "unknown_names",
     "warn_of_typos",
 ]
@@ -230,7 +231,7 @@ def read_answers(
         asked, names = _codes(column["question"], questions, "question", where)
     yes_no = labels is None and many and (questions is not None or len(names) > 1)
     label, label_names = _label_codes(column["label"], labels, yes_no, where)
-    return _sorted_by_task(
+    return sort_answers(
         Answers(
             tasks,
             workers,
@@ -420,7 +421,8 @@ def _label_codes(
     return codes.astype(np.int8), tuple(names.tolist())
 
 
-def _sorted_by_task(answers: Answers, task: IntArray, duplicates: Duplicates) -> Answers:
+def sort_answers(answers: Answers, task: IntArray, duplicates: Duplicates) -> Answers:
+    """Sort columns by the item of each answer, and resolve answers that were given twice."""
     start, order = counting_sort(task, answers.n_tasks)
     asked = None if answers.question is None else answers.question[order]
     made = replace(
