@@ -44,7 +44,8 @@ def test_eight_of_twenty_who_collude_count_as_one(seed, k):
 
 
 @pytest.mark.parametrize(
-    ("k", "items", "each", "least"), [(2, 300, 3, 0.7), (2, 100, 5, 0.7), (4, 300, 12, 0.85)]
+    ("k", "items", "each", "least"),
+    [(2, 300, 3, 0.7), (2, 100, 5, 0.7), (4, 300, 3, 0.65), (4, 300, 12, 0.85)],
 )
 @pytest.mark.parametrize("seed", range(2))
 def test_twelve_of_twenty_who_always_say_the_same_are_flagged(seed, k, items, each, least):
