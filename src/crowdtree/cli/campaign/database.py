@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from crowdtree.errors import CrowdtreeError
+from crowdtree.errors import CrowdtreeError, needing
 
 if TYPE_CHECKING:
     from crowdtree.store import Store
@@ -117,14 +117,8 @@ def opened(database: str, new: bool = False) -> Iterator[Store]:
 
 def import_server(name: str) -> Any:
     """Import a module of the server, or raise an error that says what to install."""
-    try:
+    with needing("the server", "serve"):
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name and error.name.startswith("crowdtree"):
-            raise
-        raise CrowdtreeError(
-            f"{error.name} is not installed; install the server with pip install 'crowdtree[serve]'"
-        ) from None
 
 
 def media_place(database: str, media: str | None) -> str:
