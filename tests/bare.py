@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -18,7 +19,8 @@ class Blocker(MetaPathFinder):
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """Refuse a package of an extra; leave every other to the usual finders."""
         del path, target
-        if name.partition(".")[0] in EXTRAS:
+        package = name.partition(".")[0]
+        if package in EXTRAS and package != os.environ.get("BARE_ALLOW"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return None
 

@@ -25,6 +25,7 @@ SECONDS = {
     "crowdtree.designers": 10,
     "crowdtree.learning": 4,
     "crowdtree.simulation": 5,
+    "crowdtree.audit": 4,
 }
 """About how long the kernels of a package take to compile; the first that fits is shown."""
 

@@ -22,8 +22,6 @@ IntArray = NDArray[np.int64]
 BATCH = 50
 """Least checks of a replay between two choices of the chances."""
 REPLAYS = 200
-RESOLUTION = 500
-"""Items left of which replays take one check in each step."""
 
 
 def plan_audit(
@@ -142,7 +140,7 @@ def _replays(
     plan = (ahead, ledger.rejecting(total, planned)) if ahead > 0 else (0, -1)
     crossed = ledger.kernels.replay(
         ledger.counts, np.array(cases), ledger.model, totals, logs, ledger.need, batch, uniform,
-        rng, ledger.size, plan, RESOLUTION,
+        rng, ledger.size, plan,
     )  # fmt: skip
     return [int(check) for check in crossed[:, 0]]
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -19,10 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HERE",
+    "HERE_URL",
     "MOST_NUMBER",
+    "PORT",
     "Database",
     "MediaPlace",
     "Number",
+    "Url",
+    "base_url",
     "check_exists",
     "import_server",
     "media_place",
@@ -57,6 +62,30 @@ MediaPlace = Annotated[
     ),
 ]
 HERE = "crowdtree.db"
+PORT = 8321
+HERE_URL = f"http://127.0.0.1:{PORT}"
+Url = Annotated[
+    str,
+    typer.Option(
+        "--url",
+        metavar="URL",
+        envvar="CROWDTREE_URL",
+        help="Address of the server, as --url of serve.",
+    ),
+]
+
+
+def base_url(url: str) -> str:
+    """Check the public address, and remove the slash at its end.
+
+    >>> base_url("https://label.example/")
+    'https://label.example'
+    """
+    parts = urlsplit(url)
+    plain = parts.scheme in ("http", "https") and parts.hostname and parts.path in ("", "/")
+    if url and not (plain and not parts.query and "@" not in parts.netloc):
+        raise CrowdtreeError(f"--url: expected https://NAME without a path, got {url}")
+    return url.rstrip("/")
 
 
 def without_password(database: str) -> str:
