@@ -12,7 +12,7 @@ _WITH_OPTION = re.compile(
 )
 _NAMED = re.compile(r"""\b(method|dash|objective|vote|rows)=["'](\w+)["']""")
 _OPTIONS = re.compile(
-    r"(?<![-\w])(worker_error|target_error|target_loss|max_answers|max_votes|max_points|time_limit|"
+    r"(?<![-.\w])(worker_error|target_error|target_loss|max_answers|max_votes|max_points|time_limit|"
     r"node_limit|gap_limit|loss_bound)\b"
 )
 
@@ -30,6 +30,5 @@ def option_words(message: str) -> str:
     message = _PYTHON_ONLY.sub("", message)
     message = _WITH_OPTION.sub(r"\1", message)
     message = _NAMED.sub(r"--\1 \2", message)
-    return _OPTIONS.sub(
-        lambda match: f"--{match[1].replace('_', '-')}{' ' * bool(match[2])}", message
-    )
+    message = _OPTIONS.sub(lambda match: f"--{match[0]}".replace("_", "-"), message)
+    return re.sub(r"(--[a-z-]+)=(?=[^\s,;])", r"\1 ", message)
