@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from crowdtree.errors import CrowdtreeError, one_line, squeeze
+from crowdtree.errors import CrowdtreeError, needing, one_line, squeeze
 from crowdtree.files.atomic import write_atomically
 from crowdtree.files.formats import MOST_BYTES, ending_of
 from crowdtree.files.layouts import Grid, Row, has_header
@@ -159,7 +159,8 @@ def _check_zip(source: Source, name: str) -> None:
 
 def _sheets(source: Source, is_table: Callable[[list[Row]], bool]) -> dict[str, list[Row]]:
     """Rows of the sheets up to the first with a table, and of those beside it; no blank rows."""
-    import openpyxl
+    with needing(f"{source.name}: workbooks", "excel"):
+        import openpyxl
 
     found: dict[str, list[Row]] = {}
     with source.open() as file:  # the library does not close it on errors
@@ -178,9 +179,10 @@ def _sheets(source: Source, is_table: Callable[[list[Row]], bool]) -> dict[str, 
 
 def write_workbook(path: Path, sheets: Mapping[str, Iterable[list[Any]]]) -> None:
     """Write sheets of rows as an XLSX workbook."""
-    import openpyxl
-
     name = shown(path)
+    with needing(f"{name}: workbooks", "excel"):
+        import openpyxl
+
     book = openpyxl.Workbook(write_only=True)
     for title, rows in sheets.items():
         sheet = book.create_sheet(title)
