@@ -18,7 +18,7 @@ from crowdtree.evaluation import Bounds, Evaluation, evaluate
 from crowdtree.files import example, load_plan, load_problem, save_plan, save_problem
 from crowdtree.frontiers import Frontier, Point, frontier
 from crowdtree.learning import learn
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, policy_from_dict
 from crowdtree.problem import Problem
 from crowdtree.simulation import Crowd, simulate, sweep

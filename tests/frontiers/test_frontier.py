@@ -15,7 +15,7 @@ from contracts.oracle import all_trees
 from crowdtree.frontiers.compare import compare
 from crowdtree.frontiers.exact_votes import ExactVotes, Verdicts
 from crowdtree.frontiers.vote_options import Options, question_prices
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
 from crowdtree.tree import Tree
 
 

@@ -12,7 +12,7 @@ from crowdtree.cli.options import Reading, ReadingGroups
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.formats import ending_of_content
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
 from crowdtree.problem import Problem
 from crowdtree.reading import Source, open_source
 from crowdtree.tree import Tree

@@ -19,7 +19,7 @@ from crowdtree.files.atomic import write_atomically
 from crowdtree.files.audits import load_audit
 from crowdtree.files.formats import ending_of
 from crowdtree.learning import learn
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
 from crowdtree.report.learned import write_learned_report
 from crowdtree.text import percent
 

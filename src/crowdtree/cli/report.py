@@ -21,7 +21,7 @@ from crowdtree.cli.options import (
     with_options,
 )
 from crowdtree.evaluation import evaluate
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
 from crowdtree.report import write_report
 from crowdtree.staffing import staff
 from crowdtree.text import number, percent

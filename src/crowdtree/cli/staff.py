@@ -18,7 +18,7 @@ from crowdtree.cli.options import (
 )
 from crowdtree.cli.render.plan import finish
 from crowdtree.evaluation import evaluate
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
 from crowdtree.staffing import STAFFERS, staff
 
 __all__ = ["staff_verb"]

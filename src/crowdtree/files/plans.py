@@ -15,7 +15,7 @@ from crowdtree.files.documents import (
 )
 from crowdtree.files.formats import ending_of
 from crowdtree.files.yaml_json import parse_document, write_document
-from crowdtree.plan import Plan, as_plan, nested_plan
+from crowdtree.fixed_plan import Plan, as_plan, nested_plan
 from crowdtree.problem import Problem
 from crowdtree.reading import open_source, shown
 from crowdtree.tree import Tree

@@ -19,7 +19,7 @@ from crowdtree.frontiers.point import Point
 from crowdtree.frontiers.priced_search import Priced, exact_solver, greedy_tree
 from crowdtree.frontiers.supported import Curve
 from crowdtree.frontiers.vote_options import Options, question_prices
-from crowdtree.plan import Plan, Vote
+from crowdtree.fixed_plan import Plan, Vote
 from crowdtree.problem import DASH, Problem, check_problem
 from crowdtree.tree import Tree
 

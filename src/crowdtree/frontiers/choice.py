@@ -14,7 +14,7 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.frontiers.point import Point
 from crowdtree.frontiers.priced_search import more_votes
 from crowdtree.frontiers.vote_options import Options
-from crowdtree.plan import Plan, Vote
+from crowdtree.fixed_plan import Plan, Vote
 from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.staffing import paper_plans
 from crowdtree.text import percent

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from crowdtree.learning.pilot import Credible
     from crowdtree.learning.subtypes import Subtypes
     from crowdtree.learning.worker_tracker import WorkerTracker
-    from crowdtree.plan import Plan
+    from crowdtree.fixed_plan import Plan
     from crowdtree.policy import AdaptivePolicy
     from crowdtree.tree import Tree
 

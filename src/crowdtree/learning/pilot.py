@@ -13,7 +13,7 @@ from crowdtree import voting
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
 from crowdtree.learning.learned_problem import make_problem
-from crowdtree.plan import Plan, as_plan
+from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
 

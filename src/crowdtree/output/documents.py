@@ -23,7 +23,7 @@ from crowdtree.files.yaml_json import parse_document, write_document
 from crowdtree.frontiers import Frontier, Point
 from crowdtree.frontiers.vote_options import Options
 from crowdtree.learning.model import Learned
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
 from crowdtree.policy import POLICIES, policy_from_dict
 from crowdtree.policy.monitor import Alarm, Finding, Revision
 from crowdtree.problem import Problem

@@ -15,7 +15,7 @@ from crowdtree.files.problems import table_columns
 from crowdtree.frontiers import Frontier
 from crowdtree.learning.model import Learned
 from crowdtree.per_class import class_columns, confusion_columns
-from crowdtree.plan import Plan, as_plan
+from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.problem import DASH, Problem
 from crowdtree.simulation import Sweep
 from crowdtree.simulation.compare import Comparison

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from crowdtree.evaluation import Evaluation, evaluate
-from crowdtree.plan import Plan, as_plan
+from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.plots.text import clean
 from crowdtree.plots.tree_fold import leaf_counts
 from crowdtree.text import number, percent, plural

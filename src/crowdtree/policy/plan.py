@@ -15,7 +15,7 @@ from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
 from crowdtree.likelihood import AnswerModel
-from crowdtree.plan import Plan, as_plan
+from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.policy.base import (
     Answer,
     Ask,

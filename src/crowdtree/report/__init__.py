@@ -10,7 +10,7 @@ from typing import Any
 
 from crowdtree.evaluation import Evaluation, evaluate
 from crowdtree.per_class import ClassRow
-from crowdtree.plan import Plan, as_plan
+from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.plots.html import page, tree_section
 from crowdtree.plots.save import write_as
 from crowdtree.plots.trees import tree_views

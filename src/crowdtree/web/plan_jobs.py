@@ -15,7 +15,7 @@ from crowdtree import advise, files
 from crowdtree.advise import Offer, Report
 from crowdtree.designers import design, refuse_groups
 from crowdtree.errors import CrowdtreeError
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
 from crowdtree.policy.spec import LIMITS, PolicyKind, PolicySpec, make_policy, spec_of
 from crowdtree.problem import Problem
 from crowdtree.store.types import AnyPolicy, JsonObject

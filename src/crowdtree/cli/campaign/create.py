@@ -15,7 +15,7 @@ from crowdtree.cli.options import AllowGroups, AsJson, File, Seed, with_options
 from crowdtree.cli.policy import check_target
 from crowdtree.cli.streams import STANDARD_INPUT
 from crowdtree.errors import CrowdtreeError
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
 from crowdtree.policy.spec import PolicySpec, make_policy
 
 __all__ = ["create_verb"]

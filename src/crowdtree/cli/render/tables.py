@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
 from crowdtree.text import number, percent, plural
 
 __all__ = ["show_frontier", "show_policies"]
