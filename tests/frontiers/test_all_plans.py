@@ -66,7 +66,7 @@ def test_the_waste_table_of_the_first_page_gets_its_cheapest_plan():
     problem = ct.load_problem(WASTE.encode(), name="waste.csv")
     chosen = ct.frontier(problem).select(error=0.01)
     assert (chosen.proven, chosen.point.expected_cost) == (True, pytest.approx(12.0))
-    assert chosen.proof.startswith("Proven: no tree with majority votes")
+    assert chosen.proof.startswith("proven: no tree with majority votes")
     best = ct.frontier(problem).select(answers=12.3)
     assert best.point.misclassification == pytest.approx(0.00868, abs=1e-5)
 

@@ -18,8 +18,8 @@ from crowdtree.files import interchange
 from crowdtree.files.atomic import write_atomically
 from crowdtree.files.audits import load_audit
 from crowdtree.files.formats import ending_of
-from crowdtree.learning import learn
 from crowdtree.fixed_plan import Plan
+from crowdtree.learning import learn
 from crowdtree.report.learned import write_learned_report
 from crowdtree.text import percent
 

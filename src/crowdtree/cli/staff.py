@@ -9,6 +9,7 @@ import typer
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
     Design,
+    ExtraWorkers,
     File,
     PlanOutputs,
     ReadingGroups,
@@ -28,9 +29,7 @@ __all__ = ["staff_verb"]
 def staff_verb(
     file: File,
     *,
-    workers: Annotated[
-        int | None, typer.Option("--workers", help="Extra workers beyond one per node.")
-    ] = None,
+    workers: ExtraWorkers = None,
     answers: Annotated[
         float | None,
         typer.Option("--answers", help="Expected answers per item, in place of workers."),
@@ -45,7 +44,7 @@ def staff_verb(
     reading: ReadingGroups,
     seed: Seed = 0,
 ) -> None:
-    """Choose how many workers each question of a tree gets.
+    """Choose how many workers each question of a tree gets, for those who study trees.
 
     FILE is a problem (its tree is designed first) or a plan made by design.
 

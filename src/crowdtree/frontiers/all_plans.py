@@ -20,6 +20,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -30,14 +31,14 @@ from crowdtree.frontiers.vote_options import Options
 from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
 
-__all__ = ["AllPlans", "Limits", "Result", "is_searchable"]
+__all__ = ["AllPlans", "Limits", "Result", "is_searchable", "least_index"]
 
 FloatArray = NDArray[np.float64]
 MAX_CELLS = 5_000_000
 """Cells of (set of classes, question, votes) up to which all plans are searched."""
 MAX_EXPANSIONS = 6_000
 """Partial plans that are continued before the search gives up."""
-PRICES = np.geomspace(1e2, 1e-7, 28)
+PRICES = np.geomspace(1e2, 1e-7, 128)
 """Prices, relative to the mean price of an answer, among which the best bound is looked for."""
 AROUND = np.array([1.0, 0.25, 4.0])
 """Prices at which partial plans are bounded, relative to the one of the best bound."""
@@ -146,7 +147,7 @@ class _Sets:
         self.member = np.array([[bool(key & bit) for bit in bits] for key in keys])
         self.child = np.array(parts).reshape(len(keys), m, 2)
         self.asks = self.child[:, :, 0] >= 0
-        self.leaf = ~self.asks.any(axis=1)
+        self.leaf: NDArray[np.bool_] = np.asarray(~self.asks.any(axis=1))
         size = self.member.sum(axis=1)
         self.by_size = [np.flatnonzero((size == s) & ~self.leaf) for s in range(2, n + 1)]
         prior = np.where(self.member, problem.prior, 0.0)
@@ -165,6 +166,7 @@ class AllPlans:
 
     def __init__(self, options: Options) -> None:
         self.options, self.problem = options, options.problem
+        self._known: dict[float, FloatArray] = {}
         each = options.problem.n_questions * len(options.votes)
         self.sets = _Sets(options.problem, MAX_CELLS / each)
         if self.sets.too_many:
@@ -197,6 +199,12 @@ class AllPlans:
 
     def least(self, price: float) -> FloatArray:
         """Lower bound ``V(S)`` of ``misclassification + price x cost`` of every set."""
+        found = self._known.get(price)
+        if found is None:
+            found = self._known[price] = self._least(price)
+        return found
+
+    def _least(self, price: float) -> FloatArray:
         sets = self.sets
         value = np.where(sets.leaf, sets.group_error, 0.0)
         for rows in sets.by_size:
@@ -234,11 +242,12 @@ class AllPlans:
             search ends with a bound.
         """
         prices = PRICES / self.options.price.mean()
-        at = [self._bound_at(limits, p, float(self.least(p)[0])) for p in prices]
-        price = prices[int(np.argmax(at))]
-        fine = price * np.geomspace(0.4, 2.5, 9)
-        at = [self._bound_at(limits, p, float(self.least(p)[0])) for p in fine]
-        self._price = fine[int(np.argmax(at))] * AROUND
+
+        def bound(index: int) -> float:
+            price = float(prices[index])
+            return -self._bound_at(limits, price, float(self.least(price)[0]))
+
+        self._price = prices[least_index(bound, 0, len(prices) - 1)] * AROUND
         self._value = np.array([self.least(p) for p in self._price]).T  # set, price
         return self._branch(limits, max_expansions, deadline)
 
@@ -292,7 +301,7 @@ class AllPlans:
         row, option = np.nonzero((errors <= limits.error) & (costs <= limits.cost))
         question, error, cost = asked[row], errors[row, option], costs[row, option]
         bound = np.zeros((len(row), len(self._price)))
-        complete = np.full(len(row), not rest)
+        complete: NDArray[np.bool_] = np.full(len(row), not rest)
         yes = self.yes[question, option]
         for side, share in ((0, 1 - yes), (1, yes)):
             child = sets.child[here.set, question, side]
@@ -321,9 +330,7 @@ class AllPlans:
         number = len(partial.nodes)
         nodes = (*partial.nodes, (question, option, here.parent, here.side))
         member = sets.member[here.set]
-        error = partial.error + float(
-            self.error[question, option][member] @ here.reach[member]
-        )
+        error = partial.error + float(self.error[question, option][member] @ here.reach[member])
         cost = partial.cost + float(self.cost[question, option] @ here.reach)
         yes = self.yes[question, option]
         new = []
@@ -362,3 +369,25 @@ class AllPlans:
             "searched",
         )
         return Plan(tree, self.options.votes[option], self.options.vote, "all plans searched")
+
+
+def least_index(value: Callable[[int], float], low: int, high: int) -> int:
+    """Index of the least value between two indices, for values that fall and then rise.
+
+    >>> least_index(lambda k: abs(k - 37.2), 0, 100)
+    37
+    """
+    known: dict[int, float] = {}
+
+    def at(index: int) -> float:
+        if index not in known:
+            known[index] = value(index)
+        return known[index]
+
+    while high - low > 3:
+        step = round(0.382 * (high - low))
+        left, right = low + step, high - step
+        if left >= right:
+            left, right = low + (high - low) // 2, low + (high - low) // 2 + 1
+        low, high = (low, right) if at(left) <= at(right) else (left, high)
+    return min(range(low, high + 1), key=at)

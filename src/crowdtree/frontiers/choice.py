@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -101,18 +102,18 @@ class Selection:
 
     @property
     def proof(self) -> str:
-        """What is proven, in one sentence."""
+        """What is proven about the tree, as the end of a sentence."""
         vote = "majority votes" if self.plan.vote == "majority" else "votes that stop at a lead"
         most = f"{vote} (at most {self.max_votes} per question)"
         if self.lower_bound is None:
-            return f"Best tree found with {vote}; nothing is proven."
+            return f"the best one found with {vote}; nothing is proven."
         budget = self.goal.answers is not None or self.goal.cost is not None
         what = "errs less within the budget" if budget else "reaches this error at a lower cost"
         if self.proven:
-            return f"Proven: no tree with {most} {what}."
+            return f"proven: no tree with {most} {what}."
         least = percent(self.lower_bound) if budget else number(self.lower_bound)
         return (
-            f"Not proven: no tree with {most} has {'an error' if budget else 'a cost'} below "
+            f"not proven: no tree with {most} has {'an error' if budget else 'a cost'} below "
             f"{least}, {percent(self.gap)} below this one."
         )
 
@@ -224,7 +225,7 @@ class Frontier(Framed, Saved, Plotted):
         loss
             Expected loss per item to stay below; exact.
         time_limit
-            Seconds for the search of all plans.
+            Seconds for the search of all plans; 0 leaves it out.
         """
         goal = Goal(error, answers, cost, loss, undecided)
         goal.check()
@@ -234,25 +235,27 @@ class Frontier(Framed, Saved, Plotted):
             chosen = self._for_loss(loss)
         else:
             chosen = self._within(goal)
-        if undecided or not is_searchable(self.options.problem):
+        if undecided or time_limit == 0 or not is_searchable(self.options.problem):
             return Selection(goal, chosen, self.max_votes)
         return self._searched(goal, chosen, time_limit)
 
+    @cached_property
+    def _all_plans(self) -> AllPlans:
+        return AllPlans(self.options)
+
     def _searched(self, goal: Goal, chosen: Point, time_limit: float | None) -> Selection:
         """Search all plans for a better one."""
-        options = self.options
-        if goal.answers is not None:
-            options = replace(options, price=np.ones(options.problem.n_questions))
-        plans = AllPlans(options)
+        plans = self._all_plans
+        if goal.answers is not None and (self.options.price != 1).any():
+            plain = np.ones(self.options.problem.n_questions)
+            plans = AllPlans(replace(self.options, price=plain))
         if plans.too_many:
             return Selection(goal, chosen, self.max_votes)
         least: Literal["cost", "error"] = "cost" if goal.error is not None else "error"
         cost = chosen.expected_cost if goal.answers is None else goal.answers
         if goal.cost is not None:
             cost = goal.cost
-        limits = Limits(
-            chosen.misclassification if goal.error is None else goal.error, cost, least
-        )
+        limits = Limits(chosen.misclassification if goal.error is None else goal.error, cost, least)
         deadline = np.inf if time_limit is None else time.monotonic() + time_limit
         found = plans.search(limits, deadline=deadline)
         if found.plan is not None:

@@ -32,13 +32,13 @@ from crowdtree.stats import normal_quantile
 if TYPE_CHECKING:
     import polars as pl
 
+    from crowdtree.fixed_plan import Plan
     from crowdtree.learning.flags import Flags
     from crowdtree.learning.labels import LabelFit
     from crowdtree.learning.online import Current, Online
     from crowdtree.learning.pilot import Credible
     from crowdtree.learning.subtypes import Subtypes
     from crowdtree.learning.worker_tracker import WorkerTracker
-    from crowdtree.fixed_plan import Plan
     from crowdtree.policy import AdaptivePolicy
     from crowdtree.tree import Tree
 

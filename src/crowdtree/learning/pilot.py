@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from crowdtree import voting
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
-from crowdtree.learning.learned_problem import make_problem
 from crowdtree.fixed_plan import Plan, as_plan
+from crowdtree.learning.learned_problem import make_problem
 from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
 
