@@ -377,7 +377,8 @@ def _costs(
         choice, _ = curve.best()
         if choice is None:
             why = "inseparable classes" if groups else "questions that people answer badly"
-            yield Cost(target, reason=f"out of reach because of {why}")
+            least = percent(float(curve.least_error))
+            yield Cost(target, reason=f"out of reach: {least} remain because of {why}")
             continue
         found = choice.performance
         yield Cost(target, float(found.answers), float(found.error))

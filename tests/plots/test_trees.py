@@ -53,7 +53,7 @@ def test_every_label_and_number_is_there(n: int) -> None:
     svg = tree_svg(plan)
     titles = [element.text or "" for element in ET.fromstring(svg).iter(SVG + "title")]
     for row in ct.evaluate(plan).classes:
-        share, recall, precision = map(percent, (row.share, row.recall, row.precision))
+        share, recall, precision = map(percent, (row.labelled, row.recall, row.precision))
         small = f"{share} of items, recall {recall}, precision {precision}"
         assert f"{row.name}: {small}" in titles
     words = {box.name for box in text_boxes(svg)}

@@ -59,15 +59,11 @@ def staff_verb(
     given = inputs.read_tree(file, reading, design_method, seed)
     tree = given.tree if isinstance(given, Plan) else given
     value = evaluate(staff(tree, workers, method, answers=answers, pool=pool, rng=seed))
-    # the report staffs a problem by its own defaults
-    as_report = given is tree and workers is not None and (method, pool) == ("marginal", "node")
-    words: list[object] = [] if design_method == "fm" else ["--design", design_method]
-    words += ["--answers", f"{answers:g}"] if workers is None else ["--workers", workers]
     if outputs.output is not None:
         then = render.command("report", str(outputs.output))
-    elif as_report:
-        then = render.command("report", file, *words, reading=reading)
     else:
+        words: list[object] = [] if design_method == "fm" else ["--design", design_method]
+        words += ["--answers", f"{answers:g}"] if workers is None else ["--workers", workers]
         words += [] if method == "marginal" else ["--method", method]
         words += [] if pool == "node" else ["--pool", pool]
         words += ["--seed", seed] if seed else []

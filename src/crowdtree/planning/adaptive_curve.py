@@ -69,6 +69,8 @@ class AdaptiveCurve:
         if self.by_loss:
             assert problem.loss is not None
             self._top = float(problem.loss.decide(problem.prior).risk)
+            if problem.loss.refer is not None:  # at that price every item would be referred
+                self._top = min(self._top, 0.999 * problem.loss.refer)
         self._tried: dict[int, PlanChoice] = {}
 
     def step_at(self, target: float) -> int:
@@ -79,6 +81,11 @@ class AdaptiveCurve:
     def last(self) -> int:
         """Number of the tightest threshold."""
         return self.step_at(LEAST_TARGET * self._top)
+
+    @property
+    def least_error(self) -> Estimate:
+        """Smallest error of the policies that were simulated."""
+        return min(choice.performance.error for choice in self._tried.values())
 
     def at(self, step: int) -> PlanChoice:
         """The policy that stops at a threshold, simulated."""

@@ -95,6 +95,8 @@ def report_html(
         choices = _choices_html(plan, head)
         if plan.fixed_plan is None:
             return page(head, choices)
+        if price is None and plan.price is not None and len(set(plan.price)) == 1:
+            price = plan.price[0]
         plan, title = plan.fixed_plan, head
     value = evaluate(as_plan(plan))
     head = title or summary.heading(value)
