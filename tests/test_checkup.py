@@ -35,7 +35,10 @@ def test_useless_and_duplicate_questions_and_classes() -> None:
     assert found.same_questions == (("q0", "q1"),)
     same = ct.check(table([[0, 1, 1]]))
     assert same.same_classes == same.groups == (("c1", "c2"),)
-    assert all(cost.answers is None and "remain because of inseparable" in cost.reason for cost in same.costs)
+    assert all(
+        cost.answers is None and "remain because of inseparable" in cost.reason
+        for cost in same.costs
+    )
     assert "No question separates: c1, c2" in str(same)
 
 

@@ -92,7 +92,9 @@ def test_the_suggested_next_command_works(tmp_path, capsys, monkeypatch):
     said = ["check", path.name, "--normalise", "--worker-error", "0.1", "--dash", "either"]
     for verb in ("plan", "plan", "simulate"):
         assert run(*said) == 0
-        said = shlex.split(capsys.readouterr().out.splitlines()[-1].removeprefix("Next: crowdtree "))
+        said = shlex.split(
+            capsys.readouterr().out.splitlines()[-1].removeprefix("Next: crowdtree ")
+        )
         assert said[0] == verb
         if verb == "plan":
             assert said[1] == path.name

@@ -334,11 +334,11 @@ def _compare(
         draw_comparison(found, outputs.draw)
 
     def show(console: Any) -> None:
-        fair = [row for row in found.rows if not row.note]
+        fair = [row for row in found.rows if row.note != "does not reach it"]
         if fair:
             best = min(fair, key=lambda row: row.answers)
             console.print(
-                f"[bold]{best.policy}[/] is cheapest: "
+                f"[bold]{best.policy}[/] takes the fewest answers of these: "
                 f"[bold]{amount(best.answers, 'answer')}[/] per item for {_reached(best)}.\n"
             )
         show_policies(console, found.rows)

@@ -148,11 +148,11 @@ class AdaptiveCurve:
     def _within(
         self, limit: float, measure: Callable[[ExpectedPerformance], Estimate], name: str
     ) -> tuple[PlanChoice | None, str]:
-        """Tightest threshold that keeps a budget, interval included."""
+        """Tightest threshold whose mean keeps a budget."""
         low, high = -1, self.last + 1
         while high - low > 1:
             middle = (low + high) // 2
-            fits = measure(self.at(middle).performance).high <= limit
+            fits = measure(self.at(middle).performance) <= limit
             low, high = (middle, high) if fits else (low, middle)
         if low < 0 or not self.at(low).performance.answers:
             return None, f"{name}: {limit:g} is too low for any answer"
@@ -163,7 +163,7 @@ class AdaptiveCurve:
 
         def total(step: int) -> float:
             found = self.at(step).performance
-            return float(found.cost + found.risk) if found.cost.high <= budget else np.inf
+            return float(found.cost + found.risk) if found.cost <= budget else np.inf
 
         best = least_index(total, 0, self.last)
         if not np.isfinite(total(best)):
