@@ -130,7 +130,7 @@ def database_down(lab: Lab) -> Finding:
     return outage(found, "database cannot be reached")
 
 
-@threat("the parent of --workers 2 is killed")
+@threat("the parent of --processes 2 is killed")
 def orphans(lab: Lab) -> Finding:
     with (
         postgres() as server,

@@ -64,7 +64,7 @@ class PolicyOptions:
                 options={"criterion": self.criterion, "strict": True},
             )
         return PolicySpec(
-            stopping="none" if self.policy in (None, "plan") else self.policy,
+            stopping="none" if self.policy is None or self.policy == "plan" else self.policy,
             allow_groups=allow_groups,
             workers=self.workers,
             workers_per_node=WORKERS_PER_NODE,

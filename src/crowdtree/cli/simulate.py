@@ -338,7 +338,7 @@ def _compare(
         if fair:
             best = min(fair, key=lambda row: row.answers)
             console.print(
-                f"[bold]{best.policy}[/] takes the fewest answers of these: "
+                f"[bold]{best.policy}[/] needs fewest answers: "
                 f"[bold]{amount(best.answers, 'answer')}[/] per item for {_reached(best)}.\n"
             )
         show_policies(console, found.rows)
