@@ -325,8 +325,11 @@ def test_the_paper_does_not_continue_below_a_frontier_that_ran_out_of_votes():
 
 def test_prices_by_name():
     problem = ct.example("table1")
-    assert question_prices(problem, {"T2": 3.0}).tolist() == [1, 3, 1, 1, 1]
-    front = ct.frontier(problem, price={"T1": 100.0}, max_votes=3)
+    prices = dict.fromkeys(problem.questions, 1.0)
+    assert question_prices(problem, {**prices, "T2": 3.0}).tolist() == [1, 3, 1, 1, 1]
+    with pytest.raises(ct.CrowdtreeError, match="missing; give"):
+        ct.frontier(problem, price={"T2": 3.0})
+    front = ct.frontier(problem, price={**prices, "T1": 100.0}, max_votes=3)
     assert "T1" not in {node.question for node in front[0].plan.tree.nodes}
 
 

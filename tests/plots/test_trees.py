@@ -62,7 +62,8 @@ def test_every_label_and_number_is_there(n: int) -> None:
         assert any(title.startswith(f"{node.question}: {node.text}") for title in titles)
         error = percent(float(plan.node_error[node.index] / node.share))
         votes = int(plan.votes[node.index])
-        small = f"{error} error · {votes} vote{'s' * (votes > 1)} · {percent(float(visits[node.index]))}"
+        share = percent(float(visits[node.index]))
+        small = f"{error} error · {votes} vote{'s' * (votes > 1)} · {share}"
         assert small in words
         assert any(word.startswith(f"{node.index + 1}. ") for word in words)
     for level in tree.levels:

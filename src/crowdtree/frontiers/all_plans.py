@@ -43,6 +43,8 @@ PRICES = np.geomspace(1e2, 1e-7, 128)
 AROUND = np.array([1.0, 0.25, 4.0])
 """Prices at which partial plans are bounded, relative to the one of the best bound."""
 SAME = 1e-9
+TINY = 1e-300
+"""What makes a limit stricter that is 0."""
 
 
 class Limits(NamedTuple):
@@ -57,7 +59,7 @@ class Limits(NamedTuple):
         """Limits that only a better plan than this one keeps."""
         if self.least == "cost":
             return self._replace(cost=cost * (1 - SAME))
-        return self._replace(error=error * (1 - SAME))
+        return self._replace(error=error * (1 - SAME) - TINY)
 
 
 class Result(NamedTuple):

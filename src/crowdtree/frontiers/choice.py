@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -251,11 +251,12 @@ class Frontier(Framed, Saved, Plotted):
             plans = AllPlans(replace(self.options, price=plain))
         if plans.too_many:
             return Selection(goal, chosen, self.max_votes)
-        least: Literal["cost", "error"] = "cost" if goal.error is not None else "error"
-        cost = chosen.expected_cost if goal.answers is None else goal.answers
-        if goal.cost is not None:
-            cost = goal.cost
-        limits = Limits(chosen.misclassification if goal.error is None else goal.error, cost, least)
+        if goal.error is not None:
+            limits = Limits(goal.error, chosen.expected_cost, "cost")
+        else:
+            budget = goal.answers if goal.cost is None else goal.cost
+            limits = Limits(chosen.misclassification, float(budget or 0.0), "error")
+        limits = limits.tightened(chosen.misclassification, chosen.expected_cost)
         deadline = np.inf if time_limit is None else time.monotonic() + time_limit
         found = plans.search(limits, deadline=deadline)
         if found.plan is not None:

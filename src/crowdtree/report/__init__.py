@@ -108,7 +108,7 @@ def report_html(
         choices=choices,
         value=value,
         about=summary.about(value),
-        points=summary.points(value, others, price),
+        points=summary.points(value, [] if choices else others, price),
         next_steps=summary.next_steps(value),
         problem=value.tree.problem,
         plan=value.plan,
