@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
 from crowdtree.plots.style import SMALL_SIZE
 from crowdtree.plots.text import wrap
 from crowdtree.plots.tree_drawing import Drawing, line_height, text
