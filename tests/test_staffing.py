@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 import crowdtree as ct
 from contracts.oracle import spread
 from crowdtree import (
-    STAFFERS,
     CrowdtreeError,
     CrowdtreeWarning,
     Plan,
@@ -24,7 +23,7 @@ from crowdtree import (
     staff,
     voting,
 )
-from crowdtree.staffing import MOST_WORKERS, random_means, single_mean
+from crowdtree.staffing import MOST_WORKERS, STAFFERS, random_means, single_mean
 from strategies import problems
 
 

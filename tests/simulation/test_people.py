@@ -50,7 +50,7 @@ def played(policy: Any, people: int, seed: int) -> tuple[list[int], list[int]]:
 def test_simulated_labels_are_those_of_the_engine(name: str, people: int) -> None:
     policy = POLICIES[name]
     run = simulate(PROBLEM, policy, ITEMS, rng=people, people_per_item=people)
-    assert (run.label.tolist(), run.answers.tolist()) == played(policy, people, seed=people)
+    assert (run.label_index.tolist(), run.answers.tolist()) == played(policy, people, seed=people)
     assert run.answers.min() >= people
 
 

@@ -99,7 +99,7 @@ def test_vectorised_gives_the_labels_of_the_steps(policy, crowd):
     slow = simulate(PROBLEM, POLICIES[policy], 150, rng=3, crowd=CROWDS[crowd], stepwise=True)
     alike(fast, slow)
     np.testing.assert_allclose(fast.posterior_error, slow.posterior_error, rtol=1e-6, atol=1e-12)
-    assert fast.label.min() >= 0
+    assert fast.label_index.min() >= 0
     assert fast.asked.sum() == fast.answers.sum()
 
 
@@ -250,7 +250,7 @@ def test_recorded_answers_are_used_as_they_are():
     policy = AdaptivePolicy(PROBLEM, 0.02, repeats=1, strict=False)
     run = simulate(PROBLEM, policy, 300, crowd=Recorded(table, truth))
     assert run.misclassification == 0
-    np.testing.assert_array_equal(run.truth, truth)
+    np.testing.assert_array_equal(run.truth_index, truth)
     with pytest.raises(CrowdtreeError, match="repeats=1"):
         simulate(PROBLEM, AdaptivePolicy(PROBLEM, 1e-6), 300, crowd=Recorded(table, truth))
     with pytest.raises(CrowdtreeError, match="expected at most the 300 recorded"):
@@ -258,7 +258,7 @@ def test_recorded_answers_are_used_as_they_are():
     table[0, :] = -1
     run = simulate(PROBLEM, policy, 300, crowd=Recorded(table, truth))
     assert run.answers[0] == 0
-    assert run.label[0] == np.argmax(PROBLEM.prior)
+    assert run.label_index[0] == np.argmax(PROBLEM.prior)
 
 
 def test_tuned_target_reaches_the_requested_error():

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.checking import check_call
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
 from crowdtree.frontiers.point import Point
@@ -129,6 +130,7 @@ class Frontier(Framed, Saved, Plotted):
         loss
             Expected loss per item to stay below; exact.
         """
+        check_call(type(self).plan_for, locals())
         check_wish(error, answers, undecided, loss)
         if error is not None:
             return self._for_error(error, undecided)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.problem import DASH, Problem
 
@@ -95,13 +96,12 @@ def learn(
     """
     from crowdtree.learning import answers as reading
 
+    check_call(learn, locals())
     for name, value in (("level", level), ("certain", certain)):
-        if not isinstance(value, int | float) or not 0.5 <= value < 1:
+        if not 0.5 <= value < 1:
             raise CrowdtreeError(
                 f"{name}: expected a probability from 0.5 to below 1, got {value!r}"
             )
-    if problem is not None and not isinstance(problem, Problem):
-        raise CrowdtreeError(f"problem: expected a Problem, got {type(problem).__name__}")
     if problem is not None and classes is not None:
         raise CrowdtreeError("classes: the problem names them already; give one of the two")
     truths = None if gold is None else reading.read_gold(gold)

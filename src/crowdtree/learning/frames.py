@@ -74,7 +74,7 @@ class _Table:
         if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"[", b"{")):
             raise CrowdtreeError(
                 f"{file.name}: expected CSV or Parquet, got JSON; read an export of Label Studio "
-                "with crowdtree.load_answers"
+                "with crowdtree.load"
             )
         self.separator = separator_of(head.split(b"\n", 1)[0].decode(errors="replace"))
         if file.path is not None and not file.is_gzip():
@@ -152,7 +152,7 @@ def _select(
     if missing:
         how = f"name the columns {', '.join(needed)}"
         if "annotations" in found:
-            how = "read an export of Zooniverse with crowdtree.load_answers"
+            how = "read an export of Zooniverse with crowdtree.load"
         raise CrowdtreeError(
             f"{what}: column {listing(missing)} is missing (found: {listing(found)}); {how}"
         )

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
 from crowdtree.learning.judging import Judge, difference_interval, interval_of_mean
 from crowdtree.loss import Decision
@@ -107,6 +108,7 @@ class Accuracy(NamedTuple):
 
         What is known already and what each item adds are taken as normal.
         """
+        check_call(Accuracy.needed, {"half_width": half_width})
         if not half_width > 0:
             raise CrowdtreeError(f"half_width: expected a number above 0, got {half_width!r}")
         z = normal_quantile(self.level)
