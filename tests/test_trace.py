@@ -24,7 +24,7 @@ def test_every_policy_is_followed_to_its_label(name, true_class):
     assert trace.open_questions == ()
     state = policy.start()
     for step in trace.steps:  # the policy's own steps give the same beliefs and the same end
-        answer = ct.policy.Answer(TABLE1.question_index(step.question), step.answer == "yes")
+        answer = ct.policy.Answer(TABLE1.question_index(step.question), int(step.answer == "yes"))
         state = policy.update(state, answer)
         np.testing.assert_allclose(step.posterior, policy.posterior(state), rtol=1e-12)
     assert policy.ask(state) == trace.decision

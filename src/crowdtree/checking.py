@@ -27,6 +27,9 @@ from crowdtree.errors import CrowdtreeError
 __all__ = ["check_call", "check_options", "describe_type", "did_you_mean", "got", "is_number"]
 
 
+Test = Callable[[Any], bool]
+
+
 class _Kind(NamedTuple):
     words: str
     fix: Callable[[Any, str], str]
@@ -78,9 +81,14 @@ def check_call(function: Callable[..., Any], arguments: Mapping[str, Any]) -> No
         ...
     crowdtree.errors.CrowdtreeError: how: expected "well" or "badly", got the text 'soon'
     """
-    for name, choices in _annotations(function).items():
-        if name in arguments and not any(_fits(arguments[name], choice) for choice in choices):
-            raise _refusal(name, choices, arguments[name], function.__name__)
+    for name, (choices, tests) in _annotations(function).items():
+        if name in arguments:
+            value = arguments[name]
+            for fits in tests:
+                if fits(value):
+                    break
+            else:
+                raise _refusal(name, choices, value, function.__name__)
 
 
 def check_options(
@@ -138,6 +146,8 @@ def is_number(value: Any, *, whole: bool = False) -> bool:
     >>> [is_number(value) for value in (1, np.float32(0.5), True, "1", [1], float("nan"))]
     [True, True, False, False, False, False]
     """
+    if type(value) is int or (type(value) is float and not whole):
+        return not math.isnan(value)
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, bool | np.bool_):
@@ -149,8 +159,10 @@ def is_number(value: Any, *, whole: bool = False) -> bool:
 
 
 @cache
-def _annotations(function: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
-    """Types that each argument may have; arguments that may be anything are left out."""
+def _annotations(
+    function: Callable[..., Any],
+) -> dict[str, tuple[tuple[Any, ...], tuple[Test, ...]]]:
+    """Types that each argument may have, with their tests; not those that may be anything."""
     made = function.__init__ if inspect.isclass(function) else function
     names = getattr(inspect.unwrap(made), "__globals__", {})
     found = {}
@@ -159,7 +171,7 @@ def _annotations(function: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
         if name not in ("self", "cls") and not variadic and given.annotation is not given.empty:
             choices = tuple(_resolved(given.annotation, names))
             if Any not in choices:
-                found[name] = choices
+                found[name] = choices, tuple(map(_test, choices))
     return found
 
 
@@ -192,25 +204,36 @@ def _parts(node: ast.expr) -> Iterable[str]:
         yield ast.unparse(node)
 
 
-def _fits(value: Any, expected: Any) -> bool:
+def _test(expected: Any) -> Test:
+    """Make the function that says whether a value is of a type."""
     origin = typing.get_origin(expected) or expected
-    if expected is None or origin is Literal:
-        options = (None,) if expected is None else typing.get_args(expected)
-        return any(type(value) is type(option) and value == option for option in options)
+    if expected is None:
+        return lambda value: value is None
+    if origin is Literal:
+        options = typing.get_args(expected)
+        return lambda value: isinstance(value, str) and value in options
     if origin in (int, float):
-        return is_number(value, whole=origin is int)
+        return lambda value: is_number(value, whole=origin is int)
     if origin is bool:
-        return isinstance(value, bool | np.bool_)
+        return lambda value: isinstance(value, bool | np.bool_)
     if origin is np.ndarray:
-        return is_number(value) or (_is_list(value) and _has_numbers(value))
+        return _has_numbers
     if origin in _LISTS:
-        return _is_list(value)
-    if kind := _KINDS.get(origin):
-        needs = kind.needs
-        return all(hasattr(value, name) for name in needs) if needs else isinstance(value, origin)
-    if getattr(origin, "_is_protocol", False) and origin is not os.PathLike:
-        return True  # nothing says how it is recognised
-    return isinstance(value, origin) if isinstance(origin, type) else True
+        return _is_list
+    if origin is Mapping and (element := _element(expected)):
+        inside = _test(element)
+        return lambda value: isinstance(value, Mapping) and all(map(inside, value.values()))
+    if origin in _KINDS and (needs := _KINDS[origin].needs):
+        return lambda value: all(hasattr(value, name) for name in needs)
+    if getattr(origin, "_is_protocol", False) and origin not in (os.PathLike, Callable):
+        return lambda _: True  # nothing says how it is recognised
+    return lambda value: isinstance(value, origin)
+
+
+def _element(expected: Any) -> Any:
+    """Type of ours that a mapping leads to."""
+    parts = [typing.get_origin(part) or part for part in typing.get_args(expected)[1:]]
+    return parts[0] if parts and parts[0] in _KINDS else None
 
 
 def _is_list(value: Any) -> bool:
@@ -218,10 +241,14 @@ def _is_list(value: Any) -> bool:
 
 
 def _has_numbers(value: Any) -> bool:
-    try:
-        return np.asarray(value).dtype.kind in "biufO"
-    except ValueError:  # rows of different lengths
-        return False
+    if not isinstance(value, np.ndarray):
+        if not _is_list(value):
+            return is_number(value)
+        try:
+            value = np.asarray(value)
+        except ValueError:  # rows of different lengths
+            return False
+    return value.dtype.kind in "biufO"
 
 
 _LISTS = (Sequence, Collection, Iterable, list, tuple)
@@ -242,12 +269,15 @@ _WORDS: dict[Any, str] = {
 
 def _refusal(name: str, choices: tuple[Any, ...], value: Any, call: str) -> CrowdtreeError:
     origins = [typing.get_origin(choice) or choice for choice in choices]
-    if os.PathLike in origins and str in origins:
-        origins.remove(str)
     words: list[str] = []
-    for choice, origin in zip(choices, origins, strict=False):
+    for choice, origin in zip(choices, tuple(origins), strict=True):
+        if origin is str and os.PathLike in origins:
+            continue
         if origin is Literal:
             words += [f'"{option}"' for option in typing.get_args(choice)]
+        elif origin is Mapping and (element := _element(choice)):
+            words.append(f"a dictionary from name to {_KINDS[element].words}")
+            origins.append(element)
         elif origin is not None:
             words.append(_KINDS[origin].words if origin in _KINDS else _type_words(origin))
     *most, last = dict.fromkeys(words)
@@ -261,4 +291,4 @@ def _refusal(name: str, choices: tuple[Any, ...], value: Any, call: str) -> Crow
 
 def _type_words(cls: Any) -> str:
     name = cls.__name__
-    return _WORDS.get(cls) or f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
+    return _WORDS.get(cls) or f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"

@@ -234,7 +234,7 @@ class Plan(Framed, Saved, Drawn):
         """
         check_call(Plan.from_dict, locals())
         if "nodes" not in data and "tree" not in data:
-            raise CrowdtreeError("plan: expected what to_dict() wrote, with its tree")
+            raise KeyError("tree")
         nested = _nested(data["nodes"]) if "nodes" in data else data["tree"]
         tree = Tree.from_dict(problem, nested, data.get("design", "given"))
         proven = data.get("certificate")

@@ -166,7 +166,7 @@ class Problem(Framed, Saved, HtmlShown):
         >>> made.outcome.tolist(), made.worker_error.round(2).tolist()
         ([[0, 1]], [[0.05, 0.02]])
         """
-        check_call(Problem.from_strength, locals())
+        check_call(Problem.from_strength, {"unclear": unclear})
         names = (check_names(questions, "questions", 1), check_names(classes, "classes", 2))
         share = _floats(strength, "strength")
         if share.shape != (len(names[0]), len(names[1])):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from crowdtree.campaign import Event, ItemState, advance, open_questions, path, start_item
 from crowdtree.checking import check_call, got, is_number
-from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.errors import CrowdtreeError, listing, one_line
 from crowdtree.likelihood import AnswerModel
 from crowdtree.plan import Plan
 from crowdtree.policy import AdaptivePolicy, Label, PlanPolicy, Policy
@@ -58,6 +58,13 @@ class Trace(Framed, HtmlShown):
         Class of the item, known in simulations only.
     ignored
         Answers that did not count: question, answer and reason.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> trace = ct.explain(ct.example("table1"), {"T1": "no"})
+    >>> trace.label, trace.open_questions
+    (None, ('T5',))
     """
 
     problem: Problem
@@ -235,7 +242,7 @@ def _index(names: tuple[str, ...], value: Any, what: str) -> int:
         return int(value)
     if value not in names:
         raise CrowdtreeError(
-            f"{what}: {got(value)} is not in the problem, which has {listing(names)}"
+            f"{what}: {one_line(value)} is not in the problem, which has {listing(names)}"
         )
     return names.index(value)
 

@@ -276,7 +276,7 @@ def test_labels_come_from_every_kind_of_file(tmp_path):
 )
 def test_labels_that_are_wrong_are_refused(text, words):
     with pytest.raises(ct.CrowdtreeError) as error:
-        ct.load(text.encode(), name="labels.csv")
+        ct.load(text.encode(), "labels", name="labels.csv")
     assert words in str(error.value)
     assert "\n" not in str(error.value)
 

@@ -76,5 +76,5 @@ def test_impossible_numbers_of_people_are_refused() -> None:
         simulate(PROBLEM, few, 10, people_per_item=3)
     with pytest.raises(CrowdtreeError, match="people_per_item: expected at least 1, got 0"):
         simulate(PROBLEM, few, 10, people_per_item=0)
-    with pytest.raises(CrowdtreeError, match="policy: expected a policy, got Tree"):
+    with pytest.raises(CrowdtreeError, match="policy: expected a policy, got a Tree"):
         simulate(PROBLEM, ct.design(PROBLEM), 10, people_per_item=2)  # type: ignore[arg-type]

@@ -239,7 +239,9 @@ def _for_another_person(
     )  # fmt: skip
     stated = made.discounted(log_prior, last.log_posterior, last.answers)
     wrong = stated.argmax(axis=1) != last.of_item
-    errors = log_odds(wrong, ReplayedStates.last(named).of_item, float(wrong.mean()))
+    few = 0.5 / len(wrong)  # half an item, where none or all are wrong
+    expected = float(np.clip(wrong.mean(), few, 1 - few))
+    errors = log_odds(wrong, ReplayedStates.last(named).of_item, expected)
     error = Another.of(*errors)
     low, high = (float(_sigmoid(error.centre + side * error.sd)) for side in (-Z95, Z95))
     reached = (low + high) / 2, (high - low) / 2

@@ -145,7 +145,10 @@ def _recognise(file: Any) -> Kind | None:
     elif file.name.lower().endswith((".parquet", ".pq")):
         import polars as pl
 
-        names = pl.read_parquet_schema(io.BytesIO(file.read_bytes()))
+        try:
+            names = pl.read_parquet_schema(io.BytesIO(file.read_bytes()))
+        except pl.exceptions.PolarsError:
+            return "labels"  # whose reader says what is wrong
     elif file.name.lower().endswith(".xlsx"):
         return "problem"
     else:

@@ -151,7 +151,7 @@ def check_answer(problem: Problem, answer: Answer) -> None:
             f"answer: question {answer.question} does not exist; the problem has "
             f"{problem.n_questions}, counted from 0"
         )
-    if answer.value not in (0, 1):
+    if isinstance(answer.value, bool | np.bool_) or answer.value not in (0, 1):
         raise CrowdtreeError(f"answer: expected 0 (no) or 1 (yes), got {answer.value!r}")
     if not math.isfinite(answer.skill):
         raise CrowdtreeError(f"answer: expected a finite skill of the worker, got {answer.skill}")

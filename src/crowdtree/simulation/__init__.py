@@ -172,10 +172,6 @@ def sweep(
     for name, given in (("policies", policies), ("crowds", people)):
         if not given:
             raise CrowdtreeError(f"{name}: expected at least one, got none")
-    for crowd in people.values():
-        check_call(simulate, {"crowd": crowd})
-    for policy in policies.values():
-        check_call(simulate, {"policy": policy})
     key = _key(rng)
     cells = [(policy, crowd) for policy in policies for crowd in people]
     lists = [_tasks(problem, policies[p], items, key, people[c], False) for p, c in cells]
