@@ -414,7 +414,7 @@ def test_many_workers_and_tiny_errors() -> None:
          "workers: expected a whole number, got inf"),
         ({"workers": "6"}, "workers: expected a whole number, got the text '6'"),
         ({"answers": 1.0}, "answers: expected at least 1.7 (one worker per node), got 1"),
-        ({"answers": float("nan")}, "answers: expected a number, got nan"),
+        ({"answers": float("nan")}, "answers: expected a number of at most 10,000,000, got nan"),
         ({"answers": float("inf")}, "answers: expected a number of at most 10,000,000, got inf"),
         ({"answers": "few"}, "answers: expected a number, got the text 'few'"),
     ],

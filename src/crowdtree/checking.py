@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import math
 import os
 import types
 import typing
@@ -141,18 +140,16 @@ def got(value: Any) -> str:
 
 
 def is_number(value: Any, *, whole: bool = False) -> bool:
-    """Whether a value is one number, not NaN; True and False are none.
+    """Whether a value is one number; True and False are none. Ranges refuse NaN.
 
-    >>> [is_number(value) for value in (1, np.float32(0.5), True, "1", [1], float("nan"))]
-    [True, True, False, False, False, False]
+    >>> [is_number(value) for value in (1, np.float32(0.5), True, "1", [1])]
+    [True, True, False, False, False]
     """
-    if type(value) is int or (type(value) is float and not whole):
-        return not math.isnan(value)
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, bool | np.bool_):
         return False
-    return isinstance(value, Integral if whole else Real) and not math.isnan(value)
+    return isinstance(value, Integral if whole else Real)
 
 
 # ---------------------------------------------------------------- annotations

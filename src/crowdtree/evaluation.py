@@ -51,7 +51,7 @@ class Uncertain(Protocol):
         ...
 
 
-describe_type(Uncertain, "what learn(...) returned", needs=("upper_problem", "credible_interval"))
+describe_type(Uncertain, "what learn(...) returned", needs=("credible_interval",))
 
 
 class Bounds(NamedTuple):

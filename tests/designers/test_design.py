@@ -412,7 +412,7 @@ def test_random_orders() -> None:
         ("best", {}, "method: 'best' is unknown; choose from fm, fc, fc-printed"),
         ("fm", {"r": 2.0}, "design: method 'fm' has no option 'r'"),
         ("fc", {"r": 0.0}, "r: must be positive and finite, got 0.0"),
-        ("fc", {"r": float("nan")}, "r: expected a number, got nan"),
+        ("fc", {"r": float("nan")}, "r: must be positive and finite, got nan"),
         ("fc", {"r": float("inf")}, "r: must be positive and finite, got inf"),
         ("random", {"order": [0, 1]}, "order: expected every question index from 0 to 4 once"),
         ("random", {"order": [0.0, 1.0, 2.0, 3.0, 4.0]}, "order: expected every question index"),
