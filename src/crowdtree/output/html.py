@@ -36,8 +36,8 @@ MOST_ROWS, MOST_COLUMNS = 12, 12
 def to_html(result: Any) -> str:
     """Show a result as HTML: by default its numbers and texts, by name."""
     data = result.to_dict() if hasattr(result, "to_dict") else vars(result)
-    facts = [(n, str(v)) for n, v in data.items() if isinstance(v, str | int | float)]
-    return _facts(type(result).__name__, facts)
+    plain = {name: value for name, value in data.items() if isinstance(value, str | int | float)}
+    return _facts(repr(result), [(n.replace("_", " "), str(v)) for n, v in plain.items()])
 
 
 @to_html.register
